@@ -27,7 +27,7 @@ FOOT = """
 
 A disk that is destroyed takes with it what no other disk and no open page holds: the answers of those who finished since the
 newest backup. Backups are made every hour, when the server starts and when it ends; `wrods serve --backup-to DIR` puts them on
-another disk as well.
+another disk as well, as long as it is attached.
 
 A clock that was set back leaves backups with dates in the future. They count as older than the others, and push none of these
 out.

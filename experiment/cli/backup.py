@@ -16,7 +16,7 @@ import click
     "target",
     metavar="PATH",
     type=click.Path(path_type=Path),
-    help="Folder or new file.  [default: backups/ in the study]",
+    help="Existing folder, or new file.  [default: backups/ in the study]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the location and contents of the copy as JSON.")
 def backup(study: Path, target: Path | None, as_json: bool) -> None:
@@ -28,15 +28,16 @@ def backup(study: Path, target: Path | None, as_json: bool) -> None:
     Example: wrods backup my-study --to /media/stick
     """
     from experiment.cli.study_store import opened_study, this_user
-    from experiment.custody.upkeep import copy_of, note_place
+    from experiment.custody.upkeep import copy_of
     from experiment.store.backups import FOLDER
     from experiment.store.restoring import contents
 
     with opened_study(study) as opened:
-        place = opened.study.folder / FOLDER if target is None else target
+        own = opened.study.folder / FOLDER
+        own.mkdir(exist_ok=True)
         stem = "study" if target is None else opened.study.id
-        file = copy_of(opened.store, place, stem=stem).resolve()
-        note_place(opened.store, opened.study.id, "backup", file, this_user())
+        copied = copy_of(opened.store, opened.study.id, target or own, stem=stem, actor=this_user())
+        file = copied.resolve()
         with opened.store.read() as connection:
             held = contents(connection, opened.study.id)
     size = file.stat().st_size

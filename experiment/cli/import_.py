@@ -106,9 +106,10 @@ def import_(
 
 
 def _copy(opened: Opened, file: Path, *, as_json: bool) -> None:
-    """Take one participant's copy of answers."""
+    """Take one participant's copy of answers; files are cleaned where the copy has them deleted."""
     from experiment.cli.study_store import this_user
     from experiment.configuration import read_config
+    from experiment.custody.withdrawal import clean_up, remember
     from experiment.people.recruitment.codes import recruitment_for
     from experiment.people.uploads import read_copy, take_copy
     from experiment.store.records import add_audit
@@ -121,10 +122,14 @@ def _copy(opened: Opened, file: Path, *, as_json: bool) -> None:
         actor=this_user(),
         action="took a copy of answers",
         study=opened.study.id,
-        session_id=taken.session_id,
+        session_id=None if taken.departed else taken.session_id,
         detail=counts,
     )
     opened.store.write(noted).result()
+    if taken.departed is not None:
+        remember(opened.study.folder, taken.departed.sessions)
+        for line in clean_up(opened.store, opened.study.id, opened.study.folder):
+            click.echo(line, err=True)
     if as_json:
         told = {"file": str(file), "reader": taken.reader, "state": taken.state, **counts}
         click.echo(json.dumps(told | {"reasons": list(taken.reasons)}, ensure_ascii=False))

@@ -75,7 +75,10 @@ def invite(
     Example: wrods invite my-study --number 40 --days 14 --base-url https://study.example.org
     """
     from experiment.checking import load_study
+    from experiment.cli.study_store import this_user
     from experiment.configuration import read_config, store_address
+    from experiment.custody.upkeep import note_place
+    from experiment.custody.withdrawal import INVITED_TO
     from experiment.people.recruitment.invitations import invite as invite_people
     from experiment.people.recruitment.invitations import numbered
     from experiment.store import open_store
@@ -110,6 +113,7 @@ def invite(
             return invite_people(connection, loaded.id, whom, base_url=base_url, days=days, again=again)
 
         made = store.write(make).result()
+        note_place(store, loaded.id, INVITED_TO, file, this_user())
     _write(file, made)
     click.echo(f"{len(made)} links are in {file}." + (f" They are valid for {days:g} days." if days else ""))
 

@@ -15,7 +15,7 @@ from stimuli.errors import UserError
 if TYPE_CHECKING:
     from sqlalchemy import URL
 
-    from experiment.store.restoring import Checked, Contents
+    from experiment.store.restoring import Checked, Comparison, Contents
 
 
 @click.command()
@@ -29,49 +29,85 @@ def restore(study: Path, file: Path, yes: bool, despite_broken: bool, as_json: b
 
     The backup is checked first: file, tables, study, and the hash chain of each session. The current database is kept in
     backups/ and can be restored in the same way. Sessions that were withdrawn after the backup remain withdrawn. First stop
-    `wrods serve` and `wrods run` for this study.
+    `wrods serve` and `wrods run` for this study. A dump of PostgreSQL replaces every study in the database; if there are
+    others, they are listed, and you are asked even with --yes.
 
     Example: wrods restore my-study my-study/backups/study-20261121T140000Z.db
     """
     from experiment.checking import load_study
     from experiment.cli.study_store import this_user
     from experiment.configuration import read_config, store_address
-    from experiment.custody.withdrawal import remembered
+    from experiment.custody.withdrawal import listed, lists_for
     from experiment.store.database import SQLITE_FILE, address_of
-    from experiment.store.restoring import check_backup, discard, restore_postgres, take_place
+    from experiment.store.restoring import (
+        check_backup,
+        compare_dump,
+        discard,
+        restore_postgres,
+        restoring,
+        take_place,
+        withdrawn_in,
+    )
 
     loaded = load_study(study)
     address = address_of(store_address(read_config()) or loaded.folder)
-    gone = remembered(loaded.folder)
+    lists = lists_for(loaded.folder, file, loaded.id)
     if address.get_backend_name() != "sqlite":
-        if not yes:
-            click.confirm(f"Replace the database on {address.host or 'the server'} with {file}?", abort=True)
+        compared = compare_dump(address, file, loaded.folder, loaded.id)
+        _ask(compared.backup, compared.present, yes=yes and not compared.others, others=compared)
         kept, checked = restore_postgres(
-            address, file, loaded.folder, loaded.id, gone=gone, actor=this_user()
+            address, file, loaded.folder, loaded.id, gone=listed(lists), actor=this_user()
         )
         _tell(checked, kept, as_json, _clean(address, loaded.id, loaded.folder))
         if checked.broken:
             sys.exit(1)
         return
     database = Path(address.database or loaded.folder / SQLITE_FILE)
-    checked = check_backup(database, file, loaded.id, gone=gone, actor=this_user())
-    try:
-        if checked.broken and not despite_broken:
-            raise UserError(
-                f"{file} was altered after it was written: {_first_broken(checked)}",
-                mend="Choose another backup, or add --despite-broken.",
-                exit_code=1,
-            )
-        if not yes:
-            click.echo(f"Backup:  {_say(checked.backup)}", err=True)
-            click.echo(f"Current: {_say(checked.present)}", err=True)
-            click.confirm(
-                "Replace the current database (a copy is kept) with the backup?", abort=True, err=True
-            )
-        aside = take_place(database, checked.ready)
-    finally:
-        discard(checked.ready)
+    with restoring(database):
+        checked = check_backup(database, file, loaded.id, gone=listed(lists), actor=this_user())
+        try:
+            if checked.broken and not despite_broken:
+                raise UserError(
+                    f"{file} was altered after it was written: {_first_broken(checked)}",
+                    mend="Choose another backup, or add --despite-broken.",
+                    exit_code=1,
+                )
+            if checked.present is None:
+                _warn_of_the_unknown(file, lists)
+            _ask(checked.backup, checked.present, yes=yes)
+            if not checked.gone.issuperset([*withdrawn_in(database, loaded.id), *listed(lists)]):
+                # somebody was withdrawn while the question was on the screen
+                checked = check_backup(database, file, loaded.id, gone=listed(lists), actor=this_user())
+            aside = take_place(database, checked.ready)
+        finally:
+            discard(checked.ready)
     _tell(checked, aside, as_json, _clean(address, loaded.id, loaded.folder))
+
+
+def _ask(backup: Contents, present: Contents | None, *, yes: bool, others: Comparison | None = None) -> None:
+    """Show what the backup and the current database hold, and ask."""
+    if yes:
+        return
+    click.echo(f"Backup:  {_say(backup)}", err=True)
+    click.echo(f"Current: {_say(present)}", err=True)
+    for name, (now, then) in () if others is None else others.others.items():
+        click.echo(f"Also replaced: {name}, with {now} sessions now and {then} in the backup", err=True)
+    click.confirm("Replace the current database (a copy is kept) with the backup?", abort=True, err=True)
+
+
+def _warn_of_the_unknown(file: Path, lists: Sequence[Path]) -> None:
+    """Warn of what cannot be known where there is no database to take it from."""
+    if not lists:
+        click.echo(
+            "Warning: there is no readable database and no list of withdrawn participants (withdrawn.txt in backups/ or next to "
+            f"{file}). Participants who withdrew after this backup come back: withdraw them again.",
+            err=True,
+        )
+    click.echo(
+        "Warning: folders to which backups or exports were first written after this backup are not known. Name them when somebody "
+        "withdraws: wrods withdraw STUDY … --backups DIR",
+        err=True,
+    )
 
 
 def _clean(address: URL, study: str, folder: Path) -> list[str]:

@@ -52,7 +52,7 @@ SECOND_LOOK_S = 60
     metavar="DIR",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Also write the hourly backups here. Repeatable.",
+    help="Also write the hourly backups to this existing folder. Repeatable.",
 )
 @click.option("--no-browser", is_flag=True, help="Do not open the dashboard.")
 def serve(

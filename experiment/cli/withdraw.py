@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -47,7 +48,6 @@ Examples:
     "folders",
     metavar="DIR",
     multiple=True,
-    type=click.Path(path_type=Path),
     help="Also clean the backups in this folder. Repeatable.",
 )
 @click.option(
@@ -62,7 +62,7 @@ def withdraw(
     station: str | None,
     at: str | None,
     session: str | None,
-    folders: tuple[Path, ...],
+    folders: tuple[str, ...],
     again: bool,
     yes: bool,
     as_json: bool,
@@ -70,7 +70,8 @@ def withdraw(
     """Permanently erase a participant's data.
 
     First lists what will be erased and what will not, then asks. A number that fits two people is refused, and both are
-    listed. All sessions of the person are erased: the rows of every table, sessions of models that read the person's answers,
+    listed; numbers that look alike are named. Somebody who was invited and has not begun is found by the name in the
+    invitation. All sessions of the person are erased: the rows of every table, sessions of models that read the person's answers,
     stored replies, hidden states, and all of it in every known backup. The database and its write-ahead log are then
     rewritten, on SQLite and PostgreSQL. Whatever still holds answers is listed, and the exit code is 1. A tombstone without a
     name remains, and `wrods freeze --verify` still holds.
@@ -78,9 +79,23 @@ def withdraw(
     from experiment.cli.study_store import opened_study, this_user
     from experiment.custody import withdrawal
 
+    given = {
+        "participant": participant,
+        "platform-id": platform_id,
+        "station": station,
+        "at": at,
+        "session": session,
+    }
+    for name, value in (*given.items(), *(("backups", folder) for folder in folders)):
+        if value is not None and not value.strip():
+            raise UserError(
+                f"--{name} is empty, which names nobody",
+                mend="Give a value; perhaps a variable of the shell is not set.",
+            )
     when = _moment(participant, platform_id, station, at, session, again)
     how = {"participant": participant, "platform_id": platform_id, "session": session}
-    missing = [str(folder) for folder in folders if not folder.is_dir()]
+    places = [Path(folder) for folder in folders]
+    missing = [str(place) for place in places if not place.is_dir()]
     if missing:
         raise UserError(
             f"--backups {missing[0]}: there is no such folder",
@@ -89,20 +104,22 @@ def withdraw(
     with opened_study(study) as opened:
         name, folder = opened.study.id, opened.study.folder
         if again:
-            _finish(study, {}, withdrawal.scrub(opened.store, name, folder, backups=folders), as_json)
+            _finish(study, {}, withdrawal.scrub(opened.store, name, folder, backups=places), as_json)
             return
-        scope = _scope(opened, study, {**how, "station": station, "at": when}, folders)
+        scope, alike = _scope(opened, study, {**how, "station": station, "at": when}, places)
         told: dict[str, Any] = {
             "sessions": [_session(one) for one in scope.sessions],
+            "links": len(scope.links),
+            "look_alikes": alike,
             "beyond": list(scope.beyond),
         }
         if not (as_json and yes):
-            _tell(scope)
+            _tell(scope, participant, alike)
         if not yes:
             _confirm()
-        ids = [one.session_id for one in scope.sessions]
+        ids = [*(one.session_id for one in scope.sessions), *scope.links]
         erased, scrubbed = withdrawal.withdraw(
-            opened.store, name, folder, ids, actor=this_user(), backups=folders
+            opened.store, name, folder, ids, actor=this_user(), backups=places
         )
         _finish(study, {**told, "erased": dict(erased.rows)}, scrubbed, as_json)
 
@@ -144,22 +161,36 @@ def _moment(
         raise UserError(f"--at {at!r} is not a time", mend='Write it as "2026-11-21 14:05".') from error
 
 
-def _scope(opened: Opened, folder: Path, how: Mapping[str, Any], folders: tuple[Path, ...]) -> Scope:
-    from experiment.custody.persons import SeveralPersons, find_person
+def _scope(
+    opened: Opened, folder: Path, how: Mapping[str, Any], folders: Sequence[Path]
+) -> tuple[Scope, list[str]]:
+    """Return what is withdrawn, and other participants whose number looks like the one given."""
+    from experiment.custody.persons import SeveralPersons, find_person, look_alikes, unopened_links
     from experiment.custody.withdrawal import scope_of
 
+    study, participant = opened.study.id, how["participant"]
     try:
         with opened.store.read() as connection:
-            found = find_person(connection, opened.study.id, **how)
+            found = find_person(connection, study, **how)
+            links = unopened_links(connection, study, participant) if participant else []
+            alike = look_alikes(connection, study, participant) if participant else []
     except SeveralPersons as several:
         raise _several(folder, how, several.found) from None
-    if not found:
+    if not found and not links:
+        similar = f" Similar: {_quoted(alike)}." if alike else ""
         raise UserError(
-            f"no session of {opened.study.id} {_described(how)}",
-            mend="Check numbers and times on the dashboard. A platform id that was deleted cannot be found.",
+            f"no session of {study} {_described(how)}",
+            mend=f"Check numbers and times on the dashboard.{similar} A platform id that was deleted cannot be found.",
             exit_code=1,
         )
-    return scope_of(opened.store, opened.study.id, opened.study.folder, found, backups=folders)
+    return scope_of(opened.store, study, opened.study.folder, found, links=links, backups=folders), alike
+
+
+def _quoted(names: Sequence[str]) -> str:
+    """Return names with every character that cannot be told from another as its code: one can copy them into a shell."""
+    return ", ".join(
+        name if name.isascii() and name.isprintable() else f"{name} ({name!a})" for name in names
+    )
 
 
 def _described(how: Mapping[str, Any]) -> str:
@@ -192,7 +223,7 @@ def _line(one: Found) -> str:
         number += f" (typed {one.participant_id})"
     parts = [f"{number}: session {one.session_id[:KEY]}, began {one.began_at}"]
     if one.station:
-        parts.append(f"station {one.station}")
+        parts.append(one.station if re.search(r"\D", one.station) else f"station {one.station}")
     parts += [f"{one.trials} trials", one.state, *(["a pilot"] if one.is_pilot else []), *one.known_as]
     return ", ".join(parts)
 
@@ -206,10 +237,12 @@ def _session(one: Any) -> dict[str, Any]:
     }
 
 
-def _tell(scope: Scope) -> None:
+def _tell(scope: Scope, participant: str | None, alike: Sequence[str]) -> None:
     click.echo(click.style("Will be erased", bold=True), err=True)
     for one in scope.sessions:
         click.echo(f"  {_line(one)}", err=True)
+    if scope.links:
+        click.echo(f"  {participant}: invited, has not begun; the personal link no longer works", err=True)
     if scope.derived:
         click.echo(f"  {scope.derived} sessions of models that read these answers", err=True)
     click.echo(
@@ -217,6 +250,8 @@ def _tell(scope: Scope) -> None:
         err=True,
     )
     click.echo(click.style("Not erased", bold=True), err=True)
+    if alike:
+        click.echo(f"  other participants with a similar number: {_quoted(alike)}", err=True)
     for line in scope.beyond:
         click.echo(f"  {line}", err=True)
 
@@ -233,7 +268,9 @@ def _finish(study: Path, told: dict[str, Any], scrubbed: Scrubbed, as_json: bool
     else:
         if told:
             rows = sum(told["erased"].values())
-            click.echo(f"Erased: {counted(rows, 'row')} of {counted(len(told['sessions']), 'session')}.")
+            whose = [counted(len(told["sessions"]), "session")]
+            whose += [counted(told["links"], "unopened link")] if told["links"] else []
+            click.echo(f"Erased: {counted(rows, 'row')} of {' and '.join(whose)}.")
         click.echo(
             f"Cleaned: {counted(len(scrubbed.backups), 'backup')}, {counted(scrubbed.state_rows, 'row')} of hidden states, "
             f"{counted(scrubbed.replies, 'stored reply', 'stored replies')} of models."

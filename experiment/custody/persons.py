@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +14,10 @@ from sqlalchemy import ColumnElement, Connection, func, or_, select
 from experiment.store.assignment import INVITED, NETWORK, TYPED
 from experiment.store.queries import SESSION_COLUMNS
 from experiment.store.records import PARTICIPANTS
-from experiment.store.tables import people, sessions, trials
+from experiment.store.tables import invitations, people, sessions, trials
+
+_LOOK_ALIKES = str.maketrans("авекмнорстухіјѕ" + "αβεικμνορτυχ", "abekmhopctyxijs" + "abeikmnoptyx")
+"""Cyrillic and Greek letters that look like Latin ones, in lower case."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,8 @@ def find_person(
     platform_id : str, optional
         The id at the recruitment platform, as long as it is kept.
     station, at : str and datetime, optional
-        A station, and a moment at which the session ran there; without a zone it is this computer's time.
+        A station (its name, or the number in it), and a moment at which the session ran there; without a zone it is this
+        computer's time.
     session : str, optional
         A session's id, or so many of its first characters that no other begins with them.
 
@@ -78,6 +84,8 @@ def find_person(
     """
     is_persons = (sessions.c.study == study, sessions.c.reader_kind.in_(PARTICIPANTS))
     query = select(sessions.c.session_id, sessions.c.person_key).where(*is_persons)
+    if "" in (participant, platform_id, station, session):
+        raise ValueError("an empty name fits everybody or nobody")
 
     def named(*which: ColumnElement[bool]) -> ColumnElement[bool]:
         return sessions.c.session_id.in_(select(people.c.session_id).where(people.c.study == study, *which))
@@ -95,7 +103,7 @@ def find_person(
     elif station is not None and at is not None:
         moment = at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         query = query.where(
-            sessions.c.station == station,
+            sessions.c.station.in_(_stations(connection, study, station)),
             sessions.c.created_at <= moment,
             or_(sessions.c.finished_at >= moment, sessions.c.last_seen_at >= moment),
         )
@@ -119,6 +127,57 @@ def find_person(
     if len({one.person for one in found}) > 1:
         raise SeveralPersons(found)
     return found
+
+
+def look_alikes(connection: Connection, study: str, participant: str) -> list[str]:
+    """Return the numbers and names of other participants that can be taken for one: ``p1`` and ``Р001`` for ``P001``."""
+    of_persons = (sessions.c.study == study, sessions.c.reader_kind.in_(PARTICIPANTS))
+    named = (people.c.study == study, people.c.source.in_((TYPED, INVITED)))
+    queries = (
+        select(sessions.c.reader).where(*of_persons),
+        select(sessions.c.participant_id).where(*of_persons, sessions.c.participant_id.is_not(None)),
+        select(people.c.external_id).where(*named),
+        select(invitations.c.participant).where(invitations.c.study == study),
+    )
+    names = {str(name) for query in queries for name in connection.scalars(query)}
+    return sorted(name for name in names - {participant} if _folded(name) == _folded(participant))
+
+
+def unopened_links(connection: Connection, study: str, participant: str) -> list[str]:
+    """Return the digests of personal links that were made for somebody and have begun no session."""
+    return list(
+        connection.scalars(
+            select(invitations.c.token_hash).where(
+                invitations.c.study == study,
+                invitations.c.participant == participant,
+                invitations.c.session_id.is_(None),
+            )
+        )
+    )
+
+
+def _folded(name: str) -> str:
+    """Return a name without what a reader overlooks: case, width, invisible characters, spaces, leading zeros, alphabets."""
+    plain = unicodedata.normalize("NFKC", name).casefold().translate(_LOOK_ALIKES)
+    plain = "".join(
+        letter for letter in plain if unicodedata.category(letter) not in ("Cf", "Mn", "Zs", "Pd")
+    )
+    return re.sub(r"(?<!\d)0+(?=\d)", "", plain)
+
+
+def _stations(connection: Connection, study: str, given: str) -> list[str]:
+    """Return the stations of a study that are meant: of that name, or with that number (``7`` is also ``Station 07``)."""
+    names: Iterable[str | None] = connection.scalars(
+        select(sessions.c.station).where(sessions.c.study == study).distinct()
+    )
+    return [
+        name for name in names if name and (name.casefold() == given.casefold() or _is_number(name, given))
+    ]
+
+
+def _is_number(station: str, given: str) -> bool:
+    found = re.fullmatch(r"\D*?0*(\d+)", station)
+    return found is not None and given.isdecimal() and int(found[1]) == int(given)
 
 
 def _found(connection: Connection, row: Mapping[str, Any]) -> Found:

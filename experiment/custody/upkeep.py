@@ -15,13 +15,19 @@ from pathlib import Path
 
 from sqlalchemy import Connection, func, select
 
-from experiment.custody.withdrawal import clean_up, forget_in_backups, remember
+from experiment.custody.withdrawal import (
+    clean_up,
+    forget_in_backups,
+    is_copy,
+    remember,
+    remembered,
+    share_list,
+)
 from experiment.store import Store
 from experiment.store.attendance import stamp
-from experiment.store.backups import FOLDER, back_up, rotate
-from experiment.store.chain import withdrawn_sessions
+from experiment.store.backups import FOLDER, POSTGRES_SUFFIX, SQLITE_SUFFIX, back_up, name_copy, rotate
 from experiment.store.declining import forget_undecided
-from experiment.store.erasure import SERVER, forget_names, note_due
+from experiment.store.erasure import SERVER, forget_names, note_due, withdrawn
 from experiment.store.records import add_audit
 from experiment.store.tables import tallies
 from experiment.study import Study
@@ -73,29 +79,49 @@ def make_backups(kept: Kept, places: Sequence[Path] = (), *, actor: str = SERVER
     """
     made: list[Path] = []
     first: UserError | OSError | None = None
-    for place in (kept.folder / FOLDER, *places):
+    own = kept.folder / FOLDER
+    own.mkdir(exist_ok=True)
+    for place in (own, *places):
+        stem = "study" if place == own else kept.study
         try:
-            file = copy_of(kept.store, place, stem=stem_of(kept, place), automatic=True)
-            rotate(place)
+            file = copy_of(kept.store, kept.study, place, stem=stem, actor=actor, automatic=True)
+            rotate(place, stem, lambda old: is_copy(kept.store, old))
+            with kept.store.read() as connection:
+                gone = [*withdrawn(connection), *remembered(kept.folder)]
+            share_list(place, stem, gone)
         except (UserError, OSError) as error:
             first = first or error
             continue
         made.append(file.resolve())
-    for file in made:
-        note_place(kept.store, kept.study, "backup", file, actor)
     if first is not None:
         raise first
     return made
 
 
-def copy_of(store: Store, place: Path, *, stem: str, automatic: bool = False) -> Path:
+def copy_of(store: Store, study: str, place: Path, *, stem: str, actor: str, automatic: bool = False) -> Path:
     """Back a store up so that nobody who is withdrawn meanwhile is in the copy (see :func:`~experiment.store.backups.back_up`).
 
-    A withdrawal cleans the backups that it finds, and cannot find one that is being written.
+    A withdrawal cleans the backups that it finds, and cannot find one that is being written. The place is noted first, so
+    that the copy itself, once it is restored, knows where it was.
+
+    Raises
+    ------
+    UserError
+        The folder does not exist: a disk that is not attached must not become a folder of this one.
     """
+    is_file = place.suffix in (SQLITE_SUFFIX, POSTGRES_SUFFIX) and not place.is_dir()
+    folder = place.parent if is_file else place
+    if not folder.is_dir():
+        raise UserError(
+            f"{folder} does not exist, so nothing was copied there",
+            mend="Attach the disk, or create the folder.",
+            exit_code=1,
+        )
     while True:
         before = _withdrawn(store)
-        file = back_up(store.address, place, stem=stem, automatic=automatic)
+        file = name_copy(store.address, place, stem=stem, automatic=automatic)
+        note_place(store, study, "backup", file, actor)
+        back_up(store.address, file, stem=stem)
         if _withdrawn(store) == before:
             return file
         file.unlink()
@@ -104,16 +130,11 @@ def copy_of(store: Store, place: Path, *, stem: str, automatic: bool = False) ->
 def _withdrawn(store: Store) -> int:
     with store.read() as connection:
         counted = connection.scalar(select(func.coalesce(func.sum(tallies.c.number), 0)))
-        return len(withdrawn_sessions(connection)) + int(counted or 0)
-
-
-def stem_of(kept: Kept, place: Path) -> str:
-    """Return how a study's backups are called: ``study`` in its own folder, its id where others may lie too."""
-    return "study" if place == kept.folder / FOLDER else kept.study
+        return len(withdrawn(connection)) + int(counted or 0)
 
 
 def note_place(store: Store, study: str, action: str, place: Path, actor: str) -> None:
-    """Note where data went (``backup`` or ``export``), so that a withdrawal knows where they lie."""
+    """Note where data went (``backup``, ``export`` or ``invite``), so that a withdrawal knows where they lie."""
     detail = {"to": str(place.resolve())}
     store.write(lambda connection: add_audit(connection, actor, action, study=study, detail=detail)).result()
 

@@ -24,8 +24,16 @@ from sqlalchemy.exc import DBAPIError
 from experiment.custody.persons import Found
 from experiment.models.api.forgetting import forget_replies
 from experiment.store import Store
-from experiment.store.backups import FOLDER, POSTGRES_SUFFIX, back_up, backups_in
-from experiment.store.chain import withdrawn_sessions
+from experiment.store.backups import (
+    FOLDER,
+    Marks,
+    back_up,
+    backups_in,
+    is_dump,
+    marks_in,
+    marks_of,
+    unfinished_in,
+)
 from experiment.store.database import to_json
 from experiment.store.erasure import (
     DUE,
@@ -36,14 +44,19 @@ from experiment.store.erasure import (
     forget_names,
     note_cleaned,
     what_is_due,
+    withdrawn,
 )
+from experiment.store.restoring import RESTORE, discard_abandoned
 from experiment.store.rewriting import copies_elsewhere, rewrite
 from experiment.store.tables import audit, calls
+from stimuli.audit.findings import counted
 from stimuli.errors import UserError
 from stimuli.files import replacing
 
 TOMBSTONES = "withdrawn.txt"
-"""Ids of withdrawn sessions beside the backups, so that a restored backup does not bring them back."""
+"""Ids of withdrawn sessions and digests of withdrawn links, beside the backups, so that none of these brings them back."""
+INVITED_TO = "invite"
+"""The action of audit rows that name the file to which personal links were written."""
 
 _ONE_AT_A_TIME = threading.Lock()
 
@@ -55,10 +68,12 @@ class Scope:
     Attributes
     ----------
     sessions : tuple of Found
+    links : tuple of str
+        Digests of personal links that nobody has opened.
     derived : int
         Sessions in which a model read the participant's answers.
     backups : tuple of Path
-        Backups that are opened and cleaned (or, as PostgreSQL dumps, made again).
+        Backups of this database that are within reach; those that hold the data are cleaned, or as dumps replaced.
     states : tuple of Path
         Folders of hidden states that are searched.
     beyond : tuple of str
@@ -66,6 +81,7 @@ class Scope:
     """
 
     sessions: tuple[Found, ...]
+    links: tuple[str, ...]
     derived: int
     backups: tuple[Path, ...]
     states: tuple[Path, ...]
@@ -93,7 +109,13 @@ class Scrubbed:
 
 
 def scope_of(
-    store: Store, study: str, folder: Path, chosen: Sequence[Found], *, backups: Iterable[Path] = ()
+    store: Store,
+    study: str,
+    folder: Path,
+    chosen: Sequence[Found],
+    *,
+    links: Sequence[str] = (),
+    backups: Iterable[Path] = (),
 ) -> Scope:
     """Say what the withdrawal of some sessions erases and what it cannot reach, changing nothing.
 
@@ -107,6 +129,8 @@ def scope_of(
         Its folder.
     chosen : sequence of Found
         The person's sessions.
+    links : sequence of str
+        Digests of personal links that the person has not opened.
     backups : iterable of Path
         Further folders with backups.
     """
@@ -122,13 +146,20 @@ def scope_of(
                 )
             )
         )
-        exported = _noted_places(connection, study, "export")
-        folders, unreachable = _backup_folders(connection, study, folder, backups)
+        exported = _noted_places(connection, "export", study)
+        invited = [Path(place) for place in _noted_places(connection, INVITED_TO, study)]
+        folders, unreachable = _backup_folders(connection, store, folder, backups)
+        ours = marks_in(connection)
         copies = copies_elsewhere(connection) if store.path is None else []
     beyond = [f"{place}: an export; delete it or export again" for place in exported if Path(place).exists()]
     beyond += [
         f"{path.parent.parent}: a report made before; delete it or make it again"
         for path in sorted(folder.glob("reports/*/data/trials.parquet"))
+    ]
+    beyond += [
+        f"{file}: personal links, perhaps with names; delete what is in it of this person"
+        for file in dict.fromkeys([*sorted(folder.glob("invitations-*.csv")), *invited])
+        if file.exists()
     ]
     beyond += [
         f"{place}: backups that cannot be reached now (later: wrods withdraw --again)"
@@ -144,8 +175,9 @@ def scope_of(
     ]
     return Scope(
         sessions=tuple(chosen),
+        links=tuple(links),
         derived=len(derived),
-        backups=tuple(kept.file for place in folders for kept in backups_in(place)),
+        backups=tuple(file for place in folders for file in _copies(store, place) if _is_ours(file, ours)),
         states=tuple(sorted(path.parent for path in folder.glob("states/*/index.parquet"))),
         beyond=tuple(beyond),
     )
@@ -174,7 +206,7 @@ def withdraw(
     folder : Path
         Its folder.
     session_ids : sequence of str
-        The sessions.
+        The sessions, and digests of personal links that were not opened.
     actor : str
         Who asked: ``participant``, or the account's name.
     backups : iterable of Path
@@ -187,7 +219,7 @@ def withdraw(
 def erase_rows(store: Store, folder: Path, session_ids: Sequence[str], *, actor: str) -> Erased:
     """Erase the rows of sessions in one transaction and note their ids beside the backups."""
     erased = store.write(lambda connection: erase_sessions(connection, session_ids, actor=actor)).result()
-    remember(folder, erased.sessions)
+    remember(folder, [*erased.sessions, *erased.invitations])
     return erased
 
 
@@ -217,31 +249,99 @@ def scrub(store: Store, study: str, folder: Path, *, backups: Iterable[Path] = (
     with store.read() as connection:
         due = what_is_due(connection, study)
         # who declined has no tombstone, only a note beside the backups that may still hold the session
-        gone = list(dict.fromkeys([*withdrawn_sessions(connection), *remembered(folder)]))
-        folders, unreachable = _backup_folders(connection, study, folder, backups)
+        gone = list(dict.fromkeys([*withdrawn(connection), *remembered(folder)]))
+        folders, unreachable = _backup_folders(connection, store, folder, backups)
+        ours = marks_in(connection)
     keys = {key for some in due.values() for key in some}
     done = Scrubbed(state_rows=erase_states(folder, keys))
     done.replies, unread = forget_replies(folder, keys)
     rewritten = rewrite(store.address)
     done.left += [*unread, *rewritten.left]
     done.left += [f"{place}: backups that cannot be reached now" for place in unreachable]
+    if store.path is not None:
+        done.left += discard_abandoned(store.path)
+    remember(folder, gone)
     for place in folders:
-        for kept in backups_in(place):
-            if kept.file.suffix == POSTGRES_SUFFIX:
-                continue
-            try:
-                if clean_backup(kept.file, gone):
-                    done.backups.append(kept.file)
-            except (DBAPIError, sqlite3.Error, UserError) as error:
-                done.left.append(
-                    f"{kept.file}: could not be cleaned ({str(error).splitlines()[0]}); delete it, with its "
-                    "-wal and -journal if there are any"
-                )
-    if store.path is None:
-        _dump_again(store, folders, done)
+        stem = "study" if place == (folder / FOLDER).resolve() else study
+        _clean_folder(store, stem, place, ours, gone, done)
     if due and not (unread or rewritten.is_due):
         store.write(lambda connection: note_cleaned(connection, due)).result()
     return done
+
+
+def _clean_folder(
+    store: Store, stem: str, place: Path, ours: Marks, gone: Sequence[str], done: Scrubbed
+) -> None:
+    """Clean the copies of a database in a folder, and leave the list of what was withdrawn beside them."""
+    dumps: list[Path] = []
+    are_here = False
+    for file in _copies(store, place):
+        try:
+            _roll_back(file)
+            held = marks_of(file)
+            if not (held.is_copy_of(ours) or held.holds({*gone})):
+                continue
+            are_here = True
+            if not is_dump(file):
+                if clean_backup(file, gone):
+                    done.backups.append(file)
+            elif held.holds({*gone}):
+                alone = held.sessions - ours.sessions - {*gone}
+                if alone:
+                    done.left.append(
+                        f"{file}: it holds the answers, and {counted(len(alone), 'session')} that the database lacks, so it was "
+                        "not replaced; delete it if these are not needed, or restore it, which erases the answers"
+                    )
+                else:
+                    dumps.append(file)
+        except (DBAPIError, sqlite3.Error, UserError, OSError) as error:
+            done.left.append(_not_cleaned(file, error))
+    if dumps:
+        _dump_again(store, place, stem, dumps, {*gone}, done)
+    if are_here:
+        try:
+            share_list(place, stem, gone)
+        except OSError as error:
+            done.left.append(f"{place}: the list of withdrawn sessions could not be written there ({error})")
+
+
+def _copies(store: Store, place: Path) -> list[Path]:
+    """Return the files in a folder that may be copies of a database, those that were cut off among them."""
+    files = [*(kept.file for kept in backups_in(place)), *unfinished_in(place)]
+    return [file for file in files if store.path is None or not is_dump(file)]
+
+
+def _roll_back(file: Path) -> None:
+    """Undo what a killed program had begun to write into its unfinished copy; one that is being written is waited for."""
+    if file.name.startswith(".") and file.with_name(f"{file.name}-journal").exists():
+        with closing(sqlite3.connect(file, timeout=30, isolation_level=None)) as plain:
+            plain.execute("BEGIN IMMEDIATE")
+
+
+def _is_ours(file: Path, ours: Marks) -> bool:
+    try:
+        return marks_of(file).is_copy_of(ours)
+    except UserError:
+        return False
+
+
+def is_copy(store: Store, file: Path) -> bool:
+    """Return whether a file is a copy of a store's database, of whatever moment; False where it cannot be read."""
+    with store.read() as connection:
+        ours = marks_in(connection)
+    return _is_ours(file, ours)
+
+
+def _not_cleaned(file: Path, error: Exception) -> str:
+    """Return what became of a file that could not be cleaned, and the remedy."""
+    why = error.message if isinstance(error, UserError) else str(error).splitlines()[0]
+    if "locked" in why:
+        return f"{file}: another program is using it; close that program"
+    why = why.removeprefix(f"{file} ")
+    return (
+        f"{file}: it was not cleaned ({why}). If it is a copy of this study, delete it, with its -wal and -journal if there "
+        "are any"
+    )
 
 
 CLEANING = "withdrawal"
@@ -262,15 +362,15 @@ def clean_backup(file: Path, gone: Sequence[str]) -> bool:
 
 
 def forget_in_backups(store: Store, study: str, folder: Path, due: str) -> None:
-    """Erase the names that were stored before a moment from every backup that can be reached."""
+    """Erase the names that were stored before a moment from every SQLite backup that can be reached."""
     with store.read() as connection:
-        folders, _ = _backup_folders(connection, study, folder, ())
+        folders, _ = _backup_folders(connection, store, folder, ())
+        ours = marks_in(connection)
 
-    for place in folders:
-        for kept in backups_in(place):
-            if kept.file.suffix != POSTGRES_SUFFIX:
-                with suppress(DBAPIError, sqlite3.Error):
-                    _change_backup(kept.file, lambda connection: forget_names(connection, study, due) > 0)
+    for file in (kept.file for place in folders for kept in backups_in(place)):
+        if not is_dump(file) and _is_ours(file, ours):
+            with suppress(DBAPIError, sqlite3.Error, OSError):
+                _change_backup(file, lambda connection: forget_names(connection, study, due) > 0)
 
 
 def _change_backup(file: Path, change: Callable[[Connection], bool]) -> bool:
@@ -337,46 +437,83 @@ def erase_states(folder: Path, work_keys: set[str]) -> int:
     return number
 
 
-def remember(folder: Path, session_ids: Iterable[str]) -> None:
-    """Note ids of withdrawn sessions beside the study's backups."""
-    place = folder / FOLDER / TOMBSTONES
-    new = [one for one in session_ids if one not in remembered(folder)]
+def remember(folder: Path, gone: Iterable[str]) -> None:
+    """Note what was withdrawn beside the study's backups: ids of sessions, digests of personal links."""
+    _add_lines(folder / FOLDER / TOMBSTONES, gone)
+
+
+def share_list(place: Path, stem: str, gone: Iterable[str]) -> None:
+    """Note the same beside backups whose names begin with a stem, for a restore where nothing but these is left."""
+    _add_lines(place / (TOMBSTONES if stem == "study" else f"{stem}-{TOMBSTONES}"), gone)
+
+
+def _add_lines(file: Path, gone: Iterable[str]) -> None:
+    known = set(_read_list(file))
+    new = [one for one in gone if one not in known]
     if new:
-        place.parent.mkdir(exist_ok=True)
-        with place.open("a", encoding="utf-8") as file:
-            file.writelines(f"{one}\n" for one in new)
+        file.parent.mkdir(exist_ok=True)
+        with file.open("a", encoding="utf-8") as stream:
+            stream.writelines(f"{one}\n" for one in new)
 
 
 def remembered(folder: Path) -> list[str]:
-    """Return the ids of withdrawn sessions that are noted beside the study's backups."""
-    place = folder / FOLDER / TOMBSTONES
-    return place.read_text("utf-8").split() if place.exists() else []
+    """Return what is noted as withdrawn beside the study's backups."""
+    return _read_list(folder / FOLDER / TOMBSTONES)
 
 
-def _dump_again(store: Store, folders: Sequence[Path], done: Scrubbed) -> None:
-    """Replace the dumps of a PostgreSQL store, which cannot be edited, by one of its state now."""
-    for place in folders:
-        old = [kept.file for kept in backups_in(place) if kept.file.suffix == POSTGRES_SUFFIX]
-        if old:
-            try:
-                done.backups.append(back_up(store.address, place, stem="study"))
-            except UserError as error:
-                done.left.append(f"{place}: {error.message}; the dumps there were deleted all the same")
-            for file in old:
-                file.unlink(missing_ok=True)
+def lists_for(folder: Path, backup: Path, study: str) -> list[Path]:
+    """Return the lists of what was withdrawn that are there: beside the study's backups, and beside a backup."""
+    beside = backup.resolve().parent
+    lists = (folder / FOLDER / TOMBSTONES, beside / TOMBSTONES, beside / f"{study}-{TOMBSTONES}")
+    return [file for file in lists if file.is_file()]
 
 
-def _noted_places(connection: Connection, study: str, action: str) -> list[str]:
-    query = select(audit.c.detail).where(audit.c.action == action, audit.c.study == study)
+def listed(lists: Iterable[Path]) -> list[str]:
+    """Return what is in lists of what was withdrawn."""
+    return list(dict.fromkeys(one for file in lists for one in _read_list(file)))
+
+
+def _read_list(file: Path) -> list[str]:
+    return file.read_text("utf-8", errors="replace").split() if file.is_file() else []
+
+
+def _dump_again(
+    store: Store, place: Path, stem: str, dumps: Sequence[Path], gone: set[str], done: Scrubbed
+) -> None:
+    """Replace dumps that hold what was withdrawn, and cannot be edited, by one of the database's state now."""
+    try:
+        made = back_up(store.address, place, stem=stem)
+        if marks_of(made).holds(gone):
+            raise UserError(f"{made} holds answers that were withdrawn since", exit_code=1)
+    except (UserError, OSError) as error:
+        why = error.message if isinstance(error, UserError) else str(error)
+        done.left += [
+            f"{file}: it holds the answers and was not replaced, because no new dump could be made ({why}); delete it once you "
+            "have another backup"
+            for file in dumps
+        ]
+        return
+    done.backups.append(made)
+    for file in dumps:
+        file.unlink(missing_ok=True)
+
+
+def _noted_places(
+    connection: Connection, action: str, study: str | None = None, key: str = "to"
+) -> list[str]:
+    query = select(audit.c.detail).where(audit.c.action == action)
+    query = query if study is None else query.where(audit.c.study == study)
     details: Iterable[Mapping[str, Any] | None] = connection.scalars(query)
-    return list(dict.fromkeys(str(detail["to"]) for detail in details if detail and detail.get("to")))
+    return list(dict.fromkeys(str(detail[key]) for detail in details if detail and detail.get(key)))
 
 
 def _backup_folders(
-    connection: Connection, study: str, folder: Path, further: Iterable[Path]
+    connection: Connection, store: Store, folder: Path, further: Iterable[Path]
 ) -> tuple[list[Path], list[Path]]:
-    """Return the folders in which backups lie, and those that cannot be reached now."""
-    noted = [Path(place).parent for place in _noted_places(connection, study, "backup")]
-    every = list(dict.fromkeys(path.resolve() for path in (folder / FOLDER, *further, *noted)))
-    own = (folder / FOLDER).resolve()
-    return [p for p in every if p.is_dir()], [p for p in every if not p.is_dir() and p != own]
+    """Return the folders in which backups of the whole database may lie, and those that cannot be reached now."""
+    noted = [*_noted_places(connection, "backup"), *_noted_places(connection, RESTORE, key="from")]
+    own = [folder / FOLDER] if store.path is None else [folder / FOLDER, store.path.parent / FOLDER]
+    every = [path.resolve() for path in (*own, *further, *(Path(place).parent for place in noted))]
+    found = list(dict.fromkeys(every))
+    optional = {path.resolve() for path in own}
+    return [p for p in found if p.is_dir()], [p for p in found if not p.is_dir() and p not in optional]

@@ -85,7 +85,7 @@ def _export(
     lost = 0
     with store.read() as connection:
         tables = tables_of(study, connection, chosen)
-        sessions = [one for one in queries.sessions_overview(connection, study.id) if chosen.takes(one)]
+        sessions = chosen.of(connection, study.id)
         dictionary = dictionary_of(study, connection, sessions)
         if chosen.kinds is not None and "human" not in chosen.kinds:
             dictionary["participants"] = None

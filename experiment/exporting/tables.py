@@ -23,6 +23,7 @@ from experiment.scoring.h_test import PARSED_COLUMNS, has_published_parser, pars
 from experiment.scoring.mind_scramble import FAULT_COLUMNS, fault_rows, is_of_typobench
 from experiment.scoring.similarities import SIMILARITY_COLUMNS, has_similarities, similarity_rows
 from experiment.store import queries
+from experiment.store.declining import undecided
 from experiment.store.tables import TRIAL_KEY
 from experiment.study import Study
 from experiment.trials import TYPES, trial_type
@@ -48,8 +49,13 @@ class Choice:
     kinds: frozenset[str] | None = None
     prompts: bool = False
 
-    def takes(self, session: Mapping[str, Any]) -> bool:
-        """Say whether a session's rows are exported."""
+    def of(self, connection: Connection, study: str) -> list[queries.Row]:
+        """Return the sessions whose rows are exported; none of people who have not agreed to take part, or not yet."""
+        unagreed = set(undecided(connection, study))
+        every = queries.sessions_overview(connection, study)
+        return [one for one in every if one["session_id"] not in unagreed and self._takes(one)]
+
+    def _takes(self, session: Mapping[str, Any]) -> bool:
         return (self.pilots or not session["is_pilot"]) and (
             self.kinds is None or session["reader_kind"] in self.kinds
         )
@@ -81,7 +87,7 @@ def own_columns(table: str) -> dict[str, Column]:
 def tables_of(study: Study, connection: Connection, choice: Choice) -> list[Table]:
     """Return the tables of a study; rows are read when they are asked for, while the connection is open."""
     sessions = queries.sessions_overview(connection, study.id)
-    chosen = {row["session_id"] for row in sessions if choice.takes(row)}
+    chosen = {row["session_id"] for row in choice.of(connection, study.id)}
     answers = read_answers(study, connection)
     factors = {
         name: Column(

@@ -53,13 +53,10 @@ class Departed:
     sessions : tuple of str
     wish : str
         ``decline`` or ``delete``.
-    began_at : str
-        When the session of the request began.
     """
 
     sessions: tuple[str, ...]
     wish: Wish
-    began_at: str
 
 
 def wish_of(kind: str, detail: Mapping[str, Any]) -> Wish | None:
@@ -100,12 +97,12 @@ def depart(connection: Connection, session_id: str, wish: Wish, withdraw_until: 
         forget_and_count(connection, session_id, DECLINED)
         for other in theirs[1:]:
             forget(connection, other)
-        return Departed(tuple(theirs), wish, row["created_at"])
+        return Departed(tuple(theirs), wish)
     is_over = withdraw_until is not None and date.today().isoformat() > withdraw_until
     if row["state"] != "started" and is_over:
         raise TooLate(str(withdraw_until))
     erased = erase_sessions(connection, of_person, actor=ACTOR)
-    return Departed(tuple(erased.sessions), "delete", row["created_at"])
+    return Departed(tuple(erased.sessions), "delete")
 
 
 def leave_unagreed(connection: Connection, session_id: str) -> Departed | None:
@@ -116,7 +113,7 @@ def leave_unagreed(connection: Connection, session_id: str) -> Departed | None:
     if has_agreed(connection, session_id):
         return None
     forget_and_count(connection, session_id, UNDECIDED)
-    return Departed((session_id,), "decline", row["created_at"])
+    return Departed((session_id,), "decline")
 
 
 def _of_person(connection: Connection, row: Mapping[str, Any]) -> list[str]:
@@ -147,17 +144,12 @@ class Cleaning:
         self._is_closing = False
 
     def after(self, service: StudyService, departed: Departed) -> None:
-        """Note sessions that are gone beside the backups, and have the study's files cleaned."""
+        """Note sessions that are gone beside the backups, so that none brings them back, and have the study's files cleaned."""
         from experiment.custody.withdrawal import remember
-        from experiment.store.backups import FOLDER, backups_in
 
         if service.folder is None:
             return
-        if departed.wish == "delete" or any(
-            kept.made_at is None or kept.made_at.isoformat() >= departed.began_at[:19]
-            for kept in backups_in(service.folder / FOLDER)
-        ):
-            remember(service.folder, departed.sessions)
+        remember(service.folder, departed.sessions)
         with self._changed:
             self._due[service.study] = service
             self._is_urgent = self._is_urgent or departed.wish == "delete"

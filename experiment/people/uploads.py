@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 
 from experiment.people import bodies, taking
 from experiment.people.access import is_token
+from experiment.people.departures import Departed, TooLate
 from experiment.people.live import LiveSession, live_session
 from experiment.people.problems import Problem
 from experiment.people.recruitment.codes import Recruitment
@@ -46,6 +47,8 @@ class Taken:
         Why something was refused, each reason once.
     session_id, reader, state : str
         Whose session it is, and its state afterwards.
+    departed : Departed or None
+        What was erased, where the copy declines or has the answers deleted: files are to be cleaned of it.
     """
 
     new: int
@@ -56,6 +59,7 @@ class Taken:
     session_id: str
     reader: str
     state: str
+    departed: Departed | None = None
 
 
 def read_copy(data: bytes) -> dict[str, Any]:
@@ -130,18 +134,24 @@ def take_copy(
         )
     live = live_session(row)
     waiting = [(item["kind"], _queue(store, live, score, item)) for item in given["items"]]
-    results = [(kind, _outcome(queued)) for kind, queued in waiting]
+    outcomes = [(kind, _outcome(queued)) for kind, queued in waiting]
+    results = [
+        (kind, outcome.told if isinstance(outcome, taking.Taken) else outcome) for kind, outcome in outcomes
+    ]
     state = store.write(lambda connection: _complete(connection, live, recruitment, clock())).result()
     told = [outcome for _, outcome in results]
     return Taken(
         new=told.count("stored"),
         same=told.count("same"),
-        refused=sum(one not in ("stored", "same") for one in told),
+        refused=sum(one not in ("stored", "same", "erased") for one in told),
         trials=results.count(("trials", "stored")),
-        reasons=tuple(dict.fromkeys(one for one in told if one not in ("stored", "same"))),
+        reasons=tuple(dict.fromkeys(one for one in told if one not in ("stored", "same", "erased"))),
         session_id=live.session_id,
         reader=str(row["reader"]),
         state=state,
+        departed=next(
+            (one.departed for _, one in outcomes if isinstance(one, taking.Taken) and one.departed), None
+        ),
     )
 
 
@@ -176,11 +186,11 @@ def _queue(
         return str(problem)
 
 
-def _outcome(queued: Future[taking.Taken] | str) -> str:
+def _outcome(queued: Future[taking.Taken] | str) -> taking.Taken | str:
     if isinstance(queued, str):
         return queued
     try:
-        return queued.result().told
+        return queued.result()
     except (records.TrialConflict, records.EventConflict) as conflict:
         return str(conflict)
     except taking.SessionEnded:
@@ -189,6 +199,8 @@ def _outcome(queued: Future[taking.Taken] | str) -> str:
         return "the participant has not agreed to take part"
     except SessionGone:
         return "the session was withdrawn"
+    except TooLate as late:
+        return f"answers could be deleted until {late.until}"
 
 
 def _complete(

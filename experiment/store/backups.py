@@ -3,6 +3,9 @@
 SQLite is copied by its own backup interface, which gives the state of one moment while others write; PostgreSQL by
 ``pg_dump``. A copy is written under another name, checked, flushed to disk and only then given its name, so that a file
 with a backup's name is a whole one.
+
+A folder may hold other people's files and other databases' backups. :func:`marks_of` reads from a file what shows whether
+it is a copy of a database; nothing that is not one is ever changed or removed.
 """
 
 from __future__ import annotations
@@ -13,13 +16,16 @@ import shutil
 import sqlite3
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from sqlalchemy import URL
+from sqlalchemy import URL, Connection, select
 
+from experiment.store.chain import WITHDRAWN, withdrawn_sessions
+from experiment.store.tables import invitations, sessions, versions
 from stimuli.errors import UserError
 from stimuli.files import replacing
 
@@ -28,7 +34,10 @@ KEPT_HOURS = 24
 KEPT_DAYS = 7
 SQLITE_SUFFIX = ".db"
 POSTGRES_SUFFIX = ".dump"
-_AUTOMATIC = re.compile(r"-auto-(\d{8}T\d{6})Z(?:-\d+)?\.(?:db|dump)$")
+UNFINISHED_FOR = timedelta(days=1)
+"""A copy that nothing was written to for so long was cut off."""
+_COPY = re.compile(rb'COPY (?:[^ ]+\.)?"?(\w+)"? \((.*)\) FROM stdin;\n')
+_UNFINISHED = re.compile(r"\.(.+\.(?:db|dump))\.[0-9a-f]{16}")
 
 
 @dataclass(frozen=True)
@@ -37,6 +46,145 @@ class Kept:
 
     file: Path
     made_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What is in a database and in its copies, and in no other database.
+
+    Attributes
+    ----------
+    sessions : frozenset of str
+        Ids of sessions.
+    withdrawn : frozenset of str
+        Ids of sessions of which there are tombstones.
+    invitations : frozenset of str
+        Digests of personal links.
+    versions : frozenset of tuple
+        Study, version, and the moment at which the version was stored.
+    """
+
+    sessions: frozenset[str] = frozenset()
+    withdrawn: frozenset[str] = frozenset()
+    invitations: frozenset[str] = frozenset()
+    versions: frozenset[tuple[str, ...]] = frozenset()
+
+    def is_copy_of(self, other: Marks) -> bool:
+        """Return whether one database is a copy of the other, of whatever moments."""
+        return bool(
+            (self.sessions | self.withdrawn) & (other.sessions | other.withdrawn)
+            or self.invitations & other.invitations
+            or self.versions & other.versions
+        )
+
+    def holds(self, withdrawn: set[str]) -> bool:
+        """Return whether a session or a personal link is among those that were withdrawn."""
+        return bool(self.sessions & withdrawn or self.invitations & withdrawn)
+
+
+def marks_in(connection: Connection) -> Marks:
+    """Return the marks of the database that is in use."""
+    return Marks(
+        frozenset(connection.scalars(select(sessions.c.session_id))),
+        frozenset(withdrawn_sessions(connection)),
+        frozenset(connection.scalars(select(invitations.c.token_hash))),
+        frozenset(
+            (row.study, str(row.version), row.created_at)
+            for row in connection.execute(select(versions.c.study, versions.c.version, versions.c.created_at))
+        ),
+    )
+
+
+def marks_of(file: Path) -> Marks:
+    """Return the marks of a SQLite file or a dump of PostgreSQL, whoever made it; the file is only read.
+
+    Raises
+    ------
+    UserError
+        The file cannot be read as what its name says.
+    """
+    found: dict[str, list[tuple[str, ...]]] = {name: [] for name in _MARKED}
+    for table, row in rows_of(file, _MARKED):
+        found[table].append(row)
+    return Marks(
+        frozenset(session for (session,) in found["sessions"]),
+        frozenset(session for session, action in found["audit"] if action == WITHDRAWN),
+        frozenset(token for (token,) in found["invitations"]),
+        frozenset(found["versions"]),
+    )
+
+
+_MARKED = {
+    "sessions": ("session_id",),
+    "audit": ("session_id", "action"),
+    "invitations": ("token_hash",),
+    "versions": ("study", "version", "created_at"),
+}
+
+
+def rows_of(file: Path, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Iterate over rows in a SQLite file or a dump: the table of each, and its columns as texts.
+
+    Parameters
+    ----------
+    file : Path
+        It is only read.
+    wanted : Mapping of str to sequence of str
+        Columns by table; a table that is missing, or lacks one of them, has no rows.
+
+    Raises
+    ------
+    UserError
+        The file cannot be read; PostgreSQL's programs are missing.
+    """
+    return (_dumped_rows if is_dump(file) else _sqlite_rows)(file, wanted)
+
+
+def is_dump(file: Path) -> bool:
+    """Return whether a file is a dump of PostgreSQL, by its name."""
+    unfinished = _UNFINISHED.fullmatch(file.name)
+    return (unfinished[1] if unfinished else file.name).endswith(POSTGRES_SUFFIX)
+
+
+def _sqlite_rows(file: Path, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    wal = file.with_name(f"{file.name}-wal")
+    # without a log, not even SQLite's own companion files are made beside somebody's database
+    how = "mode=ro" if wal.exists() and wal.stat().st_size else "mode=ro&immutable=1"
+    try:
+        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?{how}", uri=True, timeout=30)) as reading:
+            for table, columns in wanted.items():
+                there = {str(row[1]) for row in reading.execute(f"PRAGMA table_info({table})")}
+                if there.issuperset(columns):
+                    for row in reading.execute(f"SELECT {', '.join(columns)} FROM {table}"):
+                        yield table, tuple(map(str, row))
+    except sqlite3.Error as error:
+        raise UserError(f"{file} cannot be read: {error}", mend="Check the file.", exit_code=1) from error
+
+
+def _dumped_rows(file: Path, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    tables = [f"--table={name}" for name in wanted]
+    command = [_program("pg_restore"), "--data-only", *tables, "--file=-", str(file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as reading:
+        assert reading.stdout is not None and reading.stderr is not None
+        table, places = "", None
+        for line in reading.stdout:
+            if begun := _COPY.fullmatch(line):
+                table, names = (part.decode(errors="replace").replace('"', "") for part in begun.groups())
+                places = _places_of(wanted.get(table, ()), names.split(", "))
+            elif line == b"\\.\n":
+                places = None
+            elif places is not None:
+                values = line.decode(errors="replace").rstrip("\n").split("\t")
+                yield table, tuple(values[place] for place in places)
+        said = reading.stderr.read().decode(errors="replace").strip().splitlines()
+    if reading.returncode:
+        why = said[0] if said else f"exit code {reading.returncode}"
+        raise UserError(f"{file} cannot be read: {why}", mend="Check the file.", exit_code=1)
+
+
+def _places_of(columns: Sequence[str], names: Sequence[str]) -> list[int] | None:
+    """Return where columns are among names; None where one is missing, or none is wanted."""
+    return [names.index(one) for one in columns] if columns and set(columns) <= set(names) else None
 
 
 def back_up(address: URL, target: Path, *, stem: str, automatic: bool = False) -> Path:
@@ -60,8 +208,7 @@ def back_up(address: URL, target: Path, *, stem: str, automatic: bool = False) -
         The file exists; the copy is not sound; ``pg_dump`` is missing or refuses.
     """
     is_sqlite = address.get_backend_name() == "sqlite"
-    suffix = SQLITE_SUFFIX if is_sqlite else POSTGRES_SUFFIX
-    file = _name(target, stem, suffix, automatic)
+    file = name_copy(address, target, stem=stem, automatic=automatic)
     with replacing(file, is_private=True) as part:  # answers of participants
         if is_sqlite:
             copy_sqlite(Path(address.database or ""), part)
@@ -119,25 +266,50 @@ def backups_in(folder: Path) -> list[Kept]:
     return [Kept(file, _moment(file)) for file in sorted(files, key=age)]
 
 
-def rotate(folder: Path) -> list[Path]:
-    """Remove the automatic backups that are no longer kept, and return them.
+def unfinished_in(folder: Path) -> list[Path]:
+    """List the copies in a folder that are being written, or were being written by a program that was killed."""
+    return (
+        [path for path in sorted(folder.iterdir()) if _UNFINISHED.fullmatch(path.name)]
+        if folder.is_dir()
+        else []
+    )
+
+
+def rotate(folder: Path, stem: str, is_ours: Callable[[Path], bool]) -> list[Path]:
+    """Remove the automatic backups of one database that are no longer kept, and return them.
 
     Kept are the newest of each of the last 24 hours and of each of the last 7 days that have one. Copies made by hand
-    are never removed, nor those of a clock that was set back, until their time comes.
+    are never removed, nor those of a clock that was set back, until their time comes. Copies that were cut off are removed
+    after a day.
+
+    Parameters
+    ----------
+    folder : Path
+        May hold backups of other studies and other files, which are left alone.
+    stem : str
+        How names of this database's copies begin.
+    is_ours : callable
+        Whether a file is a copy of this database; asked before it is removed.
     """
     now = datetime.now(UTC)
-    automatic = [
+    automatic = re.compile(rf"{re.escape(stem)}-auto-\d{{8}}T\d{{6}}Z(?:-\d+)?\.(?:db|dump)")
+    series = [
         kept
         for kept in reversed(backups_in(folder))
-        if kept.made_at is not None and kept.made_at <= now and _AUTOMATIC.search(kept.file.name)
+        if kept.made_at is not None and kept.made_at <= now and automatic.fullmatch(kept.file.name)
     ]
     # newest first; of two in one second the file's own time decides
-    series = sorted(automatic, key=lambda kept: kept.made_at or datetime.min, reverse=True)
+    series.sort(key=lambda kept: kept.made_at or datetime.min, reverse=True)
     stay = {
         kept.file
         for kept in (*_newest(series, "%Y%m%dT%H", KEPT_HOURS), *_newest(series, "%Y%m%d", KEPT_DAYS))
     }
-    removed = [kept.file for kept in series if kept.file not in stay]
+    removed = [kept.file for kept in series if kept.file not in stay and is_ours(kept.file)]
+    for part in unfinished_in(folder):
+        of = _UNFINISHED.fullmatch(part.name)
+        is_old = time.time() - part.stat().st_mtime > UNFINISHED_FOR.total_seconds()
+        if is_old and of is not None and automatic.fullmatch(of[1]):
+            removed += [part, *(part.with_name(part.name + log) for log in ("-wal", "-shm", "-journal"))]
     for file in removed:
         file.unlink(missing_ok=True)
     return removed
@@ -151,14 +323,7 @@ def run_postgres(program: str, address: URL, options: Sequence[str]) -> None:
     UserError
         The program is missing or fails.
     """
-    found = shutil.which(program)
-    if found is None:
-        raise UserError(
-            f"the store is a PostgreSQL database, and {program} is not installed",
-            mend="Install PostgreSQL's client programs (Debian: apt install postgresql-client), or back the server up by "
-            "its own means.",
-            exit_code=1,
-        )
+    found = _program(program)
     named = address.set(drivername="postgresql", password=None).render_as_string(hide_password=False)
     secret = {"PGPASSWORD": str(address.password)} if address.password else {}
     done = subprocess.run(
@@ -171,11 +336,25 @@ def run_postgres(program: str, address: URL, options: Sequence[str]) -> None:
         )
 
 
+def _program(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise UserError(
+            f"the store is a PostgreSQL database, and {name} is not installed",
+            mend="Install PostgreSQL's client programs (Debian: apt install postgresql-client), or back the server up by "
+            "its own means.",
+            exit_code=1,
+        )
+    return found
+
+
 def _dump_postgres(address: URL, part: Path) -> None:
     run_postgres("pg_dump", address, ["--format=custom", "--no-owner", f"--file={part}"])
 
 
-def _name(target: Path, stem: str, suffix: str, automatic: bool) -> Path:
+def name_copy(address: URL, target: Path, *, stem: str, automatic: bool = False) -> Path:
+    """Return the file that :func:`back_up` writes next; its folder is made if it is not there."""
+    suffix = SQLITE_SUFFIX if address.get_backend_name() == "sqlite" else POSTGRES_SUFFIX
     if target.suffix in (SQLITE_SUFFIX, POSTGRES_SUFFIX) and not target.is_dir():
         if target.suffix != suffix:
             raise UserError(

@@ -5,7 +5,7 @@ Those who declined before that was so (databases of earlier versions) still have
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, Row, delete, func, select, update
+from sqlalchemy import Connection, Row, delete, func, select, true, update
 
 from experiment.store.erasure import note_due
 from experiment.store.statements import insert_new
@@ -94,13 +94,13 @@ def number_of(connection: Connection, study: str, kind: str = DECLINED) -> int:
     return int(counted or 0) + int(stored or 0)
 
 
-def forget_undecided(connection: Connection, study: str, before: str) -> list[str]:
-    """Erase the sessions that did not agree, however they ended, and were not heard of since a moment; return their ids.
+def undecided(connection: Connection, study: str, before: str | None = None) -> list[str]:
+    """Return the sessions whose reader has neither agreed nor declined so far, however they ended.
 
     Parameters
     ----------
-    before : str
-        The moment as the store writes it.
+    before : str, optional
+        Only those not heard of since a moment, as the store writes it.
     """
     answered = select(trials.c.session_id).where(trials.c.session_id == sessions.c.session_id)
     decided = select(events.c.session_id).where(
@@ -111,12 +111,17 @@ def forget_undecided(connection: Connection, study: str, before: str) -> list[st
             sessions.c.study == study,
             sessions.c.reader_kind == "human",
             sessions.c.state.not_in(("finished", DECLINED)),
-            sessions.c.last_seen_at < before,
+            true() if before is None else sessions.c.last_seen_at < before,
             ~answered.exists(),
             ~decided.exists(),
         )
     ).all()
-    gone = [row.session_id for row in left if asks_for_consent(row.plan)]
+    return [row.session_id for row in left if asks_for_consent(row.plan)]
+
+
+def forget_undecided(connection: Connection, study: str, before: str) -> list[str]:
+    """Erase the sessions that did not agree and were not heard of since a moment (:func:`undecided`); return their ids."""
+    gone = undecided(connection, study, before)
     for session_id in gone:
         forget_and_count(connection, session_id, UNDECIDED)
     return gone

@@ -18,9 +18,9 @@ from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, inspect, or_, select, update
 
-from experiment.store.assignment import INVITED, PILOT_PREFIX, PREFIXES, numbers_taken, typed_numbers
+from experiment.store.assignment import INVITED, PILOT_PREFIX, PREFIXES, TYPED, numbers_taken, typed_numbers
 from experiment.store.attendance import stamp
-from experiment.store.chain import WITHDRAWN
+from experiment.store.chain import WITHDRAWN, withdrawn_sessions
 from experiment.store.tables import (
     audit,
     calls,
@@ -48,6 +48,8 @@ _TOLD = tuple(sessions.c[name] for name in ("session_id", "study", "version", "r
 
 SERVER = "server"
 """Who acts where nobody asked for it."""
+UNINVITED = "invitation withdrawn"
+"""The action of the audit row that is left of a personal link: the link's digest, which names nobody."""
 DUE = "cleaning due"
 """The action of audit rows which say that files may still hold bytes of erased rows."""
 
@@ -60,6 +62,8 @@ class Erased:
     ----------
     sessions : list of str
         The sessions, those derived from them included.
+    invitations : list of str
+        Digests of the personal links.
     rows : Counter of str
         Rows by table.
     work_keys : set of str
@@ -67,8 +71,17 @@ class Erased:
     """
 
     sessions: list[str] = field(default_factory=list)
+    invitations: list[str] = field(default_factory=list)
     rows: Counter[str] = field(default_factory=Counter)
     work_keys: set[str] = field(default_factory=set)
+
+
+def withdrawn(connection: Connection) -> list[str]:
+    """Return what was withdrawn from a database: ids of sessions and digests of personal links, of all its studies."""
+    links = connection.scalars(
+        select(audit.c.detail).where(audit.c.action == UNINVITED).order_by(audit.c.audit_id)
+    )
+    return list(dict.fromkeys([*withdrawn_sessions(connection), *(link["token_hash"] for link in links)]))
 
 
 def derived_sessions(connection: Connection, session_ids: Sequence[str]) -> list[str]:
@@ -83,14 +96,14 @@ def derived_sessions(connection: Connection, session_ids: Sequence[str]) -> list
 
 
 def erase_sessions(connection: Connection, session_ids: Sequence[str], *, actor: str) -> Erased:
-    """Erase sessions in the transaction of a connection; those that are not there are passed over.
+    """Erase sessions, and personal links, in the transaction of a connection; those that are not there are passed over.
 
     Parameters
     ----------
     connection : Connection
         A writing one, of the study's store or of a backup; tables that an older database lacks are passed over.
     session_ids : sequence of str
-        The sessions of a person.
+        The sessions of a person, and digests of links that were sent to them and not opened.
     actor : str
         Who asked for it, for the tombstone.
     """
@@ -105,7 +118,7 @@ def erase_sessions(connection: Connection, session_ids: Sequence[str], *, actor:
         )
         found.work_keys.update(str(key) for key in keys)
         _erase_calls(connection, part, found)
-        _erase_names(connection, part, there, found)
+        _erase_names(connection, part, there, found, actor)
         for table in _CHILDREN_FIRST:
             if table.name in there:
                 _delete(connection, table, table.c.session_id.in_(part), found)
@@ -178,7 +191,9 @@ def _erase_calls(connection: Connection, part: Sequence[str], found: Erased) -> 
         _delete(connection, calls, and_(calls.c.session_id.is_(None), calls.c.work_key.in_(some)), found)
 
 
-def _erase_names(connection: Connection, part: Sequence[str], there: set[str], found: Erased) -> None:
+def _erase_names(
+    connection: Connection, part: Sequence[str], there: set[str], found: Erased, actor: str
+) -> None:
     """Erase what names the participants: their invitations, and their lines in a platform's lists."""
     ids = connection.execute(
         select(people.c.study, people.c.source, people.c.external_id).where(people.c.session_id.in_(part))
@@ -193,7 +208,33 @@ def _erase_names(connection: Connection, part: Sequence[str], there: set[str], f
             and_(invitations.c.study == study, invitations.c.participant == name)
             for study, name in sorted(named)
         ]
-        _delete(connection, invitations, or_(invitations.c.session_id.in_(part), *invited), found)
+        theirs = or_(invitations.c.session_id.in_(part), invitations.c.token_hash.in_(part), *invited)
+        links = erase_invitations(connection, theirs, actor=actor)
+        if links:
+            found.rows[invitations.name] += len(links)
+            found.invitations += links
+
+
+def erase_invitations(connection: Connection, which: ColumnElement[bool], *, actor: str) -> list[str]:
+    """Erase personal links with the names in them, and leave their digests: a backup that holds one is found by it."""
+    found = connection.execute(select(invitations.c.token_hash, invitations.c.study).where(which)).all()
+    if found:
+        connection.execute(delete(invitations).where(which))
+        moment = stamp(datetime.now(UTC))
+        rows = [
+            {
+                "at": moment,
+                "actor": actor,
+                "action": UNINVITED,
+                "study": one.study,
+                "detail": {"token_hash": one.token_hash},
+            }
+            for one in found
+        ]
+        connection.execute(audit.insert(), rows)
+        for study in {one.study for one in found}:
+            note_due(connection, study)
+    return [one.token_hash for one in found]
 
 
 def _tombstone(connection: Connection, row: dict[str, Any], actor: str, there: set[str]) -> dict[str, Any]:
@@ -233,7 +274,8 @@ FORGOTTEN = ""
 def forget_names(connection: Connection, study: str, before: str) -> int:
     """Erase of a study what names people and was stored before a moment; answers stay.
 
-    These are ids of recruitment platforms, lines of a platform's lists, and the names of those invited by personal links.
+    These are ids of recruitment platforms, what was kept of the network, lines of a platform's lists, and the names of those
+    invited by personal links. A number typed in a laboratory stays: it is the participant's number, in every table.
 
     Parameters
     ----------
@@ -249,11 +291,12 @@ def forget_names(connection: Connection, study: str, before: str) -> int:
     """
     there = set(inspect(connection).get_table_names())
     gone = 0
-    for table, stored_at in ((people, people.c.created_at), (submissions, submissions.c.imported_at)):
+    for table, old in (
+        (people, and_(people.c.created_at < before, people.c.source != TYPED)),
+        (submissions, submissions.c.imported_at < before),
+    ):
         if table.name in there:
-            gone += connection.execute(
-                delete(table).where(table.c.study == study, stored_at < before)
-            ).rowcount
+            gone += connection.execute(delete(table).where(table.c.study == study, old)).rowcount
     if invitations.name in there:
         named = (
             invitations.c.study == study,

@@ -9,28 +9,46 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import URL, Connection, delete, func, select
+from filelock import FileLock, Timeout
+from sqlalchemy import URL, Connection, Engine, delete, func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from experiment.store.backups import FOLDER, back_up, copy_sqlite, run_postgres
-from experiment.store.chain import Broken, chained_sessions, verify, withdrawn_sessions
-from experiment.store.database import address_of
-from experiment.store.erasure import erase_sessions
+from experiment.store.backups import FOLDER, back_up, copy_sqlite, rows_of, run_postgres
+from experiment.store.chain import WITHDRAWN, Broken, chained_sessions, verify, withdrawn_sessions
+from experiment.store.database import address_of, lock_for_change, make_engine
+from experiment.store.erasure import UNINVITED, erase_sessions, withdrawn
 from experiment.store.records import add_audit
 from experiment.store.store import Store, open_store
-from experiment.store.tables import sessions, sign_ins, trials, versions
+from experiment.store.tables import LATEST_REVISION, audit, sessions, sign_ins, trials, versions
 from stimuli.errors import UserError
 from stimuli.files import settle
 
 RESTORE = "restore"
 """Who acts where nobody is named."""
 _LOG_FILES = ("-wal", "-shm", "-journal")
+_CARRIED = ("backup", "export", "invite", RESTORE, WITHDRAWN, UNINVITED)
+"""Actions of audit rows that a restore takes over from the present database: where data are, and what was withdrawn."""
+_COMPARED = {
+    "alembic_version": ("version_num",),
+    "sessions": ("session_id", "study", "last_seen_at"),
+    "trials": ("session_id",),
+    "versions": ("study",),
+}
+_ENDING_S = 3.0
+"""How long a connection that was just closed may still be listed by PostgreSQL."""
+_OTHERS = text(
+    "SELECT pid, usename, application_name, backend_start FROM pg_stat_activity WHERE datname = current_database() "
+    "AND backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY backend_start LIMIT 1"
+)
 
 
 @dataclass(frozen=True)
@@ -54,6 +72,8 @@ class Checked:
         What each holds; ``present`` is None where the present database is missing or cannot be read.
     withdrawn : int
         Sessions in the backup that were withdrawn since, and are erased from the copy.
+    gone : frozenset of str
+        All that was withdrawn, as far as the present database and the lists beside the backups say.
     broken : dict of str to Broken
         Sessions whose chain does not verify, with the first fault.
     """
@@ -63,6 +83,78 @@ class Checked:
     present: Contents | None
     withdrawn: int
     broken: dict[str, Broken]
+    gone: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class _Present:
+    """What a restore takes over from the present database: its contents, what was withdrawn, and rows of its audit."""
+
+    contents: Contents | None = None
+    gone: list[str] = field(default_factory=list)
+    carried: list[Mapping[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A dump next to the PostgreSQL database that it would replace.
+
+    Attributes
+    ----------
+    backup, present : Contents
+        What each holds of the study.
+    others : dict of str to tuple of int
+        Sessions of each other study in either: now, and in the dump.
+    """
+
+    backup: Contents
+    present: Contents
+    others: dict[str, tuple[int, int]]
+
+
+@contextmanager
+def restoring(database: Path) -> Iterator[None]:
+    """Hold the right to restore a SQLite database: its copy that is being made ready is nobody else's to remove.
+
+    Raises
+    ------
+    UserError
+        Another restore of it is in progress.
+    """
+    lock = _lock(database)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise UserError(
+            f"another `wrods restore` of {database} is in progress",
+            mend="Answer its question or cancel it first.",
+            exit_code=1,
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def discard_abandoned(database: Path) -> list[str]:
+    """Remove the copy that a killed restore left behind; return a sentence if a restore is in progress."""
+    ready = _ready(database)
+    if not ready.exists():
+        return []
+    try:
+        with _lock(database):
+            _remove(ready)
+    except Timeout:
+        return [f"{ready}: a restore is in progress; answer its question or cancel it"]
+    return []
+
+
+def _ready(database: Path) -> Path:
+    return database.with_name(f"{database.stem}-restoring.db")
+
+
+def _lock(database: Path) -> FileLock:
+    return FileLock(database.with_name(f"{database.name}.restoring.lock"), timeout=0)
 
 
 def check_backup(
@@ -79,7 +171,7 @@ def check_backup(
     study : str
         The study's id.
     gone : sequence of str
-        Withdrawn sessions beside those whose tombstones the present database holds.
+        Withdrawn sessions and links, further to those whose tombstones the present database holds.
 
     Raises
     ------
@@ -88,20 +180,17 @@ def check_backup(
     """
     if not backup.is_file():
         raise UserError(f"there is no backup {backup}", mend=f"Look in {database.parent / FOLDER}.")
-    ready = database.with_name(f"{database.stem}-restoring.db")
+    ready = _ready(database)
     _remove(ready)
     os.close(os.open(ready, os.O_CREAT | os.O_RDWR, 0o600))
     try:
         copy_sqlite(backup, ready)
-        present, erased = _look(database, study)
+        present = _look(database, study)
         before = set((database.parent / FOLDER).glob("*"))
         with open_store(ready) as store:
             for made in set((database.parent / FOLDER).glob(f"{ready.stem}-*")) - before:
                 made.unlink()  # the upgrade's own copy of a copy
-            checked = _check(store, ready, study, present, [*dict.fromkeys((*erased, *gone))], actor)
-            store.write(
-                lambda c: add_audit(c, actor, "restore", study=study, detail={"from": str(backup)})
-            ).result()
+            checked = _check(store, ready, study, present, gone, actor, backup)
         _one_file(ready)
     except BaseException:
         _remove(ready)
@@ -129,10 +218,54 @@ def discard(ready: Path) -> None:
     _remove(ready)
 
 
+def withdrawn_in(database: Path, study: str) -> list[str]:
+    """Return what was withdrawn from a SQLite database so far; nothing where it cannot be read."""
+    return _look(database, study).gone
+
+
+def compare_dump(address: URL, backup: Path, folder: Path, study: str) -> Comparison:
+    """Compare a dump with the PostgreSQL database that it would replace, changing nothing.
+
+    Raises
+    ------
+    UserError
+        The dump is missing, cannot be read, is of a newer version or of another study.
+    """
+    if not backup.is_file():
+        raise UserError(f"there is no backup {backup}", mend=f"Look in {folder / FOLDER}.")
+    found: dict[str, list[tuple[str, ...]]] = {name: [] for name in _COMPARED}
+    for table, row in rows_of(backup, _COMPARED):
+        found[table].append(row)
+    if found["alembic_version"] > [(LATEST_REVISION,)]:
+        raise UserError(f"{backup} was written by a newer version of wrods", mend="Update wrods first.")
+    mine = {session: seen for session, of, seen in found["sessions"] if of == study}
+    dumped = Counter(of for _, of, _ in found["sessions"])
+    known = {of for (of,) in found["versions"]} | dumped.keys()
+    if study not in known:
+        what = (
+            f"the backup is of {', '.join(sorted(known))}, not of"
+            if known
+            else f"{backup} holds no sessions of"
+        )
+        raise UserError(f"{what} {study}", mend="Choose another file.")
+    answered = sum(session in mine for (session,) in found["trials"])
+    with open_store(address.render_as_string(hide_password=False)) as store, store.read() as connection:
+        present = contents(connection, study)
+        now = Counter(connection.scalars(select(sessions.c.study)))
+        others = {*now, *dumped, *connection.scalars(select(versions.c.study))} - {study}
+    return Comparison(
+        Contents(len(mine), answered, max(mine.values(), default=None)),
+        present,
+        {one: (now[one], dumped[one]) for one in sorted(others)},
+    )
+
+
 def restore_postgres(
     address: URL, backup: Path, folder: Path, study: str, *, gone: Sequence[str] = (), actor: str = RESTORE
 ) -> tuple[Path, Checked]:
     """Restore a PostgreSQL store from a dump in one transaction, after a dump of its present state.
+
+    A dump holds the whole database: all studies in it are replaced (see :func:`compare_dump`).
 
     Returns
     -------
@@ -142,23 +275,53 @@ def restore_postgres(
     Raises
     ------
     UserError
-        The dump is missing or refused; PostgreSQL's programs are missing.
+        The dump is missing or refused; another program is connected to the database; PostgreSQL's programs are missing.
     """
-    if not backup.is_file():
-        raise UserError(f"there is no backup {backup}", mend=f"Look in {folder / FOLDER}.")
-    text = address.render_as_string(hide_password=False)
-    with open_store(text) as store, store.read() as connection:
-        erased = withdrawn_sessions(connection)
-        present = contents(connection, study)
-    aside = back_up(address, folder / FOLDER, stem="study-before-restore")
-    options = ["--single-transaction", "--clean", "--if-exists", "--no-owner", str(backup)]
-    run_postgres("pg_restore", address, options)
-    with open_store(text) as store:
-        checked = _check(store, backup, study, present, [*dict.fromkeys((*erased, *gone))], actor)
-        store.write(
-            lambda c: add_audit(c, actor, "restore", study=study, detail={"from": str(backup)})
-        ).result()
+    compare_dump(address, backup, folder, study)
+    with _alone(address) as engine:
+        with engine.connect() as connection:
+            present = _read_present(connection, study)
+            # a table that was read in a transaction cannot be replaced until it ends
+            connection.rollback()
+        aside = back_up(address, folder / FOLDER, stem="study-before-restore")
+        options = ["--single-transaction", "--clean", "--if-exists", "--no-owner", str(backup)]
+        run_postgres("pg_restore", address, options)
+    # older tables are upgraded under the same lock
+    with open_store(address.render_as_string(hide_password=False)) as store:
+        checked = _check(store, backup, study, present, gone, actor, backup)
+        kept = {"to": str(aside.resolve())}
+        store.write(lambda c: add_audit(c, actor, "backup", study=study, detail=kept)).result()
     return aside, checked
+
+
+@contextmanager
+def _alone(address: URL) -> Iterator[Engine]:
+    """Hold the lock that `wrods serve` waits for at its start, unless any program is connected to the database.
+
+    Raises
+    ------
+    UserError
+        One is; it is named.
+    """
+    engine = make_engine(address)
+    try:
+        with engine.connect() as connection, connection.begin():
+            lock_for_change(connection)
+            until = time.monotonic() + _ENDING_S
+            while (other := connection.execute(_OTHERS).first()) is not None:
+                if time.monotonic() > until:
+                    name = f" ({other.application_name})" if other.application_name else ""
+                    raise UserError(
+                        f"another program is connected to the database {address.database}: process {other.pid} of "
+                        f"{other.usename}{name}, since {other.backend_start.astimezone(UTC):%d %B %Y, %H:%M} UTC",
+                        mend="Stop `wrods serve` and `wrods run` of every study in this database, and other programs that use "
+                        "it, then give the command again.",
+                        exit_code=1,
+                    )
+                time.sleep(0.1)
+            yield engine
+    finally:
+        engine.dispose()
 
 
 def contents(connection: Connection, study: str) -> Contents:
@@ -172,8 +335,15 @@ def contents(connection: Connection, study: str) -> Contents:
 
 
 def _check(
-    store: Store, ready: Path, study: str, present: Contents | None, gone: Sequence[str], actor: str
+    store: Store,
+    ready: Path,
+    study: str,
+    present: _Present,
+    listed: Sequence[str],
+    actor: str,
+    backup: Path,
 ) -> Checked:
+    gone = [*dict.fromkeys((*present.gone, *listed))]
     with store.read() as connection:
         known = list(connection.scalars(select(versions.c.study).distinct()))
         known += list(connection.scalars(select(sessions.c.study).distinct()))
@@ -182,11 +352,15 @@ def _check(
         raise UserError(
             f"the backup is of {', '.join(sorted(set(known)))}, not of {study}", mend="Choose another file."
         )
-    if here:
-        erase = _erasing(sorted(here), actor)
-        store.write(erase).result()
-    # what has ended since the backup stays ended
-    store.write(lambda connection: connection.execute(delete(sign_ins)).close()).result()
+
+    def bring_up_to_date(connection: Connection) -> None:
+        erase_sessions(connection, gone, actor=actor)
+        _carry(connection, present.carried)
+        # what has ended since the backup stays ended
+        connection.execute(delete(sign_ins))
+        add_audit(connection, actor, RESTORE, study=study, detail={"from": str(backup.resolve())})
+
+    store.write(bring_up_to_date).result()
     with store.read() as connection:
         found = {one: verify(connection, one) for one in chained_sessions(connection, study)}
         # sessions from before there were chains have none, which is no damage
@@ -195,25 +369,45 @@ def _check(
             for one, told in found.items()
             if told.broken is not None and told.head is not None
         }
-        return Checked(ready, contents(connection, study), present, len(here), broken)
+        return Checked(
+            ready, contents(connection, study), present.contents, len(here), broken, frozenset(gone)
+        )
 
 
-def _erasing(session_ids: Sequence[str], actor: str) -> Callable[[Connection], None]:
-    def erase(connection: Connection) -> None:
-        erase_sessions(connection, session_ids, actor=actor)
+def _carry(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Add audit rows of the database that is replaced, unless they are there or erasing has just added their like."""
+    there = {_said(dict(row)) for row in connection.execute(_CARRIED_ROWS).mappings()}
+    stones = set(withdrawn_sessions(connection))
+    new = [
+        {name: value for name, value in row.items() if name != "audit_id"}
+        for row in rows
+        if _said(row) not in there and not (row["action"] == WITHDRAWN and row["session_id"] in stones)
+    ]
+    if new:
+        connection.execute(audit.insert(), new)
 
-    return erase
+
+_CARRIED_ROWS = select(audit).where(audit.c.action.in_(_CARRIED)).order_by(audit.c.audit_id)
 
 
-def _look(database: Path, study: str) -> tuple[Contents | None, list[str]]:
-    """Return what the present database holds and whom it knows to be withdrawn, if it can be read."""
+def _said(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(str(row[name]) for name in ("at", "actor", "action", "study", "session_id", "detail"))
+
+
+def _look(database: Path, study: str) -> _Present:
+    """Return what a restore takes over from a SQLite database, nothing where it cannot be read."""
     if not database.exists():
-        return None, []
+        return _Present()
     try:
         with open_store(database) as store, store.read() as connection:
-            return contents(connection, study), withdrawn_sessions(connection)
+            return _read_present(connection, study)
     except (UserError, SQLAlchemyError, sqlite3.Error):
-        return None, []
+        return _Present()
+
+
+def _read_present(connection: Connection, study: str) -> _Present:
+    rows: list[Mapping[str, Any]] = [dict(row) for row in connection.execute(_CARRIED_ROWS).mappings()]
+    return _Present(contents(connection, study), withdrawn(connection), rows)
 
 
 def _set_aside(database: Path) -> Path | None:

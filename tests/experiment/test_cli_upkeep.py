@@ -104,11 +104,15 @@ def test_somebody_unknown_is_not_found(collected: Study) -> None:
 
 
 def test_restore_shows_both_and_asks(collected: Study, tmp_path: Path) -> None:
-    copy = told(wrods("backup", collected.folder, "--to", tmp_path / "stick", "--json"))["file"]
+    stick = tmp_path / "stick"
+    missing = wrods("backup", collected.folder, "--to", stick)
+    assert missing.exit_code == 1 and "stick does not exist" in missing.output and not stick.exists()
+    stick.mkdir()
+    copy = told(wrods("backup", collected.folder, "--to", stick, "--json"))["file"]
     told(wrods("withdraw", collected.folder, "--participant", "S001", "--yes", "--json"))
     asked = wrods("restore", collected.folder, copy, given="n\n")
     assert asked.exit_code == 1 and "Backup:" in asked.output and "Current: 2 sessions" in asked.output
-    assert not list(collected.folder.glob("*restoring*"))
+    assert not list(collected.folder.glob("*restoring.db*"))
 
 
 def test_a_study_without_answers_has_nothing_to_back_up(make_study: Callable[..., Study]) -> None:
@@ -145,6 +149,7 @@ def test_a_served_study_keeps_backups_and_takes_a_withdrawal_but_no_restore(
     collected: Study, tmp_path: Path
 ) -> None:
     stick = tmp_path / "stick"
+    stick.mkdir()
 
     def copies() -> list[Path]:
         return sorted(stick.glob("*.db"))

@@ -23,6 +23,7 @@ from experiment.people.recruitment.reconciliation import import_submissions, rec
 from experiment.people.recruitment.reports import MARKS
 from experiment.people.recruitment.submissions import parse_export
 from experiment.people.service import StudyService
+from experiment.people.site import this_site
 from experiment.people.trials_csv import trials_csv
 from experiment.people.uploads import read_copy, take_copy
 from stimuli.errors import UserError
@@ -127,6 +128,11 @@ def upload_copy(study: str) -> AnyResponse:
         flash(str(error))
         return redirect(url_for("admin.show"))
     counts = {"new": taken.new, "same": taken.same, "refused": taken.refused}
+    if taken.departed is not None:
+        note("took a copy of answers", study=study, detail=counts)
+        this_site().let_go(service, taken.departed)
+        flash(f"{taken.reader} asked for this session to be erased, and it was.")
+        return redirect(url_for("admin.show"))
     note("took a copy of answers", study=study, session_id=taken.session_id, detail=counts)
     why = f" ({'; '.join(taken.reasons)})" if taken.reasons else ""
     flash(

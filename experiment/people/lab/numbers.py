@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 
 def written(typed: str, pattern: str | None) -> str | None:
@@ -11,11 +12,13 @@ def written(typed: str, pattern: str | None) -> str | None:
     Parameters
     ----------
     typed : str
-        What was typed: ``P014``, ``p14`` and ``14`` are all P014 under ``P###``.
+        What was typed: ``P014``, ``p14`` and ``14`` are all P014 under ``P###``; full-width letters and digits are written
+        as usual ones, and invisible characters are left out.
     pattern : str or None
         Letters with one run of ``#``, each a digit; None leaves the number as it was typed.
     """
-    number = typed.strip()
+    plain = unicodedata.normalize("NFKC", typed)
+    number = "".join(letter for letter in plain if unicodedata.category(letter) not in ("Cc", "Cf")).strip()
     if pattern is None:
         return number or None
     before, marks, after = _parts(pattern)

@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from urllib.parse import urlencode
 
-from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy import Connection, and_, func, select, update
 
 from experiment.people.access import token_hash
 from experiment.store import records
 from experiment.store.attendance import stamp
-from experiment.store.erasure import NUMBERED
+from experiment.store.erasure import NUMBERED, SERVER, erase_invitations
 from experiment.store.tables import invitations
 from stimuli.errors import UserError
 
@@ -104,13 +104,12 @@ def invite(
         told = "took part with their link" if again else "have a link already"
         mend = "Leave them out." if again else "Leave them out, or replace unused links with --again."
         raise UserError(f"{names}: {told}", mend=mend)
-    connection.execute(
-        delete(invitations).where(
-            invitations.c.study == study,
-            invitations.c.participant.in_(participants),
-            invitations.c.session_id.is_(None),
-        )
+    replaced = and_(
+        invitations.c.study == study,
+        invitations.c.participant.in_(participants),
+        invitations.c.session_id.is_(None),
     )
+    erase_invitations(connection, replaced, actor=SERVER)
     moment = records.now()
     expires = None
     if days is not None:

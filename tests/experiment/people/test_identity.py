@@ -12,6 +12,7 @@ from sqlalchemy import select, update
 
 from experiment.cli import main
 from experiment.custody import persons, withdrawal
+from experiment.people.lab.numbers import written
 from experiment.store import Store, open_store, queries, records
 from experiment.store.assignment import next_reader
 from experiment.store.tables import invitations, people, sessions
@@ -107,12 +108,26 @@ def test_a_typed_number_that_is_another_session_s_is_refused(site: Any, typed: s
     assert asked.body["state"] == "taken" and asked.body["unfinished"] == []
 
 
+@pytest.mark.parametrize("odd", ["P²", "P³", "T¹"])
+def test_no_number_of_an_earlier_version_keeps_others_from_getting_one(site: Any, odd: str) -> None:
+    person = site.begin()
+
+    def older(connection: Any) -> str:
+        plan = queries.session(connection, person.session_id)["plan"]  # type: ignore[index]
+        records.create_session(connection, plan, reader_kind="human", reader=odd, participant_id=odd)
+        return next_reader(connection, "small")
+
+    assert site.store.write(older).result() == "P002"
+
+
 @pytest.mark.parametrize("odd", ["P²", "P٣", "T¹", "P" + "9" * 40, "P1x"])
 def test_no_typed_number_keeps_others_from_getting_one(site: Any, odd: str) -> None:
     site.begin(participant=odd)
     site.begin(**{"pass": site.make_pass("pilot")})
     with site.store.read() as connection:
-        assert {row["reader"] for row in queries.sessions_overview(connection)} == {odd, "T001"}
+        readers = {row["reader"] for row in queries.sessions_overview(connection)}
+    number = written(odd, None)
+    assert readers == {number, "T002" if number == "T1" else "T001"}
     assert site.store.write(lambda c: next_reader(c, "small")).result().startswith("P")
 
 

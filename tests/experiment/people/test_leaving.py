@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import select, update
 
+from experiment.checking import load_study
 from experiment.cli.status import status_of
-from experiment.custody.upkeep import Kept, Upkeep
+from experiment.custody.upkeep import Kept, Upkeep, copy_of
+from experiment.custody.withdrawal import remembered
+from experiment.exporting import export_study
 from experiment.exporting.dictionary import dictionary_of
 from experiment.people import taking
 from experiment.people.dashboard.overview import study_overview
@@ -21,6 +26,7 @@ from experiment.store import queries
 from experiment.store.backups import FOLDER, back_up
 from experiment.store.chain import WITHDRAWN
 from experiment.store.declining import forget_undecided, number_of
+from experiment.store.restoring import check_backup, discard
 from experiment.store.tables import audit, chain, invitations, metadata, sessions, tallies
 from tests.experiment.people.recruitment.conftest import prolific_id
 
@@ -260,6 +266,34 @@ def test_a_backup_made_before_somebody_declined_is_cleaned_too(site: Any) -> Non
     person.event("consent", {"agreed": False})
     site.app.extensions["wrods"].cleaning.close()
     assert b"a-very-particular-person" not in bytes_of(site)
+
+
+def test_who_declined_does_not_come_back_with_a_backup_made_by_hand(site: Any, tmp_path: Path) -> None:
+    person = site.begin(participant="a-very-particular-person")
+    folder = site.service.folder
+    drawer = tmp_path / "drawer"
+    drawer.mkdir()
+    made = copy_of(site.store, "small", drawer, stem="small", actor="me")
+    (tmp_path / "moved").mkdir()
+    moved = Path(shutil.copy(made, tmp_path / "moved"))
+    person.event("consent", {"agreed": False})
+    site.app.extensions["wrods"].cleaning.close()
+    assert b"a-very-particular-person" not in made.read_bytes()
+    checked = check_backup(folder / "study.db", moved, "small", gone=remembered(folder))
+    assert checked.withdrawn == 1 and b"a-very-particular-person" not in checked.ready.read_bytes()
+    discard(checked.ready)
+
+
+def test_whoever_has_neither_agreed_nor_declined_is_in_no_export(site: Any, tmp_path: Path) -> None:
+    waiting, agreed = site.begin(participant="6"), site.begin(participant="7")
+    agree(agreed)
+    agreed.answer(0)
+    for form in ("csv", "jspsych"):
+        export_study(load_study(site.service.folder), site.store, tmp_path / form, form)
+    exported = "".join(
+        file.read_text("utf-8") for form in ("csv", "jspsych") for file in (tmp_path / form).glob("*.*")
+    )
+    assert agreed.session_id in exported and waiting.session_id not in exported
 
 
 def test_a_finished_session_can_be_deleted_by_its_own_page(site: Any) -> None:

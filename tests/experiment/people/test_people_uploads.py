@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from sqlalchemy import select
 
 from experiment.cli import main
+from experiment.custody.withdrawal import remembered
 from experiment.people.uploads import read_copy, take_copy
 from experiment.store import queries as q
+from experiment.store.backups import FOLDER, back_up
+from experiment.store.tables import audit
 from stimuli.errors import UserError
 
 
@@ -58,6 +62,22 @@ def test_taking_a_copy_again_changes_nothing(site: Any) -> None:
         for row in rows:
             row.pop("last_seen_at", None)
     assert after == before
+
+
+def test_a_copy_that_has_answers_deleted_cleans_the_files_too(site: Any, tmp_path: Path) -> None:
+    person = site.begin(participant="a-very-particular-person")
+    folder = site.service.folder
+    backup = back_up(site.store.address, folder / FOLDER, stem="study")
+    given = {"client_uuid": str(uuid.UUID(int=8)), "kind": "consent", "detail": {"agreed": False}, "at": None}
+    file = tmp_path / "copy.json"
+    file.write_text(json.dumps(copy_of(person, 0, items=[{"kind": "events", "body": given}])))
+    done = CliRunner().invoke(main, ["import", str(folder), str(file), "--json"])
+    told = json.loads(done.stdout)
+    assert (told["refused"], told["state"]) == (0, "withdrawn"), done.output
+    assert person.session_id in remembered(folder)
+    assert b"a-very-particular-person" not in backup.read_bytes()
+    with site.store.read() as connection:
+        assert person.session_id not in repr(connection.execute(select(audit)).all())
 
 
 def test_what_contradicts_a_stored_answer_is_refused_with_the_reason(site: Any) -> None:

@@ -87,12 +87,12 @@ def test_of_the_automatic_backups_24_hours_and_7_days_are_kept_and_none_made_by_
         (tmp_path / f"study-auto-{start + timedelta(minutes=30 * half_hours):%Y%m%dT%H%M%S}Z.db").touch()
     (tmp_path / "study-20260301T003000Z.db").touch()
     (tmp_path / "study-0001-20260301T003000.db").touch()
-    rotate(tmp_path)
+    rotate(tmp_path, "study", lambda _: True)
     left = sorted(path.name for path in tmp_path.iterdir())
     assert "study-20260301T003000Z.db" in left and "study-0001-20260301T003000.db" in left
     assert len(left) - 2 == 24 + 5 and "study-auto-20260311T000000Z.db" in left
     assert "study-auto-20260305T233000Z.db" in left and "study-auto-20260304T233000Z.db" not in left
-    assert rotate(tmp_path) == []
+    assert rotate(tmp_path, "study", lambda _: True) == []
 
 
 def test_backups_of_a_clock_that_was_set_back_are_older_than_all_and_push_none_out(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_backups_of_a_clock_that_was_set_back_are_older_than_all_and_push_none_o
         os.utime(file, (moment.timestamp(), moment.timestamp()))
     true = tmp_path / f"study-auto-{datetime.now(UTC):%Y%m%dT%H%M%S}Z.db"
     true.touch()
-    rotate(tmp_path)
+    rotate(tmp_path, "study", lambda _: True)
     assert true.exists() and backups_in(tmp_path)[-1].file == true
 
 
@@ -261,7 +261,9 @@ def test_somebody_who_withdraws_while_a_copy_is_written_is_not_in_it(
             return copies[-1]
 
         monkeypatch.setattr(upkeep, "back_up", slowly)
-        file = upkeep.copy_of(store, tmp_path / "backups", stem="study")
+        backups = tmp_path / "backups"
+        backups.mkdir()
+        file = upkeep.copy_of(store, "positions", backups, stem="study", actor="me")
     assert len(copies) == 2 and [one.file for one in backups_in(tmp_path / "backups")] == [file]
     assert _sessions_in(file) == 1
 
@@ -281,6 +283,7 @@ def test_a_serving_study_is_backed_up_at_its_start_every_interval_and_at_its_end
     told: list[str] = []
     folder, stick = tmp_path / "study", tmp_path / "stick"
     folder.mkdir()
+    stick.mkdir()
     with open_store(folder) as store:
         with upkeep.Upkeep([kept(store, folder)], [stick], told.append, lambda *noted: None, interval_s=3600):
             while not backups_in(stick):

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from experiment.custody.withdrawal import remembered
 from experiment.store import queries
+from experiment.store.backups import FOLDER, back_up
 from tests.experiment.people.dashboard.conftest import Visitor, words_of
 
 PROLIFIC = ("seed: 7\n", "seed: 7\nparticipants: {recruit: prolific, wanted: 5}\n")
@@ -66,6 +68,28 @@ def test_a_participants_copy_brings_what_did_not_arrive(site: Any, visit: Callab
     wrong = copy | {"token": "x" * 43}
     refused = words_of(send(owner, "/admin/small/copy", json.dumps(wrong).encode(), "answers.json").text)
     assert "is not in this store" in refused
+
+
+def test_a_copy_that_declines_erases_the_session_and_cleans_its_backups(
+    site: Any, visit: Callable[[str], Visitor]
+) -> None:
+    person = site.begin(participant="a-very-particular-person")
+    backup = back_up(site.store.address, site.service.folder / FOLDER, stem="study")
+    declined = {
+        "client_uuid": str(uuid.UUID(int=9)),
+        "kind": "consent",
+        "detail": {"agreed": False},
+        "at": None,
+    }
+    copy = {
+        "wrods": 1, "kind": "answers", "study": "small", "session_id": person.session_id, "token": person.token,
+        "items": [{"kind": "events", "body": declined}],
+    }  # fmt: skip
+    told = words_of(send(visit("ada"), "/admin/small/copy", json.dumps(copy).encode(), "answers.json").text)
+    assert "asked for this session to be erased, and it was" in told
+    site.app.extensions["wrods"].cleaning.close()
+    assert b"a-very-particular-person" not in backup.read_bytes()
+    assert person.session_id in remembered(site.service.folder)
 
 
 @pytest.mark.parametrize("contents", [b"", b"[]", b"{", b"\xff\xfe", b"[" * 5000, b"PK\x03\x04"])

@@ -39,6 +39,8 @@ def test_numbers_are_written_as_the_study_has_them(typed: str, number: str | Non
 
 
 def test_numbers_without_a_pattern_stay_as_they_are_typed() -> None:
+    assert written("\u200bＰ０１４\ufeff", "P###") == "P014" and written("\uff17", None) == "7"
+    assert written("Jose\u0301", None) == "Jos\u00e9", "of two forms of one letter, one is stored"
     assert written(" anna ", None) == "anna" and written("  ", None) is None
     assert example("P###") == "P001" and written("7-B", "##-b") == "07-b"
 

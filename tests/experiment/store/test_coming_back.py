@@ -1,0 +1,375 @@
+"""Nobody who was withdrawn or declined comes back with a backup, wherever it was, whatever was killed, whatever was restored."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from sqlalchemy import select
+
+from experiment.cli import main
+from experiment.custody import upkeep
+from experiment.custody import withdrawal as w
+from experiment.people.recruitment.invitations import invite, use
+from experiment.store import Store, open_store
+from experiment.store import records as r
+from experiment.store.backups import back_up
+from experiment.store.erasure import forget_names
+from experiment.store.restoring import restoring
+from experiment.store.tables import invitations, people, sessions
+from experiment.study import Study
+
+HERS = "I am Xanthippe of Alopeke"
+ROOT = Path(__file__).resolve().parents[3]
+Make = Callable[..., dict[str, Any]]
+
+
+def wrods(*arguments: object, given: str | None = None) -> Result:
+    return CliRunner().invoke(main, [str(one) for one in arguments], input=given)
+
+
+def told(result: Result) -> Any:
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def begin(store: Store, plan: dict[str, Any], reader: str, **more: Any) -> str:
+    plan = plan | {"study": "small"}
+    return str(
+        store.write(lambda c: r.create_session(c, plan, reader_kind="human", reader=reader, **more)).result()
+    )
+
+
+def answer(store: Store, plan: dict[str, Any], make_trial: Make, reader: str) -> str:
+    session = begin(store, plan, reader)
+    store.write(lambda c: r.store_trial(c, make_trial(session, 0, response_raw=HERS))).result()
+    return session
+
+
+def files_with(folder: Path, words: str) -> list[str]:
+    return sorted(
+        file.name for file in folder.rglob("*") if file.is_file() and words.encode() in file.read_bytes()
+    )
+
+
+@pytest.fixture
+def study(make_study: Any) -> Study:
+    return make_study()  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def stick(tmp_path: Path) -> Path:
+    (tmp_path / "stick").mkdir()
+    return tmp_path / "stick"
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_after_a_restore_every_place_is_known_from_before(
+    study: Study, plan: Any, make_trial: Make, stick: Path, tmp_path: Path, is_lost: bool
+) -> None:
+    with open_store(study.folder) as store:
+        answer(store, plan, make_trial, "P001")
+    first = Path(told(wrods("backup", study.folder, "--to", stick, "--json"))["file"])
+    elsewhere = tmp_path / "drawer"
+    elsewhere.mkdir()
+    if not is_lost:
+        told(wrods("backup", study.folder, "--to", elsewhere, "--json"))
+        assert wrods("export", study.folder, "--out", tmp_path / "exported").exit_code == 0
+    else:
+        (study.folder / "study.db").write_bytes(b"lightning " * 900)
+    told(wrods("restore", study.folder, first, "--yes", "--json"))
+    result = wrods("withdraw", study.folder, "--participant", "P001", "--yes", "--json")
+    done = json.loads(result.stdout)
+    # nobody can look into the damaged database, so it is named
+    assert ["study-damaged" in line for line in done["left"]] == [True] * is_lost, result.output
+    assert str(first) in done["backups_cleaned"]
+    assert files_with(stick, HERS) == files_with(elsewhere, HERS) == []
+    assert is_lost or any("exported: an export" in line for line in done["beyond"])
+
+
+def test_a_file_that_was_restored_from_anywhere_is_cleaned_with_the_others(
+    study: Study, plan: Any, make_trial: Make, tmp_path: Path
+) -> None:
+    with open_store(study.folder) as store:
+        answer(store, plan, make_trial, "P001")
+    moved = tmp_path / "desk" / "copy.db"
+    moved.parent.mkdir()
+    with open_store(study.folder) as store:
+        back_up(store.address, moved, stem="study")
+    told(wrods("restore", study.folder, moved, "--yes", "--json"))
+    done = told(wrods("withdraw", study.folder, "--participant", "P001", "--yes", "--json"))
+    assert str(moved) in done["backups_cleaned"] and files_with(tmp_path, HERS) == []
+
+
+KILLED_RESTORE = (
+    "import os, sys; from pathlib import Path; from experiment.store.restoring import check_backup, restoring\n"
+    "db, copy = map(Path, sys.argv[1:])\n"
+    "with restoring(db):\n check_backup(db, copy, 'small'); os.kill(os.getpid(), 9)"
+)
+
+
+def test_the_copy_of_a_killed_restore_is_removed_by_the_next_withdrawal(
+    study: Study, plan: Any, make_trial: Make
+) -> None:
+    database = study.folder / "study.db"
+    with open_store(study.folder) as store:
+        answer(store, plan, make_trial, "P001")
+        copy = back_up(store.address, study.folder / "backups", stem="study")
+    subprocess.run([sys.executable, "-c", KILLED_RESTORE, str(database), str(copy)], cwd=ROOT, check=False)
+    assert "study-restoring.db" in files_with(study.folder, HERS)
+    told(wrods("withdraw", study.folder, "--participant", "P001", "--yes", "--json"))
+    assert files_with(study.folder, HERS) == []
+
+
+def test_somebody_who_withdraws_while_a_restore_asks_is_not_brought_back(
+    study: Study, plan: Any, make_trial: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import click
+
+    with open_store(study.folder) as store:
+        hers = answer(store, plan, make_trial, "P001")
+        answer(store, plan, make_trial, "P002")
+        copy = back_up(store.address, study.folder / "backups", stem="study")
+
+    def meanwhile(*_: object, **__: object) -> bool:
+        with open_store(study.folder) as other:
+            _, scrubbed = w.withdraw(other, "small", study.folder, [hers], actor="me")
+        assert any("a restore is in progress" in line for line in scrubbed.left)
+        return True
+
+    monkeypatch.setattr(click, "confirm", meanwhile)
+    done = wrods("restore", study.folder, copy)
+    assert done.exit_code == 0, done.output
+    with open_store(study.folder) as store, store.read() as connection:
+        assert list(connection.scalars(select(sessions.c.reader))) == ["P002"]
+
+
+def test_two_restores_at_once_are_refused(study: Study, plan: Any) -> None:
+    with open_store(study.folder) as store:
+        begin(store, plan, "P001")
+        copy = back_up(store.address, study.folder / "backups", stem="study")
+    with restoring(study.folder / "study.db"):
+        refused = wrods("restore", study.folder, copy, "--yes")
+    assert refused.exit_code == 1 and "is in progress" in refused.output
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_the_part_of_a_killed_backup_holds_nobodys_answers_either(
+    study: Study, plan: Any, make_trial: Make, is_whole: bool
+) -> None:
+    part = study.folder / "backups" / ".study-auto-20261121T140000Z.db.0123456789abcdef"
+    with open_store(study.folder) as store:
+        for reader in ("P001", "P002"):
+            answer(store, plan, make_trial, reader)
+        part.parent.mkdir()
+        whole = back_up(store.address, study.folder / "whole.db", stem="study")
+        if is_whole:
+            whole.rename(part)
+        else:
+            write = (
+                "import os, sqlite3, sys\n"
+                "read, write = sqlite3.connect(sys.argv[1]), sqlite3.connect(sys.argv[2])\n"
+                "write.execute('PRAGMA cache_size = 1')\n"
+                "read.backup(write, pages=20, progress=lambda *_: os.kill(os.getpid(), 9))"
+            )
+            subprocess.run([sys.executable, "-c", write, str(whole), str(part)], check=False)
+            whole.unlink()
+    done = told(wrods("withdraw", study.folder, "--participant", "P001", "--yes", "--json"))
+    assert done["left"] == []
+    data = part.read_bytes()
+    assert data.count(HERS.encode()) == int(is_whole), "his answer is still in it, hers is not"
+
+
+def test_an_old_part_of_a_killed_backup_is_removed_in_time(study: Study, plan: Any, stick: Path) -> None:
+    import os
+    import time
+
+    mine = stick / ".small-auto-20261121T140000Z.db.0123456789abcdef"
+    theirs = stick / ".large-auto-20261121T140000Z.db.0123456789abcdef"
+    young = stick / ".small-auto-20261121T150000Z.db.0123456789abcdef"
+    for file in (mine, theirs, young):
+        file.touch()
+        age = 0 if file == young else 2 * 86400
+        os.utime(file, (time.time() - age,) * 2)
+    with open_store(study.folder) as store:
+        begin(store, plan, "P001")
+        upkeep.make_backups(upkeep.Kept("small", study.folder, store, None), [stick])
+    assert not mine.exists() and theirs.exists() and young.exists()
+
+
+def bob(store: Store, plan: dict[str, Any], folder: Path) -> tuple[str, list[Path]]:
+    """Invite Bob, replace his link, and let him begin; return his session and the backups made before each step."""
+    copies = []
+    for again in (False, True):
+        (link,) = store.write(
+            lambda c, again=again: invite(
+                c, "small", ["Bob the Builder"], base_url="http://x", days=None, again=again
+            )
+        ).result()
+        copies.append(back_up(store.address, folder / "backups", stem="study"))
+    token = link.link.partition("invitation=")[2]
+    session = begin(store, plan, "P001")
+
+    def bind(c: Any) -> None:
+        r.add_person(c, "small", session, "invitation", "Bob the Builder")
+        use(c, "small", token, session)
+
+    store.write(bind).result()
+    return session, copies
+
+
+@pytest.mark.parametrize("actor", ["me", "participant"])
+def test_an_invited_name_leaves_backups_from_before_the_session_and_does_not_come_back(
+    study: Study, plan: Any, tmp_path: Path, actor: str
+) -> None:
+    with open_store(study.folder) as store:
+        hers = begin(store, plan, "P009")
+        session, copies = bob(store, plan, study.folder)
+        drawer = tmp_path / "drawer"
+        shutil.copytree(study.folder / "backups", drawer)
+        w.withdraw(store, "small", study.folder, [session], actor=actor)
+        assert files_with(study.folder, "Bob") == []
+    told(wrods("restore", study.folder, drawer / copies[0].name, "--yes", "--json"))
+    with open_store(study.folder) as store, store.read() as connection:
+        assert connection.execute(select(invitations)).all() == []
+        assert list(connection.scalars(select(sessions.c.session_id))) == [hers]
+
+
+def test_the_file_of_personal_links_is_listed_as_not_erased(make_study: Any, tmp_path: Path) -> None:
+    study = make_study(("seed: 7\n", "seed: 7\nparticipants: {recruit: link}\n"))
+    names = tmp_path / "names.txt"
+    names.write_text("Bob\nAda\n")
+    asked = ("invite", study.folder, "--participants", names, "--base-url", "http://x")
+    assert wrods(*asked).exit_code == 0
+    assert wrods(*asked, "--again", "--out", tmp_path / "mine.csv").exit_code == 0
+    done = wrods("withdraw", study.folder, "--participant", "Bob", "--yes", "--json")
+    told_of = "\n".join(told(done)["beyond"])
+    assert "invitations-" in told_of and f"{tmp_path / 'mine.csv'}: personal links" in told_of
+
+
+def test_somebody_who_was_invited_and_never_began_is_withdrawn_by_name(study: Study, plan: Any) -> None:
+    with open_store(study.folder) as store:
+        begin(store, plan, "P001")
+        store.write(
+            lambda c: invite(c, "small", ["Bob the Builder", "Ada"], base_url="http://x", days=None)
+        ).result()
+        copy = back_up(store.address, study.folder / "backups", stem="study")
+    asked = wrods("withdraw", study.folder, "--participant", "Bob the Builder", given="n\n")
+    assert "Bob the Builder: invited, has not begun" in asked.output
+    done = told(wrods("withdraw", study.folder, "--participant", "Bob the Builder", "--yes", "--json"))
+    assert done["links"] == 1 and done["backups_cleaned"] == [str(copy)]
+    assert files_with(study.folder, "Bob") == []
+    with open_store(study.folder) as store, store.read() as connection:
+        assert list(connection.scalars(select(invitations.c.participant))) == ["Ada"]
+        assert len(list(connection.scalars(select(sessions.c.session_id)))) == 1
+
+
+def test_a_number_is_not_given_again_after_a_restore_of_an_older_backup(study: Study, plan: Any) -> None:
+    with open_store(study.folder) as store:
+        begin(store, plan, "P001")
+        copy = back_up(store.address, study.folder / "backups", stem="study")
+        last = begin(store, plan, "P002")
+        w.withdraw(store, "small", study.folder, [last], actor="me")
+    back = told(wrods("restore", study.folder, copy, "--yes", "--json"))
+    assert back["broken"] == {} and back["sessions"] == 1
+    with open_store(study.folder) as store:
+        assert store.write(lambda c: r.next_reader(c, "small")).result() == "P003"
+    assert "Rows   holds" in wrods("freeze", study.folder, "--verify").output
+
+
+def test_the_list_of_withdrawn_people_goes_with_the_backups(
+    study: Study, plan: Any, make_trial: Make, stick: Path, tmp_path: Path
+) -> None:
+    drawer = tmp_path / "drawer"
+    with open_store(study.folder) as store:
+        hers = answer(store, plan, make_trial, "P001")
+        answer(store, plan, make_trial, "P002")
+        one = upkeep.Kept("small", study.folder, store, None)
+        upkeep.make_backups(one, [stick])
+        shutil.copytree(stick, drawer)
+        w.withdraw(store, "small", study.folder, [hers], actor="me")
+        upkeep.make_backups(one, [stick])
+    for lost in (*study.folder.glob("study.db*"), *(study.folder / "backups").iterdir()):
+        lost.unlink()
+    (copy,) = drawer.glob("*.db")
+    shutil.copy(copy, stick / "old.db")
+    back = wrods("restore", study.folder, stick / "old.db", "--yes", "--json")
+    assert told(back)["withdrawn"] == 1 and "no list of withdrawn" not in back.stderr
+    (study.folder / "study.db").unlink()
+    shutil.rmtree(study.folder / "backups")
+    alone = wrods("restore", study.folder, copy, "--yes", "--json")
+    assert told(alone)["withdrawn"] == 0 and "no list of withdrawn participants" in alone.stderr
+
+
+@pytest.mark.parametrize("name", ["participant", "platform-id", "station", "session", "at", "backups"])
+def test_an_empty_name_erases_nobody(study: Study, plan: Any, name: str) -> None:
+    with open_store(study.folder) as store:
+        begin(store, plan, "P001")
+    more = {"station": ["--at", "2026-11-21 14:05"], "at": ["--station", "7"], "backups": ["--again"]}
+    refused = wrods("withdraw", study.folder, f"--{name}", " ", *more.get(name, []), "--yes")
+    assert refused.exit_code == 2 and f"--{name} is empty" in refused.output
+    with open_store(study.folder) as store, store.read() as connection:
+        assert len(list(connection.scalars(select(sessions.c.session_id)))) == 1
+
+
+def test_numbers_that_look_alike_are_named(study: Study, plan: Any) -> None:
+    with open_store(study.folder) as store:
+        # full width, Cyrillic letter, zero-width space
+        for number in ("P001", "p1", "\uff30\uff10\uff10\uff11", "\u0420001", "P00\u200b1", "P002"):
+            begin(store, plan, number)
+    alike = told(wrods("withdraw", study.folder, "--participant", "P001", "--yes", "--json"))["look_alikes"]
+    assert sorted(alike) == sorted(["p1", "\uff30\uff10\uff10\uff11", "\u0420001", "P00\u200b1"])
+    refused = wrods("withdraw", study.folder, "--participant", "P-01", "--yes")
+    assert refused.exit_code == 1 and "Similar: " in refused.output and "('\\u0420001')" in refused.output
+
+
+@pytest.mark.parametrize("given", ["7", "07", "Station 07", "station 07"])
+def test_a_station_is_found_by_its_name_or_its_number(study: Study, plan: Any, given: str) -> None:
+    with open_store(study.folder) as store:
+        begin(store, plan, "P001", station="Station 07")
+        begin(store, plan, "P002", station="Station 17")
+    from datetime import UTC, datetime
+
+    at = datetime.now(UTC) - timedelta(milliseconds=0)
+    with open_store(study.folder) as store:
+        store.write(
+            lambda c: c.execute(sessions.update().values(last_seen_at="2099-01-01T00:00:00.000Z")).close()
+        ).result()
+    asked = wrods("withdraw", study.folder, "--station", given, "--at", at.isoformat(), given="n\n")
+    assert "P001: session" in asked.output and "P002" not in asked.output
+    assert ", Station 07," in asked.output, "not: station Station 07"
+
+
+def test_a_typed_number_is_kept_when_platform_ids_are_forgotten(study: Study, plan: Any) -> None:
+    with open_store(study.folder) as store:
+        session = begin(store, plan, "17")
+
+        def forget(c: Any) -> list[str]:
+            r.add_person(c, "small", session, "participant", "17")
+            r.add_person(c, "small", session, "prolific", "5f8d")
+            forget_names(c, "small", "2099")
+            return list(c.scalars(select(people.c.source)))
+
+        assert store.write(forget).result() == ["participant"]
+
+
+def test_a_file_that_is_no_database_is_named_with_a_remedy_that_fits(
+    study: Study, plan: Any, stick: Path
+) -> None:
+    strange = stick / "strange.db"
+    strange.write_bytes(b"no database at all, but long enough to be read" * 50)
+    with open_store(study.folder) as store:
+        begin(store, plan, "P001")
+        (line,) = w.scrub(store, "small", study.folder, backups=[stick]).left
+    assert line.startswith(str(strange)) and "If it is a copy of this study, delete it" in line
+    with pytest.raises(sqlite3.DatabaseError):
+        sqlite3.connect(strange).execute("SELECT 1 FROM sqlite_master")
