@@ -255,7 +255,7 @@ def _apart(z: Floats, unit: Codes, many: Codes) -> Floats:
 
 def _additive_residuals(z: Floats, p: Codes, i: Codes, n_p: Codes, n_i: Codes) -> Floats:
     """Return what participants and items, added up, leave of one condition's answers: alternating centring."""
-    left = z - z.mean()
+    left: Floats = z - z.mean()
     for _ in range(500):
         before = left
         left = left - (np.bincount(p, left, len(n_p)) / np.maximum(n_p, 1))[p]
