@@ -161,10 +161,34 @@ class Sums:
         between = self._answers_squared if same else np.asarray((self.answers.T @ other.answers).toarray())
         return np.asarray(self.participants.T @ other.participants + self.items.T @ other.items - between)
 
+    def turned(self) -> Sums:
+        """Return the sums with the other sign: a model minus people."""
+        return replace(
+            self, mean=-self.mean, participants=-self.participants, items=-self.items, answers=-self.answers
+        )
+
+    def minus(self, other: Sums) -> Sums:
+        """Return the difference between two groups of people who answered the same items."""
+        return Sums(
+            self.layout,
+            self.mean - other.mean,
+            self.participants - other.participants,
+            self.items - other.items,
+            (self.answers - other.answers).tocsr(),
+            self.least + other.least,
+            _joined(self.participant_blocks, other.participant_blocks),
+            np.maximum(self.item_blocks, other.item_blocks),
+        )
+
     @property
     def of_people(self) -> bool:
         """Whether any person's answers are in it."""
         return bool((self.participant_blocks >= 0).any())
+
+
+def _joined(own: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return blocks with those of another group numbered after one's own."""
+    return np.where(other >= 0, other + own.max(axis=0, initial=-1) + 1, own)
 
 
 def sums_of_people(people: Answers, model: Floats | None = None, noise: Floats | None = None) -> Sums:
@@ -398,7 +422,7 @@ class Estimate:
 
 
 def estimate(sums: Sums, weights: Mapping[Any, float], *, fixed_items: bool = False) -> Estimate | None:
-    """Estimate a contrast of conditions; None where a condition has no answer.
+    """Estimate a contrast of conditions; None where a condition has no answer, or a model by itself only one item.
 
     Parameters
     ----------
@@ -438,7 +462,8 @@ def estimate(sums: Sums, weights: Mapping[Any, float], *, fixed_items: bool = Fa
         return found(max(v_p, least) + repeated, df_p, "participants")
     v_items = v_i + more
     if not sums.of_people:
-        return found(v_items, df_i, "items")
+        alone = (sums.item_blocks[:, used] >= 0).sum(axis=0).min() < 2
+        return None if alone else found(v_items, df_i, "items")
     if _one_person(sums, used):
         return found(max(v_items, least), df_i, "items")
     variance = max(v_p + v_items - answers, v_p, v_items, least)

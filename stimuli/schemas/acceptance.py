@@ -150,11 +150,9 @@ def _prefix_items(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Accepts
     if "items" in schema:
         raise ValueError("items after prefixItems are not compiled")
     parts = [_compiled(part, root) for part in schema["prefixItems"]]
+    # a shorter list is checked as far as it goes
     return lambda value: (
-        not isinstance(value, list)
-        or all(
-            part(each) for part, each in zip(parts, value, strict=False)
-        )  # of a shorter list what is there
+        not isinstance(value, list) or all(part(each) for part, each in zip(parts, value, strict=False))
     )
 
 
@@ -201,7 +199,7 @@ def _pattern(schema: Mapping[str, Any], _: Mapping[str, Any]) -> Accepts:
 
 
 def is_moment(value: object) -> bool:
-    """Return whether a value is a moment that exists, in ISO 8601 with seconds and an offset; what is no text passes."""
+    """Return whether a value is a moment that exists, in ISO 8601 with seconds and an offset; a value that is not text passes."""
     if not isinstance(value, str):
         return True
     if _MOMENT.fullmatch(value) is None:
