@@ -124,8 +124,12 @@ class Page:
     def begin(self) -> None:
         opened = self.send(f"/api/{self.study}/sessions", {"client_uuid": str(uuid.uuid4())})
         assert opened.status in (200, 201), opened.text
-        self.session_id, self.token = opened.body["session_id"], opened.body["token"]
-        self.detail = agreement(opened.body["plan"])
+        self.take(opened.body)
+
+    def take(self, opened: dict[str, Any]) -> None:
+        """Go on with a session that the server has opened."""
+        self.session_id, self.token = opened["session_id"], opened["token"]
+        self.detail = agreement(opened["plan"])
 
     def agree(self) -> None:
         self.agreement = {"client_uuid": str(uuid.uuid4()), "kind": "consent", "detail": self.detail}

@@ -34,7 +34,7 @@ from experiment.people.connections import Limits, raise_file_limit
 from experiment.store import open_store
 from experiment.store import queries as q
 from experiment.store.chain import chained_sessions, verify
-from tests.experiment.people.conftest import PASSWORD, agreement
+from tests.experiment.people.conftest import PASSWORD
 from tests.experiment.people.drills import (
     LAST,
     TRIALS,
@@ -249,8 +249,7 @@ def test_of_two_who_send_for_one_place_the_first_is_stored_and_the_other_refused
         body = {"client_uuid": str(uuid.uuid4()), "participant": "17"}
         told = page.send("/api/small/sessions", body)
         if told.status == 201:
-            page.session_id, page.token = told.body["session_id"], told.body["token"]
-            page.detail = agreement(told.body["plan"])
+            page.take(told.body)
         return int(told.status)
 
     with ThreadPoolExecutor(PEOPLE) as pool:

@@ -96,7 +96,7 @@ def test_a_backup_that_another_program_holds_is_not_said_to_be_worth_deleting(
 def test_studies_that_share_a_folder_keep_the_backups_of_each(tmp_path: Path, plan: Any) -> None:
     stick = tmp_path / "stick"
     stick.mkdir()
-    # of one hour, of which the newest copy is kept
+    # two copies in one hour: only the newer is kept
     earlier = [datetime(2026, 3, 1, 12, minute, tzinfo=UTC) for minute in (5, 10)]
     made: dict[str, list[Path]] = {}
     for study in ("lab1", "pro1"):
