@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -292,13 +292,23 @@ def _additive_residuals(z: Floats, p: Codes, i: Codes, n_p: Codes, n_i: Codes) -
 def _blocks(p: Codes, i: Codes, n_p: Codes, n_i: Codes) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
     """Return the connected blocks that participants and items form in a condition, and how many there are."""
     people, items = len(n_p), len(n_i)
-    links = sparse.coo_array((np.ones(len(p)), (p, people + i)), shape=(people + items, people + items))
-    label = connected_components(links, directed=False)[1]
+    label = _connected(np.concatenate([p, people + i]).astype(np.intp).tobytes(), people + items)
     seen = np.concatenate([n_p, n_i]) > 0
     kept, among = np.unique(label[seen], return_inverse=True)
     found = np.full(people + items, -1, dtype=np.int64)
     found[seen] = among
     return found[:people], found[people:], len(kept)
+
+
+@lru_cache(maxsize=16)
+def _connected(ends: bytes, size: int) -> NDArray[np.int32]:
+    """Return the component of each of ``size`` units from links, the first ends and then the other ones.
+
+    Kept, since all models of a study and all studies of a simulation share a layout.
+    """
+    one, other = np.frombuffer(ends, dtype=np.intp).reshape(2, -1)
+    links = sparse.coo_array((np.ones(len(one)), (one, other)), shape=(size, size))
+    return np.asarray(connected_components(links, directed=False)[1])
 
 
 def _least(y: Floats, span: tuple[float, float] | None) -> float:
@@ -488,30 +498,41 @@ def _over_units(u: Floats, blocks: NDArray[np.int64]) -> tuple[float, float]:
     u : ndarray, shape (units,)
     blocks : ndarray, shape (units, conditions)
     """
-    seen = (blocks >= 0).any(axis=1)
-    if not seen.any():
+    parted = _parted(np.ascontiguousarray(blocks, dtype=np.int64).tobytes(), blocks.shape[1])
+    if not parted:
         return 0.0, 1.0
-    u, blocks = u[seen], blocks[seen]
-    units, conditions = blocks.shape
-    width = int(blocks.max()) + 1
-    rows, columns = np.nonzero(blocks >= 0)
-    stratum = columns * width + blocks[rows, columns]
-    size = units + conditions * width
-    links = sparse.coo_array((np.ones(len(rows)), (rows, units + stratum)), shape=(size, size))
-    labels = connected_components(links, directed=False)[1][:units]
+    squares = [float(u[own] @ u[own]) for own, _ in parted]
+    total, freedoms = sum(squares), sum(df for _, df in parted)
+    below = sum(square**2 / df for square, (_, df) in zip(squares, parted, strict=True))
+    return total, (total**2 / below if below > 0 else freedoms)
+
+
+@lru_cache(maxsize=16)
+def _parted(blocks: bytes, conditions: int) -> tuple[tuple[NDArray[np.bool_], float], ...]:
+    """Return the groups of units with variances of their own (:func:`_over_units`), each with its degrees of freedom."""
+    table = np.frombuffer(blocks, dtype=np.int64).reshape(-1, conditions)
+    seen = (table >= 0).any(axis=1)
+    if not seen.any():
+        return ()
+    own_blocks = table[seen]
+    units = len(own_blocks)
+    width = int(own_blocks.max()) + 1
+    rows, columns = np.nonzero(own_blocks >= 0)
+    stratum = columns * width + own_blocks[rows, columns]
+    labels = _connected(np.concatenate([rows, units + stratum]).tobytes(), units + conditions * width)[:units]
     component = np.unique(labels, return_inverse=True)[1]
-    many = int(component.max()) + 1
-    shown = np.zeros((many, conditions), dtype=bool)
+    shown = np.zeros((int(component.max()) + 1, conditions), dtype=bool)
     shown[component[rows], columns] = True
     group = np.unique(shown, axis=0, return_inverse=True)[1].reshape(-1)
-    total, below, freedoms = 0.0, 0.0, 0.0
+    found = []
     for g in range(int(group.max()) + 1):
         own = group[component] == g
-        within = [len(np.unique(blocks[own, c][blocks[own, c] >= 0])) for c in range(conditions)]
+        within = [len(np.unique(own_blocks[own, c][own_blocks[own, c] >= 0])) for c in range(conditions)]
         df = max(int(own.sum()) - max(int((group == g).sum()), *within), 1)
-        square = float(u[own] @ u[own])
-        total, below, freedoms = total + square, below + square**2 / df, freedoms + df
-    return total, (total**2 / below if below > 0 else freedoms)
+        places = np.zeros(len(table), dtype=bool)
+        places[np.flatnonzero(seen)[own]] = True
+        found.append((places, float(df)))
+    return tuple(found)
 
 
 def _one_more(model: Floats, w: Floats, width: float) -> float:

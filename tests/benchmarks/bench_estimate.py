@@ -1,19 +1,23 @@
 """False alarms, coverage, power and equivalence of the planned comparison of people with a model, and of two simpler tests.
 
-``make bench`` or ``python tests/benchmarks/bench_estimate.py [--studies 400] [--participants 16 40] [--items 16 40 80]``. Whole
+``make bench`` or ``python tests/benchmarks/bench_estimate.py [--studies 600] [--participants 16 40] [--items 16 40 80]
+[--reference FILE] [--out FILE]``. Whole
 studies are drawn from a probit model: four conditions in a Latin square, two of which are compared; participants, items and
 what conditions do to either vary; the model answers the same items deterministically, with answers that agree over conditions
 or not, or is sampled once or five times. The true percentages are known exactly. Each study is analysed as a report does, and by
-a paired t over items and a t over participants, on the same data.
+a paired t over items and a t over participants, on the same data. ``--reference`` takes a table of another program's results in the
+same cells (columns participants, items, level, scenario, what, model, method, rejected), whose power is printed next to ours.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import json
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -174,8 +178,17 @@ def mean_and_worst(values: list[float], worst: Any) -> str:
     return f"{np.mean(values):.3f} ({worst(values):.3f})" if values else "–"
 
 
+def share(rows: list[dict[str, Any]], name: str, studies: int) -> str:
+    """Write a share over the studies of several cells, with twice its standard error."""
+    values = [row[name] for row in rows if np.isfinite(row[name])]
+    if not values:
+        return "–"
+    p = float(np.mean(values))
+    return f"{p:.3f} ± {2 * np.sqrt(max(p * (1 - p), 1e-9) / studies / len(values)):.3f}"
+
+
 def show(results: list[dict[str, Any]], studies: int) -> None:
-    """Print the table over all cells, then what a study of each size can show."""
+    """Print the table over all cells, the same by level and model, then what a study of each size can show."""
     print(f"\n{len(results)} kinds of study, {studies} studies of each\n")
     print(
         "| | False alarms, mean (worst) | Coverage, mean (worst) | Power, 12 points | Width, points | Studies without a variance |"
@@ -197,34 +210,105 @@ def show(results: list[dict[str, Any]], studies: int) -> None:
             f"{max(row['without'] for _, row in rows):.3f} |"
         )
     print(f"\nMean CPU time of an estimate: {np.mean([one['cpu_ms'] for one in results]):.2f} ms\n")
-    print(
-        "Power for a difference of 12 points / equivalence within ±10 points where both change by 12 / width in points\n"
-    )
+    print("The difference between people and the model, over all sizes, with twice the simulation error\n")
+    print("| Level, model | False alarms | Both change: false alarms | Coverage | Power, 12 points |")
+    print("| --- | --- | --- | --- | --- |")
     heads = [(level, model) for level in LEVELS for model in MODELS]
+    for level, model in heads:
+        own = [
+            (cell.effect, row)
+            for cell, row in over(results, "report", "difference")
+            if (cell.level, cell.model) == (level, model)
+        ]
+        by = {effect: [row for name, row in own if name == effect] for effect in ("none", "people", "both")}
+        print(
+            f"| {level}, {model} | {share(by['none'], 'rejected', studies)} | {share(by['both'], 'rejected', studies)} | "
+            f"{share([row for _, row in own], 'covered', studies)} | {share(by['people'], 'rejected', studies)} |"
+        )
+    print(
+        "\nTwo one-sided tests at a bound that equals the true difference: equivalence is concluded wrongly\n"
+    )
+    print("| Level | People | Model | Difference |\n| --- | --- | --- | --- |")
+    for level in LEVELS:
+        told = [
+            share(
+                [row for cell, row in over(results, "report", what) if cell.level == level],
+                "at the bound",
+                studies,
+            )
+            for what in ("people", "model", "difference")
+        ]
+        print(f"| {level} | " + " | ".join(told) + " |")
+    print(
+        "\nPower for a difference of 12 points / equivalence within ±10 points where both change by 12 / width in points\n"
+    )
     print("| Participants × items | " + " | ".join(f"{level}, {model}" for level, model in heads) + " |")
     print("| --- |" + " --- |" * len(heads))
     sizes = dict.fromkeys((one["cell"].participants, one["cell"].items) for one in results)
     for participants, items in sizes:
         told = []
         for level, model in heads:
-            by = {
+            by_effect = {
                 cell.effect: row
                 for cell, row in over(results, "report", "difference")
                 if (cell.participants, cell.items, cell.level, cell.model)
                 == (participants, items, level, model)
             }
             told.append(
-                f"{by['people']['rejected']:.2f} / {by['both']['equivalent']:.2f} / {by['both']['width']:.0f}"
+                f"{by_effect['people']['rejected']:.2f} / {by_effect['both']['equivalent']:.2f} / {by_effect['both']['width']:.0f}"
             )
         print(f"| {participants} × {items} | " + " | ".join(told) + " |")
 
 
+REFERENCE_NAMES = {
+    "none": "null",
+    "people": "people only",
+    "both": "equal effects",
+    "deterministic, consistent": "fixed, consistent",
+    "deterministic, inconsistent": "fixed, inconsistent",
+    "sampled five times": "sampled 5 times",
+}
+
+
+def compare(results: list[dict[str, Any]], file: Path, studies: int) -> None:
+    """Print power and false alarms next to those of a reference in the same cells."""
+    with file.open(encoding="utf-8") as opened:
+        told = {
+            tuple(row[name] for name in ("participants", "items", "level", "scenario", "model")): float(
+                row["rejected"]
+            )
+            for row in csv.DictReader(opened)
+            if (row["what"], row["method"]) == ("difference", "crossed, one more")
+        }
+    print(
+        "\n| Difference | cells | here | reference | most below the reference |\n| --- | --- | --- | --- | --- |"
+    )
+    for name, effect in (
+        ("power, 12 points", "people"),
+        ("false alarms", "none"),
+        ("both change: false alarms", "both"),
+    ):
+        pairs = []
+        for cell, row in over(results, "report", "difference"):
+            place = (str(cell.participants), str(cell.items), cell.level,
+                     REFERENCE_NAMES.get(effect, effect), REFERENCE_NAMES.get(cell.model, cell.model))  # fmt: skip
+            if cell.effect == effect and place in told:
+                pairs.append((row["rejected"], told[place]))
+        if pairs:
+            own, its = np.array(pairs).T
+            print(
+                f"| {name} | {len(pairs)} | {own.mean():.3f} | {its.mean():.3f} | {(its - own).max():.3f} |"
+            )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--studies", type=int, default=400)
+    parser.add_argument("--studies", type=int, default=600)
     parser.add_argument("--participants", type=int, nargs="+", default=[16, 40, 80])
     parser.add_argument("--items", type=int, nargs="+", default=[16, 40, 80])
-    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--reference", type=Path)
+    parser.add_argument("--out", type=Path, help="JSON of all cells")
     asked = parser.parse_args()
     cells = [
         Cell(*one)
@@ -232,7 +316,12 @@ def main() -> None:
     ]
     with ProcessPoolExecutor(asked.processes) as pool:
         results = list(pool.map(study, cells, [asked.studies] * len(cells), range(len(cells))))
+    if asked.out:
+        plain = [{**one, "cell": asdict(one["cell"])} for one in results]
+        asked.out.write_text(json.dumps(plain, indent=1) + "\n", "utf-8")
     show(results, asked.studies)
+    if asked.reference:
+        compare(results, asked.reference, asked.studies)
 
 
 if __name__ == "__main__":
