@@ -23,6 +23,8 @@ from analysis.mixed import (
     trends,
 )
 
+from tests.conftest import skip_or_fail
+
 from .conftest import Simulate
 
 pytestmark = pytest.mark.r
@@ -94,7 +96,7 @@ class Beside:
     def table(self, name: str) -> pd.DataFrame:
         file = self.folder / f"{name}.csv"
         if not file.exists():
-            pytest.skip(f"R has not the package that makes {name}, or could not compute it")
+            skip_or_fail("r", f"R does not have the package that makes {name}, or could not compute it")
         return pd.read_csv(file, index_col=0)
 
 
