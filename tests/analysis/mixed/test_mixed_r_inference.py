@@ -22,7 +22,6 @@ from analysis.mixed import (
     residuals,
     trends,
 )
-
 from tests.conftest import skip_or_fail
 
 from .conftest import Simulate
