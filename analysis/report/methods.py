@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
@@ -213,7 +212,7 @@ def _materials(tables: Tables) -> Iterator[Markup]:
     language = str(tables.dictionary["language"])
     if language:
         said.append(f"The language was {LANGUAGES.get(language.split('-')[0], language)}.")
-    yield escape(in_past_tense(" ".join(said)))
+    yield escape(" ".join(said))
     factors = [
         f"{name} ({apa.listing([str(level) for level in levels])}; reference: {next(iter(levels))})"
         for name, levels in tables.factors.items()
@@ -221,7 +220,7 @@ def _materials(tables: Tables) -> Iterator[Markup]:
     if factors:
         design = f"The design had {apa.worded(len(factors), 'factor')}: {'; '.join(factors)}."
         lists = f" The design used {told['lists']}" if told else ""
-        yield escape(in_past_tense(f"{design}{lists}"))
+        yield escape(f"{design}{lists}")
 
 
 def _first_small(text: str) -> str:
@@ -233,20 +232,6 @@ LANGUAGES = {
     "ja": "Japanese", "ko": "Korean", "nl": "Dutch", "pl": "Polish", "pt": "Portuguese", "ru": "Russian", "tr": "Turkish",
     "zh": "Chinese",
 }  # fmt: skip
-
-
-_PAST = {
-    "has": "had", "have": "had", "is": "was", "are": "were", "shows": "showed", "show": "showed", "tells": "told", "tell": "told",
-    "goes": "went", "go": "went", "runs": "ran", "takes": "took", "asks": "asked", "sees": "saw", "reads": "read", "gets": "got",
-    "begins": "began", "ends": "ended", "differ": "differed", "differs": "differed", "draws": "drew", "gives": "gave",
-    "allow": "allowed",
-}  # fmt: skip
-_PRESENT = re.compile(rf"\b({'|'.join(_PAST)})\b")
-
-
-def in_past_tense(text: str) -> str:
-    """Write what a study tells of itself in the present in the past, as a Method section does."""
-    return _PRESENT.sub(lambda found: _PAST[found.group()], text)
 
 
 def _all_imported(tables: Tables) -> bool:
@@ -283,9 +268,9 @@ def _procedure(tables: Tables) -> Iterator[Markup]:
     else:
         said += "."
     said = f"{said} {rules_asked_for(tables)}".rstrip()
-    yield escape(in_past_tense(said))
+    yield escape(said)
     if told["told"]:
-        yield escape(in_past_tense(told["told"]))
+        yield escape(told["told"])
 
 
 def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) -> Iterator[Markup]:

@@ -17,7 +17,7 @@ from experiment.checking.sizes import size_of
 from experiment.describing.as_published import asked_in_english, papers_wording, sent_as_published
 from experiment.describing.dollars import cost_words
 from experiment.describing.judged import judging_of
-from experiment.describing.sessions import SessionInWords, session_told
+from experiment.describing.sessions import PAST, SessionInWords, session_told
 from experiment.lists import is_shown_at, items_of_list, list_ids, session_levels
 from experiment.models.engines import unfinished_training, use_remark
 from experiment.models.planning import longest_prompt, needs_people, prompt_characters, tells_of_prompts
@@ -127,7 +127,7 @@ def tell(
         _left_out(study),
         _analysis(study),
     )
-    return Told(tuple(p for p in paragraphs if p), numbers, session)
+    return Told(tuple(p for p in paragraphs if p), numbers, session_told(study, items, plan, numbers, PAST))
 
 
 def _durations(

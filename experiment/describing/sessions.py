@@ -23,7 +23,7 @@ from stimuli.scramble.published import published_operation
 
 @dataclass(frozen=True)
 class SessionInWords:
-    """What a session of a study is, in the present tense and in whole sentences where nothing else is said.
+    """What a session of a study is, in whole sentences where nothing else is said.
 
     Attributes
     ----------
@@ -58,8 +58,23 @@ class SessionInWords:
     wording: str = ""
 
 
+PRESENT = {
+    "has": "has", "shows": "shows", "are": "are", "have": "have", "allow": "allow", "ends": "ends", "goes": "goes", "gives": "gives",
+    "tells": "tells",
+}  # fmt: skip
+PAST = {
+    "has": "had", "shows": "showed", "are": "were", "have": "had", "allow": "allowed", "ends": "ended", "goes": "went",
+    "gives": "gave", "tells": "told",
+}  # fmt: skip
+"""Verbs of a description before a study, and of the Method section after it."""
+
+
 def session_told(
-    study: Study, items: Sequence[Item], plan: Mapping[str, Any], numbers: Mapping[str, Any]
+    study: Study,
+    items: Sequence[Item],
+    plan: Mapping[str, Any],
+    numbers: Mapping[str, Any],
+    verbs: Mapping[str, str] = PRESENT,
 ) -> SessionInWords:
     """Say what a session of a study is.
 
@@ -72,20 +87,23 @@ def session_told(
     numbers : mapping
         Of the study's description: ``lists``, ``trials_per_session``, ``practice_trials``, ``trials_per_cell``,
         ``minutes_by_levels``, ``minutes_that_limits_allow``.
+    verbs : mapping
+        :data:`PRESENT` or :data:`PAST`.
     """
     practice = f" after {numbers['practice_trials']} of practice" if numbers["practice_trials"] else ""
     allowed = numbers["minutes_that_limits_allow"]
     return SessionInWords(
         _materials(items),
         "; ".join(_factor(*factor) for factor in _levels_told(study).items()) or "no factor",
-        _lists(numbers, bool(study.factors)),
+        _lists(numbers, bool(study.factors), verbs),
         _screens(study),
-        f"A session has {numbers['trials_per_session']:,} trials{practice}",
+        f"A session {verbs['has']} {numbers['trials_per_session']:,} trials{practice}",
         f"roughly {length_in_words(numbers['minutes_by_levels'])}",
-        f"Free answers are counted with up to a minute each; their time limits allow {minutes_in_words(allowed)} more."
+        f"Free answers {verbs['are']} counted with up to a minute each; their time limits {verbs['allow']} "
+        f"{minutes_in_words(allowed)} more."
         if allowed
         else "",
-        _told_to_readers(plan),
+        _told_to_readers(plan, verbs),
         papers_wording(study),
     )
 
@@ -112,14 +130,14 @@ def _materials(items: Sequence[Item]) -> str:
     return f"{told}.{left}"
 
 
-def _lists(numbers: Mapping[str, Any], has_factors: bool) -> str:
+def _lists(numbers: Mapping[str, Any], has_factors: bool, verbs: Mapping[str, str]) -> str:
     lists = _counted(numbers["lists"], "list")
     if not has_factors:
         return f"{lists}."
     cells = numbers["trials_per_cell"].values()
     least, most = min(cells), max(cells)
     often = {(1, 1): "once", (0, 1): "once at most", (least, least): f"{least} times"}
-    return f"{lists}; a session shows each condition {often.get((least, most), f'{least} to {most} times')}."
+    return f"{lists}; a session {verbs['shows']} each condition {often.get((least, most), f'{least} to {most} times')}."
 
 
 ARMS_IN_WORDS = {
@@ -220,7 +238,7 @@ def _screens(study: Study) -> tuple[str, ...]:
     return tuple(kind if many == 1 else _counted(many, kind) for kind, many in runs)
 
 
-def _told_to_readers(plan: Mapping[str, Any]) -> str:
+def _told_to_readers(plan: Mapping[str, Any], verbs: Mapping[str, str]) -> str:
     """Say what is asked about the instructions, how practice is passed, and what blocks tell of answers."""
     said = []
     is_one = sum(screen["kind"] == "block" for screen in plan["screens"]) == 1
@@ -229,20 +247,20 @@ def _told_to_readers(plan: Mapping[str, Any]) -> str:
         if asked:
             number, needed = len(screen["questions"]), asked["needed"]
             of_them = "all" if needed == number else f"{needed} of them"
-            ends = "the session ends" if asked["if_failed"] == "end" else "the session goes on, flagged"
+            ends = f"{verbs['ends']}" if asked["if_failed"] == "end" else f"{verbs['goes']} on, flagged"
             said.append(
-                f"Instructions are asked about: {_counted(number, 'question')}, {of_them} to be answered right within "
-                f"{_counted(asked['rounds'], 'round')}; where they are not, {ends}."
+                f"Instructions {verbs['are']} asked about: {_counted(number, 'question')}, {of_them} to be answered right within "
+                f"{_counted(asked['rounds'], 'round')}; where they {verbs['are']} not, the session {ends}."
             )
         elif screen["kind"] == "practice":
             passing = screen.get("pass")
             needed = (
                 ""
                 if passing is None
-                else f"; {passing:.0%} have to be right within {_counted(screen['attempts'], 'attempt')}"
+                else f"; {passing:.0%} {verbs['have']} to be right within {_counted(screen['attempts'], 'attempt')}"
             )
             said.append(
-                f"Practice ({_counted(len(screen['trials']), 'trial')}) {_feedback(screen['feedback'])}{needed}."
+                f"Practice ({_counted(len(screen['trials']), 'trial')}) {_feedback(screen['feedback'], verbs)}{needed}."
             )
         elif screen["kind"] == "block":
             every = screen["break_every"]
@@ -253,19 +271,19 @@ def _told_to_readers(plan: Mapping[str, Any]) -> str:
                 *([f"a break after every {every}"] if every else []),
             ]
             named = "The block" if is_one else f"Block {screen['name'] or screen['block']}"
-            said.append(f"{named} ({', '.join(parts)}) {_feedback(screen['feedback'])}.")
+            said.append(f"{named} ({', '.join(parts)}) {_feedback(screen['feedback'], verbs)}.")
     return " ".join(said)
 
 
-def _feedback(given: Mapping[str, Any] | None) -> str:
+def _feedback(given: Mapping[str, Any] | None, verbs: Mapping[str, str]) -> str:
     if given is None:
-        return "gives no feedback"
+        return f"{verbs['gives']} no feedback"
     about = [
         *(["whether an answer was right"] if given["accuracy"] else []),
         *(["where time ran out"] if given["late"] else []),
     ]
-    shown_for = "until the reader goes on" if given["for_ms"] is None else f"for {given['for_ms']} ms"
-    return f"tells {' and '.join(about)}, {shown_for}"
+    shown_for = f"until the reader {verbs['goes']} on" if given["for_ms"] is None else f"for {given['for_ms']} ms"
+    return f"{verbs['tells']} {' and '.join(about)}, {shown_for}"
 
 
 def _counted(number: int, noun: str) -> str:

@@ -23,7 +23,7 @@ RATING: dict[str, Any] = {
 }
 PROCEDURE = {
     **{"materials": "8 items.", "lists": "1 list.", "screens": ["full_screen", "block"], "limits": ""},
-    **{"trials": "A session has 8 trials", "length": "roughly 2 minutes", "told": ""},
+    **{"trials": "A session had 8 trials", "length": "roughly 2 minutes", "told": ""},
 }
 
 

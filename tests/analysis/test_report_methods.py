@@ -51,12 +51,12 @@ PEOPLE = {
 PROCEDURE = {
     "materials": "8 items.",
     "factors": "position",
-    "lists": "2 lists; a session shows each condition once.",
+    "lists": "2 lists; a session showed each condition once.",
     "screens": ["consent", "block"],
-    "trials": "A session has 8 trials",
+    "trials": "A session had 8 trials",
     "length": "roughly 1.5 minutes",
     "limits": "",
-    "told": "Block one tells nothing.",
+    "told": "Block one told nothing.",
 }
 
 
@@ -144,6 +144,14 @@ def test_materials_and_procedure_are_those_of_the_dictionary(full: dict[str, str
     assert "The design used 2 lists; a session showed each condition once." in full["Materials and design"]
 
 
+def test_levels_keep_their_names_whatever_words_they_are(tmp_path: Path) -> None:
+    rows = study_rows(human=4, items=8).replace({"position": {"initial": "go", "final": "no-go"}})
+    factors = {"position": {"levels": ["intact", "go", "internal", "no-go"], "reference": "intact"}}
+    parts = method_parts(load(write_handover(tmp_path, rows, factors=factors, procedure=PROCEDURE)), (), None)
+    said = " ".join(plain_text(text) for one in parts for text in one.paragraphs)
+    assert "position (intact, go, internal, and no-go; reference: intact)" in said and "went" not in said
+
+
 def test_what_a_handover_does_not_tell_is_said_to_be_unknown(tmp_path: Path) -> None:
     said = told(tmp_path)
     assert "access dates, tokens, and cost are not in the tables" in said["Language models"]
@@ -197,7 +205,7 @@ def test_models_whose_answers_were_imported_alike_are_told_together(tmp_path: Pa
 
 
 def test_limits_and_strategies_are_told_in_words_and_in_the_past(tmp_path: Path) -> None:
-    limits = "Free answers are counted with up to a minute each; their time limits allow 3 minutes more."
+    limits = "Free answers were counted with up to a minute each; their time limits allowed 3 minutes more."
     thinks = READERS["restorer"] | {"settings": {"use": "openai:restorer", "strategy": "chain_of_thought"}}
     said = told(tmp_path, readers=READERS | {"restorer": thinks}, procedure=PROCEDURE | {"limits": limits})
     assert (
@@ -208,7 +216,7 @@ def test_limits_and_strategies_are_told_in_words_and_in_the_past(tmp_path: Path)
 
 
 def test_models_alone_have_no_minutes(tmp_path: Path) -> None:
-    allowed = "Free answers are counted with up to a minute each; their time limits allow 3 minutes more."
+    allowed = "Free answers were counted with up to a minute each; their time limits allowed 3 minutes more."
     session = PROCEDURE | {"screens": ["block"], "limits": allowed, "told": ""}
     rows = study_rows(models=("restorer",), items=8)
     tables = load(

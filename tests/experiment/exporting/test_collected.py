@@ -42,5 +42,5 @@ def test_answers_of_people_are_summed_without_pilots_and_texts_stay_behind(told:
 def test_materials_design_and_procedure_are_said_in_words(told: dict[str, Any]) -> None:
     session = told["procedure"]
     assert "item" in session["materials"] and "list" in session["lists"] and "block" in session["screens"]
-    assert session["trials"].startswith("A session has ") and session["length"].startswith("roughly ")
+    assert session["trials"].startswith("A session had ") and session["length"].startswith("roughly ")
     assert session["told"].startswith("Practice (") and "The block (" in session["told"]
