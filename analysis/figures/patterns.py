@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from analysis import apa
 from analysis.figures.drawing import WIDTH, Drawing, as_svg, mark_not_data, shortened, styled
-from analysis.figures.heat_map import CHARACTER, COLOURS, LONGEST, ink_on
 
 Array = NDArray[np.float64]
 
@@ -25,6 +24,11 @@ TALLEST = 8.4
 """Inches: a row of a map, the line that heads it, its axis, the margin above, the scale below; the most that a page takes."""
 ANSWERS, GAP = 0.42, 0.14
 """Width of the column of accuracy, and what separates it and the maps, in inches."""
+CHARACTER = 0.068
+"""Mean width of a character of a label, in inches."""
+LONGEST = 28
+COLOURS = "cividis"
+"""Even in lightness from dark to light, so that its order shows in grey and to the colour-blind (Nuñez et al., 2018)."""
 _EDGE = 0.06
 """Share of a scale at either end that has no tick."""
 DIFFERENT = "different items"
@@ -192,7 +196,7 @@ def _answers(axes: Axes, accuracy: Sequence[float]) -> None:
     )
     for place, value in enumerate(accuracy):
         known = bool(np.isfinite(value))
-        ink = ink_on(colours(float(norm(value)))) if known else "#333333"
+        ink = _ink_on(colours(float(norm(value)))) if known else "#333333"
         text = apa.number(value, 0) if known else apa.MISSING
         axes.text(0.5, place + 0.52, text, ha="center", va="center", fontsize=6.5, color=ink)
     axes.set_xlim(0, 1)
@@ -215,3 +219,10 @@ def _in_words(title: str, panels: Sequence[Panel]) -> str:
         )
         told.append(f"{panel.title}, mean over layers of cosine and centred cosine: {rows}")
     return f"{title}. {'. '.join(told)}."
+
+
+def _ink_on(colour: tuple[float, float, float, float]) -> str:
+    """Choose black or white for numbers on a colour, whichever stands out more (relative luminance, WCAG 2.2)."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
+    luminance = float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
+    return "black" if (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) else "white"

@@ -12,6 +12,7 @@ from analysis.figures import Drawing
 from analysis.mixed import Fit
 from analysis.report.apa_tables import ApaTable
 from analysis.results import Analysis
+from analysis.robustness.matrix import Matrix
 from analysis.tables import Tables
 
 Block = Markup | ApaTable | Drawing
@@ -82,12 +83,15 @@ class Material:
         Reader kind of every reader group in the trials table.
     told : callable
         Called with a line before each slow step.
+    matrix : Matrix
+        The planned contrasts under each check.
     """
 
     tables: Tables
     analyses: tuple[Analysis, ...] = ()
     kinds: dict[str, str] = field(default_factory=dict)
     told: Callable[[str], None] = lambda _: None
+    matrix: Matrix = field(default_factory=Matrix)
 
 
 def referred(text: Markup, numbers: dict[tuple[str, str], int]) -> Markup:

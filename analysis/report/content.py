@@ -41,6 +41,7 @@ from analysis.report.methods import method_parts
 from analysis.report.numbered import Content, Numbered, Numbers, Section
 from analysis.report.prose import paragraphs, warnings_of
 from analysis.results import Analysis
+from analysis.robustness import robustness_matrix
 from analysis.tables import Tables
 from analysis.thinning import MOST_ROWS
 
@@ -80,7 +81,8 @@ def gather(tables: Tables, told: Callable[[str], None] = lambda _: None) -> Cont
     for analysis in sorted(analyses, key=lambda one: not one.plan.planned):
         own = means_of(analysis.plan, used, tables)
         sections[analysis.plan.planned].append(_section(analysis, own, kinds, numbers, said))
-    written = write_chapters(Material(tables, tuple(analyses), kinds, told))
+    matrix = robustness_matrix(analyses, tables, told)
+    written = write_chapters(Material(tables, tuple(analyses), kinds, told, matrix))
     chapters = [numbers.chapter(one) for one in sorted(written, key=_place) if not one.supplement]
     extra, found, recovering = [], [], []
     for plan in recovery_plans(tables):

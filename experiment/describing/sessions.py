@@ -282,7 +282,9 @@ def _feedback(given: Mapping[str, Any] | None, verbs: Mapping[str, str]) -> str:
         *(["whether an answer was right"] if given["accuracy"] else []),
         *(["where time ran out"] if given["late"] else []),
     ]
-    shown_for = f"until the reader {verbs['goes']} on" if given["for_ms"] is None else f"for {given['for_ms']} ms"
+    shown_for = (
+        f"until the reader {verbs['goes']} on" if given["for_ms"] is None else f"for {given['for_ms']} ms"
+    )
     return f"{verbs['tells']} {' and '.join(about)}, {shown_for}"
 
 

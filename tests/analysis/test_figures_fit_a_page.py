@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis.costs.spread import TimeSpread
 from analysis.figures import recovery_figure
-from analysis.figures.caterpillar import Caterpillar, caterpillar_figure
 from analysis.figures.drawing import TALLEST
 from analysis.figures.time_distributions import time_distribution_figure
 from analysis.recovery_check import Recovered
@@ -70,13 +68,3 @@ def test_effects_of_one_name_have_rows_of_their_own() -> None:
     figure = recovery_figure("recovery", [*twice, effect("correct", "on − off")]).figure
     assert [line.get_ydata()[0] for line in figure.axes[0].lines if line.get_marker() == "D"] == [1, 0]
     assert names_beside(figure, 0) == ["on − off"] * 2 and names_beside(figure, 1) == ["on − off"]
-
-
-def test_four_caterpillars_fit_a_page() -> None:
-    effects = pd.DataFrame(
-        {"level": [f"item {n}" for n in range(90)], "mode": np.linspace(-1, 1, 90), "sd": 0.2}
-    )
-    effects = effects.assign(low=effects["mode"] - 0.4, high=effects["mode"] + 0.4)
-    panels = [Caterpillar(f"Item: effect {n} of a condition with a long name", effects) for n in range(4)]
-    figure = caterpillar_figure("modes", "Modes", panels, "log odds", {"human": "human"}).figure
-    assert figure.get_figheight() <= TALLEST

@@ -196,7 +196,6 @@ def test_each_table_and_figure_is_traced_to_rows_and_to_a_model_or_a_computation
         ("letter_curves", ["letter_places_start", "letter_places_end"]),
         ("letter_curves_2", ["letter_places_start", "letter_places_end"]),
         ("letter_map_correct", ["letter_zones"]),
-        ("multiverse_1_accuracy", ["multiverse_1_universes_1", "multiverse_1_universes_2"]),
         ("profiles_models_position_plane", ["profiles_models_position"]),
         ("robustness_by_size", ["robustness", "size_slopes"]),
         ("h_test_examples", ["h_test_full_released"]),
@@ -210,8 +209,6 @@ def test_a_figure_names_the_tables_that_it_was_drawn_from_and_not_all_of_its_cha
         "letter_contrasts",
         "letter_predictors_correct",
         "profiles_position",
-        "multiverse_1",
-        "multiverse_2_universes_1",
     ]
     others += ["error_consistency", "h_test_readers_released", "scrambled_bench_7"]
     if not figure.startswith("letter_map"):

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from markupsafe import Markup
 from scipy import special
 
 from analysis import Tables, load
 from analysis.accuracy import analyse_accuracy
 from analysis.plan import Plan
 from analysis.planned import plans
-from analysis.report.blocks import Material, ReportedFit
-from analysis.report.chapters.robustness_checks import without_items
 from analysis.robustness import asking_variation, gee_check, leave_item_sets_out
 from analysis.robustness.leave_out import item_sets
 from stimuli.errors import UserError
@@ -168,19 +164,6 @@ def test_items_are_left_out_in_sets_and_each_is_left_out_once(tmp_path: Path) ->
     assert len(frozenset.union(*sets.values())) == 20
     with pytest.raises(UserError, match="two folds"):
         item_sets(tables, plan_of(tables), folds=1)
-
-
-def test_a_plan_without_a_difference_that_can_be_estimated_is_left_at_a_sentence(tmp_path: Path) -> None:
-    """Such as where people were always right in every condition that the plan compares."""
-    planned = {"comprehension": PLANNED["comprehension"] | {"between": ["human"]}}
-    tables = load(write_handover(tmp_path, study_rows(human=8, items=12), planned=planned))
-    analysis = analyse_accuracy(plan_of(tables), tables)
-    lost = tuple(replace(one, left_out="a condition is not in the model") for one in analysis.contrasts)
-    analysis = replace(analysis, contrasts=lost)
-    fits: list[ReportedFit] = []
-    blocks = list(without_items([analysis], Material(tables), fits))
-    assert [type(one) for one in blocks] == [Markup]
-    assert "no difference can be estimated with all items" in str(blocks[0])
 
 
 def test_a_conclusion_that_hangs_on_a_few_items_shows(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from analysis.report.blocks import Chapter, Material
 from analysis.report.chapters import (
-    alternatives,
+    asking,
     companions,
     condition_profiles,
     cost,
@@ -51,7 +51,7 @@ WRITERS: tuple[Writer, ...] = (
     fidelity.write,
     condition_profiles.write,
     rankings.write,
-    alternatives.write,
+    asking.write,
     robustness.write,
 )
 """In the order in which they are read."""

@@ -1,39 +1,111 @@
-"""Whether conclusions hang on a few items, on random effects, or on how models were asked; which items and readers deviate."""
+"""One matrix in place of many tables: every planned contrast under every check, and what each check that differs found."""
 
 from __future__ import annotations
 
 from markupsafe import Markup, escape
 
-from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
-from analysis.report.chapters.robustness_asking import ASKING, asked_in_ways
-from analysis.report.chapters.robustness_checks import EQUATIONS, LEAVING_OUT, without_items, without_random
-from analysis.report.chapters.robustness_shown import DEVIATIONS, by_class, deviating
+from analysis import apa
+from analysis.readers import headed, spoken
+from analysis.report.apa_tables import ApaTable, Head, Origin
+from analysis.report.blocks import Chapter, Material, marks_of
+from analysis.results import Contrast
+from analysis.robustness.matrix import ITEM_SETS, LIMITS, SAME, Cell, Checked, Matrix
+
+NOT_APPLICABLE = "·"
+METHOD = (
+    "Each planned contrast was estimated again on the other scale, by generalized estimating equations with standard errors "
+    "clustered by participants or by items (Liang & Zeger, 1986; bias-reduced below 50 clusters: Mancl & DeRouen, 2001), without "
+    "each set of items, and under other usual preparations of the data (a multiverse; Steegen et al., 2016), one choice at a time: "
+    "other limits of times, times in milliseconds, other answers, other scoring of failures, and other sessions. Preparations "
+    "compare means over participants, or over a model’s items, with Student’s intervals. Of many rules of one kind a majority decides."
+)
+_SOURCES = ("liang1986", "mancl2001", "steegen2016")
 
 
 def write(material: Material) -> Chapter | None:
-    """Write all checks that the study at hand allows, and name those that it does not."""
-    analyses = sorted(material.analyses, key=lambda one: not one.plan.planned)
-    fits: list[ReportedFit] = []
-    parts: tuple[tuple[str, list[Block], str], ...] = (
-        ("Accuracy by class of items", list(by_class(material)), ""),
-        ("Which items and readers deviate", list(deviating(analyses, material)), DEVIATIONS),
-        ("Without each set of items", list(without_items(analyses, material, fits)), LEAVING_OUT),
-        ("Without random effects", list(without_random(analyses, material)), EQUATIONS),
-        ("How models were asked", list(asked_in_ways(material, fits)), ASKING),
-    )
-    blocks: list[Block] = []
-    for heading, told, _ in parts:
-        if told:
-            blocks += [Markup("<h3>{}</h3>").format(heading), *told]
-    if not blocks:
+    """Write the matrix, or None where nothing could be checked."""
+    matrix = material.matrix
+    if not matrix.checks:
         return None
+    said = [_differing(row) for row in matrix.rows if row.cells and row.agreeing < len(row.cells)]
+    agreeing = sum(row.agreeing == len(row.cells) for row in matrix.rows if row.cells)
+    checked = sum(bool(row.cells) for row in matrix.rows)
+    opening = f"All checks agree with {apa.count(agreeing)} of {apa.counted(checked, 'planned contrast')} ([[table:matrix]])."
+    groups = dict.fromkeys(group for row in matrix.rows for group in row.contrast.groups)
     return Chapter(
         "robustness",
-        "Robustness: items, random effects, ways of asking",
-        tuple(blocks),
-        marks=marks_of(tuple(material.kinds), material.kinds),
-        methods=tuple(escape(method) for _, told, method in parts if told and method),
-        fits=tuple(fits),
-        sources=("bates2015lme4", "liang1986", "mancl2001"),
+        "Robustness",
+        (
+            Markup(opening),
+            matrix_table(matrix),
+            *(escape(one) for one in said),
+            *(escape(one) for one in matrix.remarks),
+        ),
+        marks=marks_of(tuple(groups), material.kinds),
+        planned=True,
+        methods=(escape(METHOD),),
+        sources=_SOURCES,
         supplement=True,
     )
+
+
+def matrix_table(matrix: Matrix) -> ApaTable:
+    """Lay out contrasts by checks; a head for each analysis."""
+    checks = matrix.checks
+    rows: list[tuple[str, ...]] = []
+    analysis = None
+    for row in matrix.rows:
+        if row.analysis is not analysis:
+            analysis = row.analysis
+            rows.append(Head([f"{analysis.plan.name[0].upper()}{analysis.plan.name[1:]}"]))
+        cells = [row.cells[name].outcome if name in row.cells else NOT_APPLICABLE for name in checks]
+        rows.append((contrast_in_words(row.contrast), *cells, f"{row.agreeing} of {len(row.cells)}"))
+    note = (
+        "Same: the check's interval leads to the planned conclusion; weaker: it includes zero where the planned test is significant; "
+        f"reversed: the estimate has the other sign; appears: it excludes zero where the planned test is not significant; "
+        f"{NOT_APPLICABLE}: the check does not apply. Leaving out items also costs precision."
+    )
+    fits = {id(row.analysis): row.analysis.model for row in matrix.rows}
+    sources = tuple(model.source for model in fits.values() if model is not None and model.source is not None)
+    origin = Origin(sources, computed="the planned contrasts again under each check; by wrods alone")
+    return ApaTable(
+        "matrix",
+        "Planned contrasts under each check",
+        ("Contrast", *checks, "Agree"),
+        tuple(rows),
+        note,
+        origin,
+    )
+
+
+def contrast_in_words(one: Contrast) -> str:
+    """Name a contrast with its readers: ``initial − internal, people vs. gpt``."""
+    return f"{one.label}, {readers_in_words(one.groups)}"
+
+
+def readers_in_words(groups: tuple[str, ...]) -> str:
+    """Name the reader, or the two readers, of a contrast."""
+    return " vs. ".join([headed(groups[0]), *(spoken(one) for one in groups[1:])])
+
+
+def _differing(row: Checked) -> str:
+    """Say which checks of a contrast differ, with their numbers."""
+    told = [
+        f"{cell.outcome} {_form(name, cell)} ({_numbers(row, name, cell)})"
+        for name, cell in row.cells.items()
+        if cell.outcome != SAME
+    ]
+    plan = row.analysis.plan
+    return f"{plan.name[0].upper()}{plan.name[1:]}, {contrast_in_words(row.contrast)}: {'; '.join(told)}."
+
+
+def _form(name: str, cell: Cell) -> str:
+    if name == ITEM_SETS:
+        return cell.where
+    which = f" ({cell.differing} of {cell.of} rules)" if cell.of > 1 and name == LIMITS else ""
+    return f"under {name[0].lower()}{name[1:]}{which}"
+
+
+def _numbers(row: Checked, name: str, cell: Cell) -> str:
+    places = 1 if abs(cell.estimate) >= 1 and name != ITEM_SETS else 2
+    return f"{apa.number(cell.estimate, places)} {apa.interval(cell.low, cell.high, places)}"

@@ -1,8 +1,8 @@
-"""How much models' answers hang on how they were asked."""
+"""How much models' answers depend on how they were asked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -11,9 +11,11 @@ from markupsafe import Markup, escape
 from analysis import apa
 from analysis.families import with_adjusted
 from analysis.measures.accuracy import asked
-from analysis.readers import named
-from analysis.report.blocks import Block, Material, ReportedFit
-from analysis.report.chapters.robustness_tables import asking_table
+from analysis.mixed import Fit
+from analysis.readers import marked, named
+from analysis.report.apa_tables import ApaTable, Head, Origin
+from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
+from analysis.report.filters import JUDGED, MACHINES, filled
 from analysis.report.parted import of_part, parts_by
 from analysis.robustness import asked_otherwise
 from stimuli.errors import UserError
@@ -24,8 +26,25 @@ ASKING = (
 )
 
 
-def asked_in_ways(material: Material, reported: list[ReportedFit]) -> Iterator[Block]:
-    """Tell each model's variation by wording, labels, order, session and item; its models go into ``reported``."""
+def write(material: Material) -> Chapter | None:
+    """Write each model's variation by prompt variant, labels, order, session and item; None without a model."""
+    reported: list[ReportedFit] = []
+    blocks = tuple(_blocks(material, reported))
+    if not blocks:
+        return None
+    marks = marks_of(tuple(material.kinds), material.kinds)
+    return Chapter(
+        "asking",
+        "How models were asked",
+        blocks,
+        marks,
+        methods=(escape(ASKING),),
+        fits=tuple(reported),
+        supplement=True,
+    )
+
+
+def _blocks(material: Material, reported: list[ReportedFit]) -> Iterator[Block]:
     kinds = material.kinds
     models = [group for group, kind in kinds.items() if kind == "model"]
     if not models:
@@ -94,3 +113,54 @@ def _asking_sentences(table: pd.DataFrame, kinds: dict[str, str]) -> Iterator[st
                 f"For {who} no range by {apa.listing(rest)} is significantly wider than by chance, which is no evidence that none "
                 "matters."
             )
+
+
+def asking_table(
+    asked: pd.DataFrame, factor: str, kinds: dict[str, str], name: str, fits: Sequence[Fit]
+) -> ApaTable:
+    """Lay out how a model's answers vary with wording, labels, order, session and item."""
+    rows: list[tuple[str, ...]] = []
+    for group, own in asked.groupby("reader_group", sort=False):
+        rows.append(Head([marked(str(group), kinds.get(str(group), "model"))]))
+        for one in own.to_dict("records"):
+            rows.append(
+                (
+                    str(one["source"]),
+                    apa.count(one["levels"]),
+                    apa.number(one["sd"]),
+                    apa.number(100 * one["share"], 1),
+                    apa.span(100 * one["lowest"], 100 * one["highest"], 1),
+                    apa.number(one["range_points"], 1),
+                    apa.number(one["range_by_chance"], 1),
+                    apa.p_value(one["p_adjusted"]),
+                )
+            )
+    note = (
+        "SD in log odds, share in percent of the latent variance (π²/3 for the answer itself): from five levels up, none where "
+        "the fit did "
+        "not converge or ran away. Range: percentage points between the extreme levels' means, conditions weighted alike; by "
+        "chance: the "
+        "mean range when answers are dealt anew within item and condition (500 times); p of the range is adjusted by "
+        "Benjamini–Hochberg "
+        "over the table. Sources that name the same groups (one session a wording) share one SD. En dashes: not to be had."
+    )
+    columns = ("Source", "Levels", "SD", "Share", "Lowest to highest", "Range", "By chance", "p adjusted")
+    origin = Origin(
+        tuple(fits),
+        (
+            "correct",
+            "response_status",
+            factor,
+            "prompt_variant",
+            "label_map",
+            "choice_order",
+            "session_id",
+            "item_id",
+        ),
+        where=(*JUDGED, MACHINES, *filled(factor, "item_id")),
+        computed="SDs: random effects of the models; ranges: means by level, against answers dealt anew within item and condition "
+        "500 times",
+        seed=("asked otherwise", "reader", "source"),
+    )
+    title = f"Variation of models' right answers by how they were asked ({factor} held fixed)"
+    return ApaTable(name, title, columns, tuple(rows), note, origin)
