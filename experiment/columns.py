@@ -20,7 +20,7 @@ class Column:
 
 @cache
 def _columns(table: str) -> dict[str, Column]:
-    given = json.loads(resources.files("experiment").joinpath("columns.json").read_text("utf-8"))
+    given = json.loads(resources.files(__package__).joinpath("columns.json").read_text("utf-8"))
     return {row["name"]: Column(**row) for row in given[table]}
 
 

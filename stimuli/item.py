@@ -189,7 +189,7 @@ def _canonical(line: Mapping[str, Any]) -> bytes:
 @functools.cache
 def item_schema() -> Mapping[str, Any]:
     """Return the JSON Schema of an item line."""
-    text = resources.files("stimuli.schemas").joinpath("item.schema.json").read_text(encoding="utf-8")
+    text = resources.files(__package__).joinpath("schemas", "item.schema.json").read_text(encoding="utf-8")
     return cast(Mapping[str, Any], json.loads(text))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -357,5 +358,17 @@ def test_a_wheel_carries_notices_and_bill_and_is_built_the_same_again(tmp_path: 
         assert json.loads(archive.read(f"{about}/sboms/wrods.cdx.json")) == bill_of_materials(ROOT)
         told = archive.read(f"{about}/METADATA").decode()
         assert "License-File: LICENSE\n" in told and "License-File: THIRD_PARTY_NOTICES.md\n" in told
-        shipped = {file for part in shipped_components(ROOT) for file in part["files"]}
+        shipped = {f"wrods/{file}" for part in shipped_components(ROOT) for file in part["files"]}
         assert shipped <= set(archive.namelist())
+        assert {name.partition("/")[0] for name in archive.namelist()} == {"wrods", about}
+        archive.extractall(tmp_path / "site")
+    (tmp_path / "analysis.py").write_text("OWN = True\n", "utf-8")
+    code = (
+        "import analysis, sys\nfrom wrods.experiment.cli import main\nassert analysis.OWN\n"
+        "for words in ('new S --from letter-position', 'build S', 'simulate S --readers 6', 'report S'):\n"
+        "    main(words.split(), standalone_mode=False)\n"
+        "assert not {'stimuli', 'experiment'} & set(sys.modules)"
+    )
+    environment = os.environ | {"PYTHONPATH": str(tmp_path / "site")}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=False)
+    assert done.returncode == 0

@@ -83,7 +83,7 @@ class Drawing:
 @cache
 def style() -> dict[str, Any]:
     """Return colours, markers, lines and settings of all figures."""
-    return dict(json.loads(resources.files("analysis.figures").joinpath("style.json").read_text("utf-8")))
+    return dict(json.loads(resources.files(__package__).joinpath("style.json").read_text("utf-8")))
 
 
 @contextmanager

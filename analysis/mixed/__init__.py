@@ -33,7 +33,6 @@ from .margins import Margins, margins, trends
 from .prediction import predict, random_modes
 from .profile import profile_intervals
 from .program import lme4_program
-from .questions import Answer, Questions, answer, comparison
 from .r_squared import RSquared, r_squared
 from .residuals import residuals
 from .result import Fit, VarianceComponent
@@ -41,20 +40,16 @@ from .simulation import simulate
 
 __all__ = [
     "APPROXIMATE",
-    "Answer",
     "Bootstrap",
     "FTest",
     "Fit",
     "KenwardRoger",
     "LikelihoodRatio",
     "Margins",
-    "Questions",
     "RSquared",
     "VarianceComponent",
     "anova",
-    "answer",
     "bootstrap",
-    "comparison",
     "completed",
     "equivalence_tests",
     "fit",

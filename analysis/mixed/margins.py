@@ -426,7 +426,7 @@ def trends(
     if is_factor or not pd.api.types.is_numeric_dtype(column):
         raise UserError(
             f"{covariate!r} is a factor; a trend needs a numeric column",
-            mend="Ask for its means and their comparisons (--means; margins() in Python).",
+            mend="Ask for its means and their comparisons (--means; means() in Python).",
         )
     wanted = _several(factors)
     if covariate not in given and covariate not in wanted:

@@ -311,7 +311,7 @@ def _penalty_lines(fit: Fit) -> list[str]:
 
 
 def _source(name: str) -> list[str]:
-    return resources.files("analysis.mixed").joinpath(name).read_text("utf-8").splitlines()
+    return resources.files(__package__).joinpath(name).read_text("utf-8").splitlines()
 
 
 def _written_out(fit: Fit, data: ProgramData) -> list[str]:

@@ -82,7 +82,7 @@ def units_of(measure: Measure) -> Units:
 def default_spreads(measure: Measure) -> dict[str, dict[str, Any]]:
     """Return the spreads taken where none is given: component → value (None where one has to be given) and note on its source."""
     name = "log_odds" if measure.family == "binomial" else "log" if measure.logged else "raw"
-    text = resources.files("analysis.power").joinpath("spreads.json").read_text("utf-8")
+    text = resources.files(__package__).joinpath("spreads.json").read_text("utf-8")
     return dict(json.loads(text)[f"{name}_of_models" if measure.of == "models" else name])
 
 

@@ -37,7 +37,7 @@ class Alternative:
 
 @cache
 def _usual() -> tuple[Mapping[str, Any], ...]:
-    text = resources.files("analysis.preparing").joinpath("alternatives.json").read_text("utf-8")
+    text = resources.files(__package__).joinpath("alternatives.json").read_text("utf-8")
     return tuple(json.loads(text)["alternatives"])
 
 

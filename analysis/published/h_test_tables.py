@@ -370,5 +370,5 @@ def rules_stated(statements: pd.DataFrame) -> pd.DataFrame:
 
 def printed() -> pd.DataFrame:
     """Return Table 6 as printed: ``model``, ``k``, ``task`` (or ``average``), ``printed`` (a share)."""
-    text = resources.files("analysis.published").joinpath("h_test.csv").read_text("utf-8")
+    text = resources.files(__package__).joinpath("h_test.csv").read_text("utf-8")
     return pd.read_csv(StringIO(text), comment="#")

@@ -42,7 +42,7 @@ class PrintedAverage:
 @cache
 def printed_transfer() -> pd.DataFrame:
     """Return the printed table in percent, shape (10 + 1, 1 + 10): test tasks and the average by ``original`` and training tasks."""
-    text = resources.files("analysis.published").joinpath("h_test_trained.csv").read_text("utf-8")
+    text = resources.files(__package__).joinpath("h_test_trained.csv").read_text("utf-8")
     cells = pd.read_csv(StringIO(text), comment="#")
     wide = cells.pivot(index="task", columns="trained_on", values="printed")
     return wide.loc[[*TASKS, AVERAGE], [ORIGINAL, *TASKS]]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib import resources
+from pathlib import Path
 
 from markupsafe import Markup
+
+STYLE = Path(__file__).parents[1] / "report" / "templates" / "style.css"
 
 
 def public_page(title: str, byline: str, body: Iterable[Markup], style: str = "") -> str:
@@ -26,7 +28,7 @@ def public_page(title: str, byline: str, body: Iterable[Markup], style: str = ""
     -------
     str
     """
-    rules = resources.files("analysis.report.templates").joinpath("style.css").read_text("utf-8")
+    rules = STYLE.read_text("utf-8")
     head = Markup(
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><title>{}</title>\n'

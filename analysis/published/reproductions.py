@@ -16,8 +16,8 @@ import pandas as pd
 
 from stimuli.errors import unknown_name
 
-PAPERS = {"scrambled-bench": "analysis.published.scrambled_bench_faults"}
-"""Module by the name that a user gives."""
+PAPERS = {"scrambled-bench": ".scrambled_bench_faults"}
+"""Module of this package by the name that a user gives."""
 
 Reading = Callable[[str, Sequence[str]], str]
 """From a raw reply and the options (none where a text is asked for) to what is read from it; empty where nothing is."""
@@ -123,6 +123,6 @@ def reproduce_paper(
     """
     if paper not in PAPERS:
         raise unknown_name("paper", paper, PAPERS)
-    module: Any = import_module(PAPERS[paper])
+    module: Any = import_module(PAPERS[paper], __package__)
     made: Reproduction = module.reproduce(folder, readings, told, data)
     return made

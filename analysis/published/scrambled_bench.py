@@ -3,11 +3,7 @@
 Table 3 is few-shot and Table 4 zero-shot recovery of 408 sentences (edit distance above, recovery rate below), Table 5 the
 answers to 346 questions behind changed evidence (accuracy above, relative performance gain below). The released folder is the
 one that ``wrods import --from scrambled_bench`` takes: ``outputs/MODEL.jsonl.gz`` and ``stimuli/``; the study that it makes gives
-the same tables (:func:`imported_trials`). From a shell::
-
-    python -m analysis.published downloads/scrambled_bench
-
-prints the three tables and how many of their cells are those in print.
+the same tables (:func:`imported_trials`). ``wrods reproduce scrambled-bench`` makes a page of them.
 """
 
 from __future__ import annotations
@@ -310,7 +306,7 @@ def all_printed_cells() -> pd.DataFrame:
 
 
 def _cells_in(file: str) -> pd.DataFrame:
-    text = resources.files("analysis.published").joinpath(file).read_text("utf-8")
+    text = resources.files(__package__).joinpath(file).read_text("utf-8")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     return pd.DataFrame(list(csv.DictReader(lines)))
 

@@ -173,7 +173,7 @@ def _fields(body: str) -> Iterable[tuple[str, str]]:
 @cache
 def known() -> dict[str, Reference]:
     """Return all references that reports may cite, by key."""
-    return read_bibtex(resources.files("analysis.report").joinpath("references.bib").read_text("utf-8"))
+    return read_bibtex(resources.files(__package__).joinpath("references.bib").read_text("utf-8"))
 
 
 def reference(key: str) -> Reference:

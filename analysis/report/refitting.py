@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from analysis import mixed
 from analysis.mixed import Fit, lme4_program
 from analysis.report.numbered import Content
 from analysis.report.tracing import ModelFiles
@@ -92,7 +93,7 @@ def _write_rows(rows: pd.DataFrame, path: Path, many_rows: int) -> Path:
 
 def _head(is_any_linear: bool) -> list[str]:
     """Return the head of the program: what holds R against the report, and the parts that programs share, as functions."""
-    own = resources.files("analysis.report").joinpath("refitting.R").read_text("utf-8").splitlines()
+    own = resources.files(__package__).joinpath("refitting.R").read_text("utf-8").splitlines()
     libraries = ["library(lmerTest)  # Satterthwaite degrees of freedom"] if is_any_linear else []
     shared = [
         line
@@ -103,7 +104,7 @@ def _head(is_any_linear: bool) -> list[str]:
 
 
 def _shared(file: str) -> str:
-    return resources.files("analysis.mixed").joinpath(file).read_text("utf-8").rstrip("\n")
+    return resources.files(mixed).joinpath(file).read_text("utf-8").rstrip("\n")
 
 
 def refit_lines(number: int, title: str, fit: Fit, name: str, tested: Analysis | None) -> Iterator[str]:

@@ -167,7 +167,7 @@ def render_document(
         The same as ``sources`` of figures.
     """
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("analysis.report"),
+        loader=jinja2.PackageLoader(__package__),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -8,6 +8,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Any
 
+from experiment import templates
 from experiment.study import Study
 from experiment.study.faults import Faults
 from experiment.study.yaml_source import KeyPath
@@ -59,7 +60,7 @@ def _check_passages(study: Study, path: KeyPath, text: str) -> None:
 @cache
 def _templates() -> str:
     """Return all texts of all templates, one blank between words."""
-    folder = resources.files("experiment.templates")
+    folder = resources.files(templates)
     return " ".join(word for file in _files(folder) for word in _words(file.read_text("utf-8")))
 
 

@@ -48,7 +48,7 @@ class Commands(click.Group):
         if cmd_name not in self.list_commands(ctx):
             return None
         name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
-        command = getattr(import_module(f"experiment.cli.{name}"), name)
+        command = getattr(import_module(f".{name}", __package__), name)
         assert isinstance(command, click.Command)
         return command
 

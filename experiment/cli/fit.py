@@ -3,52 +3,21 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from stimuli.corpora.file_kinds import kind_of_bytes, refuse_other_kinds
 from stimuli.errors import UserError
 
-from .fit_idle import refuse_idle_columns, refuse_idle_options
-from .fit_questions import question_options, questions_from, shown_progress
+from .fit_questions import question_options, refuse_idle_options
 
 if TYPE_CHECKING:
     import pandas as pd
 
-
-def _read_csv(path: Path) -> pd.DataFrame:
-    """Read a comma-separated file; only empty cells, NA and NaN are missing, as in R."""
-    import pandas as pd
-
-    if not path.exists():
-        raise UserError(f"{path} does not exist", mend=f"Looked in {path.resolve().parent}.")
-    if path.is_dir():
-        raise UserError(f"{path} is a folder", mend="Name a CSV file.")
-    with path.open("rb") as stream:
-        if kind_of_bytes(stream.read(16)) is not None:
-            refuse_other_kinds(path.read_bytes(), path)
-    try:
-        data = pd.read_csv(
-            path, keep_default_na=False, na_values=["", "NA", "NaN"], encoding="utf-8-sig", low_memory=False
-        )
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8 text", mend="Save it as CSV in UTF-8.") from error
-    except pd.errors.EmptyDataError as error:
-        raise UserError(f"{path} is empty") from error
-    except pd.errors.ParserError as error:
-        raise UserError(f"{path} is no regular CSV: {str(error).strip()}") from error
-    if len(data.columns) == 1:
-        header = str(data.columns[0])
-        for sign, name in ((";", "semicolons"), ("\t", "tabs")):
-            if sign in header:
-                raise UserError(
-                    f"{path} is separated by {name}", mend="Save it with commas between the columns."
-                )
-    if data.empty:
-        raise UserError(f"{path} has a header and no rows")
-    return data
+    from analysis.fitted_model import FittedModel
 
 
 def _by_column(option: str, given: tuple[str, ...]) -> dict[str, str]:
@@ -176,51 +145,100 @@ def fit(
     contrasts: tuple[str, ...],
     as_json: bool,
     r_script: bool,
-    against: str | None,
     **asked: Any,
 ) -> None:
     """Fit a mixed-effects model to the rows of a CSV file.
 
     The numbers are lme4's at tight control, with Satterthwaite degrees of freedom for gaussian models; for times under
-    Gamma and inverse.gaussian, where lme4's criterion is no likelihood, they are glmmTMB's. Text columns are
+    Gamma and inverse.gaussian, where lme4's criterion is not a likelihood, they are glmmTMB's. Text columns are
     factors in alphabetical order; grouping columns are factors whatever they hold. Rows with missing values, singular
     terms, columns dropped and signs of separation are reported under the results.
     """
-    from analysis.mixed import answer, comparison, likelihood_ratio_test, lme4_program
-    from analysis.mixed import fit as fit_model
+    from analysis.fitted_model import fit as fit_model
+    from analysis.fitted_model import table_json, table_text
 
     refuse_idle_options(click.get_current_context())
-    data = _read_csv(file)
     factor_levels = {
         name: [level.strip() for level in value.split(",")]
         for name, value in _by_column("--levels", levels).items()
     }
     codings = {name: _coding(name, value) for name, value in _by_column("--contrasts", contrasts).items()}
-    options: dict[str, Any] = {
-        "family": family,
-        "link": link,
-        "reml": reml is not False,
-        "weights": weights,
-        "offset": offset,
-        "levels": factor_levels,
-        "contrasts": codings,
-        "nagq": nagq,
-        "information": information,
-        "dispersion": dispersion,
-        "penalty": penalty,
-    }
-    result = fit_model(formula, data, **options)
-    refuse_idle_columns(result, factor_levels, codings)
+    model = fit_model(
+        file,
+        formula,
+        family,
+        link,
+        reml=reml is not False,
+        weights=weights,
+        offset=offset,
+        levels=factor_levels,
+        contrasts=codings,
+        nagq=nagq,
+        information=information,
+        dispersion=dispersion,
+        penalty=penalty,
+        df=asked["df"],
+    )
     if r_script:
-        click.echo(lme4_program(result, str(file)), nl=False)
+        click.echo(model.r_script(str(file)), nl=False)
         return
-    questions = questions_from(asked)
-    compared = None if against is None else likelihood_ratio_test(result, fit_model(against, data, **options))
-    result, answers = answer(result, questions, shown_progress(questions))
-    if compared is not None:
-        answers.insert(0, comparison(compared, against or ""))
+    tables = list(_answers(model, asked))
     if as_json:
-        numbers = result.to_json() | {found.key: found.to_json() for found in answers}
+        numbers = model.to_json() | {table.attrs["key"]: table_json(table) for table in tables}
         click.echo(json.dumps(numbers, ensure_ascii=False, indent=1))
     else:
-        click.echo("\n\n".join([result.summary(), *(found.text() for found in answers)]))
+        click.echo("\n\n".join([model.summary(), *map(table_text, tables)]))
+
+
+def _answers(model: FittedModel, asked: dict[str, Any]) -> Iterator[pd.DataFrame]:
+    """Yield a table for each question beyond the coefficients."""
+    from analysis.fitted_model import is_comparable
+
+    if asked["against"] is not None:
+        yield model.against(asked["against"])
+    if (method := asked["intervals"]) != "wald":
+        names = ("replicates", "seed", "processes", "keep") if method == "bootstrap" else ()
+        yield model.intervals(method, progress=_progress(method), **{name: asked[name] for name in names})
+    if asked["anova"]:
+        yield model.anova()
+    if asked["r_squared"]:
+        yield model.r_squared()
+    factors, slopes, scale = asked["means"] or "", asked["slopes"], asked["scale"]
+    if asked["means"] is None and slopes is None:
+        return
+    means = model.means(factors, slopes=slopes, scale="link" if scale == "ratio" else scale)
+    yield means
+    options = {"slopes": slopes, "control": asked["control"], "scale": scale, "adjust": asked["adjust"]}
+    if is_comparable(means, factors):
+        yield model.contrasts(factors, **options)
+        if asked["equivalence"] is not None:
+            yield model.equivalence(factors, asked["equivalence"], **options)
+    else:
+        _refuse_comparing(asked)
+
+
+def _refuse_comparing(asked: dict[str, Any]) -> None:
+    """Refuse options of comparisons where one mean or slope leaves nothing to compare."""
+    given = {
+        "an equivalence test": asked["equivalence"] is not None,
+        "an adjustment": asked["adjust"] is not None,
+        "a control": asked["control"] is not None,
+        "the ratio scale": asked["scale"] == "ratio",
+    }
+    for name, is_given in given.items():
+        if is_given:
+            raise UserError(
+                f"{name} is of comparisons, and one {'slope' if asked['slopes'] else 'mean'} leaves nothing to compare",
+                mend="Name a factor before the bar of --means.",
+            )
+
+
+def _progress(method: str) -> Callable[[int, int], None] | None:
+    """Count refits on standard error where someone watches."""
+    if not sys.stderr.isatty():
+        return None
+
+    def show(done: int, total: int) -> None:
+        click.echo(f"\r{method}: {done} of {total}", nl=done == total, err=True)
+
+    return show

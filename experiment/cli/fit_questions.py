@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
-if TYPE_CHECKING:
-    from analysis.mixed import Questions
+from stimuli.errors import UserError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -43,7 +40,7 @@ _OPTIONS = (
         "--keep",
         type=click.Path(dir_okay=False),
         metavar="FILE",
-        help="Keep refits as they are made; the same command goes on after an interruption.",
+        help="Keep refits as they are made; the same command resumes after an interruption.",
     ),
     click.option("--anova", is_flag=True, help="Test every term (type III)."),
     click.option(
@@ -84,19 +81,60 @@ def question_options(command: Command) -> Command:
     return command
 
 
-def questions_from(options: dict[str, Any]) -> Questions:
-    """Read the options' values."""
-    from analysis.mixed import Questions
+_ONLY_BOOTSTRAP = ("replicates", "seed", "processes", "keep")
+_QUESTIONS = (
+    "against", "df", "intervals", "replicates", "seed", "processes", "keep", "anova", "r_squared", "means", "slopes",
+    "control", "scale", "adjust", "equivalence",
+)  # fmt: skip
 
-    return Questions(**{field.name: options[field.name] for field in fields(Questions)})
+
+def _given(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
 
 
-def shown_progress(questions: Questions) -> Callable[[int, int], None] | None:
-    """Count refits on standard error where someone watches."""
-    if questions.intervals == "wald" or not sys.stderr.isatty():
-        return None
+def _spelt(name: str) -> str:
+    return "--r2" if name == "r_squared" else f"--{name}"
 
-    def show(done: int, total: int) -> None:
-        click.echo(f"\r{questions.intervals}: {done} of {total}", nl=done == total, err=True)
 
-    return show
+def refuse_idle_options(context: click.Context) -> None:
+    """Refuse options that others of the same command leave without effect.
+
+    Raises
+    ------
+    UserError
+        Naming the option and what it belongs to.
+    """
+    asked: dict[str, Any] = context.params
+    if asked["as_json"] and asked["r_script"]:
+        raise UserError("--json and --r-script are both given", mend="Choose one.")
+    linear = asked["family"] == "gaussian" and asked["link"] in {None, "", "identity"}
+    if asked["reml"] and not linear:
+        kind = (
+            asked["family"] if asked["link"] is None else f"{asked['family']} with the {asked['link']} link"
+        )
+        raise UserError(
+            f"--reml is for the gaussian family with the identity link, not for {kind}", mend="Leave it out."
+        )
+    idle = [name for name in _QUESTIONS if _given(context, name)] if asked["r_script"] else []
+    if idle:
+        raise UserError(
+            f"--r-script writes the program of the fit; {_spelt(idle[0])} has no part in it",
+            mend=f"Leave {_spelt(idle[0])} out, or ask without --r-script.",
+        )
+    for name in _ONLY_BOOTSTRAP:
+        if _given(context, name) and asked["intervals"] != "bootstrap":
+            raise UserError(f"--{name} belongs to the bootstrap", mend="Add --intervals bootstrap.")
+    for name in ("link", "weights", "offset", "penalty", "means", "slopes", "against", "keep"):
+        if asked[name] is not None and not str(asked[name]).strip():
+            raise UserError(f"{_spelt(name)} is empty", mend=f"Leave {_spelt(name)} out, or give it a value.")
+    if asked["means"] is None and asked["slopes"] is None:
+        for name in ("adjust", "scale"):
+            if _given(context, name):
+                raise UserError(
+                    f"--{name} is of means and comparisons, and none are requested",
+                    mend="Ask for them with --means or --slopes, or leave it out.",
+                )
+    if asked["means"] is None and asked["equivalence"] is not None:
+        raise UserError("equivalence is tested on comparisons of means", mend="Say which with --means.")
+    if asked["means"] is None and asked["control"] is not None:
+        raise UserError("a control is compared with other means", mend="Say of which factor with --means.")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from experiment import templates as template_files
 from experiment.templates.consent import FILE as CONSENT
 from experiment.templates.consent import consent_form
 from experiment.templates.parts import ABOUT_FILE, data_path, filled, part_named, parts_of
@@ -42,7 +43,7 @@ WITHOUT_MARKS = str.maketrans(
 
 def templates() -> dict[str, str]:
     """Return the templates by name, each with a sentence about it."""
-    text = resources.files("experiment.templates").joinpath("templates.json").read_text("utf-8")
+    text = resources.files(template_files).joinpath("templates.json").read_text("utf-8")
     return dict(json.loads(text))
 
 
@@ -139,7 +140,7 @@ def copy_template(
         raise UserError(f"{directory} exists and is not empty", mend="Name a new folder.")
     made = _first_missing(directory)
     try:
-        with resources.as_file(resources.files("experiment.templates").joinpath(template)) as source:
+        with resources.as_file(resources.files(template_files).joinpath(template)) as source:
             parts = parts_of(template).values()
             others = [ABOUT_FILE, *(f"{one.name}.yaml" for one in parts), *(one.folder for one in parts)]
             _lay(source, directory, *others)

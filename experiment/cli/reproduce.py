@@ -90,11 +90,12 @@ STUDIES = {"mind-scramble": "mind_scramble_together", "h-test": "h_test_together
 
 def _together(paper: str, studies: Sequence[Path], out: Path, *, show: bool, as_json: bool) -> None:
     """Lay out the tables of several studies on one page."""
+    from analysis import report
     from analysis.figures import Drawing
     from analysis.report.studies_page import write_studies_page
     from experiment.version import installed_version
 
-    module: Any = import_module(f"analysis.report.{STUDIES[paper]}")
+    module: Any = import_module(f".{STUDIES[paper]}", report.__name__)
     found = module.together(studies, lambda remark: click.echo(remark, err=True))
     page = write_studies_page(module.ABOUT, found, out, installed_version())
     if as_json:

@@ -22,7 +22,7 @@ __all__ = ["Links", "LocalServer", "fill", "finished_pilots", "make_study"]
 
 def make_study(folder: Path) -> None:
     """Copy the demonstration's study and model into a new folder."""
-    package = resources.files("experiment.demo")
+    package = resources.files(__package__)
     with (
         resources.as_file(package.joinpath("study")) as study,
         resources.as_file(package.joinpath("model")) as model,

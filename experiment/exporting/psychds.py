@@ -194,9 +194,7 @@ def _texts(
         "design_hash": study.design_hash,
         "wrods": installed_version(),
     }
-    given = json.loads(
-        resources.files("experiment.exporting").joinpath("psychds_texts.json").read_text("utf-8")
-    )
+    given = json.loads(resources.files(__package__).joinpath("psychds_texts.json").read_text("utf-8"))
     for name, text in given["files"].items():
         (folder / name).write_text(Template(text).substitute(values), "utf-8")
     (folder / "documentation" / "codebook.md").write_text(codebook(study.title, tables), "utf-8")

@@ -80,7 +80,7 @@ class Table:
 @cache
 def own_columns(table: str) -> dict[str, Column]:
     """Return the columns of one of the tables that only exports have."""
-    given = json.loads(resources.files("experiment.exporting").joinpath("columns.json").read_text("utf-8"))
+    given = json.loads(resources.files(__package__).joinpath("columns.json").read_text("utf-8"))
     return {row["name"]: Column(**row) for row in given[table]}
 
 

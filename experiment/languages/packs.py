@@ -52,7 +52,7 @@ class Pack:
 
 def pack_file(language: str) -> Traversable:
     """Return the file of a pack."""
-    return resources.files("experiment.languages").joinpath("data", f"{language}.json")
+    return resources.files(__package__).joinpath("data", f"{language}.json")
 
 
 @cache
@@ -64,7 +64,7 @@ def _pack(language: str) -> Pack:
 @cache
 def pack_languages() -> tuple[str, ...]:
     """Return the languages that wrods has a pack of."""
-    folder = resources.files("experiment.languages").joinpath("data")
+    folder = resources.files(__package__).joinpath("data")
     return tuple(
         sorted(file.name.removesuffix(".json") for file in folder.iterdir() if file.name.endswith(".json"))
     )

@@ -11,9 +11,7 @@ from typing import Any
 
 @cache
 def _wordings() -> dict[str, Any]:
-    return dict(
-        json.loads(resources.files("experiment.languages").joinpath("wording.json").read_text("utf-8"))
-    )
+    return dict(json.loads(resources.files(__package__).joinpath("wording.json").read_text("utf-8")))
 
 
 def wording_language(language: str) -> str:

@@ -35,7 +35,7 @@ _BOXED = re.compile(r"\\(?:boxed|fbox|text|textbf|mathbf|mathrm|mathtt)\{([^{}\n
 @cache
 def words(name: str) -> str:
     """Return the words of a kind in all languages as alternatives of a regular expression, longer ones first."""
-    text = resources.files("experiment.parsing").joinpath("words.json").read_text("utf-8")
+    text = resources.files(__package__).joinpath("words.json").read_text("utf-8")
     of_kind = json.loads(text)[name]
     found = {word for language in ("en", "de", "es") for word in of_kind[language]}
     return "|".join(sorted(found, key=lambda word: (-len(word), word)))

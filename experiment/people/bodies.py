@@ -36,7 +36,7 @@ _PERHAPS_NOT_STORABLE = re.compile(r"\\u|(?:^|[:,\[\s])-?\d[\d.]*[eE]\+?\d{3}|\d
 @cache
 def validator(name: str) -> Draft202012Validator:
     """Return the validator of one kind of body: the name of a file in ``schemas/``."""
-    text = resources.files("experiment.people").joinpath("schemas", f"{name}.json").read_text("utf-8")
+    text = resources.files(__package__).joinpath("schemas", f"{name}.json").read_text("utf-8")
     schema = json.loads(text)
     Draft202012Validator.check_schema(schema)
     return Draft202012Validator(schema, format_checker=_FORMATS)

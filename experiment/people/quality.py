@@ -68,7 +68,7 @@ class Measure:
 @cache
 def signs() -> Mapping[str, Mapping[str, Any]]:
     """Return what is measured: kind → bound, unit, label, measure in words, and further constants."""
-    text = resources.files("experiment.people").joinpath("quality.json").read_text("utf-8")
+    text = resources.files(__package__).joinpath("quality.json").read_text("utf-8")
     found: Mapping[str, Mapping[str, Any]] = json.loads(text)["bounds"]
     return found
 

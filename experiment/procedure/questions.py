@@ -40,7 +40,7 @@ _BETWEEN = re.compile(r"-?[0-9.]+ to -?[0-9.]+")
 
 @cache
 def _autonyms() -> Mapping[str, str]:
-    text = resources.files("experiment.procedure").joinpath("autonyms.json").read_text("utf-8")
+    text = resources.files(__package__).joinpath("autonyms.json").read_text("utf-8")
     names: Mapping[str, str] = json.loads(text)["languages"]
     return names
 

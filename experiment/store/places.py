@@ -19,7 +19,7 @@ MOUNTS = Path("/proc/mounts")
 
 @cache
 def _known() -> Mapping[str, Mapping[str, str]]:
-    text = resources.files("experiment.store").joinpath("synced_folders.json").read_text("utf-8")
+    text = resources.files(__package__).joinpath("synced_folders.json").read_text("utf-8")
     known: Mapping[str, Mapping[str, str]] = json.loads(text)
     return known
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Engine, inspect
 
+from experiment.store import erasure
 from experiment.store.database import is_sqlite, lock_for_change
 from experiment.store.tables import LATEST_REVISION, metadata
 from stimuli.errors import UserError
@@ -81,7 +82,8 @@ def _run(connection: Connection, scripts: Path, latest: str) -> None:
 
     config = Config()
     config.set_main_option("script_location", str(scripts).replace("%", "%%"))
-    config.attributes["connection"] = connection
+    # Alembic loads the scripts outside the package, where its modules need not be importable
+    config.attributes.update(connection=connection, erasure=erasure)
     try:
         command.upgrade(config, latest)
     except CommandError as error:

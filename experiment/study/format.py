@@ -25,7 +25,7 @@ SYNONYMS = {"accuracy": "correct", "response_time": "rt", "reaction_time": "rt"}
 @cache
 def validator() -> Draft202012Validator:
     """Return the validator of study.yaml, built once."""
-    schema = json.loads(resources.files("experiment.study").joinpath("study.schema.json").read_text("utf-8"))
+    schema = json.loads(resources.files(__package__).joinpath("study.schema.json").read_text("utf-8"))
     Draft202012Validator.check_schema(schema)
     formats = FormatChecker(formats=())
     formats.checks("key")(lambda key: key_fault(key) is None)

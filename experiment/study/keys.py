@@ -26,7 +26,7 @@ BY_INPUT_METHOD = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "YI SYLL
 
 @cache
 def _list() -> dict[str, Any]:
-    text = resources.files("experiment.study").joinpath("keys.json").read_text("utf-8")
+    text = resources.files(__package__).joinpath("keys.json").read_text("utf-8")
     return dict(json.loads(text))
 
 

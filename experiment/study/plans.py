@@ -141,7 +141,7 @@ class PlannedAnalysis:
 @cache
 def planned_measures() -> dict[str, PlannedMeasure]:
     """Return every measure that a plan may name."""
-    text = resources.files("experiment.study").joinpath("measures.json").read_text("utf-8")
+    text = resources.files(__package__).joinpath("measures.json").read_text("utf-8")
     return {name: PlannedMeasure(name, **given) for name, given in json.loads(text)["measures"].items()}
 
 

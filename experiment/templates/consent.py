@@ -17,7 +17,7 @@ WIDTH = 120
 
 def consent_source() -> dict[str, Any]:
     """Return ``consent.json``: the form's elements, and the sentences of each template."""
-    text = resources.files("experiment.templates").joinpath("consent.json").read_text("utf-8")
+    text = resources.files(__package__).joinpath("consent.json").read_text("utf-8")
     return dict(json.loads(text))
 
 

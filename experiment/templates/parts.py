@@ -58,7 +58,7 @@ def default_part(template: str) -> str | None:
 
 
 def _told_of(template: str) -> dict[str, Any]:
-    file = resources.files("experiment.templates").joinpath(template, ABOUT_FILE)
+    file = resources.files(__package__).joinpath(template, ABOUT_FILE)
     return dict(json.loads(file.read_text("utf-8"))) if file.is_file() else {}
 
 

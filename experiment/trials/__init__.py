@@ -186,7 +186,7 @@ def _declaration(name: str) -> dict[str, Any]:
 
 
 def _text(file: str) -> str:
-    return resources.files("experiment.trials").joinpath(file).read_text("utf-8")
+    return resources.files(__package__).joinpath(file).read_text("utf-8")
 
 
 def _fields(name: str, given: dict[str, Any]) -> dict[str, Field]:

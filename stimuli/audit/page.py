@@ -61,7 +61,7 @@ def canonical(audit: Audit) -> bytes:
 @functools.cache
 def audit_schema() -> Mapping[str, Any]:
     """Return the JSON Schema of ``audit.json``."""
-    text = resources.files("stimuli.audit").joinpath("audit.schema.json").read_text(encoding="utf-8")
+    text = resources.files(__package__).joinpath("audit.schema.json").read_text(encoding="utf-8")
     found: Mapping[str, Any] = json.loads(text)
     return found
 
@@ -75,7 +75,7 @@ def render(audit: Audit, drawn: Sequence[Drawing] | None = None) -> str:
     from markupsafe import Markup
 
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("stimuli.audit"),
+        loader=jinja2.PackageLoader(__package__),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -91,7 +91,7 @@ def render(audit: Audit, drawn: Sequence[Drawing] | None = None) -> str:
     environment.filters.update(filters)
     if drawn is None:
         drawn = drawings(audit.balance, audit.changes, audit.choices, audit.shortcut)
-    style = resources.files("stimuli.audit").joinpath("templates/audit.css").read_text(encoding="utf-8")
+    style = resources.files(__package__).joinpath("templates/audit.css").read_text(encoding="utf-8")
     return environment.get_template("audit.html.jinja").render(
         audit=audit,
         findings=audit.findings(),

@@ -245,5 +245,5 @@ def _code_page(language: str | None) -> str | None:
 
 @functools.cache
 def _data() -> Mapping[str, Any]:
-    text = resources.files("stimuli.corpora").joinpath("encodings.json").read_text(encoding="utf-8")
+    text = resources.files(__package__).joinpath("encodings.json").read_text(encoding="utf-8")
     return cast(Mapping[str, Any], json.loads(text))

@@ -140,9 +140,7 @@ def plain_text(marked_up: str) -> str:
 
 @functools.cache
 def _published() -> Mapping[str, Any]:
-    text = (
-        resources.files("stimuli.corpora").joinpath("realtimeqa_published.json").read_text(encoding="utf-8")
-    )
+    text = resources.files(__package__).joinpath("realtimeqa_published.json").read_text(encoding="utf-8")
     return cast(Mapping[str, Any], json.loads(text))
 
 

@@ -63,7 +63,7 @@ class WordBounds:
 
 @functools.cache
 def _unwanted(language: str) -> Mapping[str, Any] | None:
-    file = resources.files("stimuli.lexical").joinpath(f"unwanted_{language}.json")
+    file = resources.files(__package__).joinpath(f"unwanted_{language}.json")
     return cast(Mapping[str, Any], json.loads(file.read_text("utf-8"))) if file.is_file() else None
 
 

@@ -27,7 +27,7 @@ _RS = "shuffle:all"
 
 @functools.cache
 def _printed() -> Mapping[str, Any]:
-    text = resources.files("stimuli.recipes").joinpath("demonstrations.json").read_text(encoding="utf-8")
+    text = resources.files(__package__).joinpath("demonstrations.json").read_text(encoding="utf-8")
     return cast(Mapping[str, Any], json.loads(text))
 
 

@@ -17,7 +17,7 @@ from stimuli.lexicon import base_language
 @functools.cache
 def scramble_data(name: str) -> Mapping[str, Any]:
     """Return a data file of the scramble engine (``letters``, ``shapes``, ``abbreviations``)."""
-    text = resources.files("stimuli.scramble").joinpath("data", f"{name}.json").read_text(encoding="utf-8")
+    text = resources.files(__package__).joinpath("data", f"{name}.json").read_text(encoding="utf-8")
     return cast(Mapping[str, Any], json.loads(text))
 
 

@@ -17,7 +17,6 @@ from analysis.published import (
     released_trials,
     scrambled_bench_tables,
 )
-from analysis.published.__main__ import main
 from analysis.published.scrambled_bench import NAMES
 from experiment.cli.study_store import opened_study
 from experiment.exporting.handover import hand_over
@@ -98,9 +97,9 @@ def test_other_models_of_the_same_form_have_their_tables_too(tmp_path: Path) -> 
     assert tables["4"].empty
 
 
-def test_faulty_releases_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(tmp_path)]) == 2
-    assert "has no outputs" in capsys.readouterr().err
+def test_faulty_releases_are_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="has no outputs"):
+        scrambled_bench_tables(tmp_path)
     folder = small_release(tmp_path / "release")
     file = folder / "outputs" / "other.jsonl"
     file.write_text(
@@ -138,13 +137,6 @@ def test_what_would_make_false_cells_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="has no outputs") as none_there:
         released_trials(tmp_path / "authors")
     assert "the authors' own repository" in str(none_there.value.mend)
-
-
-def test_the_program_prints_tables_and_says_how_many_cells_agree(
-    shared: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([str(shared / "data" / "scrambled_bench")]) == 0
-    assert "238 of 238 cells are those in print." in capsys.readouterr().out
 
 
 @pytest.mark.full

@@ -19,7 +19,7 @@ SHOWN_FAULTS = 8
 
 @cache
 def _validator() -> Draft202012Validator:
-    text = resources.files("experiment.models.imports").joinpath("mapping.schema.json").read_text("utf-8")
+    text = resources.files(__package__).joinpath("mapping.schema.json").read_text("utf-8")
     return Draft202012Validator(json.loads(text))
 
 

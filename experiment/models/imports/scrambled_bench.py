@@ -39,7 +39,7 @@ _FIELDS = ("task", "method", "cond", "i", "output")
 
 def study_text() -> str:
     """Return the study.yaml that fits these outputs."""
-    return resources.files("experiment.models.imports").joinpath("scrambled_bench.yaml").read_text("utf-8")
+    return resources.files(__package__).joinpath("scrambled_bench.yaml").read_text("utf-8")
 
 
 def read_scrambled_bench(study: Study, store: Store | None, folder: Path) -> Import:

@@ -199,9 +199,7 @@ def _is_amount(value: object) -> bool:
 
 @cache
 def _list() -> dict[str, Any]:
-    return dict(
-        json.loads(resources.files("experiment.models.money").joinpath("prices.json").read_text("utf-8"))
-    )
+    return dict(json.loads(resources.files(__package__).joinpath("prices.json").read_text("utf-8")))
 
 
 def _listed(name: str) -> Price | None:

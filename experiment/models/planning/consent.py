@@ -15,7 +15,7 @@ from stimuli.errors import UserError
 
 @cache
 def _words() -> dict[str, list[str]]:
-    text = resources.files("experiment.models.planning").joinpath("consent.json").read_text("utf-8")
+    text = resources.files(__package__).joinpath("consent.json").read_text("utf-8")
     return dict(json.loads(text))
 
 

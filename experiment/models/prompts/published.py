@@ -57,7 +57,7 @@ class PaperPrompt:
 @cache
 def paper_prompts() -> Mapping[str, Mapping[str, Any]]:
     """Return every prompt by its name: ``source``, ``item`` and, where there are examples, ``exemplar``."""
-    text = resources.files("experiment.models.prompts").joinpath("published.json").read_text("utf-8")
+    text = resources.files(__package__).joinpath("published.json").read_text("utf-8")
     return {name: entry for name, entry in json.loads(text).items() if isinstance(entry, dict)}
 
 

@@ -140,7 +140,7 @@ class Platform:
 @cache
 def platforms() -> Mapping[str, Platform]:
     """Return every known platform by its name in ``study.yaml``."""
-    text = resources.files("experiment.people.recruitment").joinpath("platforms.json").read_text("utf-8")
+    text = resources.files(__package__).joinpath("platforms.json").read_text("utf-8")
     return {key: _platform(key, given) for key, given in json.loads(text)["platforms"].items()}
 
 

@@ -34,7 +34,7 @@ _CURVE_STEPS = 12
 
 @functools.cache
 def _table(name: str) -> Mapping[str, Any]:
-    text = resources.files("stimuli.htest.geometry").joinpath(name).read_text(encoding="utf-8")
+    text = resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
     loaded: Mapping[str, Any] = json.loads(text)
     return loaded
 

@@ -93,7 +93,7 @@ PAIRED = {"overlay": shapes.overlay, "beside": shapes.beside, "above": shapes.ab
 
 @functools.cache
 def _table() -> Mapping[str, Any]:
-    text = resources.files("stimuli.htest.geometry").joinpath("operations.json").read_text(encoding="utf-8")
+    text = resources.files(__package__).joinpath("operations.json").read_text(encoding="utf-8")
     loaded: Mapping[str, Any] = json.loads(text)
     return loaded
 

@@ -123,7 +123,7 @@ def _undoes(first: Operation, second: Operation) -> bool:
 
 @functools.cache
 def _sources(kind: str) -> tuple[str, ...]:
-    text = resources.files("stimuli.htest.geometry").joinpath("sources.json").read_text(encoding="utf-8")
+    text = resources.files(__package__).joinpath("sources.json").read_text(encoding="utf-8")
     symbols = json.loads(text)["symbols"][kind]
     return tuple(alphabet() if symbols == "all" else symbols)
 
@@ -141,7 +141,7 @@ def questions(family: Family) -> tuple[Question, ...]:
     """
     if family not in FAMILIES:
         raise unknown_name("family of geometry questions", family, FAMILIES)
-    text = resources.files("stimuli.htest.geometry").joinpath("questions.json").read_text(encoding="utf-8")
+    text = resources.files(__package__).joinpath("questions.json").read_text(encoding="utf-8")
     return tuple(
         Question(family, tuple(symbols), tuple(names), Reading(*reading), tuple(fonts))
         for symbols, names, reading, fonts in json.loads(text)["questions"][family]

@@ -6,9 +6,7 @@ import secrets
 from collections import defaultdict
 
 import sqlalchemy as sa
-from alembic import op
-
-from experiment.store.erasure import clean_tombstones, note_due
+from alembic import context, op
 
 revision = "0004"
 down_revision = "0003"
@@ -72,8 +70,9 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("token_hash", name=op.f("pk_sign_ins")),
     )
     _give_keys(op.get_bind())
-    for study in clean_tombstones(op.get_bind()):
-        note_due(op.get_bind(), study)
+    erasure = context.config.attributes["erasure"]
+    for study in erasure.clean_tombstones(op.get_bind()):
+        erasure.note_due(op.get_bind(), study)
 
 
 def _give_keys(connection: sa.Connection) -> None:

@@ -1,0 +1,697 @@
+"""``wrods.fit``: a mixed-effects model of any table, with its tests, means, predictions and figures; ``wrods fit`` prints the same.
+
+Tables are DataFrames that know what they are: ``attrs["title"]`` in words, ``attrs["key"]`` and ``attrs["facts"]`` as the
+command's ``--json`` has them.
+"""
+
+from __future__ import annotations
+
+import html
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from analysis import apa, mixed
+from analysis.mixed.coding import Given
+from analysis.mixed.deparse import as_r
+from analysis.mixed.expression import Call, columns_of
+from analysis.mixed.result import Fit, lined_up, plain
+from analysis.mixed.variables import Factor, level_name
+from stimuli.corpora.file_kinds import kind_of_bytes, refuse_other_kinds
+from stimuli.errors import UserError, unknown_name
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+INTERVALS = ("profile", "bootstrap")
+ALPHA = 0.05
+
+Factors = str | Sequence[str]
+"""Columns whose means are wanted: their names, or as on the command line ``"a, b | c"``, a and b within the levels of c."""
+
+
+class FitOptions(TypedDict, total=False):
+    """The rarer options of :func:`fit`; see there."""
+
+    reml: bool
+    weights: str | ArrayLike | None
+    offset: str | ArrayLike | None
+    levels: Mapping[str, Sequence[str]]
+    contrasts: Mapping[str, Given]
+    nagq: int
+    information: str | None
+    dispersion: str
+    penalty: str | None
+    df: str | None
+
+
+class Comparing(TypedDict, total=False):
+    """The options of comparisons; see :meth:`FittedModel.contrasts`."""
+
+    slopes: str | None
+    control: str | None
+    scale: str
+    adjust: str | None
+
+
+class Refitting(TypedDict, total=False):
+    """The options of a bootstrap; see :meth:`FittedModel.intervals`."""
+
+    replicates: int
+    seed: int
+    processes: int
+    keep: str | None
+
+
+def fit(
+    data: pd.DataFrame | str | PathLike[str],
+    formula: str,
+    family: str = "gaussian",
+    link: str | None = None,
+    **options: Unpack[FitOptions],
+) -> FittedModel:
+    """Fit a mixed-effects model.
+
+    The numbers are those of R's lme4 at tight control; the options have the names that ``wrods fit`` gives them.
+
+    Parameters
+    ----------
+    data : DataFrame or path
+        One row per observation, or the CSV file that has them. Rows with missing values in the columns used are dropped, with a
+        warning. Text columns are factors with their levels in alphabetical order; grouping columns are factors whatever they hold.
+    formula : str
+        In lme4's spelling: ``"rt ~ cond + (1 + cond | participant) + (1 | item)"``.
+    family : str
+        Distribution of the response: ``gaussian``, ``binomial``, ``poisson``, ``negative.binomial``, ``Gamma``,
+        ``inverse.gaussian``.
+    link : str, optional
+        Default: the family's own. For forced choice ``guess(0.5)``.
+    **options
+        reml : bool
+            Gaussian models: restricted likelihood (default), or False for full maximum likelihood.
+        weights, offset : str or array_like of shape (rows,)
+            A column, an expression of columns, or numbers.
+        levels : mapping of str to sequence of str
+            Makes a column a factor with these levels, the first as reference.
+        contrasts : mapping of str to contrasts
+            By column ``treatment`` (default), ``sum``, ``helmert``, ``poly``, ``sdif``, or numbers: per contrast one number per
+            level.
+        nagq : int
+            Points of adaptive Gauss-Hermite quadrature, for one grouping factor; 1 is the Laplace approximation.
+        information : {'expected', 'observed'}
+            In the Laplace determinant where the link is not canonical.
+        dispersion : {'ml', 'glmer'}
+            Of Gamma and inverse.gaussian: by maximum likelihood, or lme4's criterion, to compare with.
+        penalty : {'normal'}
+            A weakly informative prior, for data that separate.
+        df : {'satterthwaite', 'kenward-roger', 'none'}
+            Degrees of freedom of gaussian models.
+
+    Returns
+    -------
+    FittedModel
+
+    Raises
+    ------
+    UserError
+        For what the user can correct: the file, the formula, columns, levels, the response, options not available.
+
+    Examples
+    --------
+    >>> model = fit("trials.csv", "correct ~ cond + (1 | participant)", "binomial")  # doctest: +SKIP
+    >>> print(model.summary())  # doctest: +SKIP
+    """
+    for name in options:
+        if name not in FitOptions.__annotations__:
+            raise unknown_name("option of fit()", name, FitOptions.__annotations__)
+    table = data if isinstance(data, pd.DataFrame) else _read_csv(Path(data))
+    settings: dict[str, Any] = {**options, "family": family, "link": link}
+    df = settings.pop("df", None)
+    fitted = mixed.fit(formula, table, **settings)
+    _refuse_idle_columns(fitted, settings)
+    return FittedModel(mixed.with_degrees(fitted, df) if df is not None else fitted, table, settings)
+
+
+class FittedModel:
+    """A fitted mixed-effects model; :func:`fit` returns it.
+
+    Attributes
+    ----------
+    coefficients : DataFrame
+        term, estimate, se, statistic, df, p, ci_low, ci_high of each fixed effect.
+    converged : bool
+        Whether the search for the estimates ended well.
+    warnings : tuple of str
+        Rows and columns dropped, singular terms, no convergence, separation.
+    """
+
+    def __init__(self, fitted: Fit, data: pd.DataFrame, settings: dict[str, Any]) -> None:
+        self._fit, self._data, self._settings = fitted, data, settings
+
+    def __repr__(self) -> str:
+        return repr(self._fit).replace("<Fit", "<FittedModel", 1)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.summary())}</pre>"
+
+    @property
+    def coefficients(self) -> pd.DataFrame:
+        """Table of the fixed effects."""
+        return self._fit.fixed.copy()
+
+    @property
+    def converged(self) -> bool:
+        """Whether the search for the estimates ended well."""
+        return self._fit.converged
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return rows and columns dropped, singular terms, no convergence, separation."""
+        return self._fit.warnings
+
+    def summary(self) -> str:
+        """Return counts, random effects, fixed effects, fit and warnings as text."""
+        return self._fit.summary()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the estimates as plain numbers, texts and lists, as ``wrods fit --json`` prints them."""
+        return self._fit.to_json()
+
+    def r_script(self, file: str) -> str:
+        """Return the R program that reads this CSV file and gives the same numbers by lme4."""
+        return mixed.lme4_program(self._fit, file)
+
+    def intervals(
+        self,
+        method: str = "profile",
+        *,
+        progress: Callable[[int, int], None] | None = None,
+        **options: Unpack[Refitting],
+    ) -> pd.DataFrame:
+        """Compute 95% intervals of all parameters, variances too.
+
+        Parameters
+        ----------
+        method : {'profile', 'bootstrap'}
+        progress : callable, optional
+            Called with what is done and what there is to do.
+        **options
+            Of the bootstrap: replicates (default 1000), seed (0), processes (1), and keep, a file that keeps the refits.
+
+        Returns
+        -------
+        DataFrame, shape (parameters, …)
+
+        Raises
+        ------
+        UserError
+            For an unknown method, or a model that has no profile.
+        """
+        if method not in INTERVALS:
+            raise unknown_name("kind of interval", method, INTERVALS)
+        if method == "profile":
+            if options:
+                raise UserError(
+                    f"{next(iter(options))} belongs to the bootstrap", mend="Ask for method='bootstrap'."
+                )
+            table = mixed.profile_intervals(self._fit, progress=progress)
+            basis = " (by maximum likelihood)" if self._fit.method == "REML" else ""
+            title = f"Profile-likelihood 95 % intervals{basis}"
+            return _titled(table, "intervals", title, {"method": "profile", "level": 0.95})
+        drawn = mixed.bootstrap(self._fit, progress=progress, **options)
+        facts = {
+            "method": "bootstrap, percentile",
+            "level": 0.95,
+            "replicates": len(drawn.replicates),
+            "failed": drawn.failed,
+            "unconverged": drawn.unconverged,
+            "singular": drawn.singular,
+            "seed": options.get("seed", 0),
+        }
+        title = f"Bootstrap 95 % percentile intervals: {drawn.sentence()}"
+        return _titled(drawn.intervals(), "intervals", title, facts)
+
+    def against(self, formula: str) -> pd.DataFrame:
+        """Test this model against another of the same rows, of which one is nested in the other, by likelihood ratio.
+
+        Parameters
+        ----------
+        formula : str
+            Of the other model, which gets the same options.
+
+        Raises
+        ------
+        UserError
+            If the two cannot be compared.
+        """
+        test = mixed.likelihood_ratio_test(self._fit, mixed.fit(formula, self._data, **self._settings))
+        p_boundary = np.nan if test.p_boundary is None else test.p_boundary
+        row = {"chi-squared": test.statistic, "df": test.df, "p": test.p, "p_boundary": p_boundary}
+        title = f"Likelihood-ratio test against {formula}\n  {test.sentence()}"
+        facts = {"formula": formula, "boundary": test.boundary, "words": test.sentence()}
+        return _titled(pd.DataFrame([row]), "likelihood_ratio", title, facts)
+
+    def anova(self) -> pd.DataFrame:
+        """Test every term given all others (type III)."""
+        fitted = self._fit
+        basis = f"df by {fitted.degrees.name}" if fitted.degrees is not None else "Wald chi-squared / df"
+        table = mixed.anova(fitted)
+        untold = table.attrs["untold"]
+        empty = f"; cells are empty, so there is no test of {', '.join(untold)}" if untold else ""
+        return _titled(table, "anova", f"Tests of terms (type III, {basis}{empty})", {"type": 3, "df": basis})
+
+    def r_squared(self) -> pd.DataFrame:
+        """Compute Nakagawa's R squared, the intraclass correlation, and the variances that they are made of."""
+        found = mixed.r_squared(self._fit)
+        rows = [
+            ("R2 marginal", found.marginal),
+            ("R2 conditional", found.conditional),
+            ("ICC adjusted", found.icc_adjusted),
+            ("ICC unadjusted", found.icc_unadjusted),
+            ("variance, fixed", found.fixed),
+            ("variance, random", found.random),
+            ("variance, observations", found.observation),
+        ]
+        title = f"Explained variance (Nakagawa; observations: {found.basis})"
+        table = pd.DataFrame(rows, columns=["quantity", "value"])
+        return _titled(table, "r_squared", title, {"basis": found.basis})
+
+    def means(self, factors: Factors, *, slopes: str | None = None, scale: str = "link") -> pd.DataFrame:
+        """Compute marginal means, or slopes of a covariate.
+
+        Parameters
+        ----------
+        factors : str or sequence of str
+            Columns in whose cells the means are wanted: names, or ``"a, b | c"``. Empty for the mean of all cells.
+        slopes : str, optional
+            A covariate whose slopes are wanted instead of means.
+        scale : {'link', 'response'}
+            Of the linear predictor, or of the response: probabilities, counts, milliseconds.
+
+        Returns
+        -------
+        DataFrame, shape (cells, …)
+            The cell, estimate, se, df, statistic, p, ci_low, ci_high.
+
+        Raises
+        ------
+        UserError
+            For a column that the fixed part does not have.
+        """
+        compared, held = _names(factors)
+        found = self._margins([*compared, *held], slopes)
+        what = (
+            f"Slopes of {slopes}"
+            if slopes
+            else f"Marginal means of {_spelt(compared, held)}".removesuffix(" of ")
+        )
+        title = f"{what} ({scale} scale)"
+        return _titled(found.table(scale), "slopes" if slopes else "means", title, {"scale": scale})
+
+    def contrasts(self, factors: Factors, **options: Unpack[Comparing]) -> pd.DataFrame:
+        """Compare marginal means, or slopes, with one another.
+
+        Parameters
+        ----------
+        factors : str or sequence of str
+            As for :meth:`means`. With ``"a | b"`` the levels of a are compared within each level of b, each of which is a family.
+        **options
+            slopes : str
+                Compare the slopes of this covariate instead of means.
+            control : str
+                Compare with this level instead of every two; levels of several factors are joined by commas.
+            scale : {'link', 'response', 'ratio'}
+                Differences of linear predictors, differences of means, or ratios (odds ratios under the logit link).
+            adjust : str
+                ``none``, ``holm``, ``bonferroni``, ``BH``, ``sidak``, ``tukey``, ``dunnett`` or ``mvt``; by default holm, with a
+                control dunnett.
+
+        Returns
+        -------
+        DataFrame, shape (comparisons, …)
+            contrast, estimate, se, df, statistic, p, ci_low, ci_high.
+
+        Raises
+        ------
+        UserError
+            For a level that does not exist, a scale that the model does not have, or one mean alone.
+        """
+        compared, held = _names(factors)
+        control, scale, adjust = options.get("control"), options.get("scale", "link"), options.get("adjust")
+        found = self._margins([*compared, *held], options.get("slopes"))
+        if not is_comparable(found.grid, factors):
+            raise UserError(
+                f"one {'slope' if options.get('slopes') else 'mean'} leaves nothing to compare",
+                mend="Name a factor, before the bar if there is one.",
+            )
+        if control is None:
+            table = found.pairs(held, scale=scale, adjust=adjust or "holm")
+        else:
+            levels = tuple(level.strip() for level in control.split(","))
+            table = found.against(levels, held, scale=scale, adjust=adjust or "dunnett")
+        used = table.attrs["adjustment"]
+        title = f"Comparisons ({scale} scale; adjustment: {used}{', per family' if held else ''})"
+        return _titled(table, "contrasts", title, {"scale": scale, "adjustment": used})
+
+    def equivalence(self, factors: Factors, bound: float, **options: Unpack[Comparing]) -> pd.DataFrame:
+        """Test that comparisons lie within bounds, by two one-sided tests.
+
+        Parameters
+        ----------
+        factors : str or sequence of str
+            As for :meth:`contrasts`.
+        bound : float
+            Largest effect that is negligible, in the units of the comparisons; a ratio r means 1/r to r.
+        **options
+            As for :meth:`contrasts`.
+
+        Returns
+        -------
+        DataFrame, shape (comparisons, …)
+            The comparisons with their bounds, p of the less favourable test, 90% intervals and ``equivalent``.
+        """
+        tested = mixed.equivalence_tests(self.contrasts(factors, **options), bound)
+        ends = f"{tested['lower'].iloc[0]:g} to {tested['upper'].iloc[0]:g}"
+        title = f"Equivalence within {ends} (two one-sided tests, 90 % intervals)"
+        facts = {"bound": bound, "level": 0.9, "scale": options.get("scale", "link")}
+        return _titled(tested, "equivalence", title, facts)
+
+    def predict(
+        self,
+        data: pd.DataFrame | None = None,
+        *,
+        random: bool = True,
+        scale: str = "response",
+        se: bool = False,
+        new_levels: str = "refuse",
+    ) -> pd.DataFrame:
+        """Predict rows.
+
+        Parameters
+        ----------
+        data : DataFrame, optional
+            New rows with the model's columns; by default the rows that were fitted. A row with a missing cell gets nan.
+        random : bool
+            With the random effects of each row's participant, item and so on; False for an average one.
+        scale : {'response', 'link'}
+        se : bool
+            Also standard errors and 95% intervals.
+        new_levels : {'refuse', 'population'}
+            What to do with a participant or item that the fit has not seen: refuse, or predict an average one.
+
+        Returns
+        -------
+        DataFrame, shape (rows, 1) or (rows, 4)
+            estimate, and with ``se`` also se, ci_low, ci_high.
+
+        Raises
+        ------
+        UserError
+            If a column is missing or a cell holds a level not seen.
+        """
+        return mixed.predict(self._fit, data, random=random, scale=scale, se=se, new_levels=new_levels)
+
+    def simulate(self, count: int = 1, *, seed: int | str = 0, conditional: bool = False) -> pd.DataFrame:
+        """Draw responses from the model.
+
+        Parameters
+        ----------
+        count : int
+            How many data sets.
+        seed : int or str
+            The same seed gives the same draws on every machine.
+        conditional : bool
+            Keep the random effects as estimated; else draw new ones.
+
+        Returns
+        -------
+        DataFrame, shape (rows fitted, count)
+            With the index of the rows in the data.
+        """
+        drawn = mixed.simulate(self._fit, count, seed=seed, conditional=conditional)
+        return pd.DataFrame(drawn, index=self._data.index[self._fit.rows])
+
+    def plot(self, factors: Factors | None = None, *, scale: str = "response") -> Figure:
+        """Draw marginal means with 95% intervals, or all coefficients.
+
+        Parameters
+        ----------
+        factors : str or sequence of str, optional
+            As for :meth:`means`: the first from left to right, the cells of the others next to each other. By default the
+            coefficients are drawn.
+        scale : {'response', 'link'}
+            Of the means.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            To show, change or save (``.savefig("means.png")``).
+        """
+        from analysis.figures.estimates import estimates_figure
+
+        if factors is None:
+            table = self._tested_coefficients()
+            return estimates_figure(table, [], f"Coefficient ({self._fit.link} link)")
+        names = list(itertools.chain(*_names(factors)))
+        table = self.means(factors, scale=scale)
+        axis = self._response() if scale == "response" else f"Linear predictor of {self._response()}"
+        return estimates_figure(table, names, axis)
+
+    def to_apa(self, factors: Factors | None = None, **options: Unpack[Comparing]) -> str:
+        """Write results as the APA manual wants them (Markdown).
+
+        Parameters
+        ----------
+        factors : str or sequence of str, optional
+            As for :meth:`contrasts`: one sentence a comparison. By default one line a coefficient.
+        **options
+            As for :meth:`contrasts`, on the link scale. Several comparisons are adjusted together by default (``mvt``), so that
+            p and interval agree.
+
+        Returns
+        -------
+        str
+        """
+        if factors is None:
+            model = self._fit.summary().splitlines()[0]
+            lines = [
+                f"- `{row['term']}`: {self._statistics(row)}."
+                for row in _records(self._tested_coefficients())
+            ]
+            return "\n".join([f"{model}, `{self._fit.formula}`:", "", *lines])
+        if options.get("scale", "link") != "link":
+            raise UserError("sentences give estimates on the link scale", mend="Leave scale out.")
+        compared, held = _names(factors)
+        chosen: Comparing = {"adjust": "mvt", **options}
+        table = self.contrasts(factors, **chosen)
+        means = self.means(factors, slopes=chosen.get("slopes"), scale="response")
+        pairs = _pairs(means, compared, held, chosen.get("control"))
+        lines = [self._sentence(row, held, *pair) for row, pair in zip(_records(table), pairs, strict=True)]
+        adjustment = table.attrs["adjustment"]
+        if adjustment != "none":
+            among = f"{len(lines) // len(means[held].drop_duplicates())}" if held else f"{len(lines)}"
+            lines.append(f"*p* values and intervals are adjusted for {among} comparisons ({adjustment}).")
+        return "\n".join(lines)
+
+    def _margins(self, factors: Sequence[str], slopes: str | None) -> mixed.Margins:
+        return mixed.trends(self._fit, slopes, factors) if slopes else mixed.margins(self._fit, factors)
+
+    def _tested_coefficients(self) -> pd.DataFrame:
+        """Return the coefficients with intervals that agree with their p values: of t where there are degrees of freedom."""
+        names = self._fit.fixed["term"].to_list()
+        return mixed.linear_contrasts(self._fit, np.eye(len(names)), names).rename(
+            columns={"contrast": "term"}
+        )
+
+    def _response(self) -> str:
+        """Name what means on the response scale are of."""
+        response = self._fit.model.formula.response
+        if self._fit.family == "binomial":
+            return f"Probability of {self._fit.model.frame.success or as_r(response)}"
+        match response:
+            case Call("log", (inner,)):
+                return f"{as_r(inner)} (geometric mean)"
+        return as_r(response)
+
+    def _statistics(self, row: Mapping[str, Any]) -> str:
+        """Write estimate, standard error, test and interval of a row on the link scale."""
+        ratio = self._fit.model.link.ratio
+        df, estimate = float(row["df"]), float(row["estimate"])
+        test = "*z*" if np.isnan(df) else f"*t*({apa.degrees_of_freedom(df)})"
+        p = apa.p_value(row["p"])
+        parts = [
+            f"*b* = {apa.number(estimate)}",
+            f"*SE* = {apa.number(row['se'])}",
+            f"{test} = {apa.number(row['statistic'])}",
+            f"*p* {p}" if p[0] in "<>" else f"*p* = {p}",
+            *(
+                [f"{'OR' if ratio == 'odds ratio' else ratio} = {apa.ratio(np.exp(estimate))}"]
+                if ratio
+                else []
+            ),
+            f"95% CI {'of *b* ' if ratio else ''}{apa.interval(row['ci_low'], row['ci_high'])}",
+        ]
+        return ", ".join(parts)
+
+    def _sentence(
+        self, row: Mapping[str, Any], held: Sequence[str], one: dict[str, Any], other: dict[str, Any]
+    ) -> str:
+        """Write one comparison of two cells; b is the first's value less the second's."""
+        share = self._fit.family == "binomial"
+        first, second = (
+            f"{cell['name']} (*M* = {apa.percent(cell['estimate']) if share else apa.number(cell['estimate'])})"
+            for cell in (one, other)
+        )
+        within = "".join(f"{name} = {level_name(one[name])}, " for name in held)
+        start, what = (f"For {within}" if within else ""), self._response()
+        if row["p"] < ALPHA:
+            direction = "higher" if row["estimate"] > 0 else "lower"
+            text = f"{start}{what} was {direction} for {first} than for {second}, {self._statistics(row)}."
+        else:
+            text = (
+                f"{start}{what} did not differ significantly between {first} and {second}, {self._statistics(row)}; "
+                "this result does not show that they are equivalent."
+            )
+        return text
+
+
+def table_text(table: pd.DataFrame) -> str:
+    """Write a table of a fitted model to read, under its title."""
+    cells = [[_cell(name, value) for name, value in row.items()] for row in _records(table)]
+    words = {at for at, name in enumerate(table.columns) if not _is_number(table[name])}
+    return "\n".join([table.attrs["title"], *lined_up([list(map(str, table.columns)), *cells], words)])
+
+
+def table_json(table: pd.DataFrame) -> dict[str, Any]:
+    """Return facts and rows of a table of a fitted model as plain numbers and texts."""
+    rows = [{name: plain(value) for name, value in row.items()} for row in _records(table)]
+    return {**table.attrs["facts"], "rows": rows}
+
+
+def is_comparable(cells: pd.DataFrame, factors: Factors) -> bool:
+    """Return whether the cells of some factors, or a table of their means, leave anything to compare."""
+    compared, held = _names(factors)
+    return bool(compared) and len(cells) > (len(cells[held].drop_duplicates()) if held else 1)
+
+
+def _titled(table: pd.DataFrame, key: str, title: str, facts: dict[str, Any]) -> pd.DataFrame:
+    table.attrs.update(key=key, title=title, facts=facts)
+    return table
+
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    """Read a comma-separated file; only empty cells, NA and NaN are missing, as in R."""
+    if not path.exists():
+        raise UserError(f"{path} does not exist", mend=f"Looked in {path.resolve().parent}.")
+    if path.is_dir():
+        raise UserError(f"{path} is a folder", mend="Name a CSV file.")
+    with path.open("rb") as stream:
+        if kind_of_bytes(stream.read(16)) is not None:
+            refuse_other_kinds(path.read_bytes(), path)
+    try:
+        data = pd.read_csv(
+            path, keep_default_na=False, na_values=["", "NA", "NaN"], encoding="utf-8-sig", low_memory=False
+        )
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8 text", mend="Save it as CSV in UTF-8.") from error
+    except pd.errors.EmptyDataError as error:
+        raise UserError(f"{path} is empty") from error
+    except pd.errors.ParserError as error:
+        raise UserError(f"{path} is no regular CSV: {str(error).strip()}") from error
+    if len(data.columns) == 1:
+        header = str(data.columns[0])
+        for sign, name in ((";", "semicolons"), ("\t", "tabs")):
+            if sign in header:
+                raise UserError(
+                    f"{path} is separated by {name}", mend="Save it with commas between the columns."
+                )
+    if data.empty:
+        raise UserError(f"{path} has a header and no rows")
+    return data
+
+
+def _refuse_idle_columns(fitted: Fit, settings: Mapping[str, Any]) -> None:
+    """Refuse levels and contrasts of columns that the model has no factor of, which would have no effect."""
+    formula = fitted.model.formula
+    designs = [formula.fixed, *(term.design for term in formula.random)]
+    nodes = [node for terms in designs for node in terms.variables]
+    named = {column for node in nodes for column in columns_of(node)}
+    made = [fitted.model.frame.variables.make(node) for node in nodes]
+    coded = {v.column for v in made if isinstance(v, Factor) and v.condition is None}
+    grouping = {column for term in formula.random for node in term.group for column in columns_of(node)}
+    response = set(columns_of(formula.response))
+    for option, used in (("levels", named | response), ("contrasts", coded)):
+        for name in settings.get(option) or ():
+            if name in used:
+                continue
+            why = "which the formula does not read"
+            if name in grouping:
+                why = "which only groups rows; a grouping factor has neither order nor contrasts"
+            elif name in named | response:
+                why = "of which the model has no factor"
+            raise UserError(
+                f"{option} names {name!r}, {why}", mend=f"Leave it out, or add {name} to the fixed part."
+            )
+
+
+def _names(factors: Factors) -> tuple[list[str], list[str]]:
+    """Read ``a, b | c``: factors compared, and those within whose levels."""
+    if not isinstance(factors, str):
+        return list(factors), []
+    left, _, right = factors.partition("|")
+    compared, held = ([name.strip() for name in side.split(",") if name.strip()] for side in (left, right))
+    return compared, held
+
+
+def _spelt(compared: Sequence[str], held: Sequence[str]) -> str:
+    return " x ".join(compared) + (f" within {' x '.join(held)}" if held else "")
+
+
+def _pairs(
+    means: pd.DataFrame, compared: Sequence[str], held: Sequence[str], control: str | None
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield the two cells of each comparison, in the order of the table of contrasts."""
+    cells = [{**row, "name": " ".join(level_name(row[name]) for name in compared)} for row in _records(means)]
+    families: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for cell in cells:
+        families.setdefault(tuple(cell[name] for name in held), []).append(cell)
+    wanted = control and " ".join(level.strip() for level in control.split(","))
+    for family in families.values():
+        if wanted is None:
+            yield from itertools.combinations(family, 2)
+        else:
+            base = next(cell for cell in family if cell["name"] == wanted)
+            yield from ((cell, base) for cell in family if cell is not base)
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    return [
+        {str(name): value for name, value in zip(table.columns, row, strict=True)}
+        for row in table.itertuples(index=False, name=None)
+    ]
+
+
+def _is_number(column: pd.Series[Any]) -> bool:
+    return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+
+
+def _cell(name: str, value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if pd.api.types.is_bool(value):
+        return "yes" if value else "no"
+    number = plain(value)
+    if number is None:
+        return "-"
+    if name in {"p", "p_boundary"}:
+        return "<.001" if number < 0.001 else f"{number:.3f}"
+    return f"{number:.1f}" if name in {"df", "denominator"} else f"{number:.4g}"
