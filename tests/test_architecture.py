@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -79,6 +80,16 @@ def test_torch_is_imported_only_where_it_is_used() -> None:
         if name.split(".")[0] in ("torch", "transformers") and at_top
     ]
     assert not wrong, "import torch inside the function that needs it:\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_string_names_a_package_to_import(package: str) -> None:
+    """Where wrods is installed, its packages have other names (``wrods/_parts.py``): write ``__package__``."""
+    named = re.compile(r"(?:files|PackageLoader|import_module)\(f?[\"'](?:stimuli|experiment|analysis)\b")
+    wrong = [
+        str(file.relative_to(ROOT)) for file in modules(package) if named.search(file.read_text("utf-8"))
+    ]
+    assert not wrong, wrong
 
 
 def test_no_file_is_longer_than_a_reader_holds_in_mind() -> None:
