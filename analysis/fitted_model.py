@@ -76,9 +76,9 @@ def fit(
     link: str | None = None,
     **options: Unpack[FitOptions],
 ) -> FittedModel:
-    """Fit a mixed-effects model.
+    """Fit a mixed-effects model, or one of fixed effects alone.
 
-    The numbers are those of R's lme4 at tight control; the options have the names that ``wrods fit`` gives them.
+    The numbers are those of R's lme4 at tight control, or of lm and glm; the options have the names that ``wrods fit`` gives them.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def fit(
         One row per observation, or the CSV file that has them. Rows with missing values in the columns used are dropped, with a
         warning. Text columns are factors with their levels in alphabetical order; grouping columns are factors whatever they hold.
     formula : str
-        In lme4's spelling: ``"rt ~ cond + (1 + cond | participant) + (1 | item)"``.
+        In lme4's spelling: ``"rt ~ cond + (1 + cond | participant) + (1 | item)"``; random effects may be left out.
     family : str
         Distribution of the response: ``gaussian``, ``binomial``, ``poisson``, ``negative.binomial``, ``Gamma``,
         ``inverse.gaussian``.
@@ -224,7 +224,7 @@ class FittedModel:
                     f"{next(iter(options))} belongs to the bootstrap", mend="Ask for method='bootstrap'."
                 )
             table = mixed.profile_intervals(self._fit, progress=progress)
-            basis = " (by maximum likelihood)" if self._fit.method == "REML" else ""
+            basis = " (by maximum likelihood)" if self._fit.model.reml else ""
             title = f"Profile-likelihood 95 % intervals{basis}"
             return _titled(table, "intervals", title, {"method": "profile", "level": 0.95})
         drawn = mixed.bootstrap(self._fit, progress=progress, **options)
@@ -459,7 +459,7 @@ class FittedModel:
         from analysis.figures.estimates import estimates_figure
 
         if factors is None:
-            table = self._tested_coefficients()
+            table = self._fit.fixed
             return estimates_figure(table, [], f"Coefficient ({self._fit.link} link)")
         names = list(itertools.chain(*_names(factors)))
         table = self.means(factors, scale=scale)
@@ -483,10 +483,7 @@ class FittedModel:
         """
         if factors is None:
             model = self._fit.summary().splitlines()[0]
-            lines = [
-                f"- `{row['term']}`: {self._statistics(row)}."
-                for row in _records(self._tested_coefficients())
-            ]
+            lines = [f"- `{row['term']}`: {self._statistics(row)}." for row in _records(self._fit.fixed)]
             return "\n".join([f"{model}, `{self._fit.formula}`:", "", *lines])
         if options.get("scale", "link") != "link":
             raise UserError("sentences give estimates on the link scale", mend="Leave scale out.")
@@ -504,13 +501,6 @@ class FittedModel:
 
     def _margins(self, factors: Sequence[str], slopes: str | None) -> mixed.Margins:
         return mixed.trends(self._fit, slopes, factors) if slopes else mixed.margins(self._fit, factors)
-
-    def _tested_coefficients(self) -> pd.DataFrame:
-        """Return the coefficients with intervals that agree with their p values: of t where there are degrees of freedom."""
-        names = self._fit.fixed["term"].to_list()
-        return mixed.linear_contrasts(self._fit, np.eye(len(names)), names).rename(
-            columns={"contrast": "term"}
-        )
 
     def _response(self) -> str:
         """Name what means on the response scale are of."""

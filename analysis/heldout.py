@@ -8,14 +8,11 @@ random effect of a new item and the uncertainty of the estimates integrated out.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import pandas as pd
-import statsmodels.api as sm
 from numpy.typing import NDArray
 from scipy import stats
 
@@ -205,17 +202,6 @@ def compete(
     return Competition(tuple(found), len(names), len(rows), many)
 
 
-class _Fitted(Protocol):
-    """What a fit of either kind gives."""
-
-    loglik: float
-    parameters: int
-    terms: pd.DataFrame
-    sound: bool
-
-    def log_density(self, rows: pd.DataFrame) -> Array: ...
-
-
 @dataclass(frozen=True)
 class _Model:
     response: str
@@ -232,13 +218,8 @@ class _Model:
     def fitted(self, rows: pd.DataFrame) -> _Fitted | None:
         """Fit, or None where the data cannot carry the model."""
         try:
-            return _Mixed(self, rows) if self.random else _Fixed(self, rows)
-        except (
-            UserError,
-            np.linalg.LinAlgError,
-            FloatingPointError,
-            sm.tools.sm_exceptions.PerfectSeparationError,
-        ):
+            return _Fitted(self, rows)
+        except (UserError, np.linalg.LinAlgError, FloatingPointError):
             return None
 
 
@@ -250,12 +231,12 @@ def _density(family: str, y: Array, eta: Array, se: Array, residual: Array) -> A
     return np.asarray(np.log(np.where(y > 0.5, p, 1 - p).clip(1e-300)))
 
 
-class _Mixed:
+class _Fitted:
     def __init__(self, model: _Model, rows: pd.DataFrame) -> None:
         self._model = model
         self._fit = fit(model.formula, rows, family=model.family, reml=False, weights=model.weights)
         self.loglik, self.parameters = self._fit.loglik, self._fit.n_parameters
-        self.sound = self._fit.converged
+        self.sound = self._fit.converged and not self._fit.model.matrices.dropped
         fixed = self._fit.fixed
         self.terms = fixed[["term", "estimate", "se"]].assign(low=fixed["ci_low"], high=fixed["ci_high"])
 
@@ -267,47 +248,3 @@ class _Mixed:
         return _density(
             self._model.family, rows[self._model.response].to_numpy(dtype=float), eta, se, residual
         )
-
-
-class _Fixed:
-    """The same without random effects: ordinary or weighted least squares, or logistic regression."""
-
-    def __init__(self, model: _Model, rows: pd.DataFrame) -> None:
-        self._model = model
-        y, x = rows[model.response].to_numpy(dtype=float), self._matrix(rows)
-        weight = rows[model.weights].to_numpy(dtype=float) if model.weights else np.ones(len(rows))
-        if np.linalg.matrix_rank(x) < x.shape[1]:
-            raise UserError("the predictors are linearly dependent")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            if model.family == "gaussian":
-                done = sm.WLS(y, x, weights=weight).fit()
-                self._sigma = float(np.sqrt((weight * done.resid**2).sum() / len(y)))
-            else:
-                done = sm.Logit(y, x).fit(disp=False, maxiter=200)
-                self._sigma = 1.0
-        self._beta, self._cov = np.asarray(done.params), np.asarray(done.cov_params())
-        self.loglik = float(done.llf)
-        self.parameters = x.shape[1] + (model.family == "gaussian")
-        se = np.sqrt(np.diag(self._cov))
-        self.sound = bool(np.isfinite(se).all())
-        half = stats.norm.ppf(0.975) * se
-        self.terms = pd.DataFrame(
-            {
-                "term": ["(Intercept)", *model.predictors],
-                "estimate": self._beta,
-                "se": se,
-                "low": self._beta - half,
-                "high": self._beta + half,
-            }
-        )
-
-    def _matrix(self, rows: pd.DataFrame) -> Array:
-        return np.column_stack([np.ones(len(rows)), rows[list(self._model.predictors)].to_numpy(dtype=float)])
-
-    def log_density(self, rows: pd.DataFrame) -> Array:
-        x, model = self._matrix(rows), self._model
-        se = np.sqrt(np.clip(np.einsum("ni,ij,nj->n", x, self._cov, x), 0.0, None))
-        weight = rows[model.weights].to_numpy(dtype=float) if model.weights else np.ones(len(rows))
-        y = rows[model.response].to_numpy(dtype=float)
-        return _density(model.family, y, x @ self._beta, se, self._sigma / np.sqrt(weight))

@@ -42,6 +42,11 @@ def check_own_formula(
         It cannot be read, names what is no column of a model, models something else, or lacks what is compared.
     """
     formula = read_formula(text)
+    if not formula.random:
+        raise UserError(
+            f"{text!r} has no random-effects term; a planned model must generalise over participants or items",
+            mend="Add one, for example '+ (1 | participant)'.",
+        )
     left, right = text.split("~", 1)
     response = "".join(left.split())
     if response != "".join(measure.response.split()):

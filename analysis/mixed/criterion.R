@@ -10,10 +10,10 @@ y <- as.numeric(y)
 if (is.null(w)) w <- rep(1, length(y))
 known <- model.offset(parts$fr)
 if (is.null(known)) known <- rep(0, length(y))
-widths <- sapply(basis, nrow)
+widths <- vapply(basis, nrow, 0L)
 sizes <- widths * (widths + 1) / 2
 n_theta <- sum(sizes)
-mode <- rep(0, nrow(random$Zt))
+mode <- rep(0, NROW(random$Zt))
 
 template <- function(par, t) {
   M <- matrix(0, widths[t], widths[t])
@@ -36,13 +36,17 @@ total <- function(eta, d) {
   sum(loglik(y, mu, w, d))
 }
 deviance_at <- function(par) {
+  if (!length(basis)) {
+    alone <- -2 * total(drop(X %*% par[seq_along(par) > n_theta + has_dispersion]) + known, if (has_dispersion) exp(par[1]) else 1)
+    return(if (is.finite(alone)) alone else 1e10)
+  }
   # lme4's triangle of each term, and the rotation Q from our spherical effects to lme4's.
   turned <- lapply(seq_along(basis), function(t) qr(t(basis[[t]] %*% template(par, t)), tol = 0))
   Lambdat <- random$Lambdat
   Lambdat@x <- unlist(lapply(turned, function(q) { L <- t(qr.R(q)); L[lower.tri(L, diag = TRUE)] }))[random$Lind]
   d <- if (has_dispersion) exp(par[n_theta + 1]) else 1
   A <- Lambdat %*% random$Zt
-  fixed <- drop(X %*% par[-seq_len(n_theta + has_dispersion)]) + known
+  fixed <- drop(X %*% par[seq_along(par) > n_theta + has_dispersion]) + known
   H_of <- function(info) forceSymmetric(A %*% Diagonal(x = info) %*% t(A) + Diagonal(nrow(A)))
   u <- mode
   eta <- fixed + drop(crossprod(A, u))

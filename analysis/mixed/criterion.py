@@ -113,6 +113,26 @@ def choose_criterion(
     )
 
 
+def refuse_without_random_effects(nagq: int, information: str | None, dispersion: str) -> None:
+    """Refuse, for a model of fixed effects alone, what says how to integrate over random effects.
+
+    Raises
+    ------
+    UserError
+        Naming the option.
+    """
+    for name, given in (
+        ("nagq", nagq != 1),
+        ("information", information is not None),
+        ("dispersion = 'glmer'", dispersion == "glmer"),
+    ):
+        if given:
+            raise UserError(
+                f"{name} is for models with random effects; this formula has none, and its likelihood needs no approximation",
+                mend="Leave it out, or add a term such as (1 | participant).",
+            )
+
+
 def make_objective(
     frame: Frame, matrices: Matrices, family: Family, link: Link, criterion: Criterion
 ) -> LaplaceDeviance:

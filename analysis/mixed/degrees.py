@@ -20,6 +20,9 @@ from .optimise import STEP, differences
 
 Array = NDArray[np.float64]
 
+RESIDUAL = "n - p"
+"""Name of the degrees of freedom of a model without random effects, where Satterthwaite's are rows less coefficients."""
+
 
 @dataclass(frozen=True)
 class FTest:
@@ -132,8 +135,8 @@ def _differentiated(model: LinearDeviance, theta: Array) -> tuple[Array, Array]:
         slope = there.logdet_slope + there.rss_slope / sigma2
         return np.concatenate([slope, (model.sigma(point) ** 2 * model.variance(there)).ravel()])
 
-    moved = differences(both, theta, STEP * scales)
     k, p = len(theta), model.p
+    moved = differences(both, theta, STEP * scales) if k else np.empty((0, p * p))
     hessian = np.empty((k + 1, k + 1))
     hessian[:k, :k] = (moved[:, :k] + moved[:, :k].T) / 2.0
     hessian[:k, k] = hessian[k, :k] = -point.rss_slope / sigma2
@@ -155,5 +158,5 @@ def positive_inverse(matrix: Array, share: float = 1e-8) -> Array:
         Eigenvalues below this share of the largest count as flat.
     """
     values, vectors = np.linalg.eigh(matrix)
-    good = values > share * max(float(values[-1]), 0.0)
+    good = values > share * values.max(initial=0.0)
     return np.asarray((vectors[:, good] / values[good]) @ vectors[:, good].T)

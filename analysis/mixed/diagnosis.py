@@ -89,6 +89,8 @@ def criterion_notes(model: Model, dispersion: float) -> list[str]:
             f"phi is estimated by maximum likelihood, as in glmmTMB; lme4's glmer gives other numbers for {family.name}, "
             "since its criterion is no likelihood"
             + (" (dispersion = 'glmer' shows them)" if family.positive else "")
+            if model.formula.random
+            else "phi is estimated by maximum likelihood, as in glmmTMB; R's glm takes it from Pearson's statistic"
         )
     if family.dispersion == "theta" and dispersion > POISSON_LIKE:
         notes.append(

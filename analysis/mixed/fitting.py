@@ -10,22 +10,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import special
 from threadpoolctl import ThreadpoolController
 
 from stimuli.errors import UserError
 
 from .blocks import Layout, Vector
 from .coding import Given
-from .criterion import choose_criterion, make_objective
-from .degrees import Satterthwaite
+from .criterion import choose_criterion, make_objective, refuse_without_random_effects
+from .degrees import RESIDUAL, Satterthwaite
 from .diagnosis import APPROXIMATE, convergence_note, criterion_notes, separation_notes, singular_terms
 from .families import choose_family
 from .formula import read_formula
 from .frame import Vector as Column
 from .frame import make_frame
 from .independence import in_units_of_residuals
-from .inference import laplace_vcov
+from .inference import coefficient_table, laplace_vcov
 from .linear import LinearDeviance
 from .links import BOUNDED_LINKS
 from .matrices import Matrices, make_matrices
@@ -86,13 +85,13 @@ def fit(
     dispersion: str = "ml",
     penalty: str | None = None,
 ) -> Fit:
-    """Fit a linear or generalised linear mixed model, as lme4 does at tight control.
+    """Fit a linear or generalised linear model, mixed as lme4 does at tight control, or of fixed effects alone as lm and glm do.
 
     Parameters
     ----------
     formula : str
-        In lme4's spelling: ``y ~ a * b + (1 + a | participant) + (1 | item)``. Text columns are factors with levels in
-        alphabetical order, grouping columns are factors whatever they hold.
+        In lme4's spelling: ``y ~ a * b + (1 + a | participant) + (1 | item)``, or ``y ~ a`` without random effects. Text
+        columns are factors with levels in alphabetical order, grouping columns are factors whatever they hold.
     data : DataFrame, shape (rows, columns)
         One row per observation. Rows with missing values in the columns used are dropped and reported.
     family : {'gaussian', 'binomial', 'poisson', 'negative.binomial', 'Gamma', 'inverse.gaussian'}
@@ -101,7 +100,8 @@ def fit(
         Default: the canonical link, as in R. Binomial also takes ``probit``, ``cloglog`` and, for forced choice,
         ``guess(0.5)`` or ``guess(1/3, probit)``; Gamma and inverse.gaussian take ``identity``, ``log``, ``inverse``.
     reml : bool
-        Restricted likelihood, gaussian only; False for maximum likelihood.
+        Restricted likelihood, gaussian only; False for maximum likelihood. Without random effects that is least squares as
+        lm has it: sigma from rows less coefficients, and the log-likelihood that R's ``logLik`` gives.
     weights, offset : str or array_like of shape (rows,), optional
         A column, an expression of columns, or numbers. For binomial proportions the weights are numbers of trials.
     levels : mapping of str to sequence of str, optional
@@ -179,6 +179,8 @@ def make_model(
     chosen, chosen_link = choose_family(family, link)
     criterion = choose_criterion(chosen, chosen_link, nagq, information, dispersion, penalty)
     parsed = read_formula(formula, [str(c) for c in data] if isinstance(data, pd.DataFrame) else None)
+    if not parsed.random:
+        refuse_without_random_effects(nagq, information, dispersion)
     frame = make_frame(
         parsed, data, chosen, weights=weights, offset=offset, levels=levels, contrasts=contrasts
     )
@@ -262,7 +264,9 @@ def _fit_linear(model: Model) -> _Estimates:
         penalty=0.0,
         effects=effects,
         eta=eta,
-        satterthwaite=Satterthwaite(objective, optimum.x),
+        satterthwaite=Satterthwaite(
+            objective, optimum.x, RESIDUAL if model.reml and not len(optimum.x) else "Satterthwaite"
+        ),
         notes=[],
     )
 
@@ -315,6 +319,8 @@ def _fit_generalised(model: Model, is_sketch: bool = False, end: Array | None = 
         objective.modes.forget()
         point = objective.at(optimum.x)
     vcov, exact = laplace_vcov(optimum.hessian, len(optimum.x) - objective.p, objective.back)
+    if not len(theta) and not objective.n_dispersion and criterion.penalty is None:
+        vcov = objective.expected_vcov(point)
     sigma = 1.0
     if isinstance(point.response, ProfiledResponse):
         sigma = point.response.sigma(point.eta, point.u.dot(point.u))
@@ -340,30 +346,6 @@ def _fit_generalised(model: Model, is_sketch: bool = False, end: Array | None = 
     )
 
 
-def _fixed_table(
-    names: Sequence[str], beta: Array, vcov: Array, satterthwaite: Satterthwaite | None
-) -> pd.DataFrame:
-    se = np.sqrt(np.diag(vcov))
-    df = np.full(len(names), np.inf)
-    if satterthwaite is not None:
-        df = satterthwaite.df(np.eye(len(names)), vcov)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        statistic = beta / se
-    half = special.ndtri(0.975) * se
-    return pd.DataFrame(
-        {
-            "term": list(names),
-            "estimate": beta,
-            "se": se,
-            "statistic": statistic,
-            "df": np.where(np.isinf(df), np.nan, df),
-            "p": 2.0 * special.stdtr(df, -np.abs(statistic)),
-            "ci_low": beta - half,
-            "ci_high": beta + half,
-        }
-    )
-
-
 def _modes(matrices: Matrices, effects: Vector) -> dict[str, pd.DataFrame]:
     """Put the random effects back on the user's columns; terms on one factor stand side by side, as in ``ranef``."""
     layout = Layout(matrices.effects)
@@ -386,6 +368,11 @@ def _assemble(model: Model, found: _Estimates) -> Fit:
         for label, t in zip(matrices.labels, matrices.covariance.terms, strict=True)
     )
     n, deviance = len(frame.y), float(optimum.value - found.penalty)
+    method = ("REML" if model.reml else "ML") if family.has_scale else model.criterion.method()
+    if not variance:
+        method = "least squares" if model.reml else method.partition(",")[0]
+        if model.reml:
+            deviance = LinearDeviance(frame, matrices, False)(found.theta)[0]
     estimated = int(family.has_scale or family.dispersion is not None)
     n_parameters = len(names) + matrices.covariance.size + estimated
     singular = singular_terms(matrices, found.theta)
@@ -394,7 +381,6 @@ def _assemble(model: Model, found: _Estimates) -> Fit:
         frame, matrices, family, found.beta, np.sqrt(np.diag(found.vcov)), found.theta
     )
     warnings = [*frame.notes, *matrices.notes, *singular, *([unfinished] if unfinished else []), *found.notes]
-    method = ("REML" if model.reml else "ML") if family.has_scale else model.criterion.method()
     return Fit(
         formula=model.formula.text,
         family=family.name,
@@ -409,7 +395,7 @@ def _assemble(model: Model, found: _Estimates) -> Fit:
         converged=optimum.converged,
         singular=bool(singular),
         warnings=(*warnings, *separated),
-        wald=partial(_fixed_table, names, found.beta, found.vcov, found.satterthwaite),
+        wald=partial(coefficient_table, names, found.beta, found.vcov, found.satterthwaite),
         vcov=pd.DataFrame(found.vcov, index=names, columns=names),
         variance=variance,
         sigma=float(found.sigma),

@@ -99,7 +99,7 @@ class Formula:
     fixed : Terms
         The fixed part, offsets taken out.
     random : tuple of RandomTerm
-        In the order written, ``||`` and ``/`` expanded.
+        In the order written, ``||`` and ``/`` expanded; empty for a model of fixed effects alone.
     offsets : tuple of Node
         What stood in ``offset()``.
     """
@@ -262,7 +262,7 @@ def read_formula(text: str, columns: Sequence[str] | None = None) -> Formula:
     Raises
     ------
     UserError
-        If it is no R formula, has no response or no random-effects term.
+        If it is no R formula or has no response.
     """
     tree = read_expression(text)
     if not isinstance(tree, Binary) or tree.op != "~":
@@ -280,11 +280,6 @@ def read_formula(text: str, columns: Sequence[str] | None = None) -> Formula:
         spelt = as_r(Binary("~", tree.left, _spelt_out(tree.right, others)))
     fixed = expand_terms(rest, text)
     _refuse_itself(tree.left, fixed, text)
-    if not bars:
-        raise UserError(
-            f"formula {text!r} has no random-effects term",
-            mend="Add one, for example '+ (1 | participant)'; without one this is no mixed model.",
-        )
     random: list[RandomTerm] = []
     for bar in bars:
         random += _random_terms(bar, text)

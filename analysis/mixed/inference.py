@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from stimuli.errors import UserError
 
 from .adjustments import Comparisons, adjusted_p, critical_values, suitable
-from .degrees import positive_inverse
+from .degrees import DegreesOfFreedom, positive_inverse
 from .result import Fit
 
 Array = NDArray[np.float64]
@@ -113,6 +113,16 @@ def wald_table(
     )
     table.attrs["adjustment"] = note or ("dunnett" if adjust == "dunnett" and used == "mvt" else used)
     return table
+
+
+def coefficient_table(
+    names: Sequence[str], beta: Array, vcov: Array, degrees: DegreesOfFreedom | None
+) -> pd.DataFrame:
+    """Table tests and 95 % intervals of the fixed effects, shape (p, 8): both from t where there are degrees of freedom."""
+    df = degrees.df(np.eye(len(names)), vcov) if degrees is not None else None
+    table = wald_table(beta, np.sqrt(np.diag(vcov)), df)
+    table.insert(0, "term", list(names))
+    return table[["term", "estimate", "se", "statistic", "df", "p", "ci_low", "ci_high"]]
 
 
 def check_level(level: float) -> None:

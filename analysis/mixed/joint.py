@@ -13,8 +13,8 @@ from scipy import linalg
 from stimuli.errors import UserError, unknown_name
 
 from .coding import Coding
-from .degrees import DegreesOfFreedom, FTest, f_tail
-from .inference import wald_table
+from .degrees import RESIDUAL, DegreesOfFreedom, FTest, f_tail
+from .inference import coefficient_table
 from .kenward_roger import kenward_roger
 from .result import Fit
 from .variables import Factor, Variable
@@ -40,8 +40,7 @@ def with_degrees(fit: Fit, method: str) -> Fit:
     Returns
     -------
     Fit
-        With ``fixed``, ``vcov`` and ``degrees`` replaced. Intervals in ``fixed`` are Wald's, of the t distribution for
-        Kenward-Roger.
+        With ``fixed``, ``vcov`` and ``degrees`` replaced.
 
     Raises
     ------
@@ -50,7 +49,7 @@ def with_degrees(fit: Fit, method: str) -> Fit:
     """
     if method not in METHODS:
         raise unknown_name("method for degrees of freedom", method, METHODS)
-    if fit.degrees is not None and fit.degrees.name != "Satterthwaite":
+    if fit.degrees is not None and fit.degrees.name not in {"Satterthwaite", RESIDUAL}:
         raise UserError(
             f"this fit already carries {fit.degrees.name} degrees of freedom and the covariance that goes with them",
             mend="Start from the fit that fit() returned.",
@@ -67,15 +66,10 @@ def with_degrees(fit: Fit, method: str) -> Fit:
     if method == "kenward-roger":
         adjusted = kenward_roger(fit)
         degrees, vcov = adjusted, adjusted.vcov
-    estimate, se = fit.fixed["estimate"].to_numpy(dtype=float), np.sqrt(np.diag(vcov))
-    df = degrees.df(np.eye(len(se)), vcov) if degrees is not None else None
-    table = wald_table(estimate, se, df)
-    table.insert(0, "term", fit.fixed["term"].to_list())
-    table = table[list(fit.fixed.columns)]
     names = list(fit.vcov.columns)
     return replace(
         fit,
-        wald=partial(pd.DataFrame, table),
+        wald=partial(coefficient_table, names, fit.fixed["estimate"].to_numpy(dtype=float), vcov, degrees),
         vcov=pd.DataFrame(vcov, index=names, columns=names),
         degrees=degrees,
     )

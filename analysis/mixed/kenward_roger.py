@@ -107,6 +107,11 @@ def kenward_roger(fit: Fit) -> KenwardRoger:
             f"Kenward-Roger degrees of freedom are for gaussian models; this one is {fit.family}",
             mend="Generalised models are tested by z, likelihood ratios or the parametric bootstrap.",
         )
+    if not fit.variance:
+        raise UserError(
+            "the model has no random effects, so its degrees of freedom are exact: rows less coefficients",
+            mend="Leave Kenward-Roger out.",
+        )
     if fit.method != "REML":
         raise UserError(
             "Kenward-Roger's adjustment is derived for REML estimates; the model was fitted by ML",

@@ -172,6 +172,11 @@ class LaplaceDeviance:
         """Coefficients for the columns of X from the whitened ones, shape (p,)."""
         return self.back @ beta
 
+    def expected_vcov(self, point: LaplacePoint) -> Array:
+        """Covariance of the coefficients from the expected information, as glm has it, shape (p, p); without random effects."""
+        weighted = point.response.weight(point.eta)[:, None] * self.x
+        return np.asarray(self.back @ np.linalg.pinv(self.x.T @ weighted, hermitian=True) @ self.back.T)
+
     def at(self, x: Array) -> LaplacePoint:
         """Evaluate deviance and gradient at x = (theta, log dispersion, whitened beta)."""
         layout = self.layout
@@ -238,11 +243,12 @@ class LaplaceDeviance:
         last = self._solved(x)
         k, at = self.covariance.size, self.covariance.size + self.n_dispersion
         lambdas, layout = self.covariance.lambdas(x[:k]), self.layout
-        moved = layout.moved(self.covariance.entries(), lambdas, last.u, last.z_score)
-        products = last.a.times(moved)
-        scaled = layout.scale(lambdas, products, transpose=True)
         result = np.zeros((len(x), len(x)))
-        result[:k, :k] = gram(moved, products) - gram(scaled, last.h.solve(scaled))
+        if k:
+            moved = layout.moved(self.covariance.entries(), lambdas, last.u, last.z_score)
+            products = last.a.times(moved)
+            scaled = layout.scale(lambdas, products, transpose=True)
+            result[:k, :k] = gram(moved, products) - gram(scaled, last.h.solve(scaled))
         result[k:at, k:at] = self.n
         with_x, x_with_x = self._information(last.inside)
         with_x = layout.scale(lambdas, with_x, transpose=True)

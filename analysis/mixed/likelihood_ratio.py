@@ -140,7 +140,10 @@ def _refuse_different_data(smaller: Fit, larger: Fit) -> None:
                 mend="Fit both without the penalty, by --dispersion ml (dispersion='ml' in Python).",
             )
     if smaller.method != larger.method:
-        raise UserError(f"one model was fitted by {smaller.method}, the other by {larger.method}")
+        raise UserError(
+            f"one model was fitted by {smaller.method}, the other by {larger.method}",
+            mend="Fit both by maximum likelihood (--ml; reml=False in Python), with the same settings.",
+        )
 
 
 def _refuse_unnested_columns(smaller: Fit, larger: Fit) -> None:

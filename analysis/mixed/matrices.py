@@ -40,9 +40,9 @@ class Matrices:
     design : Design
         Makes the fixed columns for other rows.
     effects : tuple of Effects
-        Per grouping factor, the one with most columns first.
+        Per grouping factor, the one with most columns first; a column of zeros where there is none.
     groupings : tuple of Grouping
-        Parallel to ``effects``.
+        Parallel to ``effects``; empty where there is none.
     covariance : Covariance
         Terms in lme4's order.
     labels : tuple of str
@@ -148,6 +148,10 @@ def make_matrices(formula: Formula, frame: Frame, family: Family) -> Matrices:
     effects = tuple(
         Effects(by_name[name].codes, len(by_name[name].levels), np.hstack(columns[name])) for name in unique
     )
+    if not effects:
+        # Without random effects one that is zero in every row stands in, so that no deviance needs a second form.
+        n = len(frame.y)
+        effects = (Effects(np.zeros(n, dtype=np.intp), 1, np.zeros((n, 1))),)
     notes += _repeated(formula, designs, raw, groupings) + _seen_once(groupings)
     return Matrices(
         x=whole[:, kept],
@@ -158,7 +162,7 @@ def make_matrices(formula: Formula, frame: Frame, family: Family) -> Matrices:
         design=design,
         effects=effects,
         groupings=tuple(by_name[name] for name in unique),
-        covariance=Covariance(terms, [widths[name] for name in unique]),
+        covariance=Covariance(terms, [e.width for e in effects]),
         labels=_distinct([groupings[i].name for i in order]),
         notes=tuple(notes),
     )

@@ -209,6 +209,9 @@ def minimise(
     may_be_sketched : callable
         x -> whether the objective's own metric will do for a Hessian there.
     """
+    if not len(start):
+        # A linear model without random effects: beta and sigma are profiled out, and nothing is left to search.
+        return Optimum(start, objective(start)[0], start, np.zeros((0, 0)), 0.0, 1.0, 1)
     f = Scaled(objective, scales)
     if f.curved is not None:
         start = f.curved.nearer(start)

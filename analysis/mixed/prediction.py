@@ -127,8 +127,15 @@ def random_modes(fit: Fit) -> pd.DataFrame:
     DataFrame, shape (random effects, 5)
         group, term, level, mode, sd. For generalised models sd comes from the curvature at the mode; the variance
         parameters and fixed effects count as known.
+
+    Raises
+    ------
+    UserError
+        If the model has no random effects.
     """
     matrices = fit.model.matrices
+    if not fit.variance:
+        raise UserError("the model has no random effects", mend="Add a term such as (1 | participant).")
     blocks = _Errors(fit).mode_covariances()
     tables = []
     places: dict[int, int] = {}

@@ -79,7 +79,7 @@ def profile_intervals(
             if name not in known:
                 raise unknown_name("parameter", name, known)
         parameters = [known[name] for name in which]
-    best = fit_model(replace(fit.model, reml=False)) if fit.method == "REML" else fit
+    best = fit_model(replace(fit.model, reml=False)) if fit.model.reml else fit
     goal = float(np.sqrt(stats.chi2.isf(1.0 - level, 1)))
     rows = []
     with threadpool_limits(limits=1, user_api="blas"):

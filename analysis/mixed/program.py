@@ -1,7 +1,7 @@
 """The R program that fits the same model with lme4, so that a reviewer can refit every number.
 
-Where lme4 has the criterion, the program is one call at tight control from our estimates. What lme4 does not compute is
-written out in R over lme4's matrices, and the program says why.
+Without random effects it calls lm or glm. Where lme4 has the criterion, the program is one call at tight control from our
+estimates. What these do not compute is written out in R, over lme4's matrices, and the program says why.
 """
 
 from __future__ import annotations
@@ -97,8 +97,12 @@ def lme4_program(fit: Fit, file: str) -> str:
         *([f"# penalty: {criterion.penalty}"] if criterion.penalty is not None else []),
         *(f"# {reason}" for reason in why),
         *([_ROUGH] if criterion.dispersion == "glmer" else []),
-        "library(lme4)",
-        *(["library(lmerTest)  # Satterthwaite degrees of freedom"] if model.family.has_scale else []),
+        *(["library(lme4)"] if fit.variance else []),
+        *(
+            ["library(lmerTest)  # Satterthwaite degrees of freedom"]
+            if model.family.has_scale and fit.variance
+            else []
+        ),
         *(["library(Matrix)"] if why else []),
         *(["library(splines)"] if _has_splines(fit) else []),
         "",
@@ -106,7 +110,9 @@ def lme4_program(fit: Fit, file: str) -> str:
         *_guess_lines(model.link),
         "",
     ]
-    if model.family.has_scale:
+    if not (fit.variance or why):
+        lines += _independent(fit, data)
+    elif model.family.has_scale:
         lines += _linear(fit, data)
     elif why:
         lines += _written_out(fit, data)
@@ -122,6 +128,12 @@ def _why_written_out(fit: Fit) -> list[str]:
         return []
     terms = model.matrices.covariance.terms
     reasons = []
+    if not terms:
+        if model.family.dispersion is not None:
+            reasons.append(f"glm does not estimate {model.family.dispersion} by maximum likelihood")
+        if criterion.penalty is not None:
+            reasons.append("glm has no penalty")
+        return [f"{reason}, so the likelihood is written out." for reason in reasons]
     if model.family.dispersion == "phi" and criterion.dispersion == "ml":
         reasons.append("glmer does not estimate phi by maximum likelihood")
     canonical = fit.link in {"logit", "log"} and model.family.dispersion is None
@@ -166,11 +178,39 @@ def _call(function: str, arguments: list[str]) -> list[str]:
     return [f"m <- {function}(", *(f"  {a}," for a in arguments[:-1]), f"  {arguments[-1]}", ")", ""]
 
 
+def _independent(fit: Fit, data: ProgramData) -> list[str]:
+    """Call lm or glm for a model of fixed effects alone."""
+    if fit.model.family.has_scale:
+        likelihood = (
+            []
+            if fit.model.reml
+            else ["# lm's standard errors divide by rows less coefficients, ML's by rows."]
+        )
+        called = [*likelihood, *_call("lm", data.arguments())]
+    else:
+        start = [f"start = {numbers_in_r(fit.fixed['estimate'].to_numpy())}"] if len(fit.fixed) else []
+        control = "control = glm.control(epsilon = 1e-14, maxit = 100)"
+        called = _call("glm", [*data.arguments(), f"family = {_family(fit)}", *start, control])
+    return [
+        *called,
+        "print(summary(m), digits = 6)",
+        f"print({'confint' if fit.model.family.has_scale else 'confint.default'}(m), digits = 6)",
+        "print(logLik(m), digits = 10)",
+    ]
+
+
 def _report(fit: Fit) -> list[str]:
-    intervals = 'print(confint(m, parm = "beta_", method = "Wald"), digits = 6)'
+    intervals = ['print(confint(m, parm = "beta_", method = "Wald"), digits = 6)']
+    if fit.model.family.has_scale:
+        # lme4's Wald intervals are normal; these go with lmerTest's p values.
+        intervals = [
+            "table <- coef(summary(m))",
+            'half <- qt(0.975, table[, "df"]) * table[, "Std. Error"]',
+            'print(cbind("2.5 %" = table[, "Estimate"] - half, "97.5 %" = table[, "Estimate"] + half), digits = 6)',
+        ]
     return [
         "print(summary(m), digits = 6)",
-        *([intervals] if len(fit.fixed) else []),
+        *(intervals if len(fit.fixed) else []),
         "print(logLik(m), digits = 10)",
     ]
 
@@ -305,7 +345,7 @@ def _penalty_lines(fit: Fit) -> list[str]:
         f"  beta <- par[{len(fit.theta) + int(fit.dispersion is not None)} + seq_len({p})]",
         f"  P <- matrix({numbers_in_r(coefficients)}, {p})",
         "  # In orthonormal columns the squares of theta sum to a term's mean variance over rows.",
-        f"  sum(par[1:{k}]^2) / {penalty.spread:g}^2 + drop(beta %*% P %*% beta)",
+        f"  sum(par[seq_len({k})]^2) / {penalty.spread:g}^2 + drop(beta %*% P %*% beta)",
         "}",
     ]
 
@@ -329,8 +369,17 @@ def _written_out(fit: Fit, data: ProgramData) -> list[str]:
         f"points <- {criterion.nagq}",
         f"loglik <- function(y, mu, w, d) {loglik}",
         f"variance <- function(mu, d) {variance}",
-        f"parts <- glFormula({', '.join(data.arguments())}, family = family,",
-        f"  control = glmerControl({_UNCHECKED}))",
+        *(
+            [
+                f"parts <- glFormula({', '.join(data.arguments())}, family = family,",
+                f"  control = glmerControl({_UNCHECKED}))",
+            ]
+            if fit.variance
+            else [
+                f"frame <- model.frame({', '.join(data.arguments())})",
+                'parts <- list(fr = frame, X = model.matrix(attr(frame, "terms"), frame))',
+            ]
+        ),
         *_start_lines(fit),
         *_penalty_lines(fit),
         "",

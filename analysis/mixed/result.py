@@ -101,7 +101,7 @@ class Fit:
     formula, family, link : str
         As fitted.
     method : str
-        ``REML``, ``ML`` or ``ML, Laplace (nAGQ=1)``.
+        ``REML``, ``ML`` or ``ML, Laplace (nAGQ=1)``; without random effects ``least squares`` or ``ML``.
     nobs : int
         Rows used.
     groups : mapping of str to int
@@ -115,8 +115,8 @@ class Fit:
     wald : callable
         Makes ``fixed``.
     fixed : DataFrame, shape (p, 8)
-        Made when it is first read: term, estimate, se, statistic, df, p, ci_low, ci_high; Wald 95 % intervals from the
-        normal, as lme4's ``confint(method = "Wald")``; df by Satterthwaite, nan for z tests.
+        Made when it is first read: term, estimate, se, statistic, df, p, ci_low, ci_high; df by Satterthwaite, nan for z
+        tests. p and the 95 % interval come from one distribution, t or normal, and so agree.
     vcov : DataFrame, shape (p, p)
         Covariance of the fixed effects.
     variance : tuple of VarianceComponent
@@ -236,14 +236,17 @@ class Fit:
     def summary(self) -> str:
         """Write the fit as a paper's table: counts, random effects, fixed effects, fit, warnings."""
         linear = self.model.family.has_scale
-        kind = "Linear mixed model" if linear else "Generalised linear mixed model"
+        kind = f"{'Linear' if linear else 'Generalised linear'}{' mixed' if self.variance else ''} model"
         how = "" if linear else f"{self.family}, {self.link} link; "
         lines = [f"{kind} ({how}{self.method})", f"Formula: {self.formula}"]
-        counts = "; ".join(f"{name}: {n} levels" for name, n in self.groups.items())
-        lines += [f"{self.nobs} observations; {counts}"]
+        counts = [f"{name}: {n} levels" for name, n in self.groups.items()]
+        lines += ["; ".join([f"{self.nobs} observations", *counts])]
         if self.model.frame.success is not None:
             lines += [f"Modelled: the probability that the response is {self.model.frame.success!r}"]
-        lines += ["", "Random effects", *lined_up(self._random_rows()), "", *self._fixed_lines()]
+        random = self._random_rows()
+        if len(random) > 1:
+            lines += ["", "Random effects" if self.variance else "Residuals", *lined_up(random)]
+        lines += ["", *self._fixed_lines()]
         deviance = "REML criterion" if self.method == "REML" else "-2 log-likelihood"
         lines += [
             "",
@@ -292,7 +295,7 @@ class Fit:
             cells += [f"{math.exp(min(estimate, 700.0)):.4g}"] if ratio else []
             rows.append(cells)
         basis = f"df by {self.degrees.name}, " if self.degrees is not None else ""
-        return [f"Fixed effects ({basis}Wald intervals)", *lined_up(rows)]
+        return [f"Fixed effects ({basis}{'t' if linear else 'Wald'} intervals)", *lined_up(rows)]
 
 
 def plain(value: Any) -> Any:

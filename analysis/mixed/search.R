@@ -1,8 +1,8 @@
 # From our estimates, in steps of their standard errors; coefficients along directions that X tells apart.
 k <- length(start)
 shape <- if (length(names)) solve(qr.R(qr(X))) else matrix(0, 0, 0)
-others <- seq_len(k - length(names))
-par_at <- function(z) start + c(z[others] * unit[others], drop(shape %*% (z[-others] * unit[-others])))
+others <- seq_len(k) <= k - length(names)
+par_at <- function(z) start + c(z[others] * unit[others], drop(shape %*% (z[!others] * unit[!others])))
 objective <- function(z) deviance_at(par_at(z)) + penalty(par_at(z))
 z <- if (k > 1) minqa::bobyqa(0 * start, objective, control = list(rhobeg = 0.1, rhoend = 1e-7, maxfun = 1e5))$par else
   optimize(objective, c(-10, 10), tol = 1e-8)$minimum
@@ -17,9 +17,9 @@ for (i in seq_len(k)) for (j in seq_len(i)) {
 moved <- diag(curvature) > 1e-8
 vcov <- matrix(0, k, k)
 vcov[moved, moved] <- 2 * solve(curvature[moved, moved])
-spread <- shape %*% diag(unit[-others], length(names))
-vcov <- spread %*% vcov[-others, -others, drop = FALSE] %*% t(spread)
-fixed <- data.frame(Estimate = par[-others], "Std. Error" = sqrt(diag(vcov)), row.names = names, check.names = FALSE)
+spread <- shape %*% diag(unit[!others], length(names))
+vcov <- spread %*% vcov[!others, !others, drop = FALSE] %*% t(spread)
+fixed <- data.frame(Estimate = par[!others], "Std. Error" = sqrt(diag(vcov)), row.names = names, check.names = FALSE)
 log_likelihood <- -deviance_at(par) / 2
 print(fixed, digits = 6)
 for (t in seq_along(basis)) {

@@ -1,4 +1,4 @@
-"""``wrods fit``: a mixed-effects model on any CSV file."""
+"""``wrods fit``: a linear, generalised or mixed-effects model on any CSV file."""
 
 from __future__ import annotations
 
@@ -61,7 +61,12 @@ Example:
 
 @click.command(epilog=_EXAMPLE)
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--formula", required=True, metavar="F", help="The model in lme4's spelling.")
+@click.option(
+    "--formula",
+    required=True,
+    metavar="F",
+    help="The model in lme4's spelling; random effects such as (1 | participant) may be left out.",
+)
 @click.option(
     "--family",
     default="gaussian",
@@ -83,7 +88,11 @@ Example:
     metavar="COLUMN",
     help="Known part of the linear predictor; may be an expression such as log(words).",
 )
-@click.option("--reml/--ml", default=None, help="Gaussian: restricted (default) or full maximum likelihood.")
+@click.option(
+    "--reml/--ml",
+    default=None,
+    help="Gaussian: restricted (default) or full maximum likelihood; without random effects least squares is the default.",
+)
 @click.option(
     "--nagq",
     default=1,
@@ -147,10 +156,11 @@ def fit(
     r_script: bool,
     **asked: Any,
 ) -> None:
-    """Fit a mixed-effects model to the rows of a CSV file.
+    """Fit a mixed-effects model, or one of fixed effects alone, to the rows of a CSV file.
 
     The numbers are lme4's at tight control, with Satterthwaite degrees of freedom for gaussian models; for times under
-    Gamma and inverse.gaussian, where lme4's criterion is not a likelihood, they are glmmTMB's. Text columns are
+    Gamma and inverse.gaussian, where lme4's criterion is not a likelihood, they are glmmTMB's; without random effects
+    they are those of R's lm and glm. Text columns are
     factors in alphabetical order; grouping columns are factors whatever they hold. Rows with missing values, singular
     terms, columns dropped and signs of separation are reported under the results.
     """

@@ -129,13 +129,13 @@ def test_the_fixed_part_is_what_the_bars_leave() -> None:
     assert [as_r(o) for o in parsed.offsets] == ["log(n)"]
     assert parsed.columns() == ("rt.ms", "a", "b", "n", "p", "i")
     assert read_formula("y ~ (1 | g)").fixed.intercept
+    assert read_formula("y ~ x").random == ()
 
 
 @pytest.mark.parametrize(
     ("formula", "says"),
     [
         ("y + x", "no '~'"),
-        ("y ~ x", "no random-effects term"),
         ("~ x + (1 | g)", "no response"),
         ("y ~ x + (1 | g", "expected ')'"),
         ("y ~ x + + ", "ends too early"),

@@ -444,3 +444,14 @@ def test_contrasts_of_differences_on_the_response_scale_follow_the_means(logisti
     assert double["estimate"].to_numpy() == pytest.approx(np.diff(within))
     held = cells.interaction({"cond": "consecutive"}, by="agent", adjust="none")
     assert len(held) == 4
+
+
+@pytest.mark.parametrize("method", ["satterthwaite", "kenward-roger", "none"])
+def test_an_interval_ends_where_p_is_a_twentieth(data: pd.DataFrame, method: str) -> None:
+    found = with_degrees(fit(LINEAR, data), method)
+    for table in (found.fixed, margins(found, ["cond"]).pairs(adjust="none")):
+        df = table["df"].fillna(np.inf)
+        for end in ("ci_low", "ci_high"):
+            distance = np.abs(table[end] - table["estimate"]) / table["se"]
+            assert 2.0 * stats.t.sf(distance, df) == pytest.approx(0.05)
+        assert (table["p"] < 0.05).equals(table["ci_low"] * table["ci_high"] > 0)
