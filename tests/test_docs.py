@@ -27,7 +27,7 @@ def commands(document: Path) -> list[str]:
     return [m["body"] for m in BLOCK.finditer(document.read_text("utf-8")) if not m["why"]]
 
 
-LONG = {"README.md", "study.md", "measures.md", "mixed-inference.md", "power.md"}
+LONG = {"README.md", "analyse.md", "study.md", "measures.md", "mixed-inference.md", "power.md"}
 """Pages whose commands take more than some ten seconds: whole demos, reports, simulations."""
 
 

@@ -28,7 +28,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "score",
         "user",
     ),
-    "Analyse": ("report", "fit", "reproduce"),
+    "Analyse": ("report", "analyse", "fit", "reproduce"),
     "Maintenance": ("export", "backup", "restore", "withdraw"),
 }
 

@@ -10,6 +10,8 @@ import click
 
 _BESIDE_TABLES = ("dictionary.json", "codebook.md", "documentation/codebook.md")
 """What a handover, an export and a Psych-DS export hold, one each."""
+DATED = "%Y-%m-%d_%H-%M-%S"
+"""Name of a report's folder."""
 
 
 @click.command()
@@ -28,15 +30,20 @@ def report(study: Path, out: Path | None, show: bool) -> None:
 
     Example: wrods report my-study
     """
+    when = datetime.now().astimezone()
+    write_and_show(_handover(study, out, when), out or study / "reports", when, show=show)
+
+
+def write_and_show(data: Path, out: Path, when: datetime, *, show: bool) -> None:
+    """Write the report of a folder of tables, print its files and, if asked, open its page."""
     from analysis import load
     from analysis.report import files_of, write_report
 
     from .report_progress import ReportProgress
 
-    when = datetime.now().astimezone()
-    tables = load(_handover(study, out, when))
+    tables = load(data)
     with ReportProgress() as progress:
-        page = write_report(tables, out or study / "reports", when, progress)
+        page = write_report(tables, out, when, progress)
     for name, words in files_of(page.parent):
         click.echo(f"  {name}: {words}", err=True)
     click.echo(page)
@@ -54,5 +61,5 @@ def _handover(study: Path, out: Path | None, when: datetime) -> Path:
     from experiment.exporting.handover import hand_over
 
     with opened_study(study) as opened:
-        folder = (out or opened.study.folder / "reports") / when.strftime("%Y-%m-%d_%H-%M-%S") / "data"
+        folder = (out or opened.study.folder / "reports") / when.strftime(DATED) / "data"
         return hand_over(opened.study, opened.store, folder)

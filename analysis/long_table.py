@@ -1,0 +1,436 @@
+"""Anybody's long table of trials, people alone or people and models, as the tables that a report is made from.
+
+A table from elsewhere has no study: no plan, no procedure, no dates. Its columns are named by their roles (:class:`Roles`), all of
+its problems are reported at once, and what is written is an analysis export like a study's, so that :func:`analysis.load` and
+:func:`analysis.report.write_report` do the rest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.metadata import PackageNotFoundError, version
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+import pandas as pd
+
+from analysis.own_model import STRUCTURE
+from analysis.reading import DICTIONARY, TRIALS
+from analysis.report import write_report
+from analysis.tables import ADDED, LONG, OPTIONAL, REQUIRED, load
+from stimuli.corpora.tables import read_table
+from stimuli.errors import UserError, did_you_mean, together, unknown_name
+
+MOST_LEVELS = 40
+"""Levels above which a column is treated as a number or a name, not as a condition."""
+SECONDS_BELOW = 20.0
+"""Median in milliseconds below which response times are taken for seconds."""
+TRUE, FALSE = ("1", "1.0", "true", "t", "yes"), ("0", "0.0", "false", "f", "no")
+TAKEN = {*REQUIRED, *OPTIONAL, *LONG, *ADDED, *STRUCTURE, "participant_id", "run_id", "presentation"}
+"""Names that columns of tables and models have; a condition needs another."""
+
+
+class Options(TypedDict, total=False):
+    """The roles that a table may lack; see :func:`analyse`."""
+
+    correct: str | None
+    rt: str | None
+    model: str | None
+    seconds: bool
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The columns of a table by their roles.
+
+    Attributes
+    ----------
+    participant, item : str
+    conditions : mapping
+        Column to its levels, the reference first; no levels for those of the table in alphabetical order.
+    correct, rt : str or None
+        1 or 0; response times.
+    model : str or None
+        ``COLUMN``: a column that names the model in rows of models and is empty in those of people. ``COLUMN=VALUE,VALUE``: rows
+        with one of these values are of the model with that name.
+    seconds : bool
+        Whether times are in seconds, and not in milliseconds.
+    """
+
+    participant: str
+    item: str
+    conditions: Mapping[str, Sequence[str]]
+    correct: str | None = None
+    rt: str | None = None
+    model: str | None = None
+    seconds: bool = False
+
+    @property
+    def model_column(self) -> str | None:
+        """The column that says which rows are of a model."""
+        return None if self.model is None else self.model.partition("=")[0].strip()
+
+    def columns(self) -> list[tuple[str, str]]:
+        """Return option and column of each role."""
+        given = {
+            "participant": self.participant,
+            "item": self.item,
+            "correct": self.correct,
+            "rt": self.rt,
+            "model": self.model_column,
+        }
+        named = [(option, column) for option, column in given.items() if column is not None]
+        return [*named, *(("condition", column) for column in self.conditions)]
+
+
+def analyse(
+    data: pd.DataFrame | str | PathLike[str],
+    *,
+    participant: str,
+    item: str,
+    condition: str | Sequence[str] | Mapping[str, Sequence[str]],
+    out: str | PathLike[str] = "reports",
+    **options: Unpack[Options],
+) -> Path:
+    """Write a report on a table of trials.
+
+    Parameters
+    ----------
+    data : DataFrame or path
+        One row per trial. A file is CSV, TSV, XLSX or JSONL.
+    participant, item : str
+        Columns that name the person (or a model's session) and the item.
+    condition : str, sequence of str, or mapping
+        The column of the condition, or several; a mapping gives each its levels, the reference first.
+    out : path
+        The report goes to a new folder in it, named by date and time.
+    **options
+        correct : str
+            Column with 1 or 0 (or TRUE and FALSE); empty cells are left out and counted.
+        rt : str
+            Column with response times in milliseconds; seconds with ``seconds=True``.
+        model : str
+            ``COLUMN`` names the model in rows of models and is empty in those of people; with ``COLUMN=VALUE`` the rows that
+            hold this value are of a model with that name; several values are joined by commas.
+
+    Returns
+    -------
+    pathlib.Path
+        The report's page.
+
+    Raises
+    ------
+    UserError
+        Names all problems of the table.
+    """
+    for name in options:
+        if name not in Options.__annotations__:
+            raise unknown_name("option of analyse()", name, Options.__annotations__)
+    if isinstance(condition, str):
+        condition = [condition]
+    levels = condition if isinstance(condition, Mapping) else dict.fromkeys(condition, ())
+    roles = Roles(participant, item, levels, **options)
+    when = datetime.now().astimezone()
+    folder = Path(out) / when.strftime("%Y-%m-%d_%H-%M-%S") / "data"
+    return write_report(load(hand_over_table(data, roles, folder, when)), Path(out), when)
+
+
+def hand_over_table(
+    data: pd.DataFrame | str | PathLike[str], roles: Roles, folder: Path, when: datetime
+) -> Path:
+    """Write the trials and the dictionary of a table into a folder and return it.
+
+    Raises
+    ------
+    UserError
+        Names all problems of the table; nothing is written then.
+    """
+    if isinstance(data, pd.DataFrame):
+        name, cells = "table", data.reset_index(drop=True).rename(columns=str)
+        lines = [f"row {number}" for number in range(1, len(cells) + 1)]
+    else:
+        read = read_table(Path(data))
+        name, cells = Path(data).stem, pd.DataFrame(list(read.rows))
+        lines = [f"line {number}" for number in read.numbers]
+    table = _Table(cells, lines, roles)
+    if problems := [*_problems_of_roles(roles, list(map(str, cells))), *table.problems()]:
+        raise together(problems)
+    trials = table.trials(name)
+    folder.mkdir(parents=True, exist_ok=True)
+    trials.to_parquet(folder / TRIALS, index=False)
+    told = _dictionary(trials, name, table.levels, when)
+    (folder / DICTIONARY).write_text(json.dumps(told, ensure_ascii=False, indent=1), "utf-8")
+    return folder
+
+
+def _problems_of_roles(roles: Roles, there: Sequence[str]) -> Iterator[UserError]:
+    """Yield what is wrong with the columns that were named, apart from their cells."""
+    if not roles.conditions:
+        yield UserError("no condition is named", mend="Say which column holds it: --condition COLUMN.")
+    if roles.correct is None and roles.rt is None:
+        yield UserError(
+            "no response is named", mend="Say which column holds it: --correct COLUMN or --rt COLUMN."
+        )
+    options: dict[str, list[str]] = {}
+    for option, column in roles.columns():
+        options.setdefault(column, []).append(option)
+        if column not in there:
+            mend = f"{did_you_mean(column, there)}Columns there: {', '.join(there)}."
+            yield UserError(f"--{option} {column}: the table has no such column", mend=mend)
+    for column, several in options.items():
+        if len(several) > 1 and set(several) != {"participant", "model"}:
+            yield UserError(
+                f"{column!r} is named as {' and as '.join(several)}", mend="Each of them has its own column."
+            )
+    for column in roles.conditions:
+        if column in TAKEN:
+            yield UserError(
+                f"--condition {column}: the tables of wrods have a column with this name that means something else",
+                mend=f"Rename the column, for example to {column}_condition.",
+            )
+
+
+class _Table:
+    """The cells of a table as text, and which rows are of models; no check reads a column that is not there."""
+
+    def __init__(self, cells: pd.DataFrame, lines: Sequence[str], roles: Roles) -> None:
+        self.roles, self.lines = roles, np.array(lines, dtype=object)
+        self.cells = {column: _as_text(cells[column]) for _, column in roles.columns() if column in cells}
+        self.models = self._models()
+        self.is_model = self.models != ""
+        self.levels = {
+            column: list(map(str, given)) or sorted(set(self.cells[column]) - {""})
+            for column, given in roles.conditions.items()
+            if column in self.cells
+        }
+
+    def _models(self) -> pd.Series[str]:
+        """Name the model of each row; empty in rows of people."""
+        column = self.roles.model_column
+        if column is None or column not in self.cells:
+            return pd.Series("", index=range(len(self.lines)), dtype=object)
+        values = self.cells[column]
+        named = self._named_models()
+        return values.where(values.isin(named), "") if named else values
+
+    def _named_models(self) -> list[str]:
+        names = (self.roles.model or "").partition("=")[2].split(",")
+        return [name.strip() for name in names if name.strip()]
+
+    def _where(self, rows: pd.Series[bool]) -> str:
+        """Describe in how many rows something is, and which is the first."""
+        places = np.flatnonzero(rows.to_numpy())
+        first = self.lines[places[0]]
+        return f"in {first}" if len(places) == 1 else f"in {len(places):,} rows (first: {first})"
+
+    def problems(self) -> Iterator[UserError]:
+        """Yield everything that keeps the table from being analysed."""
+        roles = self.roles
+        if roles.participant in self.cells and (roles.model is None or roles.model_column in self.cells):
+            yield from self._problems_of_readers()
+        if roles.item in self.cells and (empty := self.cells[roles.item] == "").any():
+            yield UserError(f"--item {roles.item}: empty {self._where(empty)}", mend="Fill the cells.")
+        yield from self._problems_of_conditions()
+        if roles.correct is not None and roles.correct in self.cells:
+            cells = self.cells[roles.correct]
+            odd = (cells != "") & ~cells.str.lower().isin([*TRUE, *FALSE])
+            if odd.any():
+                yield UserError(
+                    f"--correct {self.roles.correct}: {cells[odd].iloc[0]!r} {self._where(odd)}; it must be 1 or 0",
+                    mend="Write 1 for a correct and 0 for a wrong response, or leave the cell empty.",
+                )
+        if roles.rt is not None and roles.rt in self.cells:
+            yield from self._problems_of_times(roles.rt)
+
+    def _problems_of_readers(self) -> Iterator[UserError]:
+        people = self.cells[self.roles.participant]
+        empty = (people == "") & ~self.is_model
+        if empty.any():
+            yield UserError(
+                f"--participant {self.roles.participant}: empty {self._where(empty)}",
+                mend="Fill the cells, or say which rows are a model's: --model COLUMN=VALUE.",
+            )
+        column = self.roles.model_column
+        there = set(self.cells[column]) - {""} if column is not None else set()
+        for name in self._named_models():
+            if name not in there:
+                mend = f"{did_you_mean(name, there)}Values there: {', '.join(sorted(there)[:20])}."
+                yield UserError(f"--model {self.roles.model}: no row has {name!r} in {column}", mend=mend)
+        if column is not None and not self.is_model.any() and not self._named_models():
+            yield UserError(
+                f"--model {column}: empty in all rows", mend="Leave --model out where only people answered."
+            )
+        own = people[self.is_model & (people != self.models)]
+        both = sorted(set(own) & set(people[~self.is_model]) - {""})
+        for name in both[:3]:
+            rows = self.is_model & (people == name)
+            yield UserError(
+                f"--participant {self.roles.participant}: {name!r} is a person, and {self._where(rows)} the model "
+                f"{self.models[rows].iloc[0]!r}",
+                mend="Give the model's rows another name in this column.",
+            )
+        named = sorted(set(self.models[self.is_model]) & {"human", "simulated"})
+        for name in named:
+            yield UserError(
+                f"--model {self.roles.model}: a model cannot be named {name!r}", mend="Give it its own name."
+            )
+        if not self.is_model.any() and people[people != ""].nunique() == 1:
+            yield UserError(
+                f"--participant {self.roles.participant}: all rows are of {people.iloc[0]!r}",
+                mend="Effects are estimated over participants; two are the fewest.",
+            )
+
+    def _problems_of_conditions(self) -> Iterator[UserError]:
+        for column, levels in self.levels.items():
+            where, cells = f"--condition {column}", self.cells[column]
+            if (cells == "").any():
+                yield UserError(
+                    f"{where}: empty {self._where(cells == '')}",
+                    mend="Fill the cells, or leave these rows out.",
+                )
+            odd = (cells != "") & ~cells.isin(levels)
+            if odd.any():
+                value = str(cells[odd].iloc[0])
+                yield UserError(
+                    f"{where}={','.join(levels)}: {value!r} {self._where(odd)} is none of these levels",
+                    mend=f"The table has {', '.join(sorted(set(cells) - {''})[:20])}. Name all levels, or leave these rows out.",
+                )
+            absent = [level for level in levels if not (cells == level).any()]
+            if absent:
+                there = sorted(set(cells) - {""})
+                mend = f"{did_you_mean(absent[0], there)}Levels there: {', '.join(there[:20])}."
+                yield UserError(f"{where}: no row has the level {absent[0]!r}", mend=mend)
+            elif len(levels) == 1:
+                yield UserError(
+                    f"{where}: all rows have {levels[0]!r}",
+                    mend="A condition needs two levels to be compared.",
+                )
+            if len(levels) > MOST_LEVELS:
+                yield UserError(
+                    f"{where}: {len(levels):,} different values, such as {levels[0]!r}; a condition has at most {MOST_LEVELS} levels",
+                    mend="Name the column of the condition; numbers can be grouped into a few levels.",
+                )
+            alike: dict[str, str] = {}
+            for level in levels[:MOST_LEVELS]:
+                other = alike.setdefault("".join(c if c.isalnum() else "_" for c in level).lower(), level)
+                if other != level:
+                    yield UserError(
+                        f"{where}: {other!r} and {level!r} differ only in capitals, spaces or signs",
+                        mend="Write them alike if they are one level, or else give one of them another name.",
+                    )
+
+    def _problems_of_times(self, column: str) -> Iterator[UserError]:
+        cells = self.cells[column]
+        times = pd.to_numeric(cells, errors="coerce")
+        odd = (cells != "") & ~np.isfinite(times)
+        if odd.any():
+            yield UserError(
+                f"--rt {column}: {cells[odd].iloc[0]!r} {self._where(odd)} is not a number",
+                mend="Write numbers with a decimal point, or leave the cell empty.",
+            )
+        low = times <= 0
+        if low.any():
+            yield UserError(
+                f"--rt {column}: {cells[low].iloc[0]} {self._where(low)}; a response time must be above 0",
+                mend="Leave the cell empty where no time was measured.",
+            )
+        median = float(times[times > 0].median())
+        if not self.roles.seconds and median < SECONDS_BELOW:
+            yield UserError(
+                f"--rt {column}: the median is {median:g}, which is too short for milliseconds",
+                mend="If the times are in seconds, add --seconds.",
+            )
+        if self.roles.seconds and median > 1000 / SECONDS_BELOW * 10:
+            yield UserError(
+                f"--rt {column}: the median is {median:g}, which is too long for seconds",
+                mend="Leave --seconds out.",
+            )
+
+    def trials(self, study: str) -> pd.DataFrame:
+        """Return the rows as a trials table."""
+        roles, rows = self.roles, len(self.lines)
+        people = self.cells[roles.participant]
+        session = people.where(people != "", self.models)
+        session = session.where(~self.is_model, "model:" + self.models + ":" + session)
+        trials = pd.DataFrame(
+            {
+                "study": study,
+                "version": 1,
+                "session_id": session,
+                "reader_kind": np.where(self.is_model, "model", "human"),
+                "reader": self.models.where(self.is_model, people),
+                "participant_id": people.where(~self.is_model, None),
+                "trial_index": session.groupby(session).cumcount(),
+                "attempt": 1,
+                "set": "items",
+                "item_id": self.cells[roles.item],
+                **dict.fromkeys(("is_practice", "is_filler", "is_attention_check", "is_pilot"), False),
+                "response_status": "valid",
+            },
+            index=range(rows),
+        )
+        correct, reasons = (
+            pd.Series(np.nan, index=trials.index),
+            pd.Series(None, index=trials.index, dtype=object),
+        )
+        if roles.correct is not None:
+            cells = self.cells[roles.correct].str.lower()
+            correct = cells.isin(TRUE).astype(float).where(cells != "")
+            reasons[cells == ""] = f"no value in the column {roles.correct}"
+        trials["correct"] = correct
+        if roles.rt is not None:
+            times = pd.to_numeric(self.cells[roles.rt], errors="coerce") * (1000.0 if roles.seconds else 1.0)
+            trials["rt"] = times.where(~self.is_model)
+            if roles.correct is None:
+                reasons[times.isna()] = f"no value in the column {roles.rt}"
+        trials["excluded_reason"] = reasons
+        return trials.assign(**{column: self.cells[column] for column in self.levels})
+
+
+def _as_text(column: pd.Series[Any]) -> pd.Series[str]:
+    """Return cells as text without outer spaces; whole numbers have no point, missing cells are empty."""
+    missing = column.isna()
+    if pd.api.types.is_float_dtype(column) and (column[~missing] % 1 == 0).all():
+        column = column.astype("Int64")
+    text = column.astype(str).str.strip().astype(object)
+    return text.where(~missing & ~text.isin(["NA", "NaN"]), "")
+
+
+def _dictionary(
+    trials: pd.DataFrame, study: str, levels: Mapping[str, list[str]], when: datetime
+) -> dict[str, Any]:
+    """Return what a report needs to know in addition to the trials."""
+    people = trials[trials["reader_kind"] == "human"].groupby("session_id").size()
+    moment = when.isoformat(timespec="seconds")
+    readers: dict[str, Any] = {}
+    if len(people):
+        readers["human"] = {"kind": "human", "sessions": len(people), "finished": len(people)}
+    for name, own in trials[trials["reader_kind"] == "model"].groupby("reader", sort=False):
+        sessions = int(own["session_id"].nunique())
+        calls = {"calls": len(own), "imported_calls": len(own), "first_call": moment, "last_call": moment}
+        readers[str(name)] = {"kind": "model", "sessions": sessions, "finished": sessions, **calls}
+    try:
+        installed = version("wrods")
+    except PackageNotFoundError:
+        installed = None
+    return {
+        "study": study,
+        "title": study,
+        "versions": [],
+        "factors": {
+            name: {"levels": own, "reference": own[0], "coding": "treatment"} for name, own in levels.items()
+        },
+        "between": {},
+        "readers": readers,
+        "participants": {
+            "imported": len(people),
+            "imported_trials": [int(people.min()), int(people.max())] if len(people) else None,
+        },
+        "created_at": moment,
+        "wrods": installed,
+    }

@@ -1,0 +1,134 @@
+"""``wrods analyse``: a table from elsewhere becomes the tables of a study, or all of its problems are named."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+
+from analysis import load
+from analysis.long_table import Roles, hand_over_table
+from analysis.planned import plans
+from experiment.cli import main
+from stimuli.errors import UserError
+
+WHEN = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def rows() -> pd.DataFrame:
+    """Twelve people who saw each item in one condition, and two models that saw it in both."""
+    rng = np.random.default_rng(2)
+    people = [(f"p{p}", f"i{i}", ("b", "a")[(p + i) % 2], "human") for p in range(12) for i in range(16)]
+    models = [("", f"i{i}", cond, model) for model in ("m-1", "m-2") for i in range(16) for cond in "ab"]
+    table = pd.DataFrame([*people, *models], columns=["who", "item", "cond", "agent"])
+    chance = 0.6 + 0.3 * (table["cond"] == "b")
+    table["acc"] = (rng.random(len(table)) < chance).astype(int)
+    table["rt"] = np.where(table["agent"] == "human", rng.gamma(9, 0.07, len(table)).round(3), np.nan)
+    return table
+
+
+def analyse(folder: Path, table: pd.DataFrame, *options: str) -> Result:
+    file = folder / "trials.csv"
+    table.to_csv(file, index=False)
+    usual = [
+        "--participant",
+        "who",
+        "--item",
+        "item",
+        "--condition",
+        "cond=b,a",
+        "--out",
+        str(folder / "out"),
+    ]
+    return CliRunner().invoke(main, ["analyse", str(file), *usual, *options])
+
+
+def test_people_and_models_of_a_table_are_those_of_a_study(rows: pd.DataFrame, tmp_path: Path) -> None:
+    rows["acc"] = rows["acc"].astype(float)
+    rows.loc[3, "acc"] = np.nan
+    roles = Roles("who", "item", {"cond": ["b", "a"]}, "acc", "rt", "agent=m-1,m-2", seconds=True)
+    tables = load(hand_over_table(rows, roles, tmp_path / "data", WHEN))
+    trials = tables.trials
+    assert tables.factors == {"cond": ["b", "a"]}
+    sessions = trials.groupby("reader_group")["session_id"].nunique()
+    assert sessions.to_dict() == {"human": 12, "m-1": 1, "m-2": 1}
+    assert trials.loc[3, "excluded_reason"] == "no value in the column acc"
+    assert trials["excluded_reason"].count() == 1
+    used = trials[trials["excluded_reason"].isna()]
+    means = used.groupby(["reader_group", "cond"])["correct"].mean()
+    human = rows[rows["agent"] == "human"].drop(index=3)
+    assert means["human"].to_dict() == pytest.approx(human.groupby("cond")["acc"].mean().to_dict())
+    assert trials["rt"].median() == pytest.approx(1000 * rows["rt"].median())
+    found = {plan.measure.name: plan.groups for plan in plans(tables)}
+    assert found == {"correct": ("human", "m-1", "m-2"), "rt": ("human",)}
+
+
+def test_a_column_can_name_the_models(rows: pd.DataFrame, tmp_path: Path) -> None:
+    rows["agent"] = rows["agent"].where(rows["agent"] != "human")
+    roles = Roles("who", "item", {"cond": ()}, "acc", model="agent")
+    tables = load(hand_over_table(rows, roles, tmp_path / "data", WHEN))
+    assert set(tables.trials["reader_group"]) == {"human", "m-1", "m-2"}
+    assert tables.factors == {"cond": ["a", "b"]}
+
+
+def test_all_problems_are_named_at_once_and_nothing_is_written(rows: pd.DataFrame, tmp_path: Path) -> None:
+    rows.loc[[4, 5], "acc"] = 2
+    rows.loc[6, "rt"] = -0.4
+    rows.loc[7, "cond"] = "B"
+    rows.loc[200, "who"] = "p1"
+    asked = ["--correct", "acc", "--rt", "rt", "--model", "agent=m-1,m-3", "--condition", "block"]
+    done = analyse(tmp_path, rows, *asked)
+    assert done.exit_code == 2
+    for said in (
+        "--condition block: the table has no such column",
+        "tables of wrods have a column with this name",
+        "'2' in 2 rows (first: line 6); it must be 1 or 0",
+        "-0.4 in line 8; a response time must be above 0",
+        "too short for milliseconds",
+        "'B' in line 9 is none of these levels",
+        "no row has 'm-3' in agent",
+        "'p1' is a person, and in line 202 the model 'm-1'",
+        "--participant who: empty in 32 rows",
+    ):
+        assert said in str(done.output), done.output
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "says"),
+    [
+        ({}, ["--correct", "accc"], "Did you mean 'acc'"),
+        ({}, [], "no response is named"),
+        ({"cond": "b"}, ["--correct", "acc"], "no row has the level 'a'"),
+        ({}, ["--correct", "acc", "--rt", "acc"], "'acc' is named as correct and as rt"),
+        ({"who": "p1"}, ["--correct", "acc"], "all rows are of 'p1'"),
+    ],
+)
+def test_a_table_that_cannot_be_analysed_is_refused(
+    changes: dict[str, str], options: list[str], says: str, rows: pd.DataFrame, tmp_path: Path
+) -> None:
+    done = analyse(tmp_path, rows[rows["agent"] == "human"].assign(**changes), *options)
+    assert done.exit_code == 2 and says in done.output
+
+
+def test_levels_that_differ_only_in_capitals_are_refused(rows: pd.DataFrame, tmp_path: Path) -> None:
+    rows.loc[3, "cond"] = "A"
+    roles = Roles("who", "item", {"cond": ()}, "acc", model="agent=m-1,m-2")
+    with pytest.raises(UserError, match="'A' and 'a' differ only in capitals"):
+        hand_over_table(rows, roles, tmp_path, WHEN)
+
+
+@pytest.mark.full
+def test_a_table_has_the_report_of_a_study(rows: pd.DataFrame, tmp_path: Path) -> None:
+    asked = ["--correct", "acc", "--rt", "rt", "--seconds", "--model", "agent=m-1,m-2"]
+    done = analyse(tmp_path, rows, *asked)
+    assert done.exit_code == 0, done.output
+    page = Path(done.output.splitlines()[-1])
+    assert "imported" in page.read_text("utf-8") and (page.parent / "models.R").exists()
+    again = CliRunner().invoke(main, ["report", str(page.parent / "data"), "--out", str(tmp_path / "again")])
+    assert again.exit_code == 0, again.output
