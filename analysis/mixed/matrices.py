@@ -20,6 +20,9 @@ from .frame import Frame, Grouping
 
 Array = NDArray[np.float64]
 
+FEW_LEVELS = 3
+"""Levels of a grouping factor up to which its variance is hardly estimated."""
+
 
 @dataclass(frozen=True)
 class Matrices:
@@ -152,7 +155,7 @@ def make_matrices(formula: Formula, frame: Frame, family: Family) -> Matrices:
         # Without random effects one that is zero in every row stands in, so that no deviance needs a second form.
         n = len(frame.y)
         effects = (Effects(np.zeros(n, dtype=np.intp), 1, np.zeros((n, 1))),)
-    notes += _repeated(formula, designs, raw, groupings) + _seen_once(groupings)
+    notes += _repeated(formula, designs, raw, groupings) + _few_levels(groupings) + _seen_once(groupings)
     return Matrices(
         x=whole[:, kept],
         names=tuple(design.names[j] for j in kept),
@@ -205,18 +208,36 @@ def _repeated(
                 f"({term.text()}): {', '.join(repeating)} can be written by the other columns of this term, so its variances and "
                 "correlations cannot be told apart; leave it out"
             )
-        for j in range(i):
-            both = np.hstack([columns, raw[j]])
-            if (
-                groupings[i].name == groupings[j].name
-                and both.shape[1] == 2
-                and len(independent_columns(both)) == 1
-            ):
+        for j, other in enumerate(formula.random):
+            if i == j or groupings[i].name != groupings[j].name or not _holds(raw[j], columns):
+                continue
+            if not _holds(columns, raw[j]):
                 notes.append(
-                    f"({formula.random[j].text()}) and ({term.text()}) are one random effect written twice; only the sum of their "
+                    f"({term.text()}) is over-parameterised: ({other.text()}) already allows all of its variation, so their "
+                    f"variances cannot be told apart; || does not separate the levels of a factor. Write ({other.text()}) alone, "
+                    "or separate the levels by dummy() columns"
+                )
+            elif j < i:
+                notes.append(
+                    f"({other.text()}) and ({term.text()}) are one random effect written twice; only the sum of their "
                     "variances can be told"
                 )
     return notes
+
+
+def _holds(columns: Array, others: Array) -> bool:
+    """Return whether all ``others`` are combinations of ``columns``, both of shape (n, k)."""
+    return len(independent_columns(np.hstack([columns, others]))) == len(independent_columns(columns))
+
+
+def _few_levels(groupings: list[Grouping]) -> list[str]:
+    """Warn of grouping factors whose variance so few levels cannot estimate."""
+    return [
+        f"{name} has {many} levels; a variance estimated from {'two' if many == 2 else 'three'} levels is very imprecise, and so are "
+        f"tests that depend on it; make {name} a fixed effect"
+        for name, many in {g.name: len(g.levels) for g in groupings}.items()
+        if many <= FEW_LEVELS
+    ]
 
 
 def _seen_once(groupings: list[Grouping]) -> list[str]:

@@ -161,8 +161,10 @@ class _Reading:
             labels = labels or factor.levels
         named = f", labels = {_texts(labels)}" if labels else ""
         target = _column(name)
-        lines = [f"{target} <- factor({_column(factor.column)}, levels = {levels}{named})"]
-        return lines + _contrast_lines(target, factor)
+        is_ordered = factor.contrast.name == "poly" and self.variables.is_ordered(factor.column)
+        ordered = ", ordered = TRUE" if is_ordered else ""
+        lines = [f"{target} <- factor({_column(factor.column)}, levels = {levels}{named}{ordered})"]
+        return lines if is_ordered else lines + _contrast_lines(target, factor)
 
     def lines(self) -> list[str]:
         """Turn texts into what they stand for."""

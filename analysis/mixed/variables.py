@@ -98,8 +98,14 @@ class Variables:
     def factor(self, column: str, label: str | None = None) -> Factor:
         """Treat a column as a factor whatever it holds."""
         levels = self.levels.get(column) or natural_levels(self.data[column], self.cells(column))
-        coding = read_coding(column, self.contrasts.get(column, "treatment"), levels)
+        default = "poly" if self.is_ordered(column) else "treatment"
+        coding = read_coding(column, self.contrasts.get(column, default), levels)
         return Factor(label or column, column, levels, coding)
+
+    def is_ordered(self, column: str) -> bool:
+        """Whether a column holds ordered categories and no levels were given: R's ordered factor, with polynomial contrasts."""
+        kind = self.data[column].dtype
+        return column not in self.levels and isinstance(kind, pd.CategoricalDtype) and bool(kind.ordered)
 
     def cells(self, column: str) -> Cells:
         """Return the distinct values of a column of the data, found once."""

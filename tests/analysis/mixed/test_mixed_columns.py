@@ -120,6 +120,14 @@ def test_powers_of_sums_list_their_terms_as_r_does(formula: str, labels: str) ->
             "rt ~ cond + (1 | item) + (1 | item)",
             "(1 | item) and (1 | item) are one random effect written twice",
         ),
+        (
+            "rt ~ cond + (cond || item)",
+            "(1 | item) is over-parameterised: (0 + cond | item) already allows all of its variation",
+        ),
+        (
+            "rt ~ cond + (1 | agent)",
+            "agent has 2 levels; a variance estimated from two levels is very imprecise",
+        ),
     ],
 )
 def test_random_columns_that_no_data_could_tell_apart_are_told(
@@ -127,8 +135,22 @@ def test_random_columns_that_no_data_could_tell_apart_are_told(
 ) -> None:
     found = fit(formula, data.assign(three=3.0))
     assert any(says in warning for warning in found.warnings)
-    plain = fit("rt ~ cond + (1 + log.freq | item) + (0 + agent | participant)", data)
-    assert not any("written" in warning for warning in plain.warnings)
+    plain = fit('rt ~ cond + (1 + dummy(cond, "initial") || item) + (0 + agent | participant)', data)
+    assert not any(
+        word in warning for warning in plain.warnings for word in ("written", "over-", "imprecise")
+    )
+
+
+def test_ordered_categories_have_polynomial_contrasts_unless_others_are_given(data: pd.DataFrame) -> None:
+    degrees = ["intact", "internal", "initial"]
+    ordered = data.assign(cond=pd.Categorical(data["cond"], degrees, ordered=True))
+    for more, terms in (
+        ({}, ["cond.L", "cond.Q"]),
+        ({"contrasts": {"cond": "treatment"}}, ["condinternal", "condinitial"]),
+        ({"levels": {"cond": degrees}}, ["condinternal", "condinitial"]),
+    ):
+        found = fit("rt ~ cond + (1 | item)", ordered, **more)  # type: ignore[arg-type]
+        assert list(found.fixed["term"]) == ["(Intercept)", *terms]
 
 
 def test_too_many_levels_are_said_to_be_a_factors(data: pd.DataFrame) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from analysis.mixed import Fit, fit, lme4_program
@@ -66,6 +67,8 @@ LINEAR = {
     "centred in the formula": ("rt ~ I(log.freq - mean(log.freq)) * agent + (1 | item)", {}),
     "levels by other names": ('rt ~ factor(cond, labels = c("A", "B", "C")) + (1 | participant)', {}),
     "intervals": ("rt ~ cut(log.freq, 3) + (1 | participant)", {}),
+    "ordered categories": ("rt ~ degree * agent + (1 | participant) + (1 + degree | item)", {}),
+    "a factor of ordered categories": ("rt ~ factor(degree) + (1 | item)", {"reml": False}),
     "conditions": ('rt ~ I(cond == "initial" & log.freq > 3) + (1 | participant)', {}),
     "slopes of one level": (
         'rt ~ cond + (1 + dummy(cond, "initial") || participant) + (0 + dummy(cond, "intact") | item)',
@@ -107,6 +110,7 @@ def refits(crossed: Simulate, tmp_path_factory: pytest.TempPathFactory) -> dict[
     data = crossed(seed=4, participants=20, items=15)
     data["answer"] = np.where(data["correct"] == 1, "yes", "no")
     data["the condition"] = data["cond"]
+    data["degree"] = pd.Categorical(data["cond"], ["intact", "internal", "initial"], ordered=True)
     data["größe"] = data["log.freq"] ** 2
     data["gappy rt"] = data["rt"].mask(data.index.isin([3, 50]))
     data["gappy"] = data["log.freq"].mask(data.index.isin([7, 8, 50]))
