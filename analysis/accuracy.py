@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from analysis.estimation import analyse
 from analysis.frames import WRONG, accuracy_data, missing_data
-from analysis.measures import MISSING
 from analysis.measures.accuracy import with_chance
-from analysis.plan import Plan
+from analysis.plan import MISSING, Plan
 from analysis.results import Analysis
 from analysis.tables import Tables
 

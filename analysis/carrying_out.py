@@ -10,8 +10,7 @@ from analysis.cost import analyse_time
 from analysis.estimation import analyse
 from analysis.families import across_analyses
 from analysis.frames import missing_data
-from analysis.measures import MISSING, OF_MODELS, WORDS, WORDS_WITH_ONE_TYPO
-from analysis.plan import Plan
+from analysis.plan import MISSING, OF_MODELS, WORDS, WORDS_WITH_ONE_TYPO, Plan
 from analysis.quantities import quantity_data, words_data
 from analysis.results import Analysis
 from analysis.tables import Tables

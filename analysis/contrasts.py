@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from analysis.bounded import two_one_sided
-from analysis.crossing import cell_name
+from analysis.crossing import slopes_in_cell
 from analysis.families import adjusted
 from analysis.frames import ModelData, indicator
 from analysis.mixed import linear_contrasts, margins
-from analysis.plan import Difference, Plan
+from analysis.plan import Difference, Plan, cell_name
 from analysis.results import Contrast, FittedModel, can_be_estimated
 from analysis.untested import compared, untested, why_not
 
@@ -91,7 +91,7 @@ def _variance(group: str, level: str, factor: str, data: ModelData, model: Fitte
     active |= {f"reader_group{group}", indicator(kind, level)}
     values = dict.fromkeys(active, 1.0)
     if data.crossing is not None:
-        values |= data.crossing.values(level) | data.crossing.values(level, kind)
+        values |= slopes_in_cell(data.crossing, level) | slopes_in_cell(data.crossing, level, kind)
     total = 0.0
     for term in model.variance:
         z = np.array([prod(values.get(part, 0.0) for part in name.split(":")) for name in term.terms])

@@ -11,7 +11,8 @@ from typing import Any
 
 from analysis import apa
 from analysis.estimation import NO_MODEL_AS_WRITTEN
-from analysis.plan import Plan
+from analysis.plan import Plan, StudyPlan, plan_in_brief
+from analysis.planned import planned_analyses
 from analysis.readers import spoken
 from analysis.results import Analysis
 from analysis.tables import Tables
@@ -53,10 +54,11 @@ def standing_of(tables: Tables, analyses: Sequence[Analysis]) -> PlanStanding:
     frozen, registration = dictionary.get("frozen"), dictionary.get("registration")
     wanted = dictionary.get("participants_wanted")
     departures = [*_of_freeze(frozen, registration), *_of_sample(tables, planned, wanted)]
+    plan = StudyPlan(tuple(planned_analyses(tables)), tables.factors, dictionary.get("exclude") or {}, wanted)
     departures += [said for one in planned for said in _of_analysis(one)]
     return PlanStanding(
         tuple(_told(frozen, registration)),
-        tuple((one.plan.name, in_words(one.plan, wanted)) for one in planned),
+        tuple((one.name, plan_in_brief(one, plan)) for one in plan.analyses),
         tuple(dict.fromkeys(departures)),
     )
 
@@ -100,42 +102,6 @@ def _without_bound(plan: Plan, why: str) -> Plan:
     said = plan.equivalence.said if plan.equivalence is not None else ""
     told = f"The bound of equivalence ({said}) {why}, {NOT_BEFOREHAND}."
     return replace(plan, equivalence=None, remarks=(*plan.remarks, told))
-
-
-def in_words(plan: Plan, wanted: Any = None) -> str:
-    """Say a plan with everything that it leaves to a default."""
-    of_readers = apa.listing([spoken(group) for group in plan.groups])
-    contrasts = "; ".join(
-        one.label + ("" if one.direction == "two-sided" else f" ({one.direction} than 0 expected)")
-        for one in plan.contrasts
-    )
-    family = (
-        f"Holm's correction within the family {plan.family!r}"
-        if plan.family
-        else "Holm's correction over the readers of each difference"
-    )
-    parts = [
-        f"{plan.measure.noun} by {plan.factor} of {of_readers}: {contrasts}",
-        f"alpha = {plan.alpha:g}".replace("0.", "."),
-        family,
-    ]
-    if plan.equivalence is not None:
-        compared = "readers" if len(plan.groups) > 1 else "conditions over the same items"
-        parts.append(f"{compared} count as equivalent within {plan.equivalence.said}")
-    if plan.formula is not None:
-        parts.append(f"model {plan.formula}")
-    if plan.fallback is not None:
-        parts.append(f"where it is singular or does not converge, {plan.fallback}")
-    for kind, given in plan.exclude.items():
-        rules = (
-            "; ".join(f"{name} {rule}" for name, rule in given.items())
-            if isinstance(given, Mapping)
-            else given
-        )
-        parts.append(f"left out beyond the study's exclusions: {kind} ({rules})")
-    stop = plan.stop or (f"at {wanted} participants" if wanted else None)
-    parts.append(f"collection stops {stop}" if stop else "no stopping rule")
-    return "; ".join(parts) + "."
 
 
 def _told(frozen: Mapping[str, Any] | None, registration: Mapping[str, Any] | None) -> Iterator[str]:

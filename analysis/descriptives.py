@@ -17,7 +17,7 @@ import pandas as pd
 
 from analysis.answers import is_valid, judged, not_failed
 from analysis.intervals import half_width, over_items, share_over_items, within_participant_half_widths
-from analysis.measures import RECOVERED, Measure
+from analysis.plan import RECOVERED, Measure
 from analysis.preparing import each_answer_once
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of
 

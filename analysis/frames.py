@@ -16,9 +16,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.answers import is_valid, judged, not_failed
-from analysis.crossing import Crossing
-from analysis.names import TIMES, plain
-from analysis.plan import Plan
+from analysis.crossing import slopes_in_rows
+from analysis.names import plain
+from analysis.plan import TIMES, Crossing, Plan
 from analysis.preparing import (
     IDENTICAL,
     TIMED,
@@ -32,6 +32,7 @@ from analysis.preparing import (
 from analysis.readers import PARTICIPANT_KINDS, headed, spoken
 from analysis.slopes import TELLING
 from analysis.tables import item_names
+from analysis.within import held_by
 from stimuli.errors import unknown_name
 from stimuli.seeds import stable_seed
 
@@ -108,7 +109,7 @@ def analysed_as_planned(trials: pd.DataFrame, plan: Plan) -> tuple[pd.DataFrame,
         & trials["reader_group"].isin(plan.groups)
         & trials[plan.factor].isin(plan.levels)
         & trials["item_id"].notna()
-        & plan.holds(trials)
+        & held_by(plan, trials)
     ]
     gone, told = left_out_by_plan(rows, trials, plan.exclude)
     rows = rows[~gone].copy()
@@ -400,7 +401,7 @@ def _with_structure_columns(
         rows[indicator("model", level)] = shown * rows["model"]
     if crossing is not None:
         for kind in ("", "people", "model"):
-            rows = rows.assign(**crossing.slope_values(rows, kind))
+            rows = rows.assign(**slopes_in_rows(crossing, rows, kind))
     if "machine" not in rows:
         rows["machine"] = rows["reader_group"]
     rows["machine_condition"] = rows["machine"] + ":" + rows[factor].astype(str)

@@ -23,7 +23,7 @@ from analysis.estimation import analyse
 from analysis.frames import FAILURES, WRONG, analysed, time_data
 from analysis.intervals import reach
 from analysis.measures.accuracy import with_chance
-from analysis.planned import Plan
+from analysis.plan import Plan
 from analysis.preparing import (
     Alternative,
     alternatives,

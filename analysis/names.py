@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-TIMES = " × "
-"""Stands between two factors whose cells are named after both."""
+from analysis.plan import TIMES
 
 
 def plain(*names: str) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from analysis.measures import Measure
 from analysis.mixed.expression import columns_of
 from analysis.mixed.formula import read_formula
+from analysis.plan import Measure
 from stimuli.errors import UserError, unknown_name
 
 STRUCTURE = (

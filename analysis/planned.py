@@ -7,30 +7,28 @@ study can be rehearsed before it is run.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import replace
-from typing import Any
 
 import pandas as pd
 
-from analysis.crossing import Crossing, compared_together, is_crossed
-from analysis.measures import MEASURES, Measure, measure_named
 from analysis.plan import (
-    ALPHA,
-    Bound,
-    Difference,
+    MEASURES,
+    Crossing,
+    Design,
+    Fault,
     Plan,
+    PlannedAnalysis,
     against_reference,
-    interactions,
-    read_bound,
-    read_contrast,
+    compared_together,
+    faults_of,
+    read_plan,
+    usual_contrasts,
 )
 from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order
 from analysis.tables import Tables
-from analysis.within import Within, of_trials, parted_by_sessions
-from stimuli.errors import UserError, unknown_name
-
-__all__ = ["Bound", "Difference", "Plan", "against_reference", "plans", "read_contrast"]
+from analysis.within import held_by, of_trials, parted_by_sessions
+from stimuli.errors import UserError, did_you_mean, together
 
 
 def plans(tables: Tables) -> list[Plan]:
@@ -44,168 +42,69 @@ def plans(tables: Tables) -> list[Plan]:
     UserError
         Where a plan names an unknown measure, factor or level. A reader that has not answered yet is no error.
     """
-    planned = tables.dictionary["planned"]
-    if planned:
-        found = [plan for name, spec in planned.items() for plan in _planned(name, spec, tables)]
+    if tables.dictionary["planned"]:
+        found = [plan for one in planned_analyses(tables) for plan in _plans_of(one, tables)]
         return [*found, *_left_out(found, tables)]
     return _exploratory(tables)
 
 
-def _planned(name: str, spec: dict[str, Any], tables: Tables) -> list[Plan]:
-    where = f"analysis.planned.{name}"
-    factors = tables.factors
-    named = [str(one) for one in spec["compare"]] if is_crossed(spec) else [str(spec["compare"])]
-    for factor in named:
-        if factor not in factors:
-            raise unknown_name(f"{where}.compare:", factor, factors)
-    crossing = _crossed(spec, named, factors, where) if is_crossed(spec) else None
-    groups = [str(group) for group in spec.get("between") or ["human"]]
-    levels = list(crossing.cells) if crossing else _compared(spec.get("levels"), named[0], factors, where)
-    own = dict(zip(crossing.factors, crossing.levels, strict=True)) if crossing else {named[0]: tuple(levels)}
-    given = spec["measure"]
-    by_group = {
-        str(group): measure_named(str(one))
-        for group, one in (given if isinstance(given, dict) else dict.fromkeys(groups, given)).items()
-    }
-    measures = list(dict.fromkeys(by_group[group] for group in groups if group in by_group))
-    bound = _bound(spec.get("equivalence"), measures, where)
-    found = []
-    for measure in measures:
-        plan = Plan(
-            name if len(set(by_group.values())) == 1 else f"{name} ({measure.noun})",
-            True,
-            measure,
-            crossing.name if crossing else named[0],
-            tuple(levels),
-            tuple(group for group in groups if by_group.get(group) == measure),
-            _contrasts(spec, levels, crossing, where),
-            trials=spec.get("trials"),
-            within=_within(spec, named, factors, where),
-            key=name,
-            alpha=_alpha(spec.get("alpha", ALPHA), where),
-            family=str(spec.get("family") or ""),
-            equivalence=bound,
-            formula=_text(spec.get("formula")),
-            fallback=_text(spec.get("fallback")),
-            exclude=dict(spec.get("exclude") or {}),
-            stop=_text(spec.get("stop")),
-            factors={name: tuple(one) for name, one in {**factors, **own}.items()},
-            crossing=crossing,
-        )
-        found.append(_with_stand_in(plan, tables.trials))
+def planned_analyses(tables: Tables) -> list[PlannedAnalysis]:
+    """Return the planned analyses of a study as they are written.
+
+    Raises
+    ------
+    UserError
+        Everything that is wrong with them.
+    """
+    design = Design(tables.factors)
+    found, faults = [], []
+    for name, spec in tables.dictionary["planned"].items():
+        wrong = [refused(f"analysis.planned.{name}", fault) for fault in faults_of(spec, design)]
+        faults += wrong
+        if not wrong:
+            found.append(read_plan(str(name), spec, tables.factors))
+    if faults:
+        raise together(faults)
     return found
 
 
-def _crossed(
-    spec: Mapping[str, Any], named: list[str], factors: Mapping[str, list[str]], where: str
-) -> Crossing:
-    """Read two factors that are compared together, each with all of its levels unless the plan names some."""
-    if len(named) != 2 or named[0] == named[1]:
-        raise UserError(
-            f"{where}.compare is {named!r}; an interaction is of two factors",
-            mend="Name two, such as [item_type, font].",
+def refused(where: str, fault: Fault) -> UserError:
+    """Return a fault of a plan as an error about this place."""
+    place = where
+    for key in fault.at:
+        place += f"[{key + 1}]" if isinstance(key, int) else f".{key}"
+    hint = did_you_mean(fault.given, fault.known) if fault.given else ""
+    return UserError(f"{place}{fault.problem}", mend=f"{hint}{fault.remedy}")
+
+
+def _plans_of(one: PlannedAnalysis, tables: Tables) -> Iterator[Plan]:
+    """Yield the plan of each measure of a planned analysis."""
+    crossing = one.crossing
+    levels = one.levels_of[one.factors[0]] if crossing is None else crossing.cells
+    factors = {name: tuple(own) for name, own in {**tables.factors, **one.levels_of}.items()}
+    for measure, readers in one.by_measure.items():
+        plan = Plan(
+            one.name if len(one.by_measure) == 1 else f"{one.name} ({measure.noun})",
+            True,
+            measure,
+            one.factors[0] if crossing is None else crossing.name,
+            levels,
+            readers,
+            one.contrasts,
+            trials=one.trials,
+            within=tuple(one.within.items()),
+            key=one.name,
+            alpha=one.alpha,
+            family=one.family or "",
+            equivalence=one.equivalence,
+            formula=one.formula,
+            fallback=one.fallback,
+            exclude=one.exclude,
+            stop=one.stop,
+            factors=factors,
+            crossing=crossing,
         )
-    given = spec.get("levels") or {}
-    if not isinstance(given, Mapping):
-        raise UserError(
-            f"{where}.levels is {given!r}; of two factors each has its own",
-            mend=f"Write levels: {{{named[0]}: [{', '.join(factors[named[0]][:2])}]}}.",
-        )
-    for name in given:
-        if name not in named:
-            raise unknown_name(f"{where}.levels: factor", str(name), named)
-    first, second = (tuple(_compared(given.get(name), name, factors, where)) for name in named)
-    check_apart(first, second, named, where)
-    return Crossing((named[0], named[1]), (first, second))
-
-
-def check_apart(first: Sequence[str], second: Sequence[str], named: Sequence[str], where: str) -> None:
-    """Refuse two factors of which a contrast could not say which is meant, or of which one has nothing to compare."""
-    for name, own in zip(named, (first, second), strict=True):
-        if len(own) < 2:
-            raise UserError(
-                f"{where}.compare: {name} has one level ({', '.join(own)}), and an interaction takes two",
-                mend="Name another factor.",
-            )
-    both = [level for level in first if level in second]
-    if both:
-        raise UserError(
-            f"{where}.compare: {' and '.join(named)} both have a level {both[0]!r}, so that a contrast could be of either",
-            mend=f"Give it another name in one of them, such as {both[0]}_{named[1]}.",
-        )
-
-
-def _compared(given: Any, factor: str, factors: Mapping[str, list[str]], where: str) -> list[str]:
-    """Return the levels that are compared, the reference first: all of the factor unless the plan names some."""
-    if isinstance(given, Mapping):
-        raise UserError(
-            f"{where}.levels is {given!r}; one factor is compared", mend="Write a list of its levels."
-        )
-    named = [str(level) for level in given or factors[factor]]
-    for level in named:
-        if level not in factors[factor]:
-            raise unknown_name(f"{where}.levels: level", level, factors[factor])
-    return named
-
-
-def _within(
-    spec: Mapping[str, Any], compared: Sequence[str], factors: Mapping[str, list[str]], where: str
-) -> Within:
-    """Read the levels of other factors that its trials show."""
-    found = []
-    for name, level in (spec.get("within") or {}).items():
-        if name not in factors or name in compared:
-            others = [one for one in factors if one not in compared]
-            raise unknown_name(f"{where}.within: factor", str(name), others)
-        if str(level) not in factors[name]:
-            raise unknown_name(f"{where}.within.{name}: level", str(level), factors[name])
-        found.append((str(name), str(level)))
-    return tuple(found)
-
-
-def _contrasts(
-    spec: Mapping[str, Any], levels: list[str], crossing: Crossing | None, where: str
-) -> tuple[Difference, ...]:
-    """Read the contrasts with the direction of each: one for all, or one by contrast."""
-    usual = [f"{one} - {levels[0]}" for one in levels[1:]] if crossing is None else _as_written(crossing)
-    said = [str(text) for text in spec.get("contrasts") or usual]
-    given = spec.get("direction") or "two-sided"
-    by_contrast = given if isinstance(given, dict) else dict.fromkeys(said, given)
-    for text in by_contrast:
-        if text not in said:
-            raise unknown_name(f"{where}.direction: contrast", str(text), said)
-    return tuple(
-        read_contrast(text, levels, where, str(by_contrast.get(text, "two-sided")), crossing) for text in said
-    )
-
-
-def _as_written(crossing: Crossing) -> list[str]:
-    """Write the interactions of two factors as a plan does."""
-    return [f"({one.first} - {one.second}) x ({one.at[0]} - {one.at[1]})" for one in interactions(crossing)]
-
-
-def _bound(said: Any, measures: list[Measure], where: str) -> Bound | None:
-    """Read an equivalence bound, in the scale that all measures of the plan share."""
-    if said is None:
-        return None
-    place = f"{where}.equivalence"
-    if len({measure.scale for measure in measures}) > 1 or (len(measures) > 1 and measures[0].scale == "raw"):
-        named = ", ".join(measure.name for measure in measures)
-        raise UserError(
-            f"{place} is {said!r}; differences in {named} have no scale in common",
-            mend="Bound times and tokens, which are compared as ratios, or take the bound out.",
-        )
-    return read_bound(str(said), measures[0], place)
-
-
-def _alpha(given: Any, where: str) -> float:
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < 0.5:
-        raise UserError(f"{where}.alpha is {given!r}; it lies between 0 and 0.5", mend="For example 0.05.")
-    return float(given)
-
-
-def _text(given: Any) -> str | None:
-    return None if given is None else str(given)
+        yield _with_stand_in(plan, tables.trials)
 
 
 def _with_stand_in(plan: Plan, trials: pd.DataFrame) -> Plan:
@@ -240,7 +139,7 @@ def _left_out(planned: list[Plan], tables: Tables) -> list[Plan]:
             and scored.loc[scored["reader_group"].isin(missed), factor].notna().any()
         ):
             name = f"accuracy by {factor} with readers that no plan names"
-            contrasts = against_reference(levels) if crossing is None else interactions(crossing)
+            contrasts = against_reference(levels) if crossing is None else usual_contrasts(crossing.by_factor)
             found.append(
                 Plan(
                     name,
@@ -281,7 +180,7 @@ def _exploratory(tables: Tables) -> list[Plan]:
                 asked = seen[seen["reader_group"].isin(own)]
                 for within in parted_by_sessions(asked, factor, others):
                     whole = Plan("", False, measure, factor, (), own, (), trials=kind, within=within)
-                    rows = seen[whole.holds(seen)] if whole.subset else seen
+                    rows = seen[held_by(whole, seen)] if whole.subset else seen
                     # what such trials never show is no condition of them, nor their reference
                     is_part = whole.subset or crossing is not None
                     shown = [one for one in levels if (rows[factor] == one).any()] if is_part else levels
@@ -297,7 +196,7 @@ def _exploratory(tables: Tables) -> list[Plan]:
                             levels=tuple(shown),
                             contrasts=against_reference(shown)
                             if within_it is None
-                            else interactions(within_it),
+                            else usual_contrasts(within_it.by_factor),
                             factors=_all(tables),
                             crossing=within_it,
                         )

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.descriptives import scored
-from analysis.measures import Measure
+from analysis.plan import Measure
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of
 from stimuli.seeds import stable_seed
 

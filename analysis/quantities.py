@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.frames import ModelData, analysed_as_planned, in_model
-from analysis.measures import WORDS_WITH_ONE_TYPO, Measure
 from analysis.measures.recovery import recovery_trials
-from analysis.plan import Plan
+from analysis.plan import WORDS_WITH_ONE_TYPO, Measure, Plan
 from analysis.readers import headed
 from analysis.tables import Tables
 
@@ -41,7 +40,7 @@ def quantity_data(trials: pd.DataFrame, plan: Plan) -> ModelData:
     trials : pandas.DataFrame
         A flagged trials table.
     plan : Plan
-        Of one of :data:`analysis.measures.OF_MODELS`.
+        Of one of :data:`analysis.plan.OF_MODELS`.
     """
     rows, remarks = analysed_as_planned(trials, plan)
     measure = plan.measure

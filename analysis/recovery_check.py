@@ -15,9 +15,8 @@ import pandas as pd
 from analysis.answers import failures_as_wrong, judged
 from analysis.expected_effects import expected_levels
 from analysis.intervals import wilson
-from analysis.measures import MEASURES, Measure
 from analysis.measures.accuracy import with_chance
-from analysis.plan import Plan, against_reference
+from analysis.plan import MEASURES, Measure, Plan, against_reference
 from analysis.results import Analysis, FittedModel
 from analysis.tables import Tables
 

@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from analysis.crossing import cells_shown, compared_together, crossed_name
+from analysis.crossing import cells_shown
+from analysis.plan import compared_together, crossed_name
 from analysis.preparing import flag_trials, newest_design, same_prompts, time_reasons
 from analysis.reading import Source, as_frame, batches, column_names, find_tables, read_columns
 from stimuli.errors import UserError, unknown_name

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-Within = tuple[tuple[str, str], ...]
-"""Factors and the level of each that trials show."""
+from analysis.plan import Plan, Within
 
 
 def parted_by_sessions(rows: pd.DataFrame, factor: str, factors: Mapping[str, Sequence[str]]) -> list[Within]:
@@ -60,6 +59,12 @@ def shown(rows: pd.DataFrame, within: Within) -> pd.Series[bool]:
     for factor, level in within:
         kept &= rows[factor] == level
     return kept
+
+
+def held_by(plan: Plan, trials: pd.DataFrame) -> pd.Series[bool]:
+    """Mark the trials that are of a plan's kind and show its levels of other factors."""
+    kept = shown(trials, plan.within)
+    return kept if plan.trials is None else kept & (trials["trial_type"] == plan.trials)
 
 
 def said(within: Within) -> str:

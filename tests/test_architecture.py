@@ -21,6 +21,8 @@ NEVER_IN = {
     "experiment": {"statsmodels"},
 }
 MOST_LINES = 900
+PLAN = "analysis.plan"
+"""The grammar of plans, which experiment may import as well."""
 
 
 def modules(package: str) -> Iterator[Path]:
@@ -55,8 +57,25 @@ def test_imports_go_one_way(package: str) -> None:
             if other not in PACKAGES or other == package or other in MAY_IMPORT[package]:
                 continue
             in_command = file.parent == ROOT / "experiment" / "cli" and other == "analysis" and not at_top
-            if not in_command:
+            if name != PLAN and not in_command:
                 wrong.append(f"{file.relative_to(ROOT)}:{node.lineno} imports {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_plans_are_read_with_the_standard_library_alone() -> None:
+    code = (
+        "import sys, json, analysis.plan\n"
+        "loaded = {name for name in sys.modules if name.startswith('analysis.')}\n"
+        "print(json.dumps(sorted(name for name in loaded if not name.startswith('analysis.plan'))))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    wrong = [
+        f"{file.relative_to(ROOT)}:{node.lineno} imports {name}"
+        for file in (ROOT / "analysis" / "plan").rglob("*.py")
+        for name, node, _ in imported(file)
+        if not f"{name}.".startswith(f"{PLAN}.") and name.split(".")[0] not in sys.stdlib_module_names
+    ]
     assert not wrong, "\n".join(wrong)
 
 

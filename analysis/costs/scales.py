@@ -15,8 +15,7 @@ from math import expm1
 import pandas as pd
 
 from analysis.cost import analyse_time
-from analysis.measures import Measure
-from analysis.planned import Plan
+from analysis.plan import Measure, Plan
 from analysis.random_structure import MOST_COLUMNS_BESIDE
 from analysis.results import Analysis, Contrast
 from analysis.tables import Tables

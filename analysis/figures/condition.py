@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from analysis import apa
-from analysis.crossing import IN
 from analysis.descriptives import Cell, participant_means, participants_intervals, scored
 from analysis.figures.drawing import (
     PILOT_LABEL,
@@ -26,8 +25,7 @@ from analysis.figures.drawing import (
     styled,
 )
 from analysis.figures.labels import fit_labels
-from analysis.measures import RECOVERED, Measure
-from analysis.names import TIMES
+from analysis.plan import IN, RECOVERED, TIMES, Measure
 from analysis.readers import PARTICIPANT_KINDS
 
 DODGE, SWARM = 0.055, 0.032

@@ -23,8 +23,8 @@ from analysis.figures.drawing import (
     styled,
 )
 from analysis.figures.labels import fit_labels, laid_out, places_of
-from analysis.measures import Measure
 from analysis.names import in_words
+from analysis.plan import Measure
 from analysis.position import Cost, is_letter_position
 
 DODGE = 0.09

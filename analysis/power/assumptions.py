@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.contrasts import averaged_probability
+from analysis.crossing import slopes_in_cell
 from analysis.frames import indicator
 from analysis.plan import Difference, Plan
 from analysis.readers import PARTICIPANT_KINDS
@@ -109,7 +110,9 @@ def _active(name: str, plan: Plan, level: str, person: bool) -> float:
     if name in (f"{plan.factor}{level}", indicator(plan.factor, level)):
         return 1.0
     if plan.crossing is not None:
-        values = plan.crossing.values(level) | plan.crossing.values(level, "people" if person else "model")
+        values = slopes_in_cell(plan.crossing, level) | slopes_in_cell(
+            plan.crossing, level, "people" if person else "model"
+        )
         if name in values:
             return values[name]
     return float(person and name == indicator("people", level))

@@ -20,8 +20,8 @@ from scipy import optimize, special
 
 from analysis.contrasts import averaged_probability
 from analysis.frames import indicator
-from analysis.measures import Measure
-from analysis.plan import Difference, Plan, read_contrast
+from analysis.plan import Difference, Fault, Measure, Plan, read_contrast
+from analysis.planned import refused
 from analysis.power.assumptions import Assumptions, check
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.results import VarianceTerm
@@ -145,7 +145,10 @@ def _interaction(one: Given, plan: Plan) -> Difference | None:
     """Return the interaction of two factors that an effect is said to be the size of; None where it is of a condition."""
     if plan.crossing is None or not one.level.strip().startswith("("):
         return None
-    found = read_contrast(one.level, list(plan.levels), one.where, crossing=plan.crossing)
+    try:
+        found = read_contrast(one.level, plan.crossing.by_factor)
+    except Fault as fault:
+        raise refused(one.where, fault) from None
     return found if len(found.at) == 2 else None
 
 

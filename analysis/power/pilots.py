@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from analysis.contrasts import cell_means
+from analysis.crossing import slope_columns, slopes_in_cell, slopes_in_words
 from analysis.estimation import analyse
 from analysis.frames import accuracy_data, indicator, time_data
 from analysis.plan import Plan
@@ -161,9 +162,9 @@ def _compared(plan: Plan) -> dict[str, tuple[str, ...]]:
 def _columns(plan: Plan) -> dict[str, str]:
     """Name in words every column of a fit that tells conditions apart, interactions with a colon between their parts."""
     if plan.crossing is not None:
-        own = {*plan.crossing.slope_columns()}
-        of_readers = {*plan.crossing.slope_columns("people"), *plan.crossing.slope_columns("model")}
-        found = plan.crossing.in_words()
+        own = {*slope_columns(plan.crossing)}
+        of_readers = {*slope_columns(plan.crossing, "people"), *slope_columns(plan.crossing, "model")}
+        found = slopes_in_words(plan.crossing)
         return {name: words for name, words in found.items() if name in own or name not in of_readers}
     return {
         name: f"{level} vs. {plan.levels[0]}"
@@ -175,7 +176,7 @@ def _columns(plan: Plan) -> dict[str, str]:
 def _values(plan: Plan, level: str) -> Mapping[str, float]:
     """Return what these columns are in a condition, those that are not named being 0."""
     if plan.crossing is not None:
-        return plan.crossing.values(level)
+        return slopes_in_cell(plan.crossing, level)
     return {f"{plan.factor}{level}": 1.0, indicator(plan.factor, level): 1.0}
 
 
@@ -264,5 +265,5 @@ def _drawn_by(plan: Plan) -> set[str]:
     """Return the columns whose random slopes can be drawn."""
     found = {"(Intercept)", "people", "model", *_columns(plan)}
     if plan.crossing is not None:
-        return found | set(plan.crossing.in_words())
+        return found | set(slopes_in_words(plan.crossing))
     return found | {indicator(of, level) for of in (plan.factor, "people", "model") for level in plan.levels}

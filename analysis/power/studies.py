@@ -9,9 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.measures import MEASURES, OF_MODELS
-from analysis.plan import Plan, read_bound
-from analysis.planned import plans
+from analysis.plan import MEASURES, OF_MODELS, Fault, Plan, read_bound
+from analysis.planned import plans, refused
 from analysis.reading import Source
 from analysis.tables import Tables
 from stimuli.errors import UserError, unknown_name
@@ -98,7 +97,10 @@ def planned_of(
         if alpha is not None:
             plan = replace(plan, alpha=_level(alpha))
         if equivalence is not None:
-            plan = replace(plan, equivalence=read_bound(equivalence, plan.measure, "--equivalence"))
+            try:
+                plan = replace(plan, equivalence=read_bound(equivalence, [plan.measure]))
+            except Fault as fault:
+                raise refused("--equivalence", fault) from None
         found.append(plan)
     if not found:
         raise UserError("no planned analysis can be simulated", mend=" ".join(remarks))

@@ -13,8 +13,8 @@ from typing import Any
 import pandas as pd
 
 from analysis.figures.power import power_figure
-from analysis.measures import Measure
 from analysis.mixed.result import lined_up
+from analysis.plan import Measure
 from analysis.power.curves import AXES, needed, power_table
 from analysis.power.simulation import Outcome, Question
 from analysis.readers import PARTICIPANT_KINDS

@@ -13,9 +13,8 @@ from analysis.carrying_out import carry_out, carry_out_all
 from analysis.departures import standing_of, with_bounds_fixed_beforehand
 from analysis.descriptives import Cell, describe_rows, described_rows
 from analysis.figures import recovery_figure
-from analysis.measures import MEASURES, RECOVERED
 from analysis.names import plain
-from analysis.plan import Plan
+from analysis.plan import MEASURES, RECOVERED, Plan
 from analysis.planned import plans
 from analysis.preparing import flow
 from analysis.random_structure import MOST_COLUMNS_BESIDE

@@ -10,8 +10,7 @@ import pandas as pd
 
 from analysis.descriptives import Cell, describe, describe_rows, described_rows, valid_only
 from analysis.figures import Drawing, condition_figure, position_figure
-from analysis.measures import DESCRIBED, RECOVERED, Measure
-from analysis.plan import Plan
+from analysis.plan import DESCRIBED, RECOVERED, Measure, Plan
 from analysis.position import Cost, costs
 from analysis.preparing import COUNTED_ONCE, each_answer_once, time_bounds
 from analysis.report import description_tables
@@ -19,6 +18,7 @@ from analysis.report.apa_tables import ApaTable, Origin
 from analysis.report.parted import Part, crossed_parts, parts_of, table_of_part
 from analysis.results import Analysis
 from analysis.tables import Tables
+from analysis.within import held_by
 
 Pair = tuple[str, str]
 """Names of a measure and of a factor."""
@@ -56,7 +56,7 @@ def means_of(plan: Plan, used: pd.DataFrame, tables: Tables) -> list[Cell] | Non
         return None
     whole = not plan.subset and plan.crossing is None
     levels = tuple(tables.factors[plan.factor]) if whole else plan.levels
-    rows = used[plan.holds(used)] if plan.subset else used
+    rows = used[held_by(plan, used)] if plan.subset else used
     return describe(within_bounds(rows, plan.measure, tables), plan.measure, plan.factor, levels)
 
 

@@ -10,8 +10,8 @@ import pandas as pd
 from analysis import apa
 from analysis.descriptives import Cell, participants_intervals
 from analysis.intervals import OF_SHARES
-from analysis.measures import RECOVERED, Measure, measure_named
 from analysis.mixed import Fit
+from analysis.plan import MEASURES, RECOVERED, Measure
 from analysis.readers import PARTICIPANT_KINDS, marked
 from analysis.recovery_check import Recovered
 from analysis.report.apa_tables import ApaTable, Head, Origin
@@ -127,7 +127,7 @@ def accuracy_and_recovery_table(
     note += f"{_intervals(exact, of_model)}."
     columns = (factor, "Trials", "n", "M exact", "SD", "95% CI", "M recovery", "SD", "95% CI")
     title = f"Exact accuracy and mean recovery (%) by {factor} and reader"
-    origin = described_from(measure_named("correct"), factor)
+    origin = described_from(MEASURES["correct"], factor)
     origin = replace(origin, columns=(*origin.columns, RECOVERED.name, "trial_type"))
     return ApaTable(f"descriptives_correct_{factor}", title, columns, tuple(rows), note, origin)
 

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from markupsafe import Markup
 
-from analysis.measures import PLANNABLE
+from analysis.plan import PLANNABLE
 from analysis.readers import headed, spoken
 from analysis.report.methods import METHOD_KEYS, cited_keys, software_references
 from analysis.report.nodes import Bullets, Facts, Filed, Heading, Node, Paragraph

@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from analysis import apa
-from analysis.measures import Measure
+from analysis.plan import Measure
 from analysis.report.apa_tables import as_percent, decimals
 from analysis.results import Contrast
 

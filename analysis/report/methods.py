@@ -11,8 +11,8 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from analysis import apa
-from analysis.measures import MEASURES
 from analysis.names import in_words
+from analysis.plan import MEASURES
 from analysis.preparing import keeps_right_answers_alone, time_bounds
 from analysis.preparing.flow import flow_steps
 from analysis.random_structure import CONDITIONS_APART, ITEMS_FOR_A_COLUMN, MOST_COLUMNS

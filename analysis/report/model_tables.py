@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from analysis import apa
+from analysis.crossing import slopes_in_words
 from analysis.mixed import RSquared, r_squared
 from analysis.names import plain
 from analysis.readers import headed, spoken
@@ -160,7 +161,7 @@ def _place(term: VarianceTerm, analysis: Analysis) -> tuple[int, int]:
     """Order random terms: participants, items, the rest; intercept first, then slopes by level."""
     groups = ["participant", "item"]
     if analysis.plan.crossing is not None:
-        order = list(analysis.plan.crossing.among(analysis.levels).in_words())
+        order = list(slopes_in_words(analysis.plan.crossing.among(analysis.levels)))
         at = order.index(term.terms[0]) if term.terms[0] in order else -1
         return (groups.index(term.group) if term.group in groups else len(groups), at)
     names = [component_in_words(term.terms[0], analysis).removesuffix(f" vs. {analysis.levels[0]}")]
@@ -196,7 +197,7 @@ def term_in_words(term: str, analysis: Analysis) -> str:
         return f"Intercept ({where})"
     parts = _parts_of(term, analysis)
     if analysis.plan.crossing is not None and not any(part.startswith("reader_group") for part in parts):
-        known = analysis.plan.crossing.among(analysis.levels).in_words()
+        known = slopes_in_words(analysis.plan.crossing.among(analysis.levels))
         return known.get(term, term)
     if len(parts) > 1:
         parts.sort(key=lambda part: not part.startswith(factor))
@@ -272,7 +273,7 @@ def component_in_words(name: str, analysis: Analysis, *, confined: bool = False,
     """
     factor = analysis.plan.factor
     if analysis.plan.crossing is not None:
-        crossed = analysis.plan.crossing.among(analysis.levels).in_words()
+        crossed = slopes_in_words(analysis.plan.crossing.among(analysis.levels))
         if name in crossed:
             return crossed[name]
     if name in ("(Intercept)", "people"):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from analysis.plan import Measure
 from experiment.checking.giving import Giving
 from experiment.models.api import Need
 from experiment.models.planning import manner_of
@@ -13,7 +14,7 @@ from experiment.models.prompts import read_step
 from experiment.models.settings import ModelSettings
 from experiment.procedure import trials_of
 from experiment.study import Study
-from experiment.study.plans import PlannedMeasure, planned_analyses
+from experiment.study.plans import planned_analyses
 
 OF_PEOPLE = {
     "rt": "response times are measured of people alone (a model's latency_ms is a measure only with `wrods run --timing`)",
@@ -85,7 +86,7 @@ def planned_of(
 def _lack(
     study: Study,
     settings: ModelSettings,
-    measure: PlannedMeasure,
+    measure: Measure,
     trials: Sequence[Mapping[str, Any]],
     giving: Giving,
 ) -> str | None:
@@ -111,7 +112,7 @@ def _lack(
     return None
 
 
-def _proviso(measure: PlannedMeasure, trials: Sequence[Mapping[str, Any]], giving: Giving) -> str | None:
+def _proviso(measure: Measure, trials: Sequence[Mapping[str, Any]], giving: Giving) -> str | None:
     if measure.name == "latency_ms":
         return "it has latencies only of sessions by `wrods run --timing`"
     if measure.name == "completion_tokens" and any(trial["trial_type"] == "choose" for trial in trials):

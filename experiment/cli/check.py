@@ -119,9 +119,10 @@ def _changed_since_build(study: Study) -> list[str]:
 
 def _explain_plan(study: Study) -> None:
     """Print each planned analysis in words, with every default."""
-    from experiment.describing.plans import plans_in_words
+    from analysis.plan import plans_in_words
+    from experiment.study.plans import study_plan
 
-    for first, *more in plans_in_words(study):
+    for first, *more in plans_in_words(study_plan(study)):
         click.echo(f"\n--- planned analysis {first} ---")
         for line in more:
             click.echo(click.wrap_text(line, 96, "  ", "    "))

@@ -21,10 +21,9 @@ def check_own_formulas(study: Study) -> None:
     from experiment.study.plans import own_formulas
 
     for place, text, planned in own_formulas(study):
-        from analysis.measures import measure_named
         from analysis.own_model import check_own_formula
 
-        measure = measure_named(next(iter(planned.measures.values())).name)
+        measure = next(iter(planned.measures.values()))
         several = len(planned.readers) > 1
         try:
             check_own_formula(text, measure, planned.factors, list(study.factors), several_readers=several)

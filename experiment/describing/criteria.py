@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from experiment.languages import find_pack
 from experiment.study import Study
-from experiment.study.format import validator
 
-TIMES = {"rt": "response time", "reading_time": "reading time", "latency_ms": "latency"}
 AFTER_LEAVING = {
     "resume": "continue at the next trial",
     "restart": "start over from the beginning",
@@ -55,21 +53,3 @@ def interruption_in_words(study: Study) -> str:
     then = AFTER_LEAVING[given.get("then", "resume")]
     within = f" within {given['within']}" if "within" in given else ""
     return f"Participants who leave before the end {then}{within}."
-
-
-def rules_in_words(exclude: Mapping[str, Any]) -> Iterator[str]:
-    """Yield each rule of exclusion: of trials, regions, sessions and wrong answers."""
-    for unit, rules in exclude.items():
-        if isinstance(rules, str):
-            yield "trials with a wrong answer"
-            continue
-        for name, rule in rules.items():
-            what = _sign(name) if unit == "sessions" else TIMES.get(name, name)
-            yield f"{unit}: {what} {rule}"
-
-
-def _sign(name: str) -> str:
-    """Return what a sign of careless answering is, as the study format describes it."""
-    schema: Any = validator().schema
-    signs = schema["properties"]["analysis"]["properties"]["exclude"]["properties"]["sessions"]["properties"]
-    return str(signs[name]["description"]).partition(", such as")[0]

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from analysis.plan import summary_of
 from experiment.checking.giving import giving_of, reads_with_encoder
 from experiment.checking.needs import needs_of, refused_answers, replicates_alike
 from experiment.checking.planned import planned_of
@@ -27,6 +28,7 @@ from experiment.models.settings import ModelSettings
 from experiment.procedure import plan_session, trials_of
 from experiment.session_minutes import Duration, session_duration
 from experiment.study import Study
+from experiment.study.plans import study_plan
 from stimuli.item import Item
 
 GIVES = {
@@ -125,7 +127,7 @@ def tell(
         *_model_lines(models),
         asked_in_english(study, study.models),
         _left_out(study),
-        _analysis(study),
+        summary_of(study_plan(study)),
     )
     return Told(tuple(p for p in paragraphs if p), numbers, session_told(study, items, plan, numbers, PAST))
 
@@ -240,21 +242,6 @@ def _left_out(study: Study) -> str:
     if has_checks(study) and "attention_checks_failed" not in given.get("sessions", {}):
         told.append(NO_RULE_ON_CHECKS)
     return " ".join(told)
-
-
-def _analysis(study: Study) -> str:
-    planned = study.get("analysis", "planned", default={})
-    if not planned:
-        return "Analysis: nothing is planned; all of the report will be exploratory."
-    said = []
-    for name, plan in planned.items():
-        contrasts = f" ({'; '.join(plan['contrasts'])})" if plan.get("contrasts") else ""
-        measure = plan["measure"] if isinstance(plan["measure"], str) else "their own measure"
-        said.append(f"{name}: {measure} by {plan['compare']}{contrasts} between {', '.join(plan['between'])}")
-    return (
-        f"Planned analyses: {'; '.join(said)}. Defaults: two-sided, alpha .05, Holm over the readers compared in one contrast, "
-        "random structure as the design justifies, reduced by a stated rule."
-    )
 
 
 def _cells(study: Study, items: Sequence[Item], lists: Sequence[int]) -> dict[str, int]:

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from analysis.plan import hypotheses, plans_in_words, rules_in_words
 from experiment.custody.freezing import hash_of, locked_part
-from experiment.describing.criteria import eligible_in_words, interruption_in_words, rules_in_words
+from experiment.describing.criteria import eligible_in_words, interruption_in_words
 from experiment.describing.plain_english import NO_RULE_ON_CHECKS, has_checks, tell
-from experiment.describing.plans import plans_in_words, readers_in_words
 from experiment.study import Study
-from experiment.study.plans import PlannedContrast, planned_analyses
+from experiment.study.plans import planned_analyses, study_plan
 from experiment.study.study import ITEMS
 
 DEFAULTS = (
@@ -90,30 +89,12 @@ def _head(study: Study, sessions_before: int, amended: str | None) -> Iterator[s
 
 def _hypotheses(study: Study) -> Iterator[str]:
     """State what each planned contrast expects, of each of its readers."""
-    planned = planned_analyses(study)
-    if not planned:
+    stated = list(hypotheses(study_plan(study)))
+    if not stated:
         yield "No hypothesis is stated: all of the report will be exploratory."
-    for one in planned:
-        yield f"**{one.name}**"
-        for measure in dict.fromkeys(one.measures.values()):
-            readers = readers_in_words([name for name in one.readers if one.measures[name] is measure])
-            for contrast in one.contrasts:
-                yield f"- {measure.name} ({measure.said}) of {readers}: {_expected(contrast)}"
-        if one.equivalence is not None:
-            yield f"- differences below {one.equivalence} count as equivalent"
-
-
-def _expected(contrast: PlannedContrast) -> str:
-    """Say which way a contrast is expected to go."""
-    way = {"greater": "is higher in", "less": "is lower in"}.get(contrast.direction, "differs between")
-    joint = "than in" if contrast.direction in ("greater", "less") else "and"
-    if len(contrast.at) == 2:
-        first, second = contrast.at
-        return (
-            f"the difference between {contrast.first} and {contrast.second} {way} {first} {joint} {second}."
-        )
-    where = f", in trials with {contrast.at[0]}" if contrast.at else ""
-    return f"it {way} {contrast.first} {joint} {contrast.second}{where}."
+    for name, lines in stated:
+        yield f"**{name}**"
+        yield from (f"- {line}" for line in lines)
 
 
 def _told(study: Study) -> Iterator[str]:
@@ -162,17 +143,17 @@ def _exclusions(study: Study) -> Iterator[str]:
     yield "Participants must meet these criteria:" if eligible else "Anyone can take part."
     yield from (f"- {one}" for one in eligible)
     yield interruption_in_words(study)
-    excluded: Mapping[str, Any] = study.get("analysis", "exclude", default={})
-    lines = [f"- {rule}" for rule in rules_in_words(excluded)]
+    plan = study_plan(study)
+    lines = [f"- {rule}" for rule in rules_in_words(plan.exclude, plan.signs)]
     yield "These trials and sessions are excluded:" if lines else "No trial or session is excluded by a rule."
     yield from lines
     yield "Pilot sessions are in no analysis."
-    if has_checks(study) and "attention_checks_failed" not in (excluded.get("sessions") or {}):
+    if has_checks(study) and "attention_checks_failed" not in (plan.exclude.get("sessions") or {}):
         yield NO_RULE_ON_CHECKS
 
 
 def _planned(study: Study) -> Iterator[str]:
-    told = plans_in_words(study)
+    told = plans_in_words(study_plan(study))
     if not told:
         yield "No analysis is planned: all of the report will be exploratory."
     for first, *more in told:

@@ -46,7 +46,7 @@ class Faults:
         reads : iterable of KeyPath
             Settings on which it depends: where one of them is broken, the check is not made.
         """
-        if any(_overlap(one, read) for one in self.broken for read in reads):
+        if not self.is_sound(*reads):
             return False
         before = len(self.found)
         try:
@@ -58,6 +58,10 @@ class Faults:
                 raise
             return False
         return len(self.found) == before
+
+    def is_sound(self, *paths: KeyPath) -> bool:
+        """Return whether settings have the form of the schema."""
+        return not any(_overlap(one, path) for one in self.broken for path in paths)
 
     def report(self) -> None:
         """Raise one UserError that names every fault once, in the order of files and lines; nothing where there is none."""

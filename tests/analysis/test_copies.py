@@ -15,10 +15,9 @@ from analysis import Tables, load
 from analysis.descriptives import describe, valid_only
 from analysis.estimation import analyse
 from analysis.frames import ModelData, accuracy_data
-from analysis.measures import MEASURES
 from analysis.measures.accuracy import with_chance
 from analysis.measures.against_chance import against_chance
-from analysis.plan import Plan, against_reference
+from analysis.plan import MEASURES, Plan, against_reference
 from analysis.preparing import COUNTED_ONCE
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Origin

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.measures import MEASURES
+from analysis.plan import MEASURES
 from analysis.report.content import gather
 from analysis.report.described import _pilot, described
 from analysis.report.in_short import in_short

@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 
 from analysis import Tables
 from analysis.expected_effects import expected_levels
-from analysis.measures import MEASURES
+from analysis.plan import MEASURES
 from analysis.recovery_check import recovered
 
 ACCURACY: dict[str, Any] = {

@@ -16,10 +16,9 @@ from markupsafe import Markup
 
 from analysis import Tables, load
 from analysis.carrying_out import carry_out_all
-from analysis.crossing import Crossing, cell_name, compared_together, slopes_of
-from analysis.measures import MEASURES
+from analysis.crossing import cells_shown, slope_columns, slopes_in_cell, slopes_of
 from analysis.mixed import Fit, fit, margins
-from analysis.plan import Difference, Plan, read_contrast
+from analysis.plan import MEASURES, Crossing, Difference, Plan, cell_name, compared_together, read_contrast
 from analysis.planned import plans
 from analysis.power import Question, from_fit_file, from_mapping, grid, planned_of, power_table
 from analysis.power.given import assumed
@@ -88,7 +87,7 @@ def test_interactions_simple_effects_and_averages_are_those_of_lme4_and_emmeans(
     found = pd.read_csv(tmp_path / "found.csv")
     ours = [*accuracy.contrasts, *times.contrasts]
     assert [one.label for one in accuracy.contrasts] == [
-        read_contrast(one, [], crossing=CROSSING).label for one in CONTRASTS
+        read_contrast(one, CROSSING.by_factor).label for one in CONTRASTS
     ]
     for one, (_, theirs) in zip(ours, found.iterrows(), strict=True):
         two_sided = 2 * min(one.p, 1 - one.p) if one.direction != "two-sided" else one.p
@@ -113,9 +112,7 @@ def test_an_interaction_in_points_is_the_difference_of_its_simple_effects(
     carried: tuple[Tables, list[Analysis]],
 ) -> None:
     found = by_label(carried[1][0])
-    whole, here, there, average = (
-        found[read_contrast(one, [], crossing=CROSSING).label] for one in CONTRASTS
-    )
+    whole, here, there, average = (found[read_contrast(one, CROSSING.by_factor).label] for one in CONTRASTS)
     assert whole.points is not None and here.points is not None and there.points is not None
     assert whole.points == pytest.approx(here.points - there.points)
     assert average.points == pytest.approx((here.points + there.points) / 2)
@@ -126,7 +123,7 @@ def test_an_interaction_in_points_is_the_difference_of_its_simple_effects(
 
 def test_slopes_are_of_what_varies_within_a_unit_often_enough() -> None:
     rows = crossed_rows(6, 16).rename(columns={"reader": "participant", "item_id": "item"})
-    rows[CROSSING.name] = CROSSING.column(rows)
+    rows[CROSSING.name] = cells_shown(rows, CROSSING.factors)
     whole = slopes_of(rows, CROSSING)
     assert whole.text == "item_type * font" and len(whole.columns) == 3 and not whole.remarks
     assert slopes_of(rows, CROSSING, "people").text == (
@@ -141,8 +138,8 @@ def test_slopes_are_of_what_varies_within_a_unit_often_enough() -> None:
 
 
 def test_columns_of_slopes_are_centred() -> None:
-    values = [CROSSING.values(cell) for cell in CROSSING.cells]
-    for name in CROSSING.slope_columns():
+    values = [slopes_in_cell(CROSSING, cell) for cell in CROSSING.cells]
+    for name in slope_columns(CROSSING):
         assert sum(own[name] for own in values) == pytest.approx(0.0)
 
 
@@ -178,10 +175,10 @@ def test_a_cell_that_people_lack_leaves_the_interaction_of_a_model_tested(tmp_pa
     [
         ({"compare": ["item_type", "fonts"]}, "fonts"),
         ({"compare": ["item_type", "item_type"]}, "an interaction is of two factors"),
-        ({"contrasts": ["transposed - cursive"]}, "takes levels of two factors apart"),
+        ({"contrasts": ["transposed - cursive"]}, "the difference of two levels of one factor"),
         ({"contrasts": ["transposed - word in cursiv"]}, "cursiv"),
-        ({"contrasts": ["(transposed - word) x (plain)"]}, "not the difference of two levels"),
-        ({"levels": ["word", "transposed"]}, "of two factors each has its own"),
+        ({"contrasts": ["(transposed - word) x (plain)"]}, "the difference of two levels of one factor"),
+        ({"levels": ["word", "transposed"]}, "is a list"),
         ({"within": {"font": "plain"}}, "within"),
     ],
 )

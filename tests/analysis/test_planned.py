@@ -6,27 +6,16 @@ import pytest
 
 from analysis import load
 from analysis.carrying_out import carry_out_all
-from analysis.planned import Difference, Plan, plans, read_contrast
+from analysis.plan import Difference, Plan
+from analysis.planned import plans
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
-from tests.analysis.letter_study import LEVELS, PLANNED
+from tests.analysis.letter_study import PLANNED
 
 
 def planned(handover: Make, readers: dict[str, Any], **spec: Any) -> list[Plan]:
     given = {"measure": "correct", "compare": "position", "between": ["human"], **spec}
     return plans(load(handover(dictionary={"planned": {"x": given}}, items=4, **readers)))
-
-
-def test_a_contrast_is_a_difference_of_two_levels() -> None:
-    assert read_contrast("initial - internal", LEVELS) == Difference("initial", "internal")
-    assert read_contrast("half-word - intact", ["intact", "half-word"]) == Difference("half-word", "intact")
-
-
-def test_a_misspelt_level_gets_the_nearest_one() -> None:
-    with pytest.raises(UserError, match="Did you mean 'initial'"):
-        read_contrast("inital - internal", LEVELS)
-    with pytest.raises(UserError, match="not the difference of two levels"):
-        read_contrast("initial", LEVELS)
 
 
 def test_planned_groups_keep_their_order_and_people_come_from_people(handover: Make) -> None:
@@ -63,7 +52,7 @@ def test_each_group_may_have_its_own_measure(handover: Make) -> None:
 
 
 def test_unknown_names_are_user_errors(handover: Make) -> None:
-    with pytest.raises(UserError, match=r"(?s)compare: .postion.*Did you mean .position.") as raised:
+    with pytest.raises(UserError, match=r"(?s)compare is .postion.*Did you mean .position.") as raised:
         planned(handover, {"human": 2}, compare="postion")
     assert raised.value.exit_code == 2
     with pytest.raises(UserError, match="measure 'accuracy' is not known"):

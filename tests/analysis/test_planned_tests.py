@@ -15,13 +15,11 @@ from analysis.bounded import two_one_sided
 from analysis.carrying_out import carry_out_all
 from analysis.contrasts import one_sided
 from analysis.departures import standing_of, with_bounds_fixed_beforehand
-from analysis.measures import MEASURES, PLANNABLE
 from analysis.own_model import check_own_formula
-from analysis.plan import Bound, Plan, read_bound
+from analysis.plan import MEASURES, PLANNABLE, Bound, Fault, Plan, read_bound
 from analysis.planned import plans
 from analysis.report.content import gather
 from analysis.results import Analysis
-from experiment.study.plans import planned_measures
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import study_rows, write_handover
@@ -54,18 +52,13 @@ def carried_from(
     return tables, [one for one in carry_out_all(plans(tables), tables) if one.plan.planned]
 
 
-def test_study_and_analysis_know_the_same_measures() -> None:
-    told = {name: (one.of, one.scale, one.unit) for name, one in planned_measures().items()}
-    assert told == {name: (one.of, one.scale, one.unit) for name, one in PLANNABLE.items()}
-
-
 @pytest.mark.parametrize(
     ("said", "measure", "half_width"),
     [("5 points", "correct", 5.0), ("10%", "rt", log(1.1)), ("1.2 times", "completion_tokens", log(1.2)),
      ("0.5 bits", "surprisal", 0.5)],
 )  # fmt: skip
 def test_a_bound_is_read_on_the_scale_of_its_measure(said: str, measure: str, half_width: float) -> None:
-    assert read_bound(said, PLANNABLE[measure]).half_width == pytest.approx(half_width)
+    assert read_bound(said, [PLANNABLE[measure]]).half_width == pytest.approx(half_width)
 
 
 @pytest.mark.parametrize(
@@ -74,8 +67,8 @@ def test_a_bound_is_read_on_the_scale_of_its_measure(said: str, measure: str, ha
      ("100 points", "correct"), ("five", "rt")],
 )  # fmt: skip
 def test_a_bound_of_another_scale_or_of_nothing_is_refused(said: str, measure: str) -> None:
-    with pytest.raises(UserError, match="is '"):
-        read_bound(said, PLANNABLE[measure])
+    with pytest.raises(Fault, match="is '"):
+        read_bound(said, [PLANNABLE[measure]])
 
 
 def test_a_one_sided_p_is_half_the_two_sided_one_where_the_effect_is_as_expected() -> None:

@@ -14,11 +14,10 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 
 from analysis.estimation import analyse
-from analysis.measures import MEASURES, OF_MODELS
 from analysis.mixed import Fit
 from analysis.mixed.fitting import fit_model
 from analysis.mixed.result import Model
-from analysis.plan import Bound, Difference, Plan
+from analysis.plan import MEASURES, OF_MODELS, Bound, Difference, Plan
 from analysis.power import (
     Given,
     Kept,

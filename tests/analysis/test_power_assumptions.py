@@ -15,9 +15,8 @@ from scipy import special
 from analysis import load
 from analysis.contrasts import averaged_probability
 from analysis.estimation import analyse
-from analysis.measures import MEASURES
 from analysis.mixed import fit, margins
-from analysis.plan import Difference, Plan
+from analysis.plan import MEASURES, Difference, Plan
 from analysis.power import (
     Given,
     assumed,
@@ -390,7 +389,7 @@ def test_plans_are_read_before_there_are_data() -> None:
         ({"only": ["comprehention"]}, "Did you mean 'comprehension'"),
         ({"only": ["silence"]}, "no planned analysis can be simulated"),
         ({"alpha": 0.7}, "between 0 and 0.5"),
-        ({"only": ["comprehension"], "equivalence": "5 ms"}, "in percentage points"),
+        ({"only": ["comprehension"], "equivalence": "5 ms"}, "Write it like: 5 points"),
     ],
 )
 def test_plans_that_cannot_be_simulated_are_told(options: dict[str, object], told: str) -> None:

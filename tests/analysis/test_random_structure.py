@@ -15,7 +15,7 @@ from analysis.accuracy import analyse_accuracy
 from analysis.companions import by_label_probabilities, companions, in_general, with_weak_prior
 from analysis.estimation import _huge, analyse
 from analysis.frames import ModelData, accuracy_data, missing_data
-from analysis.measures import MISSING
+from analysis.plan import MISSING
 from analysis.planned import plans
 from analysis.random_structure import RandomTerm, begun_uncorrelated, formula, justified, reduced
 from analysis.readers import MODELS_IN_GENERAL

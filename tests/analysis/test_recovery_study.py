@@ -10,7 +10,7 @@ import pytest
 
 from analysis import load
 from analysis.descriptives import describe, over_items
-from analysis.measures import MEASURES, RECOVERED
+from analysis.plan import MEASURES, RECOVERED
 from tests.analysis.letter_study import LEVELS, study_rows, write_handover
 from tests.analysis.test_weak_studies import told
 

@@ -9,7 +9,7 @@ import pytest
 from markupsafe import Markup
 
 from analysis import load
-from analysis.measures import MISSING, RECOVERED, Measure
+from analysis.plan import MISSING, RECOVERED, Measure
 from analysis.report.content import gather
 from analysis.report.in_short import in_short
 from analysis.report.inline import plain_text

@@ -17,11 +17,11 @@ from markupsafe import Markup
 from analysis import Tables, load
 from analysis.carrying_out import carry_out_all
 from analysis.figures import Drawing
-from analysis.measures import two_classes
 from analysis.measures.against_chance import against_chance
 from analysis.measures.levels import done_to, levels_of
 from analysis.measures.signal_detection import sensitivity_and_bias
 from analysis.measures.two_classes import ProbitModel, of_groups, probit_model, two_class_trials
+from analysis.plan import two_classes
 from analysis.planned import plans
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable

@@ -7,7 +7,7 @@ import pytest
 
 from analysis import load
 from analysis.carrying_out import carry_out_all
-from analysis.crossing import cell_name
+from analysis.plan import cell_name
 from analysis.planned import plans
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable

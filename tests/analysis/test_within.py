@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from analysis import Tables, load
 from analysis.carrying_out import carry_out
 from analysis.plan import Plan
 from analysis.planned import plans
-from analysis.within import parted_by_sessions
+from analysis.within import held_by, parted_by_sessions
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import LEVELS, study_rows
@@ -107,7 +106,7 @@ def test_a_plan_says_within_which_levels_it_compares(handover: Make) -> None:
     assert plan.within == (("examples", "behind"),)
     with pytest.raises(UserError, match="Did you mean 'behind'"):
         plans(tables_of(handover, rows, compare="position", within={"examples": "behnd"}))
-    with pytest.raises(UserError, match=re.escape("within: factor 'position' is not known")):
+    with pytest.raises(UserError, match="position is what is compared"):
         plans(tables_of(handover, rows, compare="position", within={"position": "final"}))
 
 
@@ -129,4 +128,4 @@ def test_sessions_are_counted_per_cell_of_all_factors(
 def test_holds_marks_the_kind_and_the_levels(handover: Make) -> None:
     tables = tables_of(handover, asked_in_two_ways())
     plan: Plan = plans(tables)[0]
-    assert plan.subset and set(tables.trials[plan.holds(tables.trials)]["examples"]) == {"without"}
+    assert plan.subset and set(tables.trials[held_by(plan, tables.trials)]["examples"]) == {"without"}

@@ -23,11 +23,10 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from analysis.measures import MEASURES
 from analysis.mixed import Fit, fit
 from analysis.mixed.fitting import fit_model
 from analysis.mixed.laplace import LaplaceDeviance
-from analysis.plan import Bound, Plan, against_reference
+from analysis.plan import MEASURES, Bound, Plan, against_reference
 from analysis.power import Given, Kept, Question, Sizes, Study, assumed, simulate
 
 SIZE = Sizes(60, 40)

@@ -24,8 +24,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from analysis.intervals import wilson
-from analysis.measures import MEASURES
-from analysis.plan import Plan, against_reference
+from analysis.plan import MEASURES, Plan, against_reference
 from analysis.power import Given, Question, Sizes, Study, assumed
 from analysis.results import Analysis
 

@@ -17,6 +17,7 @@ from analysis.random_structure import MODELS_FOR_A_CLAIM
 from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
 from analysis.report.model_tables import contrast_table, model_table
 from analysis.report.prose import paragraphs, warnings_of
+from analysis.within import held_by
 
 OPENING = {
     "weak prior": "A reader who is always right, or always wrong, in some condition has no finite log odds there and stays out "
@@ -89,4 +90,4 @@ def _cells(one: Companion, material: Material) -> Sequence[Cell]:
         rows = described_rows(one.analysis.rows, plan.measure)
         return describe_rows(rows, plan.measure, plan.factor, one.analysis.levels)
     used = material.tables.trials[material.tables.trials["excluded_reason"].isna()]
-    return describe(used[plan.holds(used)], plan.measure, plan.factor, plan.levels)
+    return describe(used[held_by(plan, used)], plan.measure, plan.factor, plan.levels)

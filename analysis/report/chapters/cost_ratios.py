@@ -16,8 +16,8 @@ from analysis.costs.units import TITLES, UnitCosts
 from analysis.descriptives import describe
 from analysis.figures.cost_accuracy import cost_accuracy_figures
 from analysis.figures.cost_profiles import cost_profile_figures
-from analysis.measures import MEASURES
 from analysis.names import plain
+from analysis.plan import MEASURES
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of, marked, named
 from analysis.report.chapters.cost_parts import Part, chosen_words, sentence, with_ends
 from analysis.report.chapters.cost_ratio_tables import accuracy_table, profile_table, ratio_table

@@ -11,9 +11,8 @@ from analysis.costs import TimeScales, TimeSpread, time_scales, time_spreads
 from analysis.costs.spread import PERCENTILES
 from analysis.costs.units import TITLES
 from analysis.figures.time_distributions import time_distribution_figure
-from analysis.measures import MEASURES
 from analysis.names import plain
-from analysis.plan import Plan, against_reference
+from analysis.plan import MEASURES, Plan, against_reference
 from analysis.readers import PARTICIPANT_KINDS, group_order, marked, spoken
 from analysis.report.apa_tables import ApaTable, Head, Origin, decimals
 from analysis.report.blocks import Material, ReportedFit

@@ -10,10 +10,9 @@ from markupsafe import Markup, escape
 
 from analysis import apa
 from analysis.accuracy import analyse_missingness
-from analysis.measures import MEASURES
 from analysis.measures.accuracy import accuracy, asked, missingness, with_chance
 from analysis.names import stem_of
-from analysis.plan import Plan
+from analysis.plan import MEASURES, Plan
 from analysis.preparing import flow_steps, sessions_against_rules, time_bounds, time_steps
 from analysis.readers import group_order, headed, kinds_of, named
 from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of

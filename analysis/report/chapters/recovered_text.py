@@ -13,10 +13,9 @@ from analysis.carrying_out import carry_out
 from analysis.descriptives import describe_rows, described_rows
 from analysis.families import across_analyses
 from analysis.figures.recovered import recovered_figure
-from analysis.measures import WORDS, WORDS_WITH_ONE_TYPO, Measure
 from analysis.measures.recovery import recovery, recovery_trials
 from analysis.names import plain
-from analysis.plan import Plan, against_reference
+from analysis.plan import WORDS, WORDS_WITH_ONE_TYPO, Measure, Plan, against_reference
 from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order, kinds_of, marked, named
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of

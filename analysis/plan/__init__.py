@@ -1,0 +1,89 @@
+"""The grammar of planned analyses, their contrasts, measures and bounds, and their wording.
+
+It serves ``experiment``, which checks, freezes and registers a plan, and ``analysis``, which carries it out. It imports nothing
+beyond the standard library, so that both read a plan in the same way.
+"""
+
+from analysis.plan.bounds import Bound, read_bound
+from analysis.plan.checks import Design, faults_of, faults_of_families
+from analysis.plan.contrasts import (
+    IN,
+    TIMES,
+    Crossing,
+    Difference,
+    Direction,
+    against_reference,
+    cell_name,
+    compared_together,
+    crossed_name,
+    factors_compared,
+    label_of,
+    read_contrast,
+    usual_contrasts,
+)
+from analysis.plan.faults import Fault
+from analysis.plan.measures import (
+    DESCRIBED,
+    MEASURES,
+    MISSING,
+    OF_MODELS,
+    PLANNABLE,
+    RECOVERED,
+    WORDS,
+    WORDS_WITH_ONE_TYPO,
+    Measure,
+    Scale,
+)
+from analysis.plan.plans import ALPHA, Plan, PlannedAnalysis, StudyPlan, Within, read_plan
+from analysis.plan.wording import (
+    hypotheses,
+    plan_in_brief,
+    plans_in_words,
+    readers_in_words,
+    rules_in_words,
+    summary_of,
+)
+
+__all__ = [
+    "ALPHA",
+    "DESCRIBED",
+    "IN",
+    "MEASURES",
+    "MISSING",
+    "OF_MODELS",
+    "PLANNABLE",
+    "RECOVERED",
+    "TIMES",
+    "WORDS",
+    "WORDS_WITH_ONE_TYPO",
+    "Bound",
+    "Crossing",
+    "Design",
+    "Difference",
+    "Direction",
+    "Fault",
+    "Measure",
+    "Plan",
+    "PlannedAnalysis",
+    "Scale",
+    "StudyPlan",
+    "Within",
+    "against_reference",
+    "cell_name",
+    "compared_together",
+    "crossed_name",
+    "factors_compared",
+    "faults_of",
+    "faults_of_families",
+    "hypotheses",
+    "label_of",
+    "plan_in_brief",
+    "plans_in_words",
+    "read_bound",
+    "read_contrast",
+    "read_plan",
+    "readers_in_words",
+    "rules_in_words",
+    "summary_of",
+    "usual_contrasts",
+]

@@ -1,0 +1,311 @@
+"""Everything that is wrong with a planned analysis: names that the study does not have, and what cannot be carried out as written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.plan.bounds import read_bound
+from analysis.plan.contrasts import Levels, factors_compared, read_contrast, with_directions
+from analysis.plan.faults import Fault, Key, unknown
+from analysis.plan.measures import PLANNABLE
+from analysis.plan.plans import ALPHA, levels_compared, measures_by_reader
+
+PEOPLE = ("human", "simulated")
+OF_READING = {"reading_time", "surprisal", "prompt_tokens"}
+"""Measures that do not depend on how a trial ends."""
+OF_WORDS = {"recovered", "recovered_with_one_typo"}
+WITH_ANSWERS = {"correct", "missing", *OF_WORDS}
+"""Measures of the answer itself: to leave out wrong answers would leave out what is measured."""
+Spec = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Design:
+    """What of a study its plans are checked against; what is None is not known and not checked.
+
+    Attributes
+    ----------
+    factors : mapping or None
+        Levels of each factor.
+    models : collection of str or None
+        Names of the models.
+    steps : collection of str or None
+        The steps with which trials end.
+    compares_items : bool
+        Whether the report compares conditions of one reader over the same items, and takes a plan's bound for it.
+    """
+
+    factors: Mapping[str, Sequence[str]] | None
+    models: Collection[str] | None = None
+    steps: Collection[str] | None = None
+    compares_items: bool = False
+
+
+def faults_of(spec: Spec, design: Design, broken: Collection[str] = ()) -> Iterator[Fault]:
+    """Yield everything that is wrong with a planned analysis.
+
+    Parameters
+    ----------
+    spec : mapping
+        As the study writes it.
+    design : Design
+    broken : collection of str
+        Keys whose values do not have the form that a plan has; what depends on them is not checked.
+    """
+    missing = {"measure", "compare"} - set(spec)
+    broken = {*broken, *missing}
+    sound = [check for check, reads in _CHECKS if broken.isdisjoint(reads)]
+    for check in sound:
+        yield from check(spec, design)
+    if design.factors is None or "compare" in broken:
+        return
+    wrong = list(_factors(spec, design.factors))
+    yield from wrong
+    if wrong:
+        return
+    if broken.isdisjoint({"levels"}):
+        wrong = list(_levels(spec, design.factors))
+        yield from wrong
+        if not wrong and broken.isdisjoint({"contrasts"}):
+            yield from _contrasts(spec, levels_compared(spec, design.factors), "direction" in broken)
+    if "within" not in broken:
+        yield from _within(spec, design.factors)
+
+
+def _factors(spec: Spec, factors: Levels) -> Iterator[Fault]:
+    names, given = factors_compared(spec), spec["compare"]
+    for i, name in enumerate(names):
+        if name not in factors:
+            yield Fault(
+                f" is {name!r}, which is not a factor of the design",
+                f"Factors: {', '.join(factors) or 'none'}.",
+                ("compare",) if isinstance(given, str) else ("compare", i),
+                given=name,
+                known=factors,
+            )
+    if not isinstance(given, str) and len(set(names)) != 2:
+        yield Fault(
+            f" names {' and '.join(names)}; an interaction is of two factors",
+            "Name two, such as [item_type, font].",
+            ("compare",),
+        )
+
+
+def _readers(spec: Spec, design: Design) -> Iterator[Fault]:
+    readers = [str(reader) for reader in spec.get("between") or ["human"]]
+    by_reader = measures_by_reader(spec)
+    known = {*PEOPLE, *(design.models or ())}
+    at: tuple[Key, ...]
+    for i, reader in enumerate(readers):
+        at = ("between", i)
+        if design.models is not None and reader not in known:
+            models = ", ".join(design.models) or "none"
+            remedy = f"Readers: human, simulated, or a model of the study ({models})."
+            yield Fault(f" is {reader!r}", remedy, at, given=reader, known=known)
+        elif reader in readers[:i]:
+            yield Fault(f" names {reader!r} again", "Name it once.", at)
+        elif reader not in by_reader:
+            yield Fault(
+                f": {reader} has no measure",
+                f"Say under measure what is measured of {reader}, or take it out of between.",
+                at,
+            )
+    for reader, name in by_reader.items():
+        at = ("measure", reader) if isinstance(spec["measure"], Mapping) else ("measure",)
+        if reader not in readers:
+            yield unknown("reader", reader, readers, *at)
+        elif name not in PLANNABLE:
+            yield unknown("measure", name, PLANNABLE, *at)
+        elif reader in PEOPLE and PLANNABLE[name].of == "models":
+            yield Fault(
+                f" is {name!r}, which people do not have ({PLANNABLE[name].said})",
+                "Give each reader a measure of its own, such as measure: {human: reading_time, "
+                f"MODEL: {name}}}, or compare models alone.",
+                at,
+            )
+
+
+def _trials(spec: Spec, design: Design) -> Iterator[Fault]:
+    if design.steps is None:
+        return
+    steps, measured = sorted(design.steps), set(measures_by_reader(spec).values())
+    end = f"trials of this study end with {', '.join(steps)}"
+    if "trials" in spec and spec["trials"] not in steps:
+        yield Fault(
+            f" is {spec['trials']!r}; {end}",
+            f"Write {' or '.join(f'trials: {one}' for one in steps)}.",
+            ("trials",),
+        )
+    elif measured & OF_WORDS and spec.get("trials", "recover") != "recover":
+        yield Fault(
+            f" is {spec['trials']!r}; words are recovered in trials that end with recover",
+            "Write trials: recover.",
+            ("trials",),
+        )
+    if measured & OF_WORDS and "recover" not in steps:
+        yield Fault(
+            f": no text is restored in this study, and {end}",
+            "Measure correct, or let a block end with `recover`.",
+            ("measure",),
+        )
+    if len(steps) > 1 and "trials" not in spec and not measured <= OF_READING | OF_WORDS:
+        yield Fault(
+            f" would mix trials that end with {' and with '.join(steps)}", f"Say which: trials: {steps[0]}."
+        )
+
+
+def _levels(spec: Spec, factors: Levels) -> Iterator[Fault]:
+    names, given = factors_compared(spec), spec.get("levels") or {}
+    if isinstance(given, Mapping) == (len(names) == 1) and given:
+        form = (
+            "a list of levels"
+            if len(names) == 1
+            else f"the levels by factor, such as levels: {{{names[0]}: [a, b]}}"
+        )
+        said = "given by factor" if len(names) == 1 else f"a list ({', '.join(map(str, given))})"
+        yield Fault(
+            f" is {said}, and {' and '.join(names)} {'is' if len(names) == 1 else 'are'} compared",
+            f"Write {form}.",
+            ("levels",),
+        )
+        return
+    wrong = False
+    for name, own in (given if isinstance(given, Mapping) else {names[0]: given}).items():
+        at = ("levels",) if len(names) == 1 else ("levels", name)
+        if name not in names:
+            wrong = True
+            yield unknown("factor", name, names, *at)
+            continue
+        for i, level in enumerate(own):
+            if level not in factors[name]:
+                wrong = True
+                yield unknown(f"level of {name}", level, factors[name], *at, i)
+    if len(names) > 1 and not wrong:
+        yield from faults_of_crossing(levels_compared(spec, factors))
+
+
+def faults_of_crossing(levels: Levels) -> Iterator[Fault]:
+    """Yield why two factors cannot be compared together: one has nothing to compare, or a level could be of either."""
+    for name, own in levels.items():
+        if len(own) < 2:
+            yield Fault(
+                f": {name} has one level ({', '.join(own)}), and an interaction takes two of each factor",
+                "Name another factor.",
+                ("compare",),
+            )
+    (one, first), (other, second) = levels.items()
+    for level in first:
+        if level in second:
+            yield Fault(
+                f": {one} and {other} both have a level {level!r}, so that a contrast could be of either",
+                f"Give it another name in one of them, such as {level}_{other}.",
+                ("compare",),
+            )
+
+
+def _within(spec: Spec, factors: Levels) -> Iterator[Fault]:
+    compared = factors_compared(spec)
+    others = [name for name in factors if name not in compared]
+    for name, level in (spec.get("within") or {}).items():
+        if name in compared:
+            yield Fault(
+                f": {name} is what is compared", "Name levels: of it, or another factor.", ("within", name)
+            )
+        elif name not in others:
+            yield unknown("factor", name, others, "within", name)
+        elif level not in factors[name]:
+            yield unknown(f"level of {name}", level, factors[name], "within", name)
+
+
+def _contrasts(spec: Spec, levels: Levels, no_direction: bool) -> Iterator[Fault]:
+    wrong = False
+    for i, text in enumerate(spec.get("contrasts") or ()):
+        try:
+            read_contrast(str(text), levels)
+        except Fault as fault:
+            wrong = True
+            yield fault.below("contrasts", i)
+    if not wrong and not no_direction:
+        try:
+            with_directions(spec.get("contrasts") or (), spec.get("direction"), levels)
+        except Fault as fault:
+            yield fault
+
+
+def _alpha(spec: Spec, design: Design) -> Iterator[Fault]:
+    given = spec.get("alpha", ALPHA)
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < 0.5:
+        yield Fault(f" is {given!r}; it must be above 0 and below 0.5", "For example 0.05.", ("alpha",))
+
+
+def _bound(spec: Spec, design: Design) -> Iterator[Fault]:
+    said, by_reader = spec.get("equivalence"), measures_by_reader(spec)
+    readers = [str(reader) for reader in spec.get("between") or ["human"]]
+    names = dict.fromkeys(by_reader[reader] for reader in readers if reader in by_reader)
+    if said is None or not names or not set(names) <= set(PLANNABLE):
+        return
+    if design.models is not None and len(readers) < 2 and not design.compares_items:
+        yield Fault(
+            f" is {said!r}; it bounds the difference between readers, and the analysis has one",
+            "Name a second reader in between, or take the bound out.",
+            ("equivalence",),
+        )
+        return
+    try:
+        read_bound(said, [PLANNABLE[name] for name in names])
+    except Fault as fault:
+        yield fault.below("equivalence")
+
+
+def _model(spec: Spec, design: Design) -> Iterator[Fault]:
+    if spec.get("fallback") is not None and spec.get("formula") is None:
+        yield Fault(
+            ": it takes the place of a model of your own, and there is none",
+            "Give formula, or take fallback out: the usual model has a rule by which it is reduced.",
+            ("fallback",),
+        )
+    if spec.get("formula") is not None and len(set(measures_by_reader(spec).values())) > 1:
+        yield Fault(
+            ": readers have measures of their own, and one model cannot hold both",
+            "Plan an analysis for each measure.",
+            ("formula",),
+        )
+
+
+def _answers(spec: Spec, design: Design) -> Iterator[Fault]:
+    of_answers = sorted(set(measures_by_reader(spec).values()) & WITH_ANSWERS)
+    if (spec.get("exclude") or {}).get("answers") is not None and of_answers:
+        yield Fault(
+            f": wrong answers are part of what is measured ({', '.join(of_answers)})",
+            "Leave them in; they can be left out of times.",
+            ("exclude", "answers"),
+        )
+
+
+_CHECKS: tuple[tuple[Callable[[Spec, Design], Iterator[Fault]], frozenset[str]], ...] = (
+    (_readers, frozenset({"measure", "between"})),
+    (_trials, frozenset({"measure", "trials"})),
+    (_alpha, frozenset({"alpha"})),
+    (_bound, frozenset({"measure", "between", "equivalence"})),
+    (_model, frozenset({"measure", "formula", "fallback"})),
+    (_answers, frozenset({"measure", "exclude"})),
+)
+"""Each check that needs no factors, and the keys that it reads."""
+
+
+def faults_of_families(planned: Mapping[str, Spec]) -> Iterator[Fault]:
+    """Yield the analyses whose level differs from that of their family; each fault is at the analysis."""
+    level_of: dict[str, tuple[str, float]] = {}
+    for name, spec in planned.items():
+        family, alpha = spec.get("family"), spec.get("alpha", ALPHA)
+        if family is None:
+            continue
+        first, other = level_of.setdefault(family, (name, alpha))
+        if other != alpha:
+            yield Fault(
+                f": {name} has alpha {alpha:g} and {first}, of the same family {family!r}, has {other:g}; a family has one level",
+                "Give both the same alpha.",
+                (name, "alpha" if "alpha" in spec else "family"),
+            )

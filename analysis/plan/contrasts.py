@@ -1,0 +1,300 @@
+"""Contrasts as a plan writes them: differences of two levels, of one factor or of two that are compared together.
+
+``a - b`` is a difference; of two factors it is averaged over the other one, ``a - b in c`` is the simple effect at one of its
+levels, and ``(a - b) x (c - d)`` the interaction: the difference at ``c`` minus the difference at ``d``. A text is held against
+the levels of the factors, so that levels may contain these signs and words themselves (``swapped in word``, ``no - go``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+from typing import Any, Literal, get_args
+
+from analysis.plan.faults import Fault, unknown
+
+Direction = Literal["two-sided", "greater", "less"]
+DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
+Levels = Mapping[str, Sequence[str]]
+"""Levels of each factor that is compared, the reference first."""
+TIMES = " × "
+"""Stands between two factors whose cells are named after both."""
+IN = "/"
+MOST_CELLS = 12
+"""Cells of two factors whose interaction is tested although nobody planned it."""
+
+_MINUS = re.compile(r"\s+[-−–]\s+")
+_TIMES = re.compile(r"\)\s+[x×*]\s+\(")
+_IN = re.compile(r"\s+in\s+")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A contrast between two levels of a compared factor: ``first`` minus ``second``.
+
+    Attributes
+    ----------
+    first, second : str
+    direction : {'two-sided', 'greater', 'less'}
+        What is expected of the difference within a reader: greater or less than 0, or either. Comparisons between readers are
+        two-sided.
+    at : tuple of str
+        Where two factors are compared together, levels of the other one: the level at which the difference is taken (a simple
+        effect), or the two between which the difference is compared (an interaction); without any it is averaged over all.
+    """
+
+    first: str
+    second: str
+    direction: Direction = "two-sided"
+    at: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The contrast in words, with a true minus."""
+        return label_of(self.first, self.second, self.at)
+
+    @property
+    def written(self) -> str:
+        """The contrast as a plan writes it."""
+        return label_of(self.first, self.second, self.at, minus=" - ", times=" x ")
+
+
+def label_of(
+    first: str, second: str, at: tuple[str, ...] = (), *, minus: str = " − ", times: str = TIMES
+) -> str:
+    """Write a contrast as tables have it: ``a − b``, ``a − b in c``, or ``(a − b) × (c − d)``."""
+    label = f"{first}{minus}{second}"
+    if not at:
+        return label
+    return f"{label} in {at[0]}" if len(at) == 1 else f"({label}){times}({at[0]}{minus}{at[1]})"
+
+
+def read_contrast(text: str, levels: Levels, direction: Direction = "two-sided") -> Difference:
+    """Read a contrast of these levels.
+
+    Raises
+    ------
+    Fault
+        It is none; the remedy names the forms and the levels, and the level that may have been meant.
+    """
+    found = next(_readings(text.strip(), levels), None)
+    if found is None:
+        raise _no_contrast(text, levels)
+    first, second, at = found
+    return Difference(first, second, direction, at)
+
+
+def _readings(text: str, levels: Levels) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yield the ways in which a text is a contrast: a difference, a simple effect, an interaction."""
+    yield from ((first, second, ()) for _, first, second in _differences(text, levels))
+    if len(levels) < 2:
+        return
+    for word in _IN.finditer(text):
+        at = text[word.end() :]
+        for factor, first, second in _differences(text[: word.start()], levels):
+            if any(at in own for name, own in levels.items() if name != factor):
+                yield first, second, (at,)
+    if text.startswith("(") and text.endswith(")"):
+        for sign in _TIMES.finditer(text):
+            for factor, first, second in _differences(text[1 : sign.start()], levels):
+                for other, here, there in _differences(text[sign.end() : -1], levels):
+                    if other != factor:
+                        yield first, second, (here, there)
+
+
+def _differences(text: str, levels: Levels) -> Iterator[tuple[str, str, str]]:
+    """Yield each way in which a text is the difference of two levels of one factor, with the factor."""
+    for sign in _MINUS.finditer(text):
+        first, second = text[: sign.start()].strip(), text[sign.end() :].strip()
+        for factor, own in levels.items():
+            if first != second and first in own and second in own:
+                yield factor, first, second
+
+
+def _no_contrast(text: str, levels: Levels) -> Fault:
+    known = [level for own in levels.values() for level in own]
+    words = [word.strip() for word in re.split(r"\s+(?:[-−–x×*]|in)\s+|[()]", text) if word.strip()]
+    there = "; ".join(f"levels of {name}: {', '.join(own)}" for name, own in levels.items())
+    forms = "A contrast is `level - level`, with a space on each side of the minus"
+    if len(levels) > 1 and all(len(own) > 1 for own in levels.values()):
+        a, b = (f"{own[1]} - {own[0]}" for own in levels.values())
+        ground = list(levels.values())[1][0]
+        forms = (
+            f"Write the interaction as `({a}) x ({b})`, a simple effect as `{a} in {ground}`, a difference averaged over the other "
+            f"factor as `{a}`"
+        )
+    given = next((word for word in words if word not in known), "")
+    why = (
+        f"{given!r} is not a compared level"
+        if given
+        else "it must be the difference of two levels of one factor"
+    )
+    return Fault(f" is {text!r}; {why}", f"{forms}; {there}.", given=given, known=known)
+
+
+def usual_contrasts(levels: Levels) -> tuple[Difference, ...]:
+    """Return the contrasts of a plan that names none: each level against the reference; of two factors their interactions."""
+    (base, *own), *others = levels.values()
+    if not others:
+        return against_reference([base, *own])
+    ground, *rest = others[0]
+    return tuple(Difference(level, base, at=(other, ground)) for level in own for other in rest)
+
+
+def against_reference(levels: Sequence[str]) -> tuple[Difference, ...]:
+    """Compare each level with the first, the reference."""
+    return tuple(Difference(level, levels[0]) for level in levels[1:])
+
+
+def with_directions(said: Sequence[str], given: Any, levels: Levels) -> tuple[Difference, ...]:
+    """Read contrasts with the direction of each, which is given for all or by contrast.
+
+    Raises
+    ------
+    Fault
+        As :func:`read_contrast`, or for a direction of no contrast.
+    """
+    contrasts = [read_contrast(text, levels) for text in said] or list(usual_contrasts(levels))
+    ways: dict[Difference, Any]
+    if not isinstance(given, Mapping):
+        ways = dict.fromkeys(contrasts, given or "two-sided")
+    else:
+        ways = {}
+        for text, way in given.items():
+            try:
+                of = read_contrast(str(text), levels)
+            except Fault:
+                of = None
+            if of not in contrasts:
+                raise unknown(
+                    "contrast", str(text), [one.written for one in contrasts], "direction", str(text)
+                )
+            ways[of] = way
+    for way in ways.values():
+        if way not in DIRECTIONS:
+            raise unknown("direction", str(way), DIRECTIONS, "direction")
+    return tuple(Difference(one.first, one.second, ways.get(one, "two-sided"), one.at) for one in contrasts)
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Two factors that are compared together.
+
+    Their cells are levels of one column named after both factors (``item_type × font`` with ``word/plain``, ``word/cursive`` …).
+
+    Attributes
+    ----------
+    factors : tuple of str
+        The two, in the order of the plan.
+    levels : tuple of tuple of str
+        Levels of each, the reference first.
+    """
+
+    factors: tuple[str, str]
+    levels: tuple[tuple[str, ...], tuple[str, ...]]
+
+    @property
+    def name(self) -> str:
+        """Name of the column of cells."""
+        return crossed_name(*self.factors)
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Every cell, that of both references first; the second factor varies fastest."""
+        return tuple(cell_name(*pair) for pair in product(*self.levels))
+
+    @property
+    def by_factor(self) -> dict[str, tuple[str, ...]]:
+        """Levels of each factor by its name."""
+        return dict(zip(self.factors, self.levels, strict=True))
+
+    def pair_of(self, cell: str) -> tuple[str, str]:
+        """Return the levels of both factors that a cell shows."""
+        return dict(zip(self.cells, product(*self.levels), strict=True))[cell]
+
+    def among(self, cells: Collection[str]) -> Crossing:
+        """Return the crossing of the levels that these cells show."""
+        pairs = [pair for pair in product(*self.levels) if cell_name(*pair) in cells]
+        first, second = (
+            tuple(level for level in own if any(pair[place] == level for pair in pairs))
+            for place, own in enumerate(self.levels)
+        )
+        return Crossing(self.factors, (first, second))
+
+    def is_filled(self, cells: Collection[str]) -> bool:
+        """Return whether every cell is among these."""
+        return set(self.cells) <= set(cells)
+
+    def weights(self, first: str, second: str, at: Sequence[str]) -> dict[str, float]:
+        """Return the weight of each cell in a contrast.
+
+        Parameters
+        ----------
+        first, second : str
+            Levels of one factor.
+        at : sequence of str
+            Levels of the other: none averages over all of them, one is the simple effect there, of two the difference between
+            them is taken.
+
+        Returns
+        -------
+        dict
+            Cell → weight, cells of weight 0 left out.
+        """
+        turned = not self._is_of(first, second, at, 0)
+        others = self.levels[0 if turned else 1]
+        by_other = dict(zip(at, (1.0, -1.0), strict=False)) or dict.fromkeys(others, 1.0 / len(others))
+        found = {}
+        for level, sign in ((first, 1.0), (second, -1.0)):
+            for other, share in by_other.items():
+                found[cell_name(other, level) if turned else cell_name(level, other)] = sign * share
+        return found
+
+    def factor_of(self, first: str, second: str, at: Sequence[str] = ()) -> int:
+        """Return which factor, 0 or 1, has the levels of a contrast, the other one those at which it is taken."""
+        return 0 if self._is_of(first, second, at, 0) else 1
+
+    def _is_of(self, first: str, second: str, at: Sequence[str], place: int) -> bool:
+        return {first, second} <= set(self.levels[place]) and set(at) <= set(self.levels[1 - place])
+
+
+def crossed_name(first: str, second: str) -> str:
+    """Name the column of the cells of two factors."""
+    return f"{first}{TIMES}{second}"
+
+
+def cell_name(first: str, second: str) -> str:
+    """Name a cell by the levels that it shows."""
+    return f"{first}{IN}{second}"
+
+
+def factors_compared(spec: Mapping[str, Any]) -> list[str]:
+    """Return the factor that a plan compares, or the two whose interaction it tests."""
+    given = spec["compare"]
+    return [str(name) for name in given] if isinstance(given, list | tuple) else [str(given)]
+
+
+def compared_together(
+    planned: Mapping[str, Mapping[str, Any]], factors: Mapping[str, Sequence[str]]
+) -> list[tuple[str, str]]:
+    """Return the pairs of factors whose cells are compared: those of plans; without any plan all that are small enough.
+
+    Parameters
+    ----------
+    planned : mapping
+        The planned analyses as the study writes them.
+    factors : mapping
+        Levels of each factor.
+    """
+    if planned:
+        pairs = [factors_compared(spec) for spec in planned.values()]
+        found = [(pair[0], pair[1]) for pair in pairs if len(pair) == 2 and set(pair) <= set(factors)]
+        return list(dict.fromkeys(found))
+    return [
+        (one, other)
+        for one, other in combinations(factors, 2)
+        if min(len(factors[one]), len(factors[other])) > 1
+        and len(factors[one]) * len(factors[other]) <= MOST_CELLS
+    ]

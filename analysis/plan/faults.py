@@ -1,0 +1,57 @@
+"""What is wrong with a plan, as data: each package reports it with its own places and in its own kind of error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+Key = str | int
+
+
+class Fault(Exception):
+    """A setting of a plan that cannot be carried out.
+
+    Parameters
+    ----------
+    problem : str
+        Continues the place of the setting: `` is 'positon', which is not a factor of the design``.
+    remedy : str
+        What to do, as a sentence.
+    at : tuple of str or int
+        Keys from the analysis to the setting, such as ``("contrasts", 0)``.
+    given : str
+        A name that may be misspelt; empty where none is.
+    known : iterable of str
+        The names that it may stand for.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        remedy: str,
+        at: tuple[Key, ...] = (),
+        *,
+        given: str = "",
+        known: Iterable[str] = (),
+    ) -> None:
+        super().__init__(problem, remedy)
+        self.problem = problem
+        self.remedy = remedy
+        self.at = at
+        self.given = given
+        self.known = tuple(known)
+
+    def below(self, *keys: Key) -> Fault:
+        """Return the same fault of a setting under these keys."""
+        return Fault(self.problem, self.remedy, (*keys, *self.at), given=self.given, known=self.known)
+
+
+def unknown(kind: str, name: str, known: Iterable[str], *at: Key) -> Fault:
+    """Return the fault of a name that is not among the known ones."""
+    names = sorted(known)
+    return Fault(
+        f": {kind} {name!r} is not known",
+        f"Known: {', '.join(names) or 'none'}.",
+        at,
+        given=name,
+        known=names,
+    )

@@ -1,0 +1,88 @@
+"""What can be measured in a trial, on which scale it is modelled, and in which words a plan and a report speak of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from importlib import resources
+from typing import Literal
+
+Scale = Literal["points", "ratio", "raw"]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One dependent variable.
+
+    Attributes
+    ----------
+    name : str
+        The column of the trials table.
+    title : str
+        What a heading calls it.
+    noun : str
+        What a sentence calls it.
+    family : str
+        ``binomial`` (logit link) or ``gaussian``.
+    logged : bool
+        Whether the natural logarithm is modelled.
+    unit : str
+        Unit of the raw value; empty for proportions.
+    response : str
+        What the formula names on its left side.
+    link : str or None
+        Link of its model where it is not the family's usual one.
+    of : {'all', 'people', 'models'}
+        Which readers can have it.
+    said : str
+        What it is, for the description of a plan.
+    model : str
+        What its model is called.
+    """
+
+    name: str
+    title: str
+    noun: str
+    family: str
+    logged: bool
+    unit: str
+    response: str
+    link: str | None = None
+    of: Literal["all", "people", "models"] = "all"
+    said: str = ""
+    model: str = ""
+
+    @property
+    def scale(self) -> Scale:
+        """Scale on which a difference is reported and bounded: percentage points, a ratio, or the measure's own unit."""
+        return "points" if self.family == "binomial" else "ratio" if self.logged else "raw"
+
+
+def _declared() -> dict[str, Measure]:
+    text = resources.files(__package__).joinpath("measures.json").read_text("utf-8")
+    return {name: Measure(name, **given) for name, given in json.loads(text)["measures"].items()}
+
+
+PLANNABLE = _declared()
+"""The measures that a plan may name."""
+
+MEASURES = {name: PLANNABLE[name] for name in ("correct", "reading_time", "rt")}
+"""The measures that are compared as exploratory where nothing is planned."""
+
+MISSING = PLANNABLE["missing"]
+"""Whether a trial brought no valid answer (timeouts, refusals, unreadable replies): missingness by condition is a result."""
+
+WORDS = PLANNABLE["recovered"]
+"""Words of a typed answer that are as they were, of the words that were changed."""
+
+WORDS_WITH_ONE_TYPO = PLANNABLE["recovered_with_one_typo"]
+"""The same, where a word may have one typo."""
+
+OF_MODELS = {name: measure for name, measure in PLANNABLE.items() if measure.of == "models"}
+"""What only models have. A margin is a difference of logarithms as it stands."""
+
+RECOVERED = Measure("score", "Mean recovery", "recovery", "gaussian", False, "", "score")
+"""How near a typed answer comes to the intact text: described for trials of type ``recover``, in no model."""
+
+DESCRIBED = (*MEASURES.values(), RECOVERED)
+"""The measures that tables and figures describe in every study."""

@@ -1,0 +1,281 @@
+"""The planned analyses of a study, with every default stated, and each analysis to run that follows from them.
+
+What a plan leaves unsaid has a default that is the same everywhere: ``wrods check --explain`` prints it, the registration contains
+it, and it is exported to analysis with the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from analysis.plan.bounds import Bound, read_bound
+from analysis.plan.contrasts import Crossing, Difference, factors_compared, with_directions
+from analysis.plan.measures import PLANNABLE, Measure
+
+ALPHA = 0.05
+"""Level of every test where nothing else is said."""
+Within = tuple[tuple[str, str], ...]
+"""Factors and the level of each that trials show."""
+
+_PARTICIPANTS = re.compile(r"(?:at )?([0-9]+) participants?")
+
+
+@dataclass(frozen=True)
+class PlannedAnalysis:
+    """One planned analysis with its defaults.
+
+    Attributes
+    ----------
+    name : str
+    measures : dict
+        Of each reader, in the order in which the study names them.
+    levels_of : dict
+        Of each factor that is compared, one or two, the levels that are: the reference first; all unless the study names some.
+    contrasts : tuple of Difference
+    alpha : float
+    family : str or None
+        None where each contrast is a family of its own, over its readers.
+    equivalence : Bound or None
+    formula, fallback : str or None
+    exclude : dict
+        Beyond the study's own.
+    stop : str or None
+        None for the study's wanted participants.
+    trials : str or None
+    within : dict
+        Levels of other factors that its trials show.
+    stated : frozenset of str
+        The keys that the study gives; everything else is a default.
+    """
+
+    name: str
+    measures: Mapping[str, Measure]
+    levels_of: Mapping[str, tuple[str, ...]]
+    contrasts: tuple[Difference, ...]
+    alpha: float
+    family: str | None
+    equivalence: Bound | None
+    formula: str | None
+    fallback: str | None
+    exclude: Mapping[str, Any]
+    stop: str | None
+    trials: str | None
+    within: Mapping[str, str]
+    stated: frozenset[str]
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """Names of the readers, in order."""
+        return tuple(self.measures)
+
+    @property
+    def by_measure(self) -> dict[Measure, tuple[str, ...]]:
+        """The readers of each measure."""
+        kinds = dict.fromkeys(self.measures.values())
+        return {
+            one: tuple(reader for reader in self.measures if self.measures[reader] == one) for one in kinds
+        }
+
+    @property
+    def factors(self) -> tuple[str, ...]:
+        """The factor that is compared, or the two whose interaction is tested."""
+        return tuple(self.levels_of)
+
+    @property
+    def crossing(self) -> Crossing | None:
+        """The two factors that are compared together; None of one."""
+        if len(self.factors) == 1:
+            return None
+        first, second = self.factors
+        return Crossing((first, second), (self.levels_of[first], self.levels_of[second]))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan in the study's own words with every default written out, as it is exported."""
+        levels: Any = {name: list(own) for name, own in self.levels_of.items()}
+        if len(self.factors) == 1:
+            levels = levels[self.factors[0]]
+        return {
+            "measure": {reader: one.name for reader, one in self.measures.items()},
+            "compare": self.factors[0] if len(self.factors) == 1 else list(self.factors),
+            **({"levels": levels} if "levels" in self.stated else {}),
+            "between": list(self.readers),
+            "contrasts": [one.written for one in self.contrasts],
+            "direction": {one.written: one.direction for one in self.contrasts},
+            "alpha": self.alpha,
+            "family": self.family,
+            "equivalence": None if self.equivalence is None else self.equivalence.said,
+            "formula": self.formula,
+            "fallback": self.fallback,
+            "exclude": dict(self.exclude),
+            "stop": self.stop,
+            "trials": self.trials,
+            **({"within": dict(self.within)} if self.within else {}),
+        }
+
+
+def measures_by_reader(spec: Mapping[str, Any]) -> dict[str, str]:
+    """Return the name of each reader's measure; people are the readers of a plan that names none."""
+    given = spec["measure"]
+    readers = [str(reader) for reader in spec.get("between") or ["human"]]
+    by_reader = given if isinstance(given, Mapping) else dict.fromkeys(readers, given)
+    return {str(reader): str(name) for reader, name in by_reader.items()}
+
+
+def levels_compared(
+    spec: Mapping[str, Any], factors: Mapping[str, Sequence[str]]
+) -> dict[str, tuple[str, ...]]:
+    """Return the levels of each factor that a plan compares: all unless it names some."""
+    names, given = factors_compared(spec), spec.get("levels") or {}
+    by = given if isinstance(given, Mapping) else {names[0]: given}
+    return {name: tuple(str(level) for level in by.get(name) or factors[name]) for name in names}
+
+
+def read_plan(name: str, spec: Mapping[str, Any], factors: Mapping[str, Sequence[str]]) -> PlannedAnalysis:
+    """Read a planned analysis in which :func:`analysis.plan.faults_of` finds nothing wrong.
+
+    Parameters
+    ----------
+    name : str
+    spec : mapping
+        As the study writes it, or as :meth:`PlannedAnalysis.to_json` exported it.
+    factors : mapping
+        Levels of each factor of the study, the reference first.
+    """
+    levels, by_reader = levels_compared(spec, factors), measures_by_reader(spec)
+    readers = [str(reader) for reader in spec.get("between") or ["human"]]
+    measures = {reader: PLANNABLE[by_reader[reader]] for reader in readers if reader in by_reader}
+    said = spec.get("equivalence")
+    stop, formula, fallback = (spec.get(key) for key in ("stop", "formula", "fallback"))
+    return PlannedAnalysis(
+        name=name,
+        measures=measures,
+        levels_of=levels,
+        contrasts=with_directions(spec.get("contrasts") or (), spec.get("direction"), levels),
+        alpha=float(spec.get("alpha", ALPHA)),
+        family=spec.get("family") or None,
+        equivalence=None if said is None else read_bound(said, list(dict.fromkeys(measures.values()))),
+        formula=None if formula is None else str(formula),
+        fallback=None if fallback is None else str(fallback),
+        exclude=dict(spec.get("exclude") or {}),
+        stop=None if stop is None else str(stop),
+        trials=spec.get("trials"),
+        within={str(factor): str(level) for factor, level in (spec.get("within") or {}).items()},
+        stated=frozenset(key for key, given in spec.items() if given not in (None, [], {})),
+    )
+
+
+@dataclass(frozen=True)
+class StudyPlan:
+    """The planned analyses of a study, and what of the study their description depends on.
+
+    Attributes
+    ----------
+    analyses : tuple of PlannedAnalysis
+    factors : mapping
+        Levels of each factor of the study.
+    exclude : mapping
+        The study's own exclusions.
+    wanted : int or None
+        Participants at which collection stops.
+    compares_items : bool
+        Whether the report also compares conditions of one reader over the same items.
+    signs : mapping
+        Descriptions of the signs by which sessions are excluded.
+    """
+
+    analyses: tuple[PlannedAnalysis, ...]
+    factors: Mapping[str, Sequence[str]]
+    exclude: Mapping[str, Any] = field(default_factory=dict)
+    wanted: int | None = None
+    compares_items: bool = False
+    signs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One analysis to run.
+
+    Attributes
+    ----------
+    name : str
+        The key in the study, or a name for an exploratory analysis.
+    planned : bool
+        Whether the study named it.
+    measure : Measure
+    factor : str
+    levels : tuple of str
+        Levels of the factor, reference first.
+    groups : tuple of str
+        Reader groups, in the order in which the study names them.
+    contrasts : tuple of Difference
+        With the direction of each.
+    stand_in : bool
+        Whether simulated readers take the place of people.
+    remarks : tuple of str
+        What of the plan could not be taken as written.
+    trials : str or None
+        Only trials that end with this step (choose, recover …), where blocks answer in different ways.
+    within : tuple of (str, str)
+        Only trials that show these levels of other factors, such as ``(("examples", "few-shot"),)``.
+    key : str
+        The key in the study, also where readers with different measures make it several analyses; empty for exploratory ones.
+    alpha : float
+        Level of its tests.
+    family : str
+        Name of the family in which its tests are corrected together with those of other analyses; empty where each contrast
+        is a family of its own, over its readers.
+    equivalence : Bound or None
+        The bound of its equivalence tests, for differences between its first reader group and each other.
+    formula, fallback : str or None
+        Its own model in lme4's notation, and the one that takes its place where it is singular or does not converge.
+    exclude : mapping
+        Exclusions beyond the study's: ``trials`` (time → bounds), ``sessions`` (sign → rule), ``answers: wrong``.
+    stop : str or None
+        When collection stops; None for the study's wanted participants.
+    factors : mapping
+        Levels of every factor of the study, which a model of its own may name, and by whose cells sessions are counted.
+    crossing : Crossing or None
+        Two factors that are compared together; ``factor`` and ``levels`` are then the column of their cells and the cells.
+    """
+
+    name: str
+    planned: bool
+    measure: Measure
+    factor: str
+    levels: tuple[str, ...]
+    groups: tuple[str, ...]
+    contrasts: tuple[Difference, ...]
+    stand_in: bool = False
+    remarks: tuple[str, ...] = ()
+    trials: str | None = None
+    within: Within = ()
+    key: str = ""
+    alpha: float = ALPHA
+    family: str = ""
+    equivalence: Bound | None = None
+    formula: str | None = None
+    fallback: str | None = None
+    exclude: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    stop: str | None = None
+    factors: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    crossing: Crossing | None = None
+
+    def weights(self, difference: Difference) -> dict[str, float]:
+        """Return what a contrast weighs each level (or cell of two factors) with."""
+        if self.crossing is None:
+            return {difference.first: 1.0, difference.second: -1.0}
+        return self.crossing.weights(difference.first, difference.second, difference.at)
+
+    @property
+    def subset(self) -> bool:
+        """Whether it is of some of a study's trials alone."""
+        return self.trials is not None or bool(self.within)
+
+    @property
+    def participants_at_stop(self) -> int | None:
+        """How many participants its own stopping rule names; None where it has none or says it otherwise."""
+        found = _PARTICIPANTS.fullmatch(self.stop.strip()) if self.stop else None
+        return int(found[1]) if found else None

@@ -1,0 +1,232 @@
+"""Planned analyses in words: for ``wrods check``, the registration and the report, with every default marked as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from analysis.plan.contrasts import Difference
+from analysis.plan.measures import Measure
+from analysis.plan.plans import PlannedAnalysis, StudyPlan
+
+DEFAULT = " (default)"
+TIMES_SAID = {"rt": "response time", "reading_time": "reading time", "latency_ms": "latency"}
+READERS_SAID = {"human": "people", "simulated": "simulated readers"}
+STRUCTURE = (
+    "random effects start at an intercept and slopes of {compare} for participants and for items, which may differ between people "
+    "and models, and, where models answer so, items by model, items by model and condition, prompt variants and sessions; where a "
+    "fit is singular or does not converge, correlations go first, then slopes without variance, then all slopes, and every step is "
+    "reported"
+)
+
+
+def plans_in_words(plan: StudyPlan) -> list[list[str]]:
+    """Return the lines of each planned analysis: its question first, then how it is tested, modelled, cut and stopped."""
+    return [list(_lines(one, plan)) for one in plan.analyses]
+
+
+def plan_in_brief(one: PlannedAnalysis, plan: StudyPlan) -> str:
+    """Describe a planned analysis in one sentence, without the usual model."""
+    own = list(rules_in_words(one.exclude, plan.signs))
+    parts = [
+        f"{_measured(one)}, compared by {_compared(one)}: {_contrasts(one)}",
+        f"alpha {one.alpha:g}; {_family(one, plan)}",
+        *_equivalence(one, plan),
+        *([f"model: {one.formula}"] if one.formula is not None else []),
+        *([f"fallback: {one.fallback}"] if one.fallback is not None else []),
+        *([f"left out beyond the study's exclusions: {'; '.join(own)}"] if own else []),
+        f"stop: {_stop(one, plan)}",
+    ]
+    return "; ".join(parts) + "."
+
+
+def summary_of(plan: StudyPlan) -> str:
+    """Summarize the planned analyses of a study."""
+    if not plan.analyses:
+        return "Analysis: nothing is planned; all of the report will be exploratory."
+    told = "; ".join(
+        f"{one.name}: {_measured(one)} by {_compared(one)} ({_contrasts(one)})" for one in plan.analyses
+    )
+    return f"Planned analyses: {told}. `wrods check --explain` prints them with every default."
+
+
+def hypotheses(plan: StudyPlan) -> Iterator[tuple[str, list[str]]]:
+    """Yield each planned analysis by name with what its contrasts are expected to show, for each measure."""
+    for one in plan.analyses:
+        lines = [
+            f"{_of(measure, readers)}: {_expected(contrast)}"
+            for measure, readers in one.by_measure.items()
+            for contrast in one.contrasts
+        ]
+        if one.equivalence is not None:
+            lines.append(f"differences below {one.equivalence.said} count as equivalent")
+        yield one.name, lines
+
+
+def rules_in_words(exclude: Mapping[str, Any], signs: Mapping[str, str]) -> Iterator[str]:
+    """Yield each rule of exclusion: of trials, regions, sessions and wrong answers; ``signs`` describes signs of sessions."""
+    for unit, rules in exclude.items():
+        if isinstance(rules, str):
+            yield "trials with a wrong answer"
+        elif rules is not None:
+            names = signs if unit == "sessions" else TIMES_SAID
+            yield from (f"{unit}: {names.get(name, name)} {rule}" for name, rule in rules.items())
+
+
+def readers_in_words(readers: Iterable[str]) -> str:
+    """Return names of readers as a sentence names them: people, simulated readers, a model by its name."""
+    return ", ".join(READERS_SAID.get(one, one) for one in readers)
+
+
+def _lines(one: PlannedAnalysis, plan: StudyPlan) -> Iterator[str]:
+    of_levels = "; ".join(
+        (f"{name}: " if len(one.factors) > 1 else "") + f"{', '.join(levels)}; {levels[0]} is the reference"
+        for name, levels in one.levels_of.items()
+    )
+    yield f"{one.name}: {_measured(one)}, compared by {_compared(one)} ({of_levels})"
+    for name, levels in one.levels_of.items():
+        others = [level for level in plan.factors[name] if level not in levels]
+        if others:
+            yield f"levels: trials with {name} {' or '.join(others)} are not included"
+    told = "" if "contrasts" in one.stated else DEFAULT
+    yield f"contrasts{told}: {_contrasts(one)}{'' if 'direction' in one.stated else DEFAULT}"
+    if len(one.factors) > 1:
+        yield from _of_contrasts(one)
+    if one.trials is not None:
+        yield f"trials: only those that end with {one.trials}"
+    if one.within:
+        yield f"within: only trials with {', '.join(f'{name} {level}' for name, level in one.within.items())}"
+    yield f"tests: alpha {one.alpha:g}{'' if 'alpha' in one.stated else DEFAULT}; {_family(one, plan)}{'' if one.family else DEFAULT}"
+    unbounded = DEFAULT if one.equivalence is None else ""
+    yield from (f"{line}{unbounded}" for line in _equivalence(one, plan))
+    yield from _model(one)
+    own = list(rules_in_words(one.exclude, plan.signs))
+    shared = "; ".join(rules_in_words(plan.exclude, plan.signs)) or "none"
+    beyond = f"beyond them {'; '.join(own)}" if own else f"nothing beyond them{DEFAULT}"
+    yield f"left out: the study's exclusions ({shared}); {beyond}"
+    yield f"stop: {_stop(one, plan)}{'' if one.stop else DEFAULT}"
+
+
+def _measured(one: PlannedAnalysis) -> str:
+    return "; ".join(_of(measure, readers) for measure, readers in one.by_measure.items())
+
+
+def _of(measure: Measure, readers: Iterable[str]) -> str:
+    return f"{measure.name} ({measure.said}) of {readers_in_words(readers)}"
+
+
+def _compared(one: PlannedAnalysis) -> str:
+    return " × ".join(one.factors)
+
+
+def _contrasts(one: PlannedAnalysis) -> str:
+    return "; ".join(
+        f"{contrast.written}, "
+        + (
+            contrast.direction
+            if contrast.direction == "two-sided"
+            else f"one-sided: {contrast.direction} than 0 expected"
+        )
+        for contrast in one.contrasts
+    )
+
+
+def _expected(contrast: Difference) -> str:
+    """Return which way a contrast is expected to go."""
+    way = {"greater": "is higher in", "less": "is lower in"}.get(contrast.direction, "differs between")
+    joint = "than in" if contrast.direction in ("greater", "less") else "and"
+    if len(contrast.at) == 2:
+        first, second = contrast.at
+        return (
+            f"the difference between {contrast.first} and {contrast.second} {way} {first} {joint} {second}."
+        )
+    where = f", in trials with {contrast.at[0]}" if contrast.at else ""
+    return f"it {way} {contrast.first} {joint} {contrast.second}{where}."
+
+
+def _of_contrasts(one: PlannedAnalysis) -> Iterator[str]:
+    """Describe what each contrast of two factors is."""
+    for contrast in one.contrasts:
+        difference = f"{contrast.first} minus {contrast.second}"
+        if len(contrast.at) == 2:
+            told = (
+                f"{difference} in {contrast.at[0]}, less {difference} in {contrast.at[1]} (the interaction)"
+            )
+        elif contrast.at:
+            told = f"{difference} in trials with {contrast.at[0]} (a simple effect)"
+        else:
+            other = next(name for name, own in one.levels_of.items() if contrast.first not in own)
+            told = f"{difference}, averaged over the levels of {other}"
+        yield f"what is tested: {contrast.written} is {told}"
+    if any(len(contrast.at) == 2 for contrast in one.contrasts) and any(
+        measure.scale == "points" for measure in one.measures.values()
+    ):
+        yield (
+            "scale: interactions are tested in log odds and reported in percentage points next to them; where only one of the two "
+            "shows an interaction, the report says that it depends on the scale"
+        )
+
+
+def _family(one: PlannedAnalysis, plan: StudyPlan) -> str:
+    if one.family is None:
+        return "Holm's correction over the readers of each contrast"
+    others = [other.name for other in plan.analyses if other.family == one.family]
+    return (
+        f"family {one.family}: Holm's correction over all its contrasts ({', '.join(others)}), separately within readers, between "
+        "readers and for equivalence"
+    )
+
+
+def _equivalence(one: PlannedAnalysis, plan: StudyPlan) -> Iterator[str]:
+    bound, several = one.equivalence, len(one.readers) > 1
+    if bound is None and several:
+        yield "equivalence: no bound, so that nothing is claimed to be equal"
+    if bound is not None and several:
+        first = readers_in_words(one.readers[:1])
+        pairs = ", ".join(f"{first} and {readers_in_words([other])}" for other in one.readers[1:])
+        yield (
+            f"equivalence: {pairs} count as equal in a contrast where two one-sided tests at alpha {one.alpha:g} reject a difference "
+            f"of {bound.said} or more between them, Holm's correction over them"
+        )
+    if bound is not None and plan.compares_items:
+        yield (
+            "equivalence: conditions that asked a model about the same items count as equal where two one-sided tests reject a "
+            f"difference of {bound.said} or more, frozen beforehand"
+        )
+
+
+def _model(one: PlannedAnalysis) -> Iterator[str]:
+    if one.formula is not None:
+        yield f"model: {one.formula}"
+        yield (
+            f"fallback: {one.fallback}, where the model is singular or does not converge"
+            if one.fallback is not None
+            else f"fallback: none; the model is reported as it is{DEFAULT}"
+        )
+        return
+    crossed = len(one.factors) > 1
+    fixed = f"{' and '.join(one.factors)} with their interaction" if crossed else one.factors[0]
+    for measure, readers in one.by_measure.items():
+        by = "the reader crossed with " if len(readers) > 1 else ""
+        named = f" of {measure.name}" if len(one.by_measure) > 1 else ""
+        yield f"model{named}{DEFAULT}: {measure.model}; fixed effects are {by}{fixed}"
+    slopes = (
+        f"{', '.join(one.factors)} and their interaction (where they vary within a unit)"
+        if crossed
+        else fixed
+    )
+    yield f"random structure{DEFAULT}: {STRUCTURE.format(compare=slopes)}"
+    if any(measure.name == "correct" for measure in one.measures.values()):
+        yield f"missing answers{DEFAULT}: unreadable answers and timeouts count as wrong"
+
+
+def _stop(one: PlannedAnalysis, plan: StudyPlan) -> str:
+    if one.stop is not None:
+        return one.stop
+    if "human" not in one.readers:
+        return "when every planned session of the models has run"
+    if plan.wanted is None:
+        return "no number of participants is planned; participants: wanted sets one"
+    return (
+        f"at {plan.wanted} participants with a finished session that is not excluded (participants: wanted)"
+    )

@@ -1,0 +1,156 @@
+"""The grammar of plans: how contrasts are read, what is wrong with a plan, and what of it survives the export."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis import load
+from analysis.plan import (
+    Design,
+    Difference,
+    Fault,
+    StudyPlan,
+    faults_of,
+    plan_in_brief,
+    read_contrast,
+    read_plan,
+    usual_contrasts,
+)
+from analysis.planned import plans
+from tests.analysis.crossed_study import FACTORS, PLAN, crossed_rows, crossed_study
+
+LEVELS = {"item_type": ("word", "transposed"), "font": ("plain", "cursive")}
+ODD = {"text": ("intact", "swapped in word", "no - go", "(a) x (b)"), "print": ("small", "large")}
+
+
+def read(text: str, levels: Any) -> Difference | None:
+    try:
+        return read_contrast(text, levels)
+    except Fault:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("text", "contrast"),
+    [
+        (
+            "(transposed - word) x (cursive - plain)",
+            Difference("transposed", "word", at=("cursive", "plain")),
+        ),
+        (
+            "(cursive − plain) × (transposed − word)",
+            Difference("cursive", "plain", at=("transposed", "word")),
+        ),
+        ("transposed - word in cursive", Difference("transposed", "word", at=("cursive",))),
+        ("cursive - plain in word", Difference("cursive", "plain", at=("word",))),
+        ("transposed - word", Difference("transposed", "word")),
+        ("(transposed - word) x (transposed - word)", None),
+        ("transposed - cursive", None),
+        ("transposed - word in word", None),
+        ("transposed in cursive", None),
+        ("(transposed - word) x cursive", None),
+    ],
+)
+def test_contrasts_of_two_factors_are_interactions_simple_effects_and_averages(
+    text: str, contrast: Difference | None
+) -> None:
+    assert read(text, LEVELS) == contrast
+
+
+@pytest.mark.parametrize(
+    "contrast",
+    [
+        Difference("swapped in word", "intact", at=("large",)),
+        Difference("large", "small", at=("swapped in word",)),
+        Difference("swapped in word", "intact"),
+        Difference("no - go", "swapped in word", at=("large", "small")),
+        Difference("large", "small", at=("(a) x (b)", "no - go")),
+    ],
+)
+def test_a_level_may_hold_the_words_and_signs_of_a_contrast(contrast: Difference) -> None:
+    assert read(contrast.written, ODD) == read(contrast.label, ODD) == contrast
+
+
+def test_one_factor_has_differences_alone() -> None:
+    assert read("half-word - intact", {"a": ("intact", "half-word")}) == Difference("half-word", "intact")
+    assert read("b - a in c", {"a": ("a", "b")}) is None
+    assert read("initial", {"a": ("initial", "final")}) is None
+
+
+def test_what_is_no_contrast_is_told_with_the_forms_and_the_nearest_level() -> None:
+    with pytest.raises(Fault) as raised:
+        read_contrast("(transposed - word) x (cursiv - plain)", LEVELS)
+    fault = raised.value
+    assert fault.given == "cursiv" and "cursive" in fault.known
+    assert "(transposed - word) x (cursive - plain)" in fault.remedy
+    assert "levels of font: plain, cursive" in fault.remedy
+
+
+def test_two_factors_without_contrasts_have_their_interactions() -> None:
+    found = usual_contrasts({"a": ("x", "y", "z"), "b": ("p", "q")})
+    assert [one.written for one in found] == ["(y - x) x (q - p)", "(z - x) x (q - p)"]
+
+
+def test_everything_that_is_wrong_with_a_plan_is_found_at_once() -> None:
+    spec = {
+        "measure": "correct",
+        "compare": ["item_type", "font"],
+        "between": ["humans", "gpt"],
+        "contrasts": ["transposd - word", "transposed - word", "cursive - plan"],
+        "within": {"size": "large"},
+        "equivalence": "10%",
+        "alpha": 0.7,
+        "fallback": "correct ~ font + (1 | item)",
+        "exclude": {"answers": "wrong"},
+    }
+    found = list(faults_of(spec, Design(LEVELS, ["gpt"], ["choose"])))
+    assert {(*fault.at[:1], *map(str, fault.at[1:])) for fault in found} == {
+        ("between", "0"),
+        ("contrasts", "0"),
+        ("contrasts", "2"),
+        ("within", "size"),
+        ("equivalence",),
+        ("alpha",),
+        ("fallback",),
+        ("exclude", "answers"),
+    }
+
+
+def test_what_depends_on_a_broken_setting_is_not_checked() -> None:
+    spec = {"measure": "corect", "compare": "fonts", "between": ["human"], "contrasts": ["a - b"]}
+    assert [fault.at for fault in faults_of(spec, Design(LEVELS), ["measure"])] == [("compare",)]
+    assert [fault.at for fault in faults_of(spec, Design(None))] == [("measure",)]
+
+
+def test_a_plan_is_the_same_after_it_was_exported() -> None:
+    spec = {
+        "measure": {"human": "reading_time", "gpt": "surprisal"},
+        "compare": ["text", "print"],
+        "between": ["human", "gpt"],
+        "contrasts": ["no - go − intact in large", "(swapped in word - intact) x (large - small)"],
+        "direction": {"(swapped in word - intact) x (large - small)": "less"},
+        "levels": {"text": ["intact", "no - go", "swapped in word"], "print": ["small", "large"]},
+    }
+    plan = read_plan("a", spec, ODD)
+    again = read_plan("a", plan.to_json(), ODD)
+    assert again.contrasts == plan.contrasts and again.levels_of == plan.levels_of
+    assert [one.direction for one in plan.contrasts] == ["two-sided", "less"]
+    said = plan_in_brief(again, StudyPlan((again,), ODD))
+    assert "[" not in said and "text × print" in said and "less than 0 expected" in said
+
+
+def test_what_check_lets_through_is_carried_out(tmp_path: Path) -> None:
+    """A level called "swapped in word" once passed the check and stopped the report."""
+    rows = crossed_rows(2, 8).replace({"item_type": {"transposed": "swapped in word"}})
+    item_type = {**FACTORS["item_type"], "levels": ["word", "swapped in word"]}
+    text = "swapped in word - word in cursive"
+    spec = {**PLAN, "contrasts": [text], "direction": "two-sided"}
+    factors = {**FACTORS, "item_type": item_type}
+    assert not list(
+        faults_of(spec, Design({name: one["levels"] for name, one in factors.items()}, [], ["choose"]))
+    )
+    (plan,) = plans(load(crossed_study(tmp_path, rows, {"together": spec}, factors=factors)))
+    assert plan.contrasts == (Difference("swapped in word", "word", at=("cursive",)),)
