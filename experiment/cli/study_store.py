@@ -30,7 +30,7 @@ def opened_study(folder: Path) -> Iterator[Opened]:
     Raises
     ------
     UserError
-        There is no study, or it has no answers yet.
+        There is no study, or it has no answers yet, or its database is gone and backups hold sessions.
     """
     from experiment.checking import load_study
 
@@ -49,10 +49,12 @@ def store_of(study: Study) -> Store | None:
     """Open the store of a study; None where it has none yet (a database by address always counts as one)."""
     from experiment.configuration import read_config, store_address
     from experiment.store import open_store
+    from experiment.store.damage import check_file
     from experiment.store.database import SQLITE_FILE
 
     address = store_address(read_config())
     if address is None and not (study.folder / SQLITE_FILE).is_file():
+        check_file(study.folder / SQLITE_FILE)
         return None
     return open_store(address or study.folder)
 

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
 
-from experiment.store.backups import FOLDER, SQLITE_SUFFIX, Kept, backups_in
+from experiment.store.backups import FOLDER, SQLITE_SUFFIX, Kept, backups_in, rows_of
 from experiment.store.errors import DamagedStore
+from stimuli.errors import UserError
 
 DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
 WITHIN_S = 5.0
@@ -34,16 +35,18 @@ def check_file(file: Path, *, within_s: float | None = WITHIN_S) -> bool:
     Parameters
     ----------
     file : Path
-        A file that is missing is sound: it is about to be made.
+        A file that is missing is sound if no backup holds a session: it is about to be made.
     within_s : float, optional
         Seconds after which the check is given up; None waits for its end.
 
     Raises
     ------
     DamagedStore
-        The file is damaged, is not a database, or is empty although there are backups of it.
+        The file is damaged, is not a database, or is missing or empty although there are backups of it.
     """
     if not file.exists():
+        if any(_has_sessions(kept.file) for kept in _copies(file)):
+            raise damaged(file, "")
         return True
     if file.stat().st_size == 0 and _copies(file):
         raise damaged(file, "the file is empty")
@@ -72,7 +75,7 @@ def _quick_check(file: Path, within_s: float | None) -> tuple[str | None, bool]:
 
 
 def damaged(file: Path, fault: str) -> DamagedStore:
-    """Build the error for a damaged file: it names the newest sound backup and the command that restores it."""
+    """Build the error for a damaged or missing file: it names the newest sound backup and the command that restores it."""
     copies = _copies(file)
     unsound = 0
     for kept in reversed(copies):
@@ -93,7 +96,18 @@ def damaged(file: Path, fault: str) -> DamagedStore:
         )
         found = f"The newest sound backup is {kept.file.name}{when}{newer}"
         mend = f"Stop what uses the study, then run: wrods restore {study} {shlex.quote(str(kept.file))}"
-    return DamagedStore(f"{file} is damaged ({fault}); it is not used. {found}.", mend=mend)
+    if file.exists():
+        return DamagedStore(f"{file} is damaged ({fault}); it is not used. {found}.", mend=mend)
+    mend += f"\nTo start over without these answers, move {folder / FOLDER} elsewhere first."
+    return DamagedStore(f"{file} is missing, and backups of it hold sessions. {found}.", mend=mend)
+
+
+def _has_sessions(copy: Path) -> bool:
+    """Return whether a backup holds a session; one that cannot be read may hold some."""
+    try:
+        return next(rows_of(copy, {"sessions": ("session_id",)}), None) is not None
+    except UserError:
+        return True
 
 
 def _copies(file: Path) -> list[Kept]:

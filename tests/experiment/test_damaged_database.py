@@ -80,6 +80,22 @@ def test_no_command_uses_a_damaged_database_and_each_names_the_sound_backup(
     assert f"wrods restore {study.folder} {backups[-1]}" in done.output
 
 
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_database_that_is_gone_is_not_begun_anew_while_backups_hold_sessions(
+    make_study: Callable[..., Study], command: tuple[str, ...]
+) -> None:
+    study = make_study()
+    (backup,) = backups_of(study, 1)
+    file = study.folder / "study.db"
+    file.unlink()
+    done = wrods(command[0], study.folder, *command[1:])
+    assert done.exit_code == 1 and not file.exists(), "nobody else is given the number P001"
+    assert "study.db is missing" in done.output
+    assert f"wrods restore {study.folder} {backup}" in done.output
+    backup.rename(study.folder / "elsewhere.db")
+    open_store(study.folder).close()
+
+
 def test_the_command_that_is_named_brings_the_newest_sound_backup_back(
     make_study: Callable[..., Study],
 ) -> None:
