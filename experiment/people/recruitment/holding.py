@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -13,7 +15,7 @@ from experiment.people.times import SUSPECT
 from experiment.procedure.questions import is_eligible, right_answers
 from experiment.session_minutes import shortest_seconds
 from experiment.store.records import add_audit, add_flag
-from experiment.store.tables import events, sessions
+from experiment.store.tables import events, scores, sessions
 
 KEPT = "not paid: "
 """How the reason begins of a session that stays held after its review."""
@@ -64,7 +66,7 @@ def hold_if_doubtful(
 
 
 def screens_not_passed(connection: Connection, row: Mapping[str, Any]) -> list[str]:
-    """Return what a session lacks of the answers that let its reader in: to questions on eligibility and instructions."""
+    """Return what a session lacks of the answers that let its reader in: eligibility, instructions, practice with a criterion."""
     query = (
         select(events.c.detail)
         .where(events.c.session_id == row["session_id"], events.c.kind == "answers")
@@ -76,6 +78,11 @@ def screens_not_passed(connection: Connection, row: Mapping[str, Any]) -> list[s
     ]
     found = []
     for screen in row["plan"]["screens"]:
+        if screen["kind"] == "practice" and screen.get("pass") is not None:
+            needed = math.ceil(screen["pass"] * len(screen["trials"]) - 1e-9)
+            right = _most_right(connection, str(row["session_id"]), screen)
+            if right < needed:
+                found.append(f"practice {screen['block']!r} was not passed: {right} right of {needed} needed")
         criterion, questions = screen.get("comprehension"), screen.get("questions", ())
         if not criterion and all(question.get("accept") is None for question in questions):
             continue
@@ -85,6 +92,26 @@ def screens_not_passed(connection: Connection, row: Mapping[str, Any]) -> list[s
         elif not (_understood(criterion, questions, given) if criterion else _let_in(questions, given)):
             found.append(f"the screen {screen['name']!r} was not passed")
     return found
+
+
+def _most_right(connection: Connection, session_id: str, practice: Mapping[str, Any]) -> int:
+    """Return how many trials of practice were right in the best of the passes that the study allows.
+
+    A trial's first answer is its first pass, whatever its attempt: one that was seen and not answered counts as an attempt.
+    """
+    planned = {trial["trial_index"] for trial in practice["trials"]}
+    verdicts = (
+        select(scores.c.trial_index, scores.c.attempt, scores.c.correct)
+        .where(scores.c.session_id == session_id, scores.c.trial_index.in_(planned))
+        .order_by(scores.c.trial_index, scores.c.attempt, scores.c.score_id)
+    )
+    answers = {(index, attempt): bool(correct) for index, attempt, correct in connection.execute(verdicts)}
+    passes, right = Counter[int](), Counter[int]()
+    for (index, _), is_right in answers.items():
+        passes[index] += 1
+        if passes[index] <= (practice.get("attempts") or 1):
+            right[passes[index]] += is_right
+    return max(right.values(), default=0)
 
 
 def _let_in(questions: Sequence[dict[str, Any]], given: Sequence[Mapping[str, Any]]) -> bool:

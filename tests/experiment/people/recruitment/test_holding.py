@@ -120,6 +120,37 @@ def asking(make_study: Callable[..., Study], serve_study: Callable[..., Any]) ->
     return run
 
 
+@pytest.mark.parametrize(
+    ("practice", "reason"),
+    [
+        ([], "practice 'practice-1' was not passed: 0 right of 1 needed"),
+        ([False], "practice 'practice-1' was not passed: 0 right of 1 needed"),
+        ([False, True], "practice 'practice-1' was not passed: 0 right of 1 needed"),
+        ([True], None),
+    ],
+)
+def test_who_leaves_practice_out_or_does_not_pass_it_gets_no_code(
+    recruiting: Callable[..., Any], practice: list[bool], reason: str | None
+) -> None:
+    """The page judges practice, and a script need not; of more passes than the study allows, the first count."""
+    site = recruiting("link")
+    person = site.begin()
+    first = person.trials()[0]
+    step = person.trials()[0]["steps"][-1]
+    labels = {
+        meaning == first["answer"]: label
+        for label, meaning in zip(step["labels"], step["responses"], strict=True)
+    }
+    for attempt, is_right in enumerate(practice, 1):
+        told = person.answer(0, attempt=attempt, response_raw=labels[is_right], client_uuid=str(uuid.uuid4()))
+        assert told.status == 201, told.text
+    for index in range(1, len(person.trials())):
+        person.answer(index)
+    told = person.finish(len(person.trials()) - 1 + len(practice)).body
+    assert (told["held"], told["completion_code"] is None) == (reason is not None, reason is not None)
+    assert row_of(site, person)["held_reason"] == reason
+
+
 LET_IN = {"first_language": "de", "age": 30}
 
 

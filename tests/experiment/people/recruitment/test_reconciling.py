@@ -199,7 +199,9 @@ def test_wrong_answers_to_questions_never_suggest_rejection(checked: Any) -> Non
     for index, one in planned(checked, participant).items():
         labels = one["steps"][-1]["labels"]
         wrong = next((label for label in labels if label != one["answer"]), labels[0])
-        participant.answer(index, response_raw=one["answer"] if one["is_attention_check"] else wrong)
+        participant.answer(
+            index, response_raw=one["answer"] if one["is_attention_check"] or one["is_practice"] else wrong
+        )
     participant.finish(len(participant.trials()))
     line = of(reconcile(checked, table(PROLIFIC_HEADER, [submission("poor", "AWAITING REVIEW")])), "poor")
     assert (line.verdict, line.evidence) == ("approve", ())
