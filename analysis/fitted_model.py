@@ -89,7 +89,7 @@ def fit(
         In lme4's spelling: ``"rt ~ cond + (1 + cond | participant) + (1 | item)"``; random effects may be left out.
     family : str
         Distribution of the response: ``gaussian``, ``binomial``, ``poisson``, ``negative.binomial``, ``Gamma``,
-        ``inverse.gaussian``.
+        ``inverse.gaussian``, or ``ordinal`` for ratings and other ordered categories.
     link : str, optional
         Default: the family's own. For forced choice ``guess(0.5)``.
     **options
@@ -98,7 +98,7 @@ def fit(
         weights, offset : str or array_like of shape (rows,)
             A column, an expression of columns, or numbers.
         levels : mapping of str to sequence of str
-            Makes a column a factor with these levels, the first as reference.
+            Makes a column a factor with these levels, the first as reference; for an ordinal response from low to high.
         contrasts : mapping of str to contrasts
             By column ``treatment`` (default), ``sum``, ``helmert``, ``poly``, ``sdif``, or numbers: per contrast one number per
             level.
@@ -145,6 +145,8 @@ class FittedModel:
     ----------
     coefficients : DataFrame
         term, estimate, se, statistic, df, p, ci_low, ci_high of each fixed effect.
+    thresholds : DataFrame or None
+        term, estimate, se, ci_low, ci_high of the thresholds between the categories of an ordinal model.
     converged : bool
         Whether the search for the estimates ended well.
     warnings : tuple of str
@@ -166,7 +168,12 @@ class FittedModel:
     @property
     def coefficients(self) -> pd.DataFrame:
         """Table of the fixed effects."""
-        return self._fit.fixed.copy()
+        return self._fit.told.copy()
+
+    @property
+    def thresholds(self) -> pd.DataFrame | None:
+        """Table of the thresholds of an ordinal model; None for others."""
+        return None if self._fit.thresholds is None else self._fit.thresholds.copy()
 
     @property
     def converged(self) -> bool:
@@ -294,8 +301,9 @@ class FittedModel:
             Columns in whose cells the means are wanted: names, or ``"a, b | c"``. Empty for the mean of all cells.
         slopes : str, optional
             A covariate whose slopes are wanted instead of means.
-        scale : {'link', 'response'}
-            Of the linear predictor, or of the response: probabilities, counts, milliseconds.
+        scale : {'link', 'response', 'mean'}
+            Of the linear predictor, or of the response: probabilities, counts, milliseconds. Of an ordinal model ``link`` is the
+            latent scale, ``response`` gives the probability of each category, and ``mean`` the mean rating.
 
         Returns
         -------
@@ -308,14 +316,14 @@ class FittedModel:
             For a column that the fixed part does not have.
         """
         compared, held = _names(factors)
-        found = self._margins([*compared, *held], slopes)
-        what = (
-            f"Slopes of {slopes}"
-            if slopes
-            else f"Marginal means of {_spelt(compared, held)}".removesuffix(" of ")
-        )
+        found, own_scale = self._margins([*compared, *held], slopes, scale)
+        what = f"Marginal means of {_spelt(compared, held)}".removesuffix(" of ")
+        if isinstance(found, mixed.CategoryMargins):
+            kind = "Mean ratings" if scale == "mean" else "Probabilities of categories"
+            what = what.replace("Marginal means", kind)
+        what = f"Slopes of {slopes}" if slopes else what
         title = f"{what} ({scale} scale)"
-        return _titled(found.table(scale), "slopes" if slopes else "means", title, {"scale": scale})
+        return _titled(found.table(own_scale), "slopes" if slopes else "means", title, {"scale": scale})
 
     def contrasts(self, factors: Factors, **options: Unpack[Comparing]) -> pd.DataFrame:
         """Compare marginal means, or slopes, with one another.
@@ -329,8 +337,9 @@ class FittedModel:
                 Compare the slopes of this covariate instead of means.
             control : str
                 Compare with this level instead of every two; levels of several factors are joined by commas.
-            scale : {'link', 'response', 'ratio'}
-                Differences of linear predictors, differences of means, or ratios (odds ratios under the logit link).
+            scale : {'link', 'response', 'ratio', 'mean'}
+                Differences of linear predictors, differences of means, or ratios (odds ratios under the logit link); of an
+                ordinal model see :meth:`means`.
             adjust : str
                 ``none``, ``holm``, ``bonferroni``, ``BH``, ``sidak``, ``tukey``, ``dunnett`` or ``mvt``; by default holm, with a
                 control dunnett.
@@ -347,17 +356,18 @@ class FittedModel:
         """
         compared, held = _names(factors)
         control, scale, adjust = options.get("control"), options.get("scale", "link"), options.get("adjust")
-        found = self._margins([*compared, *held], options.get("slopes"))
+        found, own_scale = self._margins([*compared, *held], options.get("slopes"), scale)
         if not is_comparable(found.grid, factors):
             raise UserError(
                 f"one {'slope' if options.get('slopes') else 'mean'} leaves nothing to compare",
                 mend="Name a factor, before the bar if there is one.",
             )
+        held = [*held, *(str(name) for name in found.grid if name not in {*compared, *held})]
         if control is None:
-            table = found.pairs(held, scale=scale, adjust=adjust or "holm")
+            table = found.pairs(held, scale=own_scale, adjust=adjust or "holm")
         else:
             levels = tuple(level.strip() for level in control.split(","))
-            table = found.against(levels, held, scale=scale, adjust=adjust or "dunnett")
+            table = found.against(levels, held, scale=own_scale, adjust=adjust or "dunnett")
         used = table.attrs["adjustment"]
         title = f"Comparisons ({scale} scale; adjustment: {used}{', per family' if held else ''})"
         return _titled(table, "contrasts", title, {"scale": scale, "adjustment": used})
@@ -403,6 +413,7 @@ class FittedModel:
         random : bool
             With the random effects of each row's participant, item and so on; False for an average one.
         scale : {'response', 'link'}
+            Of an ordinal model ``response`` gives a column with the probability of each category, without standard errors.
         se : bool
             Also standard errors and 95% intervals.
         new_levels : {'refuse', 'population'}
@@ -435,9 +446,12 @@ class FittedModel:
         Returns
         -------
         DataFrame, shape (rows fitted, count)
-            With the index of the rows in the data.
+            With the index of the rows in the data. Categories of an ordinal model are numbers: their own, or 1, 2, 3, …
+            where they are words.
         """
         drawn = mixed.simulate(self._fit, count, seed=seed, conditional=conditional)
+        if self._fit.cuts is not None:
+            drawn = self._fit.cuts.scores[drawn.astype(int)]
         return pd.DataFrame(drawn, index=self._data.index[self._fit.rows])
 
     def plot(self, factors: Factors | None = None, *, scale: str = "response") -> Figure:
@@ -448,8 +462,8 @@ class FittedModel:
         factors : str or sequence of str, optional
             As for :meth:`means`: the first from left to right, the cells of the others next to each other. By default the
             coefficients are drawn.
-        scale : {'response', 'link'}
-            Of the means.
+        scale : {'response', 'link', 'mean'}
+            Of the means, see :meth:`means`.
 
         Returns
         -------
@@ -459,11 +473,13 @@ class FittedModel:
         from analysis.figures.estimates import estimates_figure
 
         if factors is None:
-            table = self._fit.fixed
+            table = self._fit.told
             return estimates_figure(table, [], f"Coefficient ({self._fit.link} link)")
-        names = list(itertools.chain(*_names(factors)))
         table = self.means(factors, scale=scale)
-        axis = self._response() if scale == "response" else f"Linear predictor of {self._response()}"
+        names = [str(name) for name in table.columns[: table.columns.get_loc("estimate")]]
+        axis = f"Linear predictor of {self._response()}" if scale == "link" else self._response()
+        if scale == "response" and self._fit.cuts is not None:
+            axis = "Probability"
         return estimates_figure(table, names, axis)
 
     def to_apa(self, factors: Factors | None = None, **options: Unpack[Comparing]) -> str:
@@ -483,14 +499,15 @@ class FittedModel:
         """
         if factors is None:
             model = self._fit.summary().splitlines()[0]
-            lines = [f"- `{row['term']}`: {self._statistics(row)}." for row in _records(self._fit.fixed)]
+            lines = [f"- `{row['term']}`: {self._statistics(row)}." for row in _records(self._fit.told)]
             return "\n".join([f"{model}, `{self._fit.formula}`:", "", *lines])
         if options.get("scale", "link") != "link":
             raise UserError("sentences give estimates on the link scale", mend="Leave scale out.")
         compared, held = _names(factors)
         chosen: Comparing = {"adjust": "mvt", **options}
         table = self.contrasts(factors, **chosen)
-        means = self.means(factors, slopes=chosen.get("slopes"), scale="response")
+        shown = "response" if self._fit.cuts is None else "mean"
+        means = self.means(factors, slopes=chosen.get("slopes"), scale=shown)
         pairs = _pairs(means, compared, held, chosen.get("control"))
         lines = [self._sentence(row, held, *pair) for row, pair in zip(_records(table), pairs, strict=True)]
         adjustment = table.attrs["adjustment"]
@@ -499,8 +516,13 @@ class FittedModel:
             lines.append(f"*p* values and intervals are adjusted for {among} comparisons ({adjustment}).")
         return "\n".join(lines)
 
-    def _margins(self, factors: Sequence[str], slopes: str | None) -> mixed.Margins:
-        return mixed.trends(self._fit, slopes, factors) if slopes else mixed.margins(self._fit, factors)
+    def _margins(self, factors: Sequence[str], slopes: str | None, scale: str) -> tuple[mixed.Margins, str]:
+        """Return means or slopes, and what they call the scale."""
+        if slopes:
+            return mixed.trends(self._fit, slopes, factors), scale
+        if scale == "mean" or (scale == "response" and self._fit.cuts is not None):
+            return mixed.category_margins(self._fit, factors, mean=scale == "mean"), "response"
+        return mixed.margins(self._fit, factors), scale
 
     def _response(self) -> str:
         """Name what means on the response scale are of."""
@@ -570,7 +592,8 @@ def table_json(table: pd.DataFrame) -> dict[str, Any]:
 def is_comparable(cells: pd.DataFrame, factors: Factors) -> bool:
     """Return whether the cells of some factors, or a table of their means, leave anything to compare."""
     compared, held = _names(factors)
-    return bool(compared) and len(cells) > (len(cells[held].drop_duplicates()) if held else 1)
+    count = len(cells[[*compared, *held]].drop_duplicates())
+    return bool(compared) and count > (len(cells[held].drop_duplicates()) if held else 1)
 
 
 def _titled(table: pd.DataFrame, key: str, title: str, facts: dict[str, Any]) -> pd.DataFrame:

@@ -6,7 +6,8 @@ formula
     ``expression`` reads R, ``deparse`` writes it; ``formula`` takes a model apart into terms; ``numeric`` and ``factors``
     turn columns into numbers and levels by ``transforms``, ``splines`` and ``coding``; ``variables`` makes each once.
 matrices
-    ``frame`` keeps rows, y, w and the offset o; ``families`` and ``links`` say how y arises, ``responses`` ties them to y;
+    ``frame`` keeps rows, y, w and the offset o; ``families`` and ``links`` say how y arises, ``responses`` ties them to y, and
+    ``ordered`` does so for ordered categories;
     ``design`` makes X (n, p); ``covariance`` holds Lambda(theta), ``matrices`` Z (n, q) beside X; ``blocks``, ``cells`` and
     ``elimination`` factor H = Lambda' Z'WZ Lambda + I.
 deviance
@@ -29,7 +30,7 @@ from .inference import linear_contrasts
 from .joint import anova, joint_test, with_degrees
 from .kenward_roger import KenwardRoger, kenward_roger
 from .likelihood_ratio import LikelihoodRatio, likelihood_ratio_test
-from .margins import Margins, margins, trends
+from .margins import CategoryMargins, Margins, category_margins, margins, trends
 from .prediction import predict, random_modes
 from .profile import profile_intervals
 from .program import lme4_program
@@ -41,6 +42,7 @@ from .simulation import simulate
 __all__ = [
     "APPROXIMATE",
     "Bootstrap",
+    "CategoryMargins",
     "FTest",
     "Fit",
     "KenwardRoger",
@@ -50,6 +52,7 @@ __all__ = [
     "VarianceComponent",
     "anova",
     "bootstrap",
+    "category_margins",
     "completed",
     "equivalence_tests",
     "fit",

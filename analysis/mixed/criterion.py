@@ -97,13 +97,18 @@ def choose_criterion(
         ):
             if refused:
                 raise UserError(f"dispersion = 'glmer': {why}", mend="Leave dispersion out.")
+    if family.dispersion == "thresholds" and information == "expected":
+        raise UserError(
+            "information = 'expected': ordinal models have the observed information, as clmm does",
+            mend="Leave information out.",
+        )
     if penalty is not None and family.dispersion == "phi":
         raise UserError(
             f"penalty {penalty!r} is for responses without units, not for the {family.name} family",
             mend="Leave it out: times do not separate.",
         )
     # lme4's glmer treats phi as no likelihood does, so there the textbook's approximation stands, glmmTMB's too.
-    exact = family.dispersion == "phi" and dispersion == "ml"
+    exact = family.dispersion == "thresholds" or (family.dispersion == "phi" and dispersion == "ml")
     return Criterion(
         int(nagq),
         information or ("observed" if exact else "expected"),

@@ -164,10 +164,14 @@ def _uniform_cells(frame: Frame, matrices: Matrices, family: Family) -> list[str
         cell = np.ravel_multi_index(tuple(f.codes(frame.data) for f in factors), shape)
         trials = np.bincount(cell, frame.weights)
         success = np.bincount(cell, frame.weights * frame.y)
-        full = (success == trials) if family.name == "binomial" else np.zeros(len(trials), dtype=bool)
+        ends = frame.categories or ("failure", "success")
+        top = len(ends) - 1
+        bounded = family.name in {"binomial", "ordinal"}
+        full = (success == top * trials) if bounded else np.zeros(len(trials), dtype=bool)
         for at in np.flatnonzero((trials > 0) & ((success == 0) | full)):
             levels = zip(factors, np.unravel_index(at, shape), strict=True)
             where = ", ".join(f"{f.label} = {f.levels[int(c)]}" for f, c in levels)
-            value = "a success" if full[at] else ("a failure" if family.name == "binomial" else "zero")
+            value = f"a {ends[-1] if full[at] else ends[0]}" if bounded else "zero"
+            value = value.removeprefix("a ") if frame.categories else value
             notes.append(f"possible separation: every response with {where} is {value} (n = {trials[at]:g})")
     return notes

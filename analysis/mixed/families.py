@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,8 +84,8 @@ class Family:
         (y, w) -> a first guess of mu, inside the family's range.
     density : Density
         The log-density and its derivatives.
-    dispersion : {None, 'phi', 'theta'}
-        Which dispersion is estimated beside the coefficients; None for the linear model too, which profiles sigma out.
+    dispersion : {None, 'phi', 'theta', 'thresholds'}
+        What is estimated beside the coefficients; None for the linear model too, which profiles sigma out.
     positive : bool
         Whether means are above zero.
     has_scale : bool
@@ -169,6 +170,10 @@ def _negative_binomial() -> Density:
         )
 
     return Density(loglik, slopes, information, dispersion)
+
+
+def _without_mean(*_: Any) -> Any:
+    raise AssertionError("ordered responses have no mean; ordered.OrderedResponse has their likelihood")
 
 
 def _precision(
@@ -282,6 +287,14 @@ FAMILIES: Mapping[str, Family] = {
         "phi",
         positive=True,
     ),
+    "ordinal": Family(
+        "ordinal",
+        ("logit", "probit", "cloglog"),
+        _without_mean,
+        _without_mean,
+        Density(_without_mean, _without_mean, _without_mean),
+        "thresholds",
+    ),
 }
 
 CURVED_GAUSSIAN = replace(
@@ -293,7 +306,12 @@ CURVED_GAUSSIAN = replace(
 )
 """The gaussian family under a link other than the identity; phi is the residual variance."""
 
-_ALIASES = {"gamma": "Gamma", "nbinom2": "negative.binomial", "negbin": "negative.binomial"}
+_ALIASES = {
+    "gamma": "Gamma",
+    "nbinom2": "negative.binomial",
+    "negbin": "negative.binomial",
+    "cumulative": "ordinal",
+}
 GUESS = "guess(0.5)"
 """How the link with a guess rate is offered to users."""
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy import linalg
 from threadpoolctl import ThreadpoolController
 
 from stimuli.errors import UserError
@@ -30,6 +31,7 @@ from .links import BOUNDED_LINKS
 from .matrices import Matrices, make_matrices
 from .modes import ModeNotFound
 from .optimise import Optimum, finish, minimise
+from .ordered import OrderedResponse, Thresholds
 from .penalty import PenalisedDeviance
 from .responses import ProfiledResponse
 from .result import Fit, Model, VarianceComponent
@@ -68,6 +70,7 @@ class _Estimates:
     eta: Array
     satterthwaite: Satterthwaite | None
     notes: list[str]
+    thresholds: Thresholds | None = None
 
 
 def fit(
@@ -85,7 +88,7 @@ def fit(
     dispersion: str = "ml",
     penalty: str | None = None,
 ) -> Fit:
-    """Fit a linear or generalised linear model, mixed as lme4 does at tight control, or of fixed effects alone as lm and glm do.
+    """Fit a linear, generalised linear or ordinal model, mixed as lme4 and clmm do at tight control, or of fixed effects alone.
 
     Parameters
     ----------
@@ -94,11 +97,13 @@ def fit(
         columns are factors with levels in alphabetical order, grouping columns are factors whatever they hold.
     data : DataFrame, shape (rows, columns)
         One row per observation. Rows with missing values in the columns used are dropped and reported.
-    family : {'gaussian', 'binomial', 'poisson', 'negative.binomial', 'Gamma', 'inverse.gaussian'}
-        Distribution of the response. Theta of the negative binomial and phi of the last two are estimated.
+    family : {'gaussian', 'binomial', 'poisson', 'negative.binomial', 'Gamma', 'inverse.gaussian', 'ordinal'}
+        Distribution of the response. Theta of the negative binomial and phi of the two after it are estimated; ``ordinal``
+        takes ordered categories (ratings) and estimates the thresholds between them, as ``clmm`` does.
     link : str, optional
         Default: the canonical link, as in R. Binomial also takes ``probit``, ``cloglog`` and, for forced choice,
-        ``guess(0.5)`` or ``guess(1/3, probit)``; Gamma and inverse.gaussian take ``identity``, ``log``, ``inverse``.
+        ``guess(0.5)`` or ``guess(1/3, probit)``; ordinal ``probit`` and ``cloglog``; Gamma and inverse.gaussian take
+        ``identity``, ``log``, ``inverse``.
     reml : bool
         Restricted likelihood, gaussian only; False for maximum likelihood. Without random effects that is least squares as
         lm has it: sigma from rows less coefficients, and the log-likelihood that R's ``logLik`` gives.
@@ -214,6 +219,12 @@ def fit_model(model: Model, *, is_sketch: bool = False) -> Fit:
 
     ``is_sketch`` lets a singular fit of many rows go without second derivatives; see :func:`sketch`.
     """
+    categories = model.frame.categories
+    if len(np.unique(model.frame.y)) < len(categories):
+        raise UserError(
+            f"the response lacks one of its categories ({', '.join(categories)})",
+            mend="Draw again, or join rare categories.",
+        )
     # The matrices are small: several BLAS threads wait for each other more than they help, above all on a busy machine.
     with _threads().limit(limits=1, user_api="blas"):
         found = _fit_linear(model) if model.family.has_scale else _fit_generalised(model, is_sketch)
@@ -318,8 +329,21 @@ def _fit_generalised(model: Model, is_sketch: bool = False, end: Array | None = 
         # a neighbour's mode can be too far to begin from
         objective.modes.forget()
         point = objective.at(optimum.x)
-    vcov, exact = laplace_vcov(optimum.hessian, len(optimum.x) - objective.p, objective.back)
-    if not len(theta) and not objective.n_dispersion and criterion.penalty is None:
+    held, back, thresholds = len(optimum.x) - objective.p, objective.back, None
+    if isinstance(point.response, OrderedResponse):
+        held, back = objective.covariance.size, linalg.block_diag(np.eye(objective.n_dispersion), back)
+    vcov, exact = laplace_vcov(optimum.hessian, held, back)
+    if isinstance(point.response, OrderedResponse):
+        thresholds = Thresholds(
+            model.frame.categories,
+            model.link,
+            point.response.thresholds,
+            point.response.slopes,
+            float(objective.coefficients(beta)[0]),
+            vcov,
+        )
+        vcov = vcov[objective.n_dispersion :, objective.n_dispersion :]
+    if thresholds is None and not len(theta) and not objective.n_dispersion and criterion.penalty is None:
         vcov = objective.expected_vcov(point)
     sigma = 1.0
     if isinstance(point.response, ProfiledResponse):
@@ -333,16 +357,21 @@ def _fit_generalised(model: Model, is_sketch: bool = False, end: Array | None = 
         vcov=vcov,
         sigma=sigma,
         unit=sigma if criterion.dispersion == "glmer" else 1.0,
-        dispersion=sigma**2 if criterion.dispersion == "glmer" else point.response.dispersion,
+        dispersion=np.nan
+        if thresholds
+        else sigma**2
+        if criterion.dispersion == "glmer"
+        else point.response.dispersion,
         penalty=penalty,
         effects=objective.layout.scale(objective.covariance.lambdas(theta), point.u),
         eta=point.eta,
         satterthwaite=None,
         notes=[
-            *criterion_notes(model, point.response.dispersion),
+            *criterion_notes(model, 1.0 if thresholds else point.response.dispersion),
             *([] if exact else [APPROXIMATE]),
             *([SKETCHED] if optimum.is_sketch else []),
         ],
+        thresholds=thresholds,
     )
 
 
@@ -373,8 +402,12 @@ def _assemble(model: Model, found: _Estimates) -> Fit:
         method = "least squares" if model.reml else method.partition(",")[0]
         if model.reml:
             deviance = LinearDeviance(frame, matrices, False)(found.theta)[0]
-    estimated = int(family.has_scale or family.dispersion is not None)
-    n_parameters = len(names) + matrices.covariance.size + estimated
+    beside = len(optimum.x) - matrices.covariance.size - len(names)
+    n_parameters = (
+        len(names)
+        + matrices.covariance.size
+        + (1 if family.dispersion == "phi" or family.has_scale else beside)
+    )
     singular = singular_terms(matrices, found.theta)
     unfinished = convergence_note(optimum)
     separated = separation_notes(
@@ -399,10 +432,10 @@ def _assemble(model: Model, found: _Estimates) -> Fit:
         vcov=pd.DataFrame(found.vcov, index=names, columns=names),
         variance=variance,
         sigma=float(found.sigma),
-        dispersion=float(found.dispersion) if family.dispersion is not None else None,
+        dispersion=float(found.dispersion) if family.dispersion in {"phi", "theta"} else None,
         n_parameters=n_parameters,
         ranef=partial(_modes, matrices, found.effects),
-        fitted=model.link.inverse(found.eta),
+        fitted=found.thresholds.expected(found.eta) if found.thresholds else model.link.inverse(found.eta),
         rows=frame.rows,
         degrees=found.satterthwaite,
         evaluations=optimum.evaluations,
@@ -411,4 +444,5 @@ def _assemble(model: Model, found: _Estimates) -> Fit:
         model=model,
         end=optimum.x,
         is_sketch=optimum.is_sketch,
+        cuts=found.thresholds,
     )

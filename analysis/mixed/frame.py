@@ -19,13 +19,14 @@ from .expression import (
     Call,
     Name,
     Node,
+    bare,
     columns_of,
     read_expression,
 )
 from .families import Family
 from .formula import Formula, RandomTerm
 from .responses import check_response
-from .variables import Numeric, Variables, is_numeric
+from .variables import Factor, Numeric, Variables, is_boolean, is_numeric, level_name
 
 Array = NDArray[np.float64]
 
@@ -63,7 +64,7 @@ class Frame:
     rows : ndarray of int, shape (n,)
         Their positions in the data given.
     y : ndarray, shape (n,)
-        The response; for binomial models the proportion of successes.
+        The response; for binomial models the proportion of successes, for ordinal ones the category, counted from 0.
     weights : ndarray, shape (n,)
         Prior weights; for counts the number of trials.
     offset : ndarray, shape (n,)
@@ -74,6 +75,8 @@ class Frame:
         For a text response, the level whose probability is modelled.
     notes : tuple of str
         What the user should know, such as rows dropped.
+    categories : tuple of str
+        Of an ordinal response, those that occur, in their order.
     """
 
     data: pd.DataFrame
@@ -84,6 +87,7 @@ class Frame:
     variables: Variables
     success: str | None
     notes: tuple[str, ...]
+    categories: tuple[str, ...] = ()
 
     def grouping(self, term: RandomTerm) -> Grouping:
         """Find the levels of a random term's grouping factor on the rows used."""
@@ -206,6 +210,47 @@ def _response(
     )
 
 
+def _ordered(node: Node, variables: Variables, data: pd.DataFrame) -> tuple[Array, tuple[str, ...]]:
+    """Read ordered categories: (places from 0, names of those that occur)."""
+    if isinstance(node, Call) and node.function == "cbind":
+        raise UserError(
+            f"response {as_r(node)!r}: cbind is for the binomial family",
+            mend="Name one column of ordered categories.",
+        )
+    variable = variables.make(node)
+    if isinstance(variable, Numeric):
+        if len(variable.suffixes) > 1:
+            raise UserError(
+                f"response {variable.label!r} has {len(variable.suffixes)} columns; it may have one",
+                mend="Fit one model per column.",
+            )
+        values, places = np.unique(variable.values(data)[:, 0], return_inverse=True)
+        return places.astype(float), tuple(level_name(v) for v in values)
+    if not _is_in_order(node, variable, variables, data):
+        if (error := _no_number(node, variables)) is not None:
+            raise error
+        shown = ", ".join(variable.levels[:6]) + (", …" if len(variable.levels) > 6 else "")
+        raise UserError(
+            f"response {variable.label!r} is text without an order ({shown}); the ordinal family takes ordered categories",
+            mend=f"Name its categories from low to high: --levels {variable.column}={','.join(variable.levels[:6])} "
+            "(levels= in Python), or give numbers.",
+        )
+    occurs, places = np.unique(variable.codes(data), return_inverse=True)
+    return places.astype(float), tuple(variable.shown[int(at)] for at in occurs)
+
+
+def _is_in_order(node: Node, factor: Factor, variables: Variables, data: pd.DataFrame) -> bool:
+    """Whether something says in which order the levels stand: the user, the column's type, or numbers."""
+    if factor.condition is not None or factor.column in variables.levels:
+        return True
+    if isinstance(node, Call) and (bare(node.function) == "ordered" or "levels" in dict(node.keywords)):
+        return True
+    column = data[factor.column]
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return bool(column.cat.ordered)
+    return is_numeric(column) or is_boolean(column)
+
+
 def _missing_note(missing: pd.DataFrame, total: int) -> str:
     counts = missing.sum()
     why = ", ".join(f"{name} in {int(k)}" for name, k in counts[counts > 0].items())
@@ -268,7 +313,12 @@ def make_frame(
     kept = (used if len(rows) == len(used) else used.iloc[rows]).reset_index(drop=True)
     _refuse_infinite(kept)
     variables = Variables(kept, _known_only(levels, data), _known_only(contrasts, data), learn_from=used)
-    y, trials, success = _response(formula.response, family, variables, kept)
+    categories: tuple[str, ...] = ()
+    trials, success = None, None
+    if family.name == "ordinal":
+        y, categories = _ordered(formula.response, variables, kept)
+    else:
+        y, trials, success = _response(formula.response, family, variables, kept)
     prior = _vector(weight_node, weight_given, rows, variables, kept, "weights")
     if prior is not None and (prior <= 0).any():
         raise UserError(
@@ -286,7 +336,7 @@ def make_frame(
     for node in formula.offsets:
         total = total + _numbers(node, variables, kept, "offset")
     w = trials if trials is not None else (np.ones(len(kept)) if prior is None else prior)
-    return Frame(kept, rows, y, w, total, variables, success, (*notes, *variables.notes))
+    return Frame(kept, rows, y, w, total, variables, success, (*notes, *variables.notes), categories)
 
 
 def _numbers_as_numbers(data: pd.DataFrame) -> pd.DataFrame:

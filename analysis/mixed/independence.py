@@ -20,11 +20,11 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Independence:
-    """Fixed effects alone: coefficients ``beta`` (p,), working weights ``weight`` (n,) and a dispersion."""
+    """Fixed effects alone: coefficients ``beta`` (p,), working weights ``weight`` (n,), logs of what else is estimated."""
 
     beta: Array
     weight: Array
-    dispersion: float
+    log_dispersion: Array
 
 
 def spans_constant(columns: Array) -> bool:
@@ -57,7 +57,7 @@ def without_random_effects(
         Whether a constant is fitted beside them, and dropped.
     """
     response = make_response(family, link, frame.y, frame.weights)
-    eta = link.link(family.start(frame.y, np.maximum(frame.weights, 1e-8)))
+    eta = response.saturated()
     p = x.shape[1]
     if with_constant:
         x = np.hstack([x, np.ones((len(x), 1))])
@@ -79,12 +79,16 @@ def without_random_effects(
         if value - old < 1e-8 * (abs(value) + 1.0) or (link.ratio and np.abs(eta).max() > 30.0):
             break
         old = value
-    dispersion = _dispersion(family, frame, link.inverse(eta), x.shape[1])
-    if family.dispersion is not None:
-        response = response.with_dispersion(float(np.log(max(dispersion, 1e-300))))
-    return Independence(
-        beta[:p], np.maximum(response.weight(eta), 1e-6 * _typical(response.weight(eta))), dispersion
-    )
+    log_dispersion: Array = np.zeros(0)
+    if family.dispersion == "thresholds":
+        log_dispersion = response.dispersion
+    elif family.dispersion is not None:
+        dispersion = _dispersion(family, frame, link.inverse(eta), x.shape[1])
+        with np.errstate(divide="ignore"):
+            log_dispersion = np.log(np.array([dispersion]))
+        response = response.with_dispersion(np.maximum(log_dispersion, np.log(1e-300)))
+    weight = response.weight(eta)
+    return Independence(beta[:p], np.maximum(weight, 1e-6 * _typical(weight)), log_dispersion)
 
 
 def _step(response: Response, eta: Array, offset: Array, x: Array) -> tuple[Array, Array, float]:
@@ -103,8 +107,6 @@ def _typical(weight: Array) -> float:
 
 def _dispersion(family: Family, frame: Frame, mu: Array, p: int) -> float:
     """Estimate phi or theta by moments; rough, since random effects are still in the residuals."""
-    if family.dispersion is None:
-        return 1.0
     squares = frame.weights * (frame.y - mu) ** 2
     if family.dispersion == "theta":
         over = float((squares - frame.weights * mu).sum() / (frame.weights * mu**2).sum())

@@ -91,7 +91,7 @@ class LaplaceDeviance:
     start_beta : ndarray, shape (p,)
         Whitened coefficients of the model without random effects.
     n_dispersion : int
-        Log dispersions among the parameters, 0 or 1.
+        Log dispersions among the parameters, 0 or 1; of ordered responses the log gaps between thresholds.
     starts : list of ndarray, shape (k + n_dispersion + p,)
         Where searches may begin; the lowest end counts.
     """
@@ -110,9 +110,9 @@ class LaplaceDeviance:
         self.response: Response = make_response(family, link, frame.y, frame.weights, observed, profiled)
         self.offset = frame.offset
         self.n, self.p = matrices.x.shape
-        self.n_dispersion = int(family.dispersion is not None and not profiled)
         lacking = lacks_constant(matrices)
         alone: Independence = without_random_effects(frame, matrices.x, family, link, with_constant=lacking)
+        self.n_dispersion = 0 if profiled else len(alone.log_dispersion)
         r = np.linalg.qr(np.sqrt(alone.weight)[:, None] * matrices.x, mode="r")
         self.back = linalg.solve_triangular(r, np.eye(self.p)) if self.p else np.zeros((0, 0))
         self.x = matrices.x @ self.back
@@ -124,21 +124,19 @@ class LaplaceDeviance:
             np.concatenate(
                 [
                     self.covariance.start(),
-                    np.full(self.n_dispersion, np.log(begin.dispersion)),
+                    begin.log_dispersion[: self.n_dispersion],
                     r @ begin.beta,
                 ]
             )
             for begin in begins
-            if begin is alone or 0.0 < begin.dispersion < np.inf
+            if begin is alone or np.isfinite(begin.log_dispersion).all()
         ]
         # Rounding in the sum of log-likelihoods, which cancels large terms where counts are large.
         noise = 1e-14 * float(
             np.sum(frame.weights * (np.abs(frame.y) + 1.0)) * (1.0 + np.abs(self.x @ self.start_beta).max())
         )
-        saturated = link.link(family.start(frame.y, np.maximum(frame.weights, 1e-8)))
-        self.modes = ModeSearch(
-            self.layout, 1e-14 * self.n if family.dispersion == "phi" else noise, saturated
-        )
+        noise = 1e-14 * self.n if family.dispersion == "phi" else noise
+        self.modes = ModeSearch(self.layout, noise, self.response.saturated())
         self._last: _Solved | None = None
 
     def scales(self) -> Array:
@@ -165,7 +163,7 @@ class LaplaceDeviance:
         """Take parameters apart: theta, the response at its dispersion, whitened beta."""
         k = self.covariance.size
         at = k + self.n_dispersion
-        response = self.response.with_dispersion(float(x[k])) if self.n_dispersion else self.response
+        response = self.response.with_dispersion(x[k:at]) if self.n_dispersion else self.response
         return x[:k], response, x[at:]
 
     def coefficients(self, beta: Array) -> Array:
@@ -214,8 +212,8 @@ class LaplaceDeviance:
         d_dispersion = np.zeros(self.n_dispersion)
         if self.n_dispersion:
             by_loglik, by_score, by_inside = response.by_dispersion(eta)
-            total = -2.0 * by_loglik.sum() + (by_inside * leverages).sum() + (by_score * feedback).sum()
-            d_dispersion[0] = total
+            total = -2.0 * by_loglik.sum(-1) + (by_inside * leverages).sum(-1) + (by_score * feedback).sum(-1)
+            d_dispersion[:] = total
         gradient = np.concatenate([self.covariance.gradient(slopes), d_dispersion, self.x.T @ d_eta])
         self._last = _Solved(x.copy(), u, inside, z_score, a, h)
         return LaplacePoint(deviance, gradient, u, eta, response)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from stimuli.errors import UserError, unknown_name
 
 from .adjustments import Comparisons
+from .deparse import as_r
 from .grid import averaged, cells_of, grid_values, offset_of, reference_grid, rows_of
 from .inference import correlation_of, linear_contrasts, wald_table
 from .result import Fit
@@ -75,7 +76,7 @@ class Margins:
         """
         if scale not in SCALES[:2]:
             raise unknown_name("scale", scale, SCALES[:2])
-        if scale == "response" and self.level_rows is not None:
+        if scale == "response" and (self.level_rows is not None or self.fit.cuts is not None):
             rows = self._estimate(np.eye(len(self.matrix)), slice(None), scale, adjust, level)
             return _with_cells(self.grid, rows)
         rows = linear_contrasts(self.fit, self.matrix, level=level, adjust=adjust, known=self.known)
@@ -277,15 +278,24 @@ class Margins:
             ).drop(columns="contrast")
             return _as_ratio(self.fit, table) if scale == "ratio" else table
         values, slopes = self._on_response_scale(members)
-        jacobian = combined(weights, slopes)
-        vcov = self.fit.vcov.to_numpy()
+        jacobian, vcov = combined(weights, slopes), self._covariance
         se = np.sqrt(np.einsum("ri,ij,rj->r", jacobian, vcov, jacobian))
         df = self.fit.degrees.df(jacobian, vcov) if self.fit.degrees is not None else None
         family = Comparisons(correlation_of(jacobian, vcov), means, with_control)
         return wald_table(combined(weights, values), se, df, adjust=adjust, level=level, family=family)
 
+    @property
+    def _covariance(self) -> Array:
+        """Covariance of the parameters by which ``_on_response_scale`` has derivatives."""
+        return self.fit.vcov.to_numpy()
+
     def _on_response_scale(self, members: Any) -> tuple[Array, Array]:
         """Means (or trends) on the response scale, shape (r,), and their derivatives by beta, shape (r, p)."""
+        if self.fit.cuts is not None:
+            raise UserError(
+                "the response of an ordinal model has no mean of this kind",
+                mend="Ask for scale link, the latent scale, or for category_margins().",
+            )
         link, beta, rows = self.fit.model.back, self.fit.fixed["estimate"].to_numpy(), self.matrix[members]
         if self.level_rows is None or self.level_known is None:
             eta = rows @ beta + self.known[members]
@@ -294,6 +304,36 @@ class Margins:
         eta, trend = base @ beta + self.level_known[members], rows @ beta + self.known[members]
         slope = link.slope(eta)
         return slope * trend, (link.curvature(eta) * trend)[:, None] * base + slope[:, None] * rows
+
+
+@dataclass(frozen=True, eq=False)
+class CategoryMargins(Margins):
+    """Probabilities of the categories of an ordinal model, or mean scores; scale ``response`` only.
+
+    ``known`` holds the values, and ``matrix``, shape (r, J - 2 + p), their derivatives by log gaps and coefficients.
+    """
+
+    @property
+    def _covariance(self) -> Array:
+        assert self.fit.cuts is not None
+        return self.fit.cuts.vcov
+
+    def _on_response_scale(self, members: Any) -> tuple[Array, Array]:
+        return self.known[members], self.matrix[members]
+
+    def _estimate(
+        self,
+        weights: Array,
+        members: Any,
+        scale: str,
+        *rest: Any,
+    ) -> pd.DataFrame:
+        if scale != "response":
+            raise UserError(
+                f"scale {scale!r}: probabilities of categories are on the response scale",
+                mend="Ask for response.",
+            )
+        return super()._estimate(weights, members, scale, *rest)
 
 
 def combined(weights: Array, rows: Array) -> Array:
@@ -386,6 +426,56 @@ def margins(
     whole, wanted, size = reference_grid(fit, _several(factors), grid_values(fit, at or {}))
     rows, known = rows_of(fit, whole), offset_of(fit, whole)
     return Margins(fit, cells_of(whole, wanted, size), averaged(rows, size), averaged(known, size))
+
+
+def category_margins(
+    fit: Fit,
+    factors: Sequence[str] | str,
+    at: Mapping[str, Sequence[Any] | Any] | None = None,
+    *,
+    mean: bool = False,
+) -> CategoryMargins:
+    """Compute how probable each category of an ordinal model is in the cells of its factors, or the mean score there.
+
+    As with emmeans' modes ``prob`` and ``mean.class`` each cell of the reference grid has its probabilities, and those are
+    averaged. A score is the category's own number, or its place from 1 where categories are words.
+
+    Parameters
+    ----------
+    fit : Fit
+        A fitted ordinal model.
+    factors, at
+        As for ``margins``.
+    mean : bool
+        Mean scores instead of probabilities.
+
+    Returns
+    -------
+    CategoryMargins
+        Probabilities have the response as the last column of their grid, which varies slowest: compare within it.
+
+    Raises
+    ------
+    UserError
+        If the model is not ordinal, or for a column that is not in the fixed part.
+    """
+    if fit.cuts is None:
+        raise UserError(
+            f"categories are those of an ordinal model; this one is {fit.family}", mend="Ask for margins()."
+        )
+    whole, wanted, size = reference_grid(fit, _several(factors), grid_values(fit, at or {}))
+    rows = rows_of(fit, whole)
+    values, by_eta, by_gaps = fit.cuts.probabilities(
+        rows @ fit.fixed["estimate"].to_numpy() + offset_of(fit, whole)
+    )
+    slopes = np.concatenate([by_gaps, by_eta[:, :, None] * rows[:, None, :]], axis=2)
+    cells, values, slopes = cells_of(whole, wanted, size), averaged(values, size), averaged(slopes, size)
+    if mean:
+        scores = fit.cuts.scores
+        return CategoryMargins(fit, cells, np.einsum("rcp,c->rp", slopes, scores), values @ scores)
+    name, names = as_r(fit.model.formula.response), fit.cuts.categories
+    grid = pd.concat([cells.assign(**{name: category}) for category in names], ignore_index=True)
+    return CategoryMargins(fit, grid, np.swapaxes(slopes, 0, 1).reshape(len(grid), -1), values.T.ravel())
 
 
 def trends(

@@ -91,6 +91,11 @@ def make_matrices(formula: Formula, frame: Frame, family: Family) -> Matrices:
         For factors with one level, and for grouping factors that cannot be estimated.
     """
     design = make_design(formula.fixed, frame.variables)
+    if family.dispersion == "thresholds" and not formula.fixed.intercept:
+        raise UserError(
+            f"{formula.text!r} leaves the intercept out; an ordinal model has thresholds in its place",
+            mend="Write it without 0 + (or - 1).",
+        )
     whole = design.matrix(frame.data)
     kept = independent_columns(whole)
     dropped = tuple(design.names[j] for j in range(whole.shape[1]) if j not in kept)

@@ -17,10 +17,10 @@ class Parameter:
     ----------
     name : str
         lme4's: ``sd_Days|Subject``, ``cor_Days.(Intercept)|Subject``, ``sigma``, or a fixed effect's.
-    kind : {'sd', 'cor', 'sigma', 'dispersion', 'fixed'}
+    kind : {'sd', 'cor', 'sigma', 'dispersion', 'threshold', 'fixed'}
         What it is; ``dispersion`` is theta of the negative binomial.
     at : int
-        Random term, or column of X.
+        Random term, threshold, or column of X.
     row, column : int
         Within the random term; a correlation is that of ``row`` with ``column``, row > column.
     """
@@ -47,10 +47,12 @@ def parameters_of(fit: Fit) -> list[Parameter]:
     family = fit.model.family
     if family.has_scale or family.dispersion == "phi":
         found.append(Parameter("sigma", "sigma"))
-    elif family.dispersion is not None:
+    elif family.dispersion == "theta":
         found.append(Parameter(family.dispersion, "dispersion"))
-    found += [Parameter(name, "fixed", at) for at, name in enumerate(matrices.names)]
-    return found
+    fixed = [Parameter(name, "fixed", at) for at, name in enumerate(matrices.names)]
+    if fit.thresholds is not None:
+        fixed[0:1] = [Parameter(name, "threshold", at) for at, name in enumerate(fit.thresholds["term"])]
+    return found + fixed
 
 
 def estimate_of(fit: Fit, parameter: Parameter) -> float:
@@ -64,4 +66,7 @@ def estimate_of(fit: Fit, parameter: Parameter) -> float:
             return fit.sigma
         case "dispersion":
             return float(fit.dispersion) if fit.dispersion is not None else np.nan
+        case "threshold":
+            assert fit.thresholds is not None
+            return float(fit.thresholds["estimate"].iloc[parameter.at])
     return float(fit.fixed["estimate"].iloc[parameter.at])

@@ -215,11 +215,7 @@ class Pinned:
 
 
 def _generalised_start(fit: Fit, objective: LaplaceDeviance, theta: Array, beta: Array) -> Array:
-    middle = objective.starts[0][
-        objective.covariance.size : objective.covariance.size + objective.n_dispersion
-    ]
-    if objective.n_dispersion and fit.dispersion is not None:
-        middle = np.array([np.log(fit.dispersion)])
+    middle = fit.end[len(fit.theta) :][: objective.n_dispersion]
     return np.concatenate([theta, middle, np.linalg.solve(objective.back, beta) if len(beta) else beta])
 
 

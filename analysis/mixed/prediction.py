@@ -23,6 +23,7 @@ from .design import Design, make_design
 from .expression import Name, Node, columns_of
 from .formula import RandomTerm
 from .inference import check_level
+from .ordered import OrderedResponse
 from .result import Fit
 from .simulation import effects_unit
 from .variables import level_name
@@ -66,7 +67,7 @@ def predict(
     random : bool
         With the random effects at their modes; else at zero (lme4's ``re.form = NA``).
     scale : {'response', 'link'}
-        Means, or the linear predictor.
+        Means, or the linear predictor; of an ordinal model the probabilities of its categories, or the latent mean.
     new_levels : {'refuse', 'population'}
         What to do with levels that the fit has not seen: refuse, or put their random effects at zero; their standard
         errors then hold the whole variance of such a level.
@@ -79,7 +80,7 @@ def predict(
     Returns
     -------
     DataFrame, shape (m, 1) or (m, 4)
-        estimate, and with ``se`` also se, ci_low, ci_high; index of ``data``.
+        estimate, and with ``se`` also se, ci_low, ci_high; index of ``data``. Probabilities have a column for each category.
 
     Raises
     ------
@@ -91,6 +92,11 @@ def predict(
         raise UserError(f"the new rows have two columns named {twice!r}", mend="Rename one of them.")
     if scale not in SCALES:
         raise unknown_name("scale", scale, SCALES)
+    if se and scale == "response" and fit.cuts is not None:
+        raise UserError(
+            "predicted probabilities of categories come without standard errors",
+            mend="Ask for scale='link', or for category_margins(), which has them.",
+        )
     if new_levels not in NEW_LEVELS:
         raise unknown_name("treatment of new levels", new_levels, NEW_LEVELS)
     check_level(level)
@@ -112,7 +118,9 @@ def predict(
         error = np.sqrt(_Errors(fit).variance(x, parts)) if len(rows) else np.empty(0)
         half = stats.norm.isf((1.0 - level) / 2.0) * error
         columns |= {"se": error, "ci_low": eta - half, "ci_high": eta + half}
-    if scale == "response":
+    if fit.cuts is not None and scale == "response":
+        columns = dict(zip(fit.cuts.categories, fit.cuts.probabilities(eta)[0].T, strict=True))
+    elif scale == "response":
         columns = _on_response_scale(fit, columns)
     whole = pd.DataFrame(np.nan, index=given.index, columns=list(columns))
     whole.loc[complete] = np.column_stack(list(columns.values()))
@@ -327,6 +335,8 @@ def _working_weights(fit: Fit) -> Array:
     w = model.frame.weights
     if model.family.has_scale:
         return w
+    if fit.cuts is not None:
+        return OrderedResponse(model.link, model.frame.y, w, fit.cuts.log_gaps).observed(fit.eta)
     mu, slope = fit.fitted, model.link.slope(fit.eta)
     if model.family.name == "binomial":
         mu = np.clip(mu, 1e-15, 1.0 - 1e-15)

@@ -1,4 +1,4 @@
-"""The R program that fits the same model with lme4, so that a reviewer can refit every number.
+"""The R program that fits the same model with lme4, or an ordinal one with clmm, so that a reviewer can refit every number.
 
 Without random effects it calls lm or glm. Where lme4 has the criterion, the program is one call at tight control from our
 estimates. What these do not compute is written out in R, over lme4's matrices, and the program says why.
@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from stimuli.errors import UserError
 
-from .expression import Call, nodes_of
+from .deparse import as_r
+from .expression import Call, nodes_of, read_expression
 from .links import Link
-from .program_data import ProgramData, numbers_in_r, program_data, text_in_r
+from .program_data import ProgramData, numbers_in_r, program_data, single_bars, text_in_r
 from .result import Fit
 
 Array = NDArray[np.float64]
@@ -90,6 +91,8 @@ def lme4_program(fit: Fit, file: str) -> str:
             mend="Put them into a column and name it.",
         )
     data = program_data(fit, file)
+    if fit.cuts is not None:
+        return _ordinal_program(fit, data)
     why = _why_written_out(fit)
     lines = [
         f"# {' '.join(fit.formula.split())}",
@@ -118,6 +121,36 @@ def lme4_program(fit: Fit, file: str) -> str:
         lines += _written_out(fit, data)
     else:
         lines += _call("glmer", _generalised_arguments(fit, data)) + _report(fit) + _saturated_lines(fit)
+    return "\n".join(lines) + "\n"
+
+
+def _ordinal_program(fit: Fit, data: ProgramData) -> str:
+    criterion, random = fit.model.criterion, bool(fit.model.formula.random)
+    if criterion.penalty is not None or (criterion.nagq > 1 and fit.variance[0].cov.size > 1):
+        raise UserError(
+            "no R function computes this: clmm has neither penalty nor quadrature for slopes",
+            mend="Leave --penalty or --nagq out.",
+        )
+    response, _, terms = as_r(single_bars(read_expression(data.formula))).partition("~")
+    arguments = [
+        f"ordered({response.strip()}) ~ {terms.strip()}{f' + offset({data.offset})' if data.offset else ''}",
+        "data = d",
+        *([f"weights = {data.weights}"] if data.weights else []),
+        f"link = {text_in_r(fit.link)}",
+        *([f"nAGQ = {criterion.nagq}", "control = clmm.control(gradTol = 1e-6)"] if random else []),
+    ]
+    lines = [
+        f"# {' '.join(fit.formula.split())}",
+        f"# {fit.method}",
+        "library(ordinal)",
+        *(["library(splines)"] if _has_splines(fit) else []),
+        "",
+        *data.lines,
+        "",
+        *_call("clmm" if random else "clm", arguments),
+        "print(summary(m), digits = 6)",
+        "print(logLik(m), digits = 10)",
+    ]
     return "\n".join(lines) + "\n"
 
 

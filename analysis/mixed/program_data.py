@@ -278,8 +278,8 @@ def _replaced(node: Node, held: Mapping[str, str], is_group: bool = False) -> No
     return node
 
 
-def _single_bars(node: Node) -> Node:
-    """Write ``||`` out: lme4 reads the names inside again, without their backticks."""
+def single_bars(node: Node) -> Node:
+    """Write ``||`` out: lme4 reads the names inside again, without their backticks, and clmm does not read it."""
     match node:
         case Paren(Binary("||", left, right)):
             terms = expand_terms(left, as_r(left))
@@ -290,9 +290,9 @@ def _single_bars(node: Node) -> Node:
                 total = Binary("+", total, bar)
             return total
         case Binary(op, left, right):
-            return Binary(op, _single_bars(left), _single_bars(right))
+            return Binary(op, single_bars(left), single_bars(right))
         case Paren(inner):
-            return Paren(_single_bars(inner))
+            return Paren(single_bars(inner))
     return node
 
 
@@ -300,7 +300,7 @@ def _spelt(text: str, held: Mapping[str, str]) -> str:
     tree = read_expression(text)
     replaced = _replaced(tree, held)
     if any(isinstance(part, Name) and as_r(part) != part.name for part in nodes_of(replaced)):
-        replaced = _single_bars(replaced)
+        replaced = single_bars(replaced)
     return text if replaced == tree and not _ODD_TEXT.search(text) else as_r(replaced)
 
 

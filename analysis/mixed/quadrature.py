@@ -99,7 +99,7 @@ class QuadratureDeviance(LaplaceDeviance):
         share = np.exp(logs - levels[:, None])
 
         by_mode, by_spread = np.zeros((self._m, k)), np.zeros((self._m, k, k))
-        by_fixed, by_lambda, by_dispersion = np.zeros(self.n), np.zeros((k, k)), 0.0
+        by_fixed, by_lambda, by_dispersion = np.zeros(self.n), np.zeros((k, k)), np.zeros(self.n_dispersion)
         for q, u_q in enumerate(at_node):
             eta_q, p = self._predictor(fixed, lam, u_q), share[:, q]
             rows_share = p[self._codes]
@@ -113,7 +113,7 @@ class QuadratureDeviance(LaplaceDeviance):
             by_spread += pulled[:, :, None] * self._nodes[q]
             if self.n_dispersion:
                 by_node = np.where(rows_share > 0.0, rows_share * response.by_dispersion(eta_q)[0], 0.0)
-                by_dispersion -= 2.0 * float(by_node.sum())
+                by_dispersion -= 2.0 * by_node.sum(-1)
 
         # How S moves with H (derivative of a Cholesky factor), added to the derivative of log|H|.
         c = np.swapaxes(s, 1, 2) @ by_spread
@@ -133,8 +133,8 @@ class QuadratureDeviance(LaplaceDeviance):
         d_dispersion = np.zeros(self.n_dispersion)
         if self.n_dispersion:
             _, by_score, by_inside = response.by_dispersion(eta)
-            total = by_dispersion + (by_inside * leverages).sum() + (by_score * feedback).sum()
-            d_dispersion[0] = total
+            total = by_dispersion + (by_inside * leverages).sum(-1) + (by_score * feedback).sum(-1)
+            d_dispersion[:] = total
         gradient = np.concatenate(
             [self.covariance.gradient([slope]), d_dispersion, self.x.T @ (d_eta + by_fixed)]
         )

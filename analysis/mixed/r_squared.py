@@ -20,7 +20,7 @@ from .result import Fit
 Array = NDArray[np.float64]
 
 LATENT = {"logit": np.pi**2 / 3.0, "probit": 1.0, "cloglog": np.pi**2 / 6.0}
-"""Variance of the latent error of binary models, by link."""
+"""Variance of the latent error of binary and ordinal models, by link."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def r_squared(fit: Fit) -> RSquared:
 
     Poisson, negative binomial, Gamma and inverse Gaussian models with log link take the lognormal approximation
     log(1 + V(mu) / mu^2) at mu = exp(intercept) of the model without predictors, as the R package performance does; other
-    links the delta method there. Binomial models take the variance of the latent error (pi^2 / 3 for the logit).
+    links the delta method there. Binomial and ordinal models take the variance of the latent error (pi^2 / 3 for the logit).
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def _observation_variance(fit: Fit) -> tuple[float, str]:
     if family.has_scale:
         return fit.sigma**2, "the residual variance"
     base = link.base
-    if family.name == "binomial":
+    if family.name in {"binomial", "ordinal"}:
         return LATENT[base], f"the latent error of the {base} link"
     null = _without_predictors(fit)
     eta = np.array([float(null.fixed["estimate"].iloc[0])])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from stimuli.errors import unknown_name
+from stimuli.errors import UserError, unknown_name
 
 from .result import Fit
 
@@ -23,7 +23,8 @@ def residuals(fit: Fit, kind: str = "response") -> Array:
         A fitted model.
     kind : {'response', 'pearson', 'deviance'}
         y - mu; that times sqrt(w / V(mu)); or the signed root of each row's part of the deviance. Neither of the latter
-        is divided by the residual standard deviation or the dispersion phi.
+        is divided by the residual standard deviation or the dispersion phi. Of an ordinal model y is the category's score
+        and mu its expectation, and there is no deviance of a saturated model.
 
     Returns
     -------
@@ -32,12 +33,21 @@ def residuals(fit: Fit, kind: str = "response") -> Array:
     Raises
     ------
     UserError
-        For another kind.
+        For another kind, or one that an ordinal model has not.
     """
     if kind not in KINDS:
         raise unknown_name("kind of residual", kind, KINDS)
     frame, family = fit.model.frame, fit.model.family
     y, w, mu = frame.y, frame.weights, fit.fitted
+    if fit.cuts is not None:
+        if kind == "deviance":
+            raise UserError(
+                "an ordinal model has no deviance residuals", mend="Ask for response or pearson residuals."
+            )
+        scores = fit.cuts.scores
+        raw = scores[y.astype(int)] - mu
+        variance = fit.cuts.probabilities(fit.eta)[0] @ scores**2 - mu**2
+        return np.asarray(raw * (np.sqrt(w / variance) if kind == "pearson" else 1.0))
     raw = y - mu
     if kind == "response":
         return np.asarray(raw)

@@ -8,7 +8,7 @@ or the observed one as glmmTMB and the textbook take it; for canonical links the
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,19 +18,28 @@ from stimuli.errors import UserError
 
 from .families import Family
 from .links import Link
+from .ordered import OrderedResponse
 
 Array = NDArray[np.float64]
 
 _EDGE = float(np.finfo(float).eps)
 LARGEST_LOG = 40.0
 """Log dispersions beyond this are as good as infinite."""
+MOST_CATEGORIES = 50
+"""Most categories of an ordered response."""
 
 
 class Response(Protocol):
     """What the Laplace engine asks of the observations; every array has shape (n,)."""
 
     canonical: bool
-    dispersion: float
+
+    @property
+    def dispersion(self) -> Any:
+        """The dispersion, a number; of ordered responses the log gaps between thresholds."""
+
+    def saturated(self) -> Array:
+        """Return the linear predictor of a model that nearly fits each observation."""
 
     def loglik(self, eta: Array) -> Array:
         """Log-likelihood per observation, all constants in."""
@@ -54,10 +63,10 @@ class Response(Protocol):
         """Return -2 log-likelihood of the model at the mode, and its derivative with respect to eta."""
 
     def by_dispersion(self, eta: Array) -> tuple[Array, Array, Array]:
-        """Differentiate log-likelihood, score and ``inside`` with respect to the log dispersion."""
+        """Differentiate log-likelihood, score and ``inside`` with respect to the log dispersion, or each of them."""
 
-    def with_dispersion(self, log_dispersion: float) -> Response:
-        """Return the same observations at another dispersion."""
+    def with_dispersion(self, log_dispersion: Array) -> Response:
+        """Return the same observations at another dispersion, shape (dispersions,)."""
 
 
 class _CanonicalResponse:
@@ -67,7 +76,7 @@ class _CanonicalResponse:
     dispersion = 1.0
 
     def __init__(self, family: Family, link: Link, y: Array, weights: Array) -> None:
-        self._link, self._y, self._w = link, y, weights
+        self._family, self._link, self._y, self._w = family, link, y, weights
         self._binary = family.name == "binomial"
         if self._binary:
             success = weights * y
@@ -75,6 +84,9 @@ class _CanonicalResponse:
             self._constant = self._constant - special.gammaln(weights - success + 1.0)
         else:
             self._constant = -weights * special.gammaln(y + 1.0)
+
+    def saturated(self) -> Array:
+        return _nearly_fitting(self._family, self._link, self._y, self._w)
 
     def _cumulant(self, eta: Array) -> Array:
         if self._binary:
@@ -105,8 +117,12 @@ class _CanonicalResponse:
     def by_dispersion(self, eta: Array) -> tuple[Array, Array, Array]:
         raise AssertionError("these families have no dispersion")
 
-    def with_dispersion(self, log_dispersion: float) -> Response:
+    def with_dispersion(self, log_dispersion: Array) -> Response:
         raise AssertionError("these families have no dispersion")
+
+
+def _nearly_fitting(family: Family, link: Link, y: Array, weights: Array) -> Array:
+    return link.link(family.start(y, np.maximum(weights, 1e-8)))
 
 
 class _GeneralResponse:
@@ -138,8 +154,12 @@ class _GeneralResponse:
         self._family, self._link, self._y, self._w, self._observed = family, link, y, weights, observed
         self.dispersion = float(np.exp(np.clip(log_dispersion, -LARGEST_LOG, LARGEST_LOG)))
 
-    def with_dispersion(self, log_dispersion: float) -> _GeneralResponse:
-        return type(self)(self._family, self._link, self._y, self._w, self._observed, log_dispersion)
+    def with_dispersion(self, log_dispersion: Array) -> _GeneralResponse:
+        (log_d,) = log_dispersion
+        return type(self)(self._family, self._link, self._y, self._w, self._observed, float(log_d))
+
+    def saturated(self) -> Array:
+        return _nearly_fitting(self._family, self._link, self._y, self._w)
 
     def mean(self, eta: Array) -> Array:
         mu = self._link.inverse(eta)
@@ -230,7 +250,7 @@ def make_response(
     Parameters
     ----------
     y : ndarray, shape (n,)
-        Means per row: 0/1, proportions, counts, or times.
+        Means per row: 0/1, proportions, counts, or times; ordered categories as 0, 1, 2, ….
     weights : ndarray, shape (n,)
         Prior weights; the number of trials of a binomial row.
     observed : bool
@@ -238,6 +258,8 @@ def make_response(
     profiled : bool
         lme4's treatment of the dispersion.
     """
+    if family.name == "ordinal":
+        return OrderedResponse(link, y, weights)
     if (family.name, link.name) in {("binomial", "logit"), ("poisson", "log")}:
         return _CanonicalResponse(family, link, y, weights)
     kind = ProfiledResponse if profiled else _GeneralResponse
@@ -291,6 +313,16 @@ def check_response(family: Family, y: Array, weights: Array | None, label: str) 
             "that is no whole number of successes",
             "Give the number of trials per row as weights, or write cbind(success, failure).",
         )
+    if name == "ordinal":
+        categories = int(y.max()) + 1
+        if not 2 <= categories <= MOST_CATEGORIES:
+            raise UserError(
+                f"response {label!r} has {categories} different value{'' if categories == 1 else 's'}; "
+                f"an ordinal model takes 2 to {MOST_CATEGORIES} ordered categories",
+                mend="Cut it into categories, for example cut(x, 5), or choose another family."
+                if categories > 1
+                else "A response that never varies leaves nothing to explain.",
+            )
     constant = len(y) > 0 and np.ptp(y) == 0
     says_nothing = {"poisson": (0.0,), "negative.binomial": (0.0,), "binomial": (0.0, 1.0)}.get(name)
     if constant and (says_nothing is None or y[0] in says_nothing):

@@ -20,6 +20,7 @@ from .families import LINKS, Family, Link
 from .formula import Formula
 from .frame import Frame
 from .matrices import Matrices
+from .ordered import Thresholds
 
 Array = NDArray[np.float64]
 
@@ -147,6 +148,8 @@ class Fit:
         What was fitted.
     end : ndarray, shape (d,)
         Where the search ended: theta, then for generalised models log dispersion and whitened coefficients.
+    cuts : Thresholds or None
+        Of an ordinal model; then ``(Intercept)`` of ``fixed`` is the mean of the latent scale, minus that of the thresholds.
     is_sketch : bool
         Whether standard errors are of the average information; see ``fitting.sketch``.
     """
@@ -180,6 +183,17 @@ class Fit:
     model: Model
     end: Array
     is_sketch: bool = False
+    cuts: Thresholds | None = None
+
+    @property
+    def thresholds(self) -> pd.DataFrame | None:
+        """Thresholds of an ordinal model, see ``Thresholds.table``; else None."""
+        return None if self.cuts is None else self.cuts.table
+
+    @property
+    def told(self) -> pd.DataFrame:
+        """Fixed effects as they are reported: those of an ordinal model without the mean, which the thresholds tell."""
+        return self.fixed if self.cuts is None else self.fixed.iloc[1:]
 
     @cached_property
     def fixed(self) -> pd.DataFrame:
@@ -203,6 +217,7 @@ class Fit:
 
     def to_json(self) -> dict[str, Any]:
         """Return what ``wrods fit --json`` prints: plain numbers, texts and lists, None for what is not defined."""
+        terms = self.told["term"].to_list()
         return {
             "formula": self.formula,
             "family": self.family,
@@ -218,9 +233,19 @@ class Fit:
             "singular": self.singular,
             "warnings": list(self.warnings),
             "fixed": [
-                {str(k): plain(v) for k, v in row.items()} for row in self.fixed.to_dict(orient="records")
+                {str(k): plain(v) for k, v in row.items()} for row in self.told.to_dict(orient="records")
             ],
-            "vcov": [[plain(v) for v in row] for row in self.vcov.to_numpy().tolist()],
+            **(
+                {}
+                if self.thresholds is None
+                else {
+                    "thresholds": [
+                        {str(k): plain(v) for k, v in row.items()}
+                        for row in self.thresholds.to_dict(orient="records")
+                    ]
+                }
+            ),
+            "vcov": [[plain(v) for v in row] for row in self.vcov.loc[terms, terms].to_numpy().tolist()],
             "variance": [
                 {
                     "group": c.group,
@@ -236,11 +261,16 @@ class Fit:
     def summary(self) -> str:
         """Write the fit as a paper's table: counts, random effects, fixed effects, fit, warnings."""
         linear = self.model.family.has_scale
-        kind = f"{'Linear' if linear else 'Generalised linear'}{' mixed' if self.variance else ''} model"
+        kind = "Linear" if linear else "Generalised linear" if self.cuts is None else "Cumulative (ordinal)"
         how = "" if linear else f"{self.family}, {self.link} link; "
-        lines = [f"{kind} ({how}{self.method})", f"Formula: {self.formula}"]
+        lines = [
+            f"{kind}{' mixed' if self.variance else ''} model ({how}{self.method})",
+            f"Formula: {self.formula}",
+        ]
         counts = [f"{name}: {n} levels" for name, n in self.groups.items()]
         lines += ["; ".join([f"{self.nobs} observations", *counts])]
+        if self.cuts is not None:
+            lines += [f"Categories: {' < '.join(self.cuts.categories)}; positive effects lead to higher ones"]
         if self.model.frame.success is not None:
             lines += [f"Modelled: the probability that the response is {self.model.frame.success!r}"]
         random = self._random_rows()
@@ -282,7 +312,7 @@ class Fit:
         ratio = self.model.link.ratio
         head = ["term", "b", "SE", *(["df", "t"] if linear else ["z"]), "p", "95 % CI"]
         rows = [head + ([ratio] if ratio else [])]
-        for row in self.fixed.to_dict(orient="records"):
+        for row in self.told.to_dict(orient="records"):
             term, estimate = str(row.pop("term")), float(row["estimate"])
             number = {str(k): float(v) for k, v in row.items()}
             cells = [term, f"{estimate:.4g}", f"{number['se']:.4g}"]
@@ -295,7 +325,17 @@ class Fit:
             cells += [f"{math.exp(min(estimate, 700.0)):.4g}"] if ratio else []
             rows.append(cells)
         basis = f"df by {self.degrees.name}, " if self.degrees is not None else ""
-        return [f"Fixed effects ({basis}{'t' if linear else 'Wald'} intervals)", *lined_up(rows)]
+        found = (
+            [f"Fixed effects ({basis}{'t' if linear else 'Wald'} intervals)", *lined_up(rows)]
+            if rows[1:]
+            else []
+        )
+        if self.thresholds is not None:
+            cuts = [["term", "threshold", "SE", "95 % CI"]]
+            for name, estimate, se, low, high in self.thresholds.itertuples(index=False):
+                cuts.append([name, f"{estimate:.4g}", f"{se:.4g}", f"[{low:.4g}, {high:.4g}]"])
+            found += [*([""] if found else []), "Thresholds between categories", *lined_up(cuts)]
+        return found
 
 
 def plain(value: Any) -> Any:

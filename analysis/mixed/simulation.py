@@ -78,7 +78,8 @@ def simulate(
     Returns
     -------
     ndarray, shape (nobs, count)
-        For the rows used, in their order: proportions of successes for binomial models, as in ``fit.model.frame.y``.
+        For the rows used, in their order, as in ``fit.model.frame.y``: proportions of successes for binomial models, places of
+        categories from 0 for ordinal ones.
 
     Raises
     ------
@@ -94,7 +95,6 @@ def simulate(
     lambdas = matrices.covariance.lambdas(fit.theta)
     unit = effects_unit(fit)
     dispersion = fit.sigma**2 if model.family.has_scale else (fit.dispersion or 1.0)
-    draw = DRAWS[model.family.name]
     result = np.empty((fit.nobs, count))
     for column in range(count):
         eta = fit.eta
@@ -103,6 +103,10 @@ def simulate(
             for effect, lam in zip(matrices.effects, lambdas, strict=True):
                 b = unit * rng.normal(size=(effect.n_levels, effect.width)) @ lam.T
                 eta += np.einsum("nk,nk->n", effect.columns, b[effect.codes])
+        if fit.cuts is not None:
+            above = np.cumsum(fit.cuts.probabilities(eta)[0], axis=1)[:, :-1]
+            result[:, column] = (rng.random(fit.nobs)[:, None] > above).sum(axis=1)
+            continue
         mu = model.link.inverse(eta)
         if model.family.positive and not np.all(mu > 0):
             raise UserError(
@@ -110,5 +114,5 @@ def simulate(
                 mend="Simulate with conditional=True, or fit with the log link.",
                 exit_code=1,
             )
-        result[:, column] = draw(rng, mu, frame.weights, dispersion)
+        result[:, column] = DRAWS[model.family.name](rng, mu, frame.weights, dispersion)
     return result

@@ -72,13 +72,14 @@ Example:
     default="gaussian",
     show_default=True,
     metavar="NAME",
-    help="gaussian, binomial, poisson, negative.binomial, Gamma or inverse.gaussian.",
+    help="gaussian, binomial, poisson, negative.binomial, Gamma, inverse.gaussian, or ordinal for ratings and other ordered "
+    "categories (cumulative model).",
 )
 @click.option(
     "--link",
     metavar="NAME",
     help="Link function; default the family's own. binomial: logit, probit, cloglog, or guess(0.5) for forced choice; "
-    "times: identity, log, inverse.",
+    "ordinal: logit, probit, cloglog; times: identity, log, inverse.",
 )
 @click.option(
     "--weights", metavar="COLUMN", help="Prior weights; for binomial proportions the number of trials."
@@ -122,7 +123,8 @@ Example:
     "--levels",
     multiple=True,
     metavar="NAME=a,b,c",
-    help="Make a column a factor with these levels, the first as reference. Repeatable.",
+    help="Make a column a factor with these levels, the first as reference; for an ordinal response from low to high. "
+    "Repeatable.",
 )
 @click.option(
     "--contrasts",
@@ -136,7 +138,7 @@ Example:
 @click.option(
     "--r-script",
     is_flag=True,
-    help="Print the R program (lme4) that gives the same numbers, instead of the results.",
+    help="Print the R program (lme4; ordinal's clmm) that gives the same numbers, instead of the results.",
 )
 def fit(
     file: Path,
@@ -159,8 +161,8 @@ def fit(
     """Fit a mixed-effects model, or one of fixed effects alone, to the rows of a CSV file.
 
     The numbers are lme4's at tight control, with Satterthwaite degrees of freedom for gaussian models; for times under
-    Gamma and inverse.gaussian, where lme4's criterion is not a likelihood, they are glmmTMB's; without random effects
-    they are those of R's lm and glm. Text columns are
+    Gamma and inverse.gaussian, where lme4's criterion is not a likelihood, they are glmmTMB's; for ordered categories they
+    are those of ordinal's clmm; without random effects they are those of R's lm, glm and clm. Text columns are
     factors in alphabetical order; grouping columns are factors whatever they hold. Rows with missing values, singular
     terms, columns dropped and signs of separation are reported under the results.
     """

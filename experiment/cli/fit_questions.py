@@ -55,10 +55,11 @@ _OPTIONS = (
     click.option("--control", metavar="LEVEL", help="Compare means with this level's instead of every two."),
     click.option(
         "--scale",
-        type=click.Choice(["link", "response", "ratio"]),
+        type=click.Choice(["link", "response", "ratio", "mean"]),
         default="link",
         show_default=True,
-        help="Of means and comparisons; ratio gives odds ratios.",
+        help="Of means and comparisons; ratio gives odds ratios. Ordinal models: link is the latent scale, response the "
+        "probability of each category, mean the mean rating.",
     ),
     click.option(
         "--adjust",
