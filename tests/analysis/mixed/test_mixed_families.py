@@ -85,6 +85,9 @@ GRADIENTS = [
     ("inverse.gaussian", "1/mu^2", "time"),
     ("gaussian", "log", "time"),
     ("gaussian", "inverse", "time"),
+    ("ordinal", "logit", "count"),
+    ("ordinal", "probit", "count"),
+    ("ordinal", "cloglog", "count"),
 ]
 CRITERIA = {
     "expected": (1, "expected", "ml"),
@@ -103,6 +106,8 @@ def test_gradients_are_exact_for_every_criterion(
     nagq, information, dispersion = CRITERIA[criterion]
     chosen, chosen_link = choose_family(family, link)
     if (nagq > 1 and "h" in random) or (dispersion == "glmer" and not chosen.positive):
+        pytest.skip("no such criterion")
+    if family == "ordinal" and information == "expected":
         pytest.skip("no such criterion")
     if nagq > 1 and (family, link) == ("inverse.gaussian", "1/mu^2"):
         pytest.skip("nodes beyond eta = 0, where the density ends abruptly, make steps")
@@ -147,7 +152,7 @@ def density(family: str, y: np.ndarray, mu: float, d: float) -> np.ndarray:
     return np.asarray(stats.binom.logpmf(10 * y, 10, mu))
 
 
-@pytest.mark.parametrize("family", list(FAMILIES))
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "ordinal"])
 def test_densities_are_scipys_with_all_constants(family: str) -> None:
     y = np.array([0.2, 0.5, 0.9]) if family == "binomial" else np.array([1.0, 2.0, 7.0])
     mu, d = (0.4, 1.0) if family == "binomial" else (2.5, 0.7)
