@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from importlib import resources
@@ -12,6 +13,7 @@ from experiment import templates
 from experiment.study import Study
 from experiment.study.faults import Faults
 from experiment.study.yaml_source import KeyPath
+from experiment.templates.consent import consent_source
 from stimuli.errors import UserError
 from stimuli.lexicon import base_language
 
@@ -49,9 +51,12 @@ def _check_text(study: Study, name: str, path: KeyPath) -> None:
 def _check_passages(study: Study, path: KeyPath, text: str) -> None:
     for passage in text.replace("\r\n", "\n").split("\n\n"):
         words = _words(passage)
-        if len(words) >= WORDS and " ".join(words) in _templates():
+        said = " ".join(words)
+        is_whole = len(words) >= WORDS and said in _templates()
+        found = said if is_whole else next((one for one in _consent_sentences() if one in said), None)
+        if found is not None:
             raise UserError(
-                f"{study.place(*path)}: “{' '.join(words[:8])} …” is a template's English text, and the study's language is "
+                f"{study.place(*path)}: “{' '.join(found.split()[:8])} …” is a template's English text, and the study's language is "
                 f"{study.language!r}",
                 mend="Translate the template's texts.",
             )
@@ -62,6 +67,20 @@ def _templates() -> str:
     """Return all texts of all templates, one blank between words."""
     folder = resources.files(templates)
     return " ".join(word for file in _files(folder) for word in _words(file.read_text("utf-8")))
+
+
+@cache
+def _consent_sentences() -> tuple[str, ...]:
+    """Return the sentences of the consent form in which nothing is to be filled in: one of them shows whose the form is."""
+    source = consent_source()
+    texts = [one.get(part, "") for one in source["elements"] for part in ("minimum", "recommended")]
+    texts += [source["last"], *(text for own in source["templates"].values() for text in own.values())]
+    sentences = (" ".join(_words(one)) for text in texts for one in re.split(r"(?<=[.!?:])\s", text))
+    return tuple(
+        one
+        for one in sentences
+        if len(one.split()) >= WORDS and one[-1] in ".!?:" and not set("[]{}") & set(one)
+    )
 
 
 def _words(text: str) -> list[str]:

@@ -181,7 +181,22 @@ def test_english_texts_of_a_template_are_refused_in_a_study_of_another_language(
     assert told.exit_code == 2
     places = [line for line in told.output.splitlines() if "is a template's English text" in line]
     named = [line.partition(": procedure[")[2].partition("]")[0] for line in places]
-    assert named == ["2", "5"], told.output  # a consent form with placeholders is refused as such
+    assert named == ["1", "2", "5"], told.output
+
+
+def test_one_english_sentence_of_the_consent_form_is_enough_whatever_was_filled_in(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    assert wrods("new", folder).exit_code == 0
+    file = folder / "study.yaml"
+    file.write_text(file.read_text("utf-8").replace("language: en", "language: nl"), "utf-8")
+    for text in (folder / "texts").iterdir():
+        text.write_text("# Kop\n\nEen zin.\n", "utf-8")
+    assert wrods("check", folder).exit_code == 0
+    form = "**Vragen.** Deelname is vrijwillig.\nWe know of no risks beyond those\nof reading on a screen. Dank u.\n"
+    (folder / "texts" / "consent.md").write_text(form, "utf-8")
+    told = wrods("check", folder)
+    assert told.exit_code == 2
+    assert "procedure[1].consent: “We know of no risks beyond those of …” is a template's" in told.output
 
 
 @pytest.mark.parametrize(
