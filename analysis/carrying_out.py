@@ -10,7 +10,7 @@ from analysis.cost import analyse_time
 from analysis.estimation import analyse
 from analysis.families import across_analyses
 from analysis.frames import missing_data
-from analysis.plan import MISSING, OF_MODELS, WORDS, WORDS_WITH_ONE_TYPO, Plan
+from analysis.plan import MISSING, OF_MODELS, RATING, WORDS, WORDS_WITH_ONE_TYPO, Plan
 from analysis.quantities import quantity_data, words_data
 from analysis.results import Analysis
 from analysis.tables import Tables
@@ -31,7 +31,7 @@ def carry_out(plan: Plan, tables: Tables) -> Analysis:
         return analyse(plan, missing_data(tables.trials, plan))
     if measure in (WORDS, WORDS_WITH_ONE_TYPO):
         return analyse(plan, words_data(tables, plan))
-    if measure.name in OF_MODELS:
+    if measure.name in OF_MODELS or measure == RATING:
         return analyse(plan, quantity_data(tables.trials, plan))
     return analyse_time(plan, tables)
 

@@ -17,7 +17,7 @@ import pandas as pd
 
 from analysis.answers import is_valid, judged, not_failed
 from analysis.intervals import half_width, over_items, share_over_items, within_participant_half_widths
-from analysis.plan import RECOVERED, Measure
+from analysis.plan import RATING, RECOVERED, Measure
 from analysis.preparing import each_answer_once
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of
 
@@ -36,7 +36,7 @@ class Cell:
     trials, units : int
         Trials, and participants (items, for a model or baseline) that they come from.
     mean : float
-        Share correct, mean recovery (0 to 1), or milliseconds.
+        Share correct, mean recovery (0 to 1), mean rating, or milliseconds.
     sd : float
         Standard deviation between participants; nan for a model or baseline.
     low, high : float
@@ -58,7 +58,7 @@ class Cell:
 
 
 def scored(trials: pd.DataFrame, measure: Measure) -> pd.DataFrame:
-    """Return trials with the column ``value``: 0 or 1 with failures as wrong, recovery, or the log of a time.
+    """Return trials with the column ``value``: 0 or 1 with failures as wrong, recovery, a rating, or the log of a time.
 
     A trial without a status asked for no answer: it has a time but no accuracy.
     """
@@ -67,6 +67,9 @@ def scored(trials: pd.DataFrame, measure: Measure) -> pd.DataFrame:
     if measure.logged:
         rows = trials[used & not_failed(trials) & (trials[measure.name] > 0)]
         return rows.assign(value=np.log(rows[measure.name]))
+    if measure is RATING:
+        rows = trials[used & trials[measure.name].notna()] if measure.name in trials else trials.iloc[:0]
+        return rows.assign(value=rows.get(measure.name, pd.Series(dtype=float)).astype(float))
     used &= judged(trials, measure.name)
     if measure is RECOVERED:
         used &= trials["trial_type"] == "recover"

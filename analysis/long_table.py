@@ -30,6 +30,7 @@ MOST_LEVELS = 40
 """Levels above which a column is treated as a number or a name, not as a condition."""
 SECONDS_BELOW = 20.0
 """Median in milliseconds below which response times are taken for seconds."""
+NO_RESPONSE = "no response in the table"
 TRUE, FALSE = ("1", "1.0", "true", "t", "yes"), ("0", "0.0", "false", "f", "no")
 TAKEN = {*REQUIRED, *OPTIONAL, *LONG, *ADDED, *STRUCTURE, "participant_id", "run_id", "presentation"}
 """Names that columns of tables and models have; a condition needs another."""
@@ -40,6 +41,7 @@ class Options(TypedDict, total=False):
 
     correct: str | None
     rt: str | None
+    rating: str | None
     model: str | None
     seconds: bool
 
@@ -53,8 +55,8 @@ class Roles:
     participant, item : str
     conditions : mapping
         Column to its levels, the reference first; no levels for those of the table in alphabetical order.
-    correct, rt : str or None
-        1 or 0; response times.
+    correct, rt, rating : str or None
+        1 or 0; response times; numbers on a scale.
     model : str or None
         ``COLUMN``: a column that names the model in rows of models and is empty in those of people. ``COLUMN=VALUE,VALUE``: rows
         with one of these values are of the model with that name.
@@ -67,6 +69,7 @@ class Roles:
     conditions: Mapping[str, Sequence[str]]
     correct: str | None = None
     rt: str | None = None
+    rating: str | None = None
     model: str | None = None
     seconds: bool = False
 
@@ -82,6 +85,7 @@ class Roles:
             "item": self.item,
             "correct": self.correct,
             "rt": self.rt,
+            "rating": self.rating,
             "model": self.model_column,
         }
         named = [(option, column) for option, column in given.items() if column is not None]
@@ -114,6 +118,8 @@ def analyse(
             Column with 1 or 0 (or TRUE and FALSE); empty cells are left out and counted.
         rt : str
             Column with response times in milliseconds; seconds with ``seconds=True``.
+        rating : str
+            Column with ratings, numbers on a scale.
         model : str
             ``COLUMN`` names the model in rows of models and is empty in those of people; with ``COLUMN=VALUE`` the rows that
             hold this value are of a model with that name; several values are joined by commas.
@@ -172,9 +178,10 @@ def _problems_of_roles(roles: Roles, there: Sequence[str]) -> Iterator[UserError
     """Yield what is wrong with the columns that were named, apart from their cells."""
     if not roles.conditions:
         yield UserError("no condition is named", mend="Say which column holds it: --condition COLUMN.")
-    if roles.correct is None and roles.rt is None:
+    if roles.correct is None and roles.rt is None and roles.rating is None:
         yield UserError(
-            "no response is named", mend="Say which column holds it: --correct COLUMN or --rt COLUMN."
+            "no response is named",
+            mend="Say which column holds it: --correct COLUMN, --rt COLUMN or --rating COLUMN.",
         )
     options: dict[str, list[str]] = {}
     for option, column in roles.columns():
@@ -246,6 +253,8 @@ class _Table:
                 )
         if roles.rt is not None and roles.rt in self.cells:
             yield from self._problems_of_times(roles.rt)
+        if roles.rating is not None and roles.rating in self.cells:
+            yield from self._not_numbers("rating", roles.rating)
 
     def _problems_of_readers(self) -> Iterator[UserError]:
         people = self.cells[self.roles.participant]
@@ -325,14 +334,9 @@ class _Table:
                     )
 
     def _problems_of_times(self, column: str) -> Iterator[UserError]:
+        yield from self._not_numbers("rt", column)
         cells = self.cells[column]
         times = pd.to_numeric(cells, errors="coerce")
-        odd = (cells != "") & ~np.isfinite(times)
-        if odd.any():
-            yield UserError(
-                f"--rt {column}: {cells[odd].iloc[0]!r} {self._where(odd)} is not a number",
-                mend="Write numbers with a decimal point, or leave the cell empty.",
-            )
         low = times <= 0
         if low.any():
             yield UserError(
@@ -349,6 +353,15 @@ class _Table:
             yield UserError(
                 f"--rt {column}: the median is {median:g}, which is too long for seconds",
                 mend="Leave --seconds out.",
+            )
+
+    def _not_numbers(self, option: str, column: str) -> Iterator[UserError]:
+        cells = self.cells[column]
+        odd = (cells != "") & ~np.isfinite(pd.to_numeric(cells, errors="coerce"))
+        if odd.any():
+            yield UserError(
+                f"--{option} {column}: {cells[odd].iloc[0]!r} {self._where(odd)} is not a number",
+                mend="Write numbers with a decimal point, or leave the cell empty.",
             )
 
     def trials(self, study: str) -> pd.DataFrame:
@@ -374,21 +387,18 @@ class _Table:
             },
             index=range(rows),
         )
-        correct, reasons = (
-            pd.Series(np.nan, index=trials.index),
-            pd.Series(None, index=trials.index, dtype=object),
-        )
+        trials["correct"] = np.nan
         if roles.correct is not None:
             cells = self.cells[roles.correct].str.lower()
-            correct = cells.isin(TRUE).astype(float).where(cells != "")
-            reasons[cells == ""] = f"no value in the column {roles.correct}"
-        trials["correct"] = correct
+            trials["correct"] = cells.isin(TRUE).astype(float).where(cells != "")
         if roles.rt is not None:
             times = pd.to_numeric(self.cells[roles.rt], errors="coerce") * (1000.0 if roles.seconds else 1.0)
             trials["rt"] = times.where(~self.is_model)
-            if roles.correct is None:
-                reasons[times.isna()] = f"no value in the column {roles.rt}"
-        trials["excluded_reason"] = reasons
+        if roles.rating is not None:
+            trials["rating"] = pd.to_numeric(self.cells[roles.rating], errors="coerce")
+        responses = [name for name in ("correct", "rt", "rating") if name in trials]
+        missing = trials[responses].isna().all(axis=1)
+        trials["excluded_reason"] = missing.map({True: NO_RESPONSE, False: None}).astype(object)
         return trials.assign(**{column: self.cells[column] for column in self.levels})
 
 

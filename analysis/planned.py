@@ -14,6 +14,7 @@ import pandas as pd
 
 from analysis.plan import (
     MEASURES,
+    RATING,
     Crossing,
     Design,
     Fault,
@@ -171,8 +172,8 @@ def _exploratory(tables: Tables) -> list[Plan]:
             for name, its in tables.factors.items()
             if crossing is None or name not in crossing.factors
         }
-        for measure in MEASURES.values():
-            own = tuple(groups) if measure.name == "correct" else people
+        for measure in (*MEASURES.values(), *([RATING] if has_ratings(tables) else [])):
+            own = tuple(groups) if measure.of == "all" else people
             if not own or not used.loc[used["reader_group"].isin(own), measure.name].notna().any():
                 continue
             for kind in kinds_of_trials(used, own) if measure.name == "correct" else (None,):
@@ -202,6 +203,11 @@ def _exploratory(tables: Tables) -> list[Plan]:
                         )
                     )
     return found
+
+
+def has_ratings(tables: Tables) -> bool:
+    """Whether trials have ratings, and not a factor with that name."""
+    return RATING.name in tables.trials and RATING.name not in tables.factors
 
 
 def _unplanned(tables: Tables) -> Iterator[tuple[str, list[str], Crossing | None]]:

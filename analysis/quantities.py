@@ -30,7 +30,7 @@ _PLACE = ["session_id", "trial_index", "attempt"]
 
 
 def quantity_data(trials: pd.DataFrame, plan: Plan) -> ModelData:
-    """Return the data of a model of surprisal, margins, tokens or latency.
+    """Return the data of a model of surprisal, margins, tokens, latency or ratings.
 
     Every trial that has the quantity is in it, whatever became of its answer: tokens of a reply that cannot be read were
     spent too. The response is the natural logarithm of tokens and latency, and bits or nats as they are.
@@ -40,7 +40,7 @@ def quantity_data(trials: pd.DataFrame, plan: Plan) -> ModelData:
     trials : pandas.DataFrame
         A flagged trials table.
     plan : Plan
-        Of one of :data:`analysis.plan.OF_MODELS`.
+        Of one of :data:`analysis.plan.OF_MODELS`, or of ratings.
     """
     rows, remarks = analysed_as_planned(trials, plan)
     measure = plan.measure

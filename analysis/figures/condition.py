@@ -25,7 +25,7 @@ from analysis.figures.drawing import (
     styled,
 )
 from analysis.figures.labels import fit_labels
-from analysis.plan import IN, RECOVERED, TIMES, Measure
+from analysis.plan import IN, RATING, RECOVERED, TIMES, Measure
 from analysis.readers import PARTICIPANT_KINDS
 
 DODGE, SWARM = 0.055, 0.032
@@ -95,7 +95,9 @@ def _scale(axes: Axes, measure: Measure, levels: Sequence[str]) -> None:
     axes.set_xlim(-0.45, len(levels) - 0.55)
     axes.set_xticks(range(len(levels)), list(levels))
     fit_labels(axes)
-    if not measure.logged:
+    if measure is RATING:
+        axes.set_ylabel(f"Mean rating ({measure.unit})")
+    elif not measure.logged:
         axes.set_ylim(-2, 104)
         axes.set_yticks(range(0, 101, 20))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}%"))
@@ -117,7 +119,7 @@ def _log_ticks(axes: Axes) -> None:
 
 
 def _raw(values: np.ndarray, measure: Measure) -> np.ndarray:
-    return np.exp(values) if measure.logged else 100.0 * values
+    return np.exp(values) if measure.logged else values if measure is RATING else 100.0 * values
 
 
 def _dots(
@@ -142,7 +144,14 @@ def _dots(
             if not len(values):
                 continue
             heights = np.log(values) if measure.logged else values
-            x = place - 0.2 + swarm(heights, 0.025 * np.ptp(heights) if measure.logged else 2.0)
+            x = (
+                place
+                - 0.2
+                + swarm(
+                    heights,
+                    2.0 if measure.scale == "points" or measure is RECOVERED else 0.025 * np.ptp(heights),
+                )
+            )
             axes.scatter(x, values, s=7, color=look[group].colour, alpha=0.3, linewidths=0, zorder=2)
 
 
@@ -183,7 +192,7 @@ def _means(
     factor: str,
 ) -> list[tuple[float, float, str, str]]:
     groups = list(dict.fromkeys(cell.group for cell in cells))
-    scale = 1.0 if measure.logged else 100.0
+    scale = 1.0 if measure.logged or measure is RATING else 100.0
     ends = []
     for turn, group in enumerate(groups):
         own = {cell.level: cell for cell in cells if cell.group == group}
@@ -275,8 +284,8 @@ def _note(cells: Sequence[Cell], measure: Measure, with_pilot: bool) -> str:
         )
     if any(cell.kind == "model" for cell in cells):
         what = (
-            "mean recovery with 95% t intervals over items"
-            if measure is RECOVERED
+            f"mean {measure.noun} with 95% t intervals over items"
+            if measure in (RECOVERED, RATING)
             else "share correct with 95% Wilson intervals of the effective number of answers"
         )
         told.append(f"A model's points are its {what}.")
@@ -295,11 +304,8 @@ def _note(cells: Sequence[Cell], measure: Measure, with_pilot: bool) -> str:
 
 def _in_words(cells: Sequence[Cell], measure: Measure, levels: Sequence[str]) -> str:
     told = []
+    written = apa.milliseconds if measure.logged else apa.number if measure is RATING else apa.percent
     for group in dict.fromkeys(cell.group for cell in cells):
-        values = ", ".join(
-            f"{cell.level} {apa.milliseconds(cell.mean) if measure.logged else apa.percent(cell.mean)}"
-            for cell in cells
-            if cell.group == group
-        )
+        values = ", ".join(f"{cell.level} {written(cell.mean)}" for cell in cells if cell.group == group)
         told.append(f"{group}: {values}")
     return f"{measure.title} by condition. " + "; ".join(told) + "."

@@ -84,5 +84,8 @@ OF_MODELS = {name: measure for name, measure in PLANNABLE.items() if measure.of 
 RECOVERED = Measure("score", "Mean recovery", "recovery", "gaussian", False, "", "score")
 """How near a typed answer comes to the intact text: described for trials of type ``recover``, in no model."""
 
-DESCRIBED = (*MEASURES.values(), RECOVERED)
+RATING = Measure("rating", "Rating", "rating", "gaussian", False, "scale points", "rating")
+"""A number on a scale, in tables that ``wrods analyse`` takes; it is compared as exploratory where the trials have it."""
+
+DESCRIBED = (*MEASURES.values(), RATING, RECOVERED)
 """The measures that tables and figures describe in every study."""

@@ -10,7 +10,8 @@ import pandas as pd
 
 from analysis.descriptives import Cell, describe, describe_rows, described_rows, valid_only
 from analysis.figures import Drawing, condition_figure, position_figure
-from analysis.plan import DESCRIBED, RECOVERED, Measure, Plan
+from analysis.plan import DESCRIBED, RATING, RECOVERED, Measure, Plan
+from analysis.planned import has_ratings
 from analysis.position import Cost, costs
 from analysis.preparing import COUNTED_ONCE, each_answer_once, time_bounds
 from analysis.report import description_tables
@@ -43,6 +44,7 @@ def described(used: pd.DataFrame, tables: Tables) -> list[Description]:
                     within_bounds(part.rows(used), measure, tables), measure, part.factor, part.levels
                 )
                 for measure in DESCRIBED
+                if measure is not RATING or has_ratings(tables)
             },
             part.rows(used),
         )
@@ -120,7 +122,7 @@ def tables_of(one: Description, prose: str) -> Iterator[tuple[Pair, ApaTable]]:
         laid = table_of_part(laid, part, f"descriptives_{measure.name}_{part.stem}")
         yield (
             (measure.name, part.factor),
-            laid if measure.logged else with_copies_told(laid, one.trials, part.factor),
+            laid if measure.logged or measure is RATING else with_copies_told(laid, one.trials, part.factor),
         )
 
 
@@ -155,7 +157,7 @@ def figures_of(one: Description, used: pd.DataFrame, tables: Tables) -> Iterator
         name = f"condition_{measure.name}_{part.stem}"
         drawing = condition_figure(name, own, trials, pilot, measure, factor, levels, chance, part.told)
         yield ("correct" if measure is RECOVERED else measure.name, factor), drawing
-        if measure is RECOVERED or factor in tables.crossed:
+        if measure in (RECOVERED, RATING) or factor in tables.crossed:
             continue
         study = str(tables.dictionary["study"])
         lost = costs(trials, measure, factor, levels, study)

@@ -11,7 +11,7 @@ from analysis import apa
 from analysis.descriptives import Cell, participants_intervals
 from analysis.intervals import OF_SHARES
 from analysis.mixed import Fit
-from analysis.plan import MEASURES, RECOVERED, Measure
+from analysis.plan import MEASURES, RATING, RECOVERED, Measure
 from analysis.readers import PARTICIPANT_KINDS, marked
 from analysis.recovery_check import Recovered
 from analysis.report.apa_tables import ApaTable, Head, Origin
@@ -43,20 +43,19 @@ def descriptive_table(cells: Sequence[Cell], measure: Measure, factor: str) -> A
         own = [cell for cell in cells if cell.group == group]
         rows.append(Head([marked(group, own[0].kind)]))
         for cell in own:
+            factor_of, decimals = (1, 0) if measure.logged else (1, 2) if measure is RATING else (100, 1)
             values = (
-                (apa.number(cell.mean, 0), apa.number(cell.sd, 0), apa.interval(cell.low, cell.high, 0))
-                if measure.logged
-                else (
-                    apa.number(100 * cell.mean, 1),
-                    apa.number(100 * cell.sd, 1),
-                    apa.interval(100 * cell.low, 100 * cell.high, 1),
-                )
+                *(apa.number(factor_of * value, decimals) for value in (cell.mean, cell.sd)),
+                apa.interval(factor_of * cell.low, factor_of * cell.high, decimals),
             )
             rows.append((cell.level, apa.count(cell.trials), apa.count(cell.units), *values))
-    unit = "ms" if measure.logged else "% correct"
+    unit = "ms" if measure.logged else measure.unit if measure is RATING else "% correct"
     note = "n = participants, or items for a model or baseline. SD is between participants. "
+    over_items = "Student's over items" if measure is RATING else OF_SHARES
     note += (
-        f"{_intervals(cells)}; means are geometric." if measure.logged else f"{_intervals(cells, OF_SHARES)}."
+        f"{_intervals(cells)}; means are geometric."
+        if measure.logged
+        else f"{_intervals(cells, over_items)}."
     )
     name = f"descriptives_{measure.name}_{factor}"
     columns = (factor, "Trials", "n", "M", "SD", "95% CI")
@@ -92,6 +91,12 @@ def described_from(measure: Measure, factor: str) -> Origin:
         return Origin(
             columns=columns, where=(*timed_well(measure.name), *readers, *placed), computed=computed
         )
+    if measure is RATING:
+        computed = (
+            "means by reader and level, and of these by level, with Cousineau-Morey intervals (Student's of a factor between "
+            "participants); for a model means by item, with Student's intervals"
+        )
+        return Origin(columns=columns, where=(USED, *filled(measure.name), *placed), computed=computed)
     computed = (
         "means by reader and level with answers that are not valid as 0, and of these by level, with Cousineau-Morey intervals "
         "(Student's of a factor between participants); for a model means by item, with Wilson's intervals of the effective "

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from markupsafe import Markup
 
-from analysis.plan import PLANNABLE
+from analysis.plan import PLANNABLE, RATING
 from analysis.readers import headed, spoken
 from analysis.report.methods import METHOD_KEYS, cited_keys, software_references
 from analysis.report.nodes import Bullets, Facts, Filed, Heading, Node, Paragraph
@@ -97,7 +97,7 @@ def _names(content: Content) -> Iterator[str]:
     for factor, levels in content.tables.factors.items():
         yield factor
         yield from (str(level) for level in levels)
-    yield from PLANNABLE
+    yield from (*PLANNABLE, RATING.name)
 
 
 def _readers(content: Content) -> Iterator[str]:

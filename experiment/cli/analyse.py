@@ -33,6 +33,7 @@ Examples:
 @click.option("--correct", metavar="COLUMN", help="1 for a correct response, 0 for a wrong one.")
 @click.option("--rt", metavar="COLUMN", help="The response time in milliseconds.")
 @click.option("--seconds", is_flag=True, help="The response times are in seconds.")
+@click.option("--rating", metavar="COLUMN", help="A rating, a number on a scale.")
 @click.option(
     "--model",
     metavar="ROWS",

@@ -11,7 +11,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from analysis import load
+from analysis.carrying_out import carry_out
+from analysis.descriptives import describe
 from analysis.long_table import Roles, hand_over_table
+from analysis.plan import RATING
 from analysis.planned import plans
 from experiment.cli import main
 from stimuli.errors import UserError
@@ -50,14 +53,14 @@ def analyse(folder: Path, table: pd.DataFrame, *options: str) -> Result:
 
 def test_people_and_models_of_a_table_are_those_of_a_study(rows: pd.DataFrame, tmp_path: Path) -> None:
     rows["acc"] = rows["acc"].astype(float)
-    rows.loc[3, "acc"] = np.nan
-    roles = Roles("who", "item", {"cond": ["b", "a"]}, "acc", "rt", "agent=m-1,m-2", seconds=True)
+    rows.loc[3, ["acc", "rt"]] = np.nan
+    roles = Roles("who", "item", {"cond": ["b", "a"]}, "acc", "rt", model="agent=m-1,m-2", seconds=True)
     tables = load(hand_over_table(rows, roles, tmp_path / "data", WHEN))
     trials = tables.trials
     assert tables.factors == {"cond": ["b", "a"]}
     sessions = trials.groupby("reader_group")["session_id"].nunique()
     assert sessions.to_dict() == {"human": 12, "m-1": 1, "m-2": 1}
-    assert trials.loc[3, "excluded_reason"] == "no value in the column acc"
+    assert trials.loc[3, "excluded_reason"] == "no response in the table"
     assert trials["excluded_reason"].count() == 1
     used = trials[trials["excluded_reason"].isna()]
     means = used.groupby(["reader_group", "cond"])["correct"].mean()
@@ -66,6 +69,27 @@ def test_people_and_models_of_a_table_are_those_of_a_study(rows: pd.DataFrame, t
     assert trials["rt"].median() == pytest.approx(1000 * rows["rt"].median())
     found = {plan.measure.name: plan.groups for plan in plans(tables)}
     assert found == {"correct": ("human", "m-1", "m-2"), "rt": ("human",)}
+
+
+def test_ratings_of_people_and_models_are_compared_in_scale_points(
+    rows: pd.DataFrame, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(3)
+    rows["rated"] = np.round(3.5 + (rows["cond"] == "b") + rng.normal(0, 1, len(rows)))
+    rows.loc[7, "rated"] = np.nan
+    roles = Roles("who", "item", {"cond": ["b", "a"]}, rating="rated", model="agent=m-1,m-2")
+    tables = load(hand_over_table(rows, roles, tmp_path / "data", WHEN))
+    (plan,) = plans(tables)
+    assert plan.measure == RATING and plan.groups == ("human", "m-1", "m-2")
+    of_people = next(one for one in carry_out(plan, tables).contrasts if one.groups == ("human",))
+    own = rows[rows["agent"] == "human"].groupby("cond")["rated"].mean()
+    assert of_people.estimate == pytest.approx(own["a"] - own["b"], abs=0.1)
+    cells = {
+        (cell.group, cell.level): cell.mean for cell in describe(tables.trials, RATING, "cond", ("b", "a"))
+    }
+    assert cells["m-1", "b"] == pytest.approx(
+        rows[(rows["agent"] == "m-1") & (rows["cond"] == "b")]["rated"].mean()
+    )
 
 
 def test_a_column_can_name_the_models(rows: pd.DataFrame, tmp_path: Path) -> None:
