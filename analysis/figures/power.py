@@ -183,8 +183,8 @@ def _needed_mark(axes: Axes, own: pd.DataFrame, axis: str, turn: int, spec: dict
 
 
 def _note(table: pd.DataFrame, axis: str, wanted: float, alpha: float) -> str:
-    fits = sorted(table["fits"].unique())
-    count = f"{fits[0]:,}" if len(fits) == 1 else f"{fits[0]:,} to {fits[-1]:,}"
+    studies = sorted(table["studies"].unique())
+    count = f"{studies[0]:,}" if len(studies) == 1 else f"{studies[0]:,} to {studies[-1]:,}"
     return (
         f"Power over {count} simulated studies a point, with 95% Wilson intervals. Dashed: the wanted power, {wanted:g}; dotted: "
         f"the level, {alpha:g}. A mark on the lower edge is the number of {axis} with which its line reaches the wanted power."

@@ -1,15 +1,13 @@
 """Power by simulation: draw planned studies of many sizes, analyse each as it would be analysed, count what is found.
 
-``assumptions`` holds what is taken to be true, on the scale of the model; ``given``, ``statements`` and ``pilots`` make it of what
-people have: values by hand, a table of the literature, a pilot or a fit. ``layouts`` says who answers what in a study of a given
-size, ``simulation`` draws and analyses one, ``running`` many at once, ``kept`` holds their fits in a file. ``curves`` counts, and
-``telling`` writes it down.
+``assumptions`` holds what is taken to be true; ``given``, ``statements`` and ``pilots`` (with ``moments``) derive it from values by
+hand, a table of the literature, a pilot or a fit. ``layouts`` decides who answers what in a study of a given size, ``simulation``
+draws and analyses one, ``running`` many at once. ``curves`` counts, and ``telling`` reports it.
 """
 
 from analysis.power.assumptions import Assumptions, without_effects
 from analysis.power.curves import check_wanted, needed, power_table
 from analysis.power.given import Given, assumed
-from analysis.power.kept import Kept
 from analysis.power.layouts import LAYOUTS, Layout, Sizes, grid, layout_named, layout_of, sizes_of
 from analysis.power.pilots import from_fit_file, from_pilot
 from analysis.power.running import simulate
@@ -22,7 +20,6 @@ __all__ = [
     "LAYOUTS",
     "Assumptions",
     "Given",
-    "Kept",
     "Layout",
     "Outcome",
     "Question",

@@ -8,11 +8,12 @@ is fitted can be held against each other.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import optimize, special
 
 from analysis.contrasts import averaged_probability
 from analysis.crossing import slopes_in_cell
@@ -34,8 +35,8 @@ class Assumptions:
     cells : mapping of (group, level) to float
         Linear predictor for a participant and an item at the centre.
     variance : tuple of VarianceTerm
-        Random effects; columns are ``(Intercept)``, ``people``, ``model``, or an indicator of a level
-        (:func:`analysis.frames.indicator`).
+        Random effects; columns are ``(Intercept)``, ``people``, ``model``, an indicator of a level
+        (:func:`analysis.frames.indicator`), or one cell (:func:`cell_name`).
     sigma : float or None
         Residual standard deviation; None for accuracy.
     kinds : mapping of str to str
@@ -60,9 +61,15 @@ class Assumptions:
         for term in self.variance:
             if term.group == "participant" and not person:
                 continue
-            z = np.array([_active(name, plan, level, person) for name in term.terms])
+            z = self.columns(term, plan, group, level)
             total += float(z @ term.cov @ z)
         return total
+
+    def columns(self, term: VarianceTerm, plan: Plan, group: str, level: str) -> Array:
+        """Return the columns of a random term in one cell, shape (k,)."""
+        person = self.kinds[group] in PARTICIPANT_KINDS
+        cell = cell_name(group, level)
+        return np.array([1.0 if name == cell else _active(name, plan, level, person) for name in term.terms])
 
     def mean(self, plan: Plan, group: str, level: str) -> float:
         """Mean of a cell as people speak of it: percent correct averaged over everything, or the geometric mean in ms."""
@@ -72,20 +79,21 @@ class Assumptions:
         return float(np.exp(eta)) if plan.measure.logged else eta
 
     def effect(self, plan: Plan, difference: Difference, groups: tuple[str, ...]) -> float:
-        """Return the true contrast on the modelled scale: within one group, or of the first group minus the second."""
-        weights = plan.weights(difference)
-        values = [sum(weight * self.cells[g, level] for level, weight in weights.items()) for g in groups]
-        return values[0] - values[1] if len(values) == 2 else values[0]
+        """Return the true contrast within one group, or of the first group minus the second.
 
-    def points(self, plan: Plan, difference: Difference, groups: tuple[str, ...]) -> float | None:
-        """Return the true contrast in percentage points; None for what is no accuracy."""
-        if plan.measure.family != "binomial":
-            return None
-        weights = plan.weights(difference)
-        values = [
-            sum(weight * self.mean(plan, g, level) for level, weight in weights.items()) for g in groups
-        ]
-        return values[0] - values[1] if len(values) == 2 else values[0]
+        In percentage points for accuracy, on the modelled scale (a logarithm, or the measure's unit) for everything else.
+        """
+        values = []
+        for group in groups:
+            own = {
+                level: self.mean(plan, group, level)
+                if plan.measure.family == "binomial"
+                else self.cells[group, level]
+                for level in plan.levels
+            }
+            values.append(sum(weight * own[level] for level, weight in plan.weights(difference).items()))
+        found = values[0] - values[1] if len(values) == 2 else values[0]
+        return 0.0 if abs(found) < 1e-9 else found
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values, in a fixed order: what a question's hash covers and a result records."""
@@ -98,6 +106,23 @@ class Assumptions:
             "sigma": self.sigma,
             "kinds": dict(sorted(self.kinds.items())),
         }
+
+
+def cell_name(group: str, level: str) -> str:
+    """Name the column that is 1 for one reader group in one condition."""
+    return f"{group} in {level}"
+
+
+def log_odds_at(share: float, variance: float) -> float:
+    """Return the log odds at the centre for which the mean over a normal predictor of this variance is a share."""
+    reach = (
+        abs(float(special.logit(share))) * float(np.sqrt(1.0 + variance))
+        + 5.0
+        + 3.0 * float(np.sqrt(variance))
+    )
+    return float(
+        optimize.brentq(lambda eta: averaged_probability(eta, variance)[0] - share, -reach, reach, xtol=1e-10)
+    )
 
 
 def _active(name: str, plan: Plan, level: str, person: bool) -> float:
@@ -121,14 +146,18 @@ def _active(name: str, plan: Plan, level: str, person: bool) -> float:
 def without_effects(assumptions: Assumptions, plan: Plan) -> Assumptions:
     """Return the null: in each reader group every condition is as its reference; what is then found is a false alarm.
 
-    Levels of groups stay apart as they are; only differences between conditions, and with them all interactions, are gone.
+    Means are equal on the scale that is tested, percentage points for accuracy, also where conditions scatter differently.
+    Differences between reader groups remain; those between conditions, and with them all interactions, are gone.
     """
     reference = plan.levels[0]
-    cells = {(group, level): assumptions.cells[group, reference] for group, level in assumptions.cells}
+    cells = {}
+    for group, level in assumptions.cells:
+        cells[group, level] = assumptions.cells[group, reference]
+        if plan.measure.family == "binomial" and level in plan.levels:
+            share = assumptions.mean(plan, group, reference) / 100.0
+            cells[group, level] = log_odds_at(share, assumptions.variance_in(plan, group, level))
     source = f"{assumptions.source}; all differences between conditions set to zero"
-    return Assumptions(
-        cells, assumptions.variance, assumptions.sigma, assumptions.kinds, source, assumptions.remarks
-    )
+    return replace(assumptions, cells=cells, source=source)
 
 
 def check(assumptions: Assumptions, plan: Plan) -> Assumptions:

@@ -1,8 +1,8 @@
 """From simulated studies to power: shares with intervals, and the size at which a wanted power is reached.
 
 Power is the share of all simulated studies in which a test finds what it looks for. A study without a model, one whose fit did
-not converge and one in which the data do not determine the contrast found nothing; singular fits count as they are, for that
-is how they would be reported.
+not converge and one in which the data do not determine the contrast found nothing; singular fits count as they are, since they
+would be reported so.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from analysis.intervals import wilson
-from analysis.mixed import equivalence_tests
 from analysis.plan import Difference, Plan
 from analysis.power.assumptions import Assumptions
 from analysis.power.layouts import Sizes
-from analysis.power.simulation import Found, Outcome
+from analysis.power.simulation import Outcome
 from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
 
@@ -84,74 +83,58 @@ def power_table(plan: Plan, assumptions: Assumptions, outcomes: Sequence[Outcome
         One row per test and size:
 
         =====================================  ====================================================================
-        column                                 what it holds
+        column                                 content
         =====================================  ====================================================================
         kind                                   ``difference`` or ``equivalence``
         contrast, readers                      ``initial − intact``; ``human``, or ``human − gpt``
         participants, items, prompts,          the size
         replicates
-        fits                                   simulated studies
-        found                                  in how many p lies below alpha, after the correction that the plan makes
-        power, power_low, power_high           found / fits with the 95 % Wilson interval
-        power_uncorrected                      the same without the correction for several readers
-        power_of_usable                        found / (fits that converged and determine the contrast); nan for none
-        wrong_sign                             share of the differences found that point the wrong way; nan where none
+        studies                                simulated studies
+        found                                  studies in which the adjusted p lies below alpha
+        power, power_low, power_high           found / studies with the 95% Wilson interval
+        power_unadjusted                       of differences: the same without the adjustment for the family
+        power_of_usable                        found / (studies whose data and fit determine the contrast); nan for none
+        wrong_sign                             share of the differences found that have the wrong sign; nan where none
                                                is found, or there is nothing to find
-        true_effect, true_points               the truth: on the modelled scale; in percentage points (accuracy)
-        mean_estimate, mean_se                 over the usable fits, on the modelled scale (equivalence of accuracy: points)
-        no_model, not_converged                shares of the fits that found nothing for this reason
+        true_effect                            in percentage points for accuracy, else on the modelled scale
+        mean_estimate, mean_se                 over the usable studies, on the same scale
+        no_model, not_converged,               shares of the studies that found nothing for this reason
         not_determined
-        singular, reduced                      shares that are singular as reported; that were reduced on the way
+        singular, reduced                      shares whose mixed model is singular as reported; was reduced on the way
         =====================================  ====================================================================
     """
     by_size: dict[Sizes, list[Outcome]] = {}
     for outcome in outcomes:
         by_size.setdefault(outcome.sizes, []).append(outcome)
-    equal = {sizes: _equivalence_p(plan, own) for sizes, own in by_size.items()}
     return pd.DataFrame(
         [
-            _row(test, sizes, own, plan, assumptions, equal[sizes])
+            _row(test, sizes, own, plan, assumptions)
             for test in tests_of(plan)
             for sizes, own in by_size.items()
         ]
     )
 
 
-Key = tuple[str, str, tuple[str, ...], tuple[str, ...]]
-
-
-def _key(test: Test) -> Key:
-    return test.difference.first, test.difference.second, test.difference.at, test.groups
-
-
-def _by_key(outcome: Outcome) -> dict[Key, Found]:
-    return {(one.first, one.second, one.at, one.groups): one for one in outcome.found}
+def _key(difference: Difference, groups: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    return difference.label, groups
 
 
 def _row(
-    test: Test,
-    sizes: Sizes,
-    outcomes: list[Outcome],
-    plan: Plan,
-    truth: Assumptions,
-    equal: dict[Key, tuple[Array, Array]],
+    test: Test, sizes: Sizes, outcomes: list[Outcome], plan: Plan, truth: Assumptions
 ) -> dict[str, object]:
-    own = [_by_key(one).get(_key(test)) for one in outcomes]
+    key = _key(test.difference, test.groups)
+    own = [
+        next((one for one in study.found if _key(one.difference, one.groups) == key), None)
+        for study in outcomes
+    ]
     converged = np.array([one.converged for one in outcomes])
     told = np.array([one is not None for one in own])
     usable = converged & told
-    in_points = test.kind == "equivalence" and plan.measure.family == "binomial"
-    if test.kind == "equivalence":
-        raw, adjusted = equal[_key(test)]
-    else:
-        raw = np.array([_number(one.p) if one else np.nan for one in own])
-        adjusted = np.array([_number(one.p_adjusted) if one else np.nan for one in own])
-    found = usable & (adjusted < plan.alpha)
-    alone = usable & (raw < plan.alpha)
-    estimates = np.array(
-        [_number(one.points if in_points else one.estimate) if one else np.nan for one in own]
-    )
-    errors = np.array([(_points_se(one) if in_points else _number(one.se)) if one else np.nan for one in own])
+    equal = test.kind == "equivalence"
+    found = usable & [one is not None and bool(one.equivalent if equal else one.significant) for one in own]
+    alone = usable & [one is not None and one.p < plan.alpha for one in own]
+    estimates = np.array([one.estimate if one else np.nan for one in own])
+    errors = np.array([one.se if one else np.nan for one in own])
     effect = truth.effect(plan, test.difference, test.groups)
     low, high = wilson(float(found.mean()), len(own))
     return {
@@ -159,16 +142,15 @@ def _row(
         "contrast": test.difference.label,
         "readers": test.readers,
         **{name: getattr(sizes, name) for name in AXES},
-        "fits": len(own),
+        "studies": len(own),
         "found": int(found.sum()),
         "power": float(found.mean()),
         "power_low": low,
         "power_high": high,
-        "power_uncorrected": float(alone.mean()),
+        "power_unadjusted": np.nan if equal else float(alone.mean()),
         "power_of_usable": float(found.sum() / usable.sum()) if usable.any() else np.nan,
         "wrong_sign": _wrong_sign(test, found, estimates, effect),
         "true_effect": effect,
-        "true_points": _number(truth.points(plan, test.difference, test.groups)),
         "mean_estimate": float(estimates[usable].mean()) if usable.any() else np.nan,
         "mean_se": float(errors[usable].mean()) if usable.any() else np.nan,
         "no_model": float(np.mean([not one.fitted for one in outcomes])),
@@ -179,79 +161,10 @@ def _row(
     }
 
 
-def _number(value: float | None) -> float:
-    return np.nan if value is None else float(value)
-
-
 def _wrong_sign(test: Test, found: NDArray[np.bool_], estimates: Array, effect: float) -> float:
     if test.kind == "equivalence" or not found.any() or abs(effect) < 1e-9:
         return float("nan")
     return float(np.mean(np.sign(estimates[found]) != np.sign(effect)))
-
-
-def _points_se(one: Found) -> float:
-    """Take the standard error in points from the interval that the analysis gives."""
-    if one.points_low is None or one.points_high is None:
-        return float("nan")
-    return (one.points_high - one.points_low) / (2.0 * float(stats.norm.ppf(0.975)))
-
-
-def _equivalence_p(plan: Plan, outcomes: list[Outcome]) -> dict[Key, tuple[Array, Array]]:
-    """P values of the equivalence tests, shape (fits,), raw and corrected over the readers of a contrast; nan for none."""
-    if plan.equivalence is None:
-        return {}
-    found: dict[Key, tuple[Array, Array]] = {}
-    of_fits = [_by_key(one) for one in outcomes]
-    every = [test for test in tests_of(plan) if test.kind == "equivalence"]
-    by_contrast = [[test for test in every if test.difference == one] for one in plan.contrasts]
-    # a family that the plan names holds all of its equivalences, else each contrast is one over its readers
-    for tests in [every] if plan.family else by_contrast:
-        raw = np.full((len(outcomes), len(tests)), np.nan)
-        for j, test in enumerate(tests):
-            own = [one.get(_key(test)) for one in of_fits]
-            there = [i for i, one in enumerate(own) if one is not None and _bounded(one, plan)]
-            if there:
-                raw[there, j] = _tost([one for i in there if (one := own[i]) is not None], plan)
-        adjusted = raw.copy()
-        if plan.planned and len(tests) > 1:
-            adjusted = _holm(raw)
-        for j, test in enumerate(tests):
-            found[_key(test)] = (raw[:, j], adjusted[:, j])
-    return found
-
-
-def _holm(p: Array) -> Array:
-    """Correct each row by Holm's method, as :mod:`analysis.families` does; a missing p is in no family.
-
-    All rows at once: statsmodels takes one at a time, and a collection of garbage with each.
-    """
-    order = np.argsort(p, axis=1)
-    left = (~np.isnan(p)).sum(axis=1, keepdims=True) - np.arange(p.shape[1])
-    steps = np.take_along_axis(p, order, axis=1) * left
-    climbed = np.minimum(np.maximum.accumulate(steps, axis=1), 1.0)
-    result = np.empty_like(p)
-    np.put_along_axis(result, order, climbed, axis=1)
-    return result
-
-
-def _bounded(one: Found, plan: Plan) -> bool:
-    in_points = plan.equivalence is not None and plan.equivalence.unit == "points"
-    return (one.points_low is not None and _points_se(one) > 0) if in_points else one.se is not None
-
-
-def _tost(own: list[Found], plan: Plan) -> Array:
-    assert plan.equivalence is not None
-    in_points = plan.equivalence.unit == "points"
-    table = pd.DataFrame(
-        {
-            "contrast": "",
-            "estimate": [_number(one.points if in_points else one.estimate) for one in own],
-            "se": [_points_se(one) if in_points else _number(one.se) for one in own],
-            "df": [np.nan if in_points else _number(one.df) for one in own],
-        }
-    )
-    tested = equivalence_tests(table, plan.equivalence.half_width, alpha=plan.alpha)
-    return tested["p"].to_numpy(dtype=float)
 
 
 def check_wanted(wanted: float) -> None:
@@ -269,9 +182,9 @@ def check_wanted(wanted: float) -> None:
 def needed(table: pd.DataFrame, wanted: float) -> pd.DataFrame:
     """Find the smallest number of participants, items, prompts or replicates with a wanted power.
 
-    Along each size that varies, all others fixed, power is made monotone (isotonic regression weighted by the number of fits)
+    Along each size that varies, all others fixed, power is made monotone (isotonic regression weighted by the number of studies)
     and interpolated on the probit scale in the root of the number, on which the power of a z test is a line. The interval
-    holds 95 % of the numbers from curves drawn from what the fits leave open (Beta with Jeffreys' prior at every size).
+    holds 95 % of the numbers from curves drawn from what the studies leave open (Beta with Jeffreys' prior at every size).
 
     Parameters
     ----------
@@ -308,12 +221,12 @@ def needed(table: pd.DataFrame, wanted: float) -> pd.DataFrame:
 
 def _needed(own: pd.DataFrame, axis: str, wanted: float) -> dict[str, object]:
     sizes = own[axis].to_numpy(dtype=float)
-    found, fits = own["found"].to_numpy(dtype=float), own["fits"].to_numpy(dtype=float)
-    best = _crossing(sizes, found / fits, fits, wanted)
+    found, studies = own["found"].to_numpy(dtype=float), own["studies"].to_numpy(dtype=float)
+    best = _crossing(sizes, found / studies, studies, wanted)
     said = own[["kind", "contrast", "readers"]].iloc[0].tolist()
     rng = np.random.default_rng(stable_seed("power", "needed", axis, *said))
-    drawn = rng.beta(found + 0.5, fits - found + 0.5, size=(DRAWS, len(sizes)))
-    numbers = np.sort([_crossing(sizes, power, fits, wanted) for power in drawn])
+    drawn = rng.beta(found + 0.5, studies - found + 0.5, size=(DRAWS, len(sizes)))
+    numbers = np.sort([_crossing(sizes, power, studies, wanted) for power in drawn])
     # np.inf stands for beyond the grid, so the quantiles are taken from sorted numbers without interpolation
     low, high = numbers[int(0.025 * (DRAWS - 1))], numbers[int(np.ceil(0.975 * (DRAWS - 1)))]
     reached = "no" if np.isinf(best) else "at the smallest" if best <= sizes[0] else "yes"
@@ -321,16 +234,16 @@ def _needed(own: pd.DataFrame, axis: str, wanted: float) -> dict[str, object]:
     return {"number": ends[0], "low": ends[1], "high": ends[2], "reached": reached}
 
 
-def _crossing(sizes: Array, power: Array, fits: Array, wanted: float) -> float:
+def _crossing(sizes: Array, power: Array, studies: Array, wanted: float) -> float:
     """Where a monotone curve through the powers crosses the wanted one; the smallest size, or infinity beyond the largest."""
-    rising = np.asarray(optimize.isotonic_regression(power, weights=fits).x)
+    rising = np.asarray(optimize.isotonic_regression(power, weights=studies).x)
     above = np.flatnonzero(rising >= wanted)
     if not len(above):
         return float("inf")
     if above[0] == 0:
         return float(sizes[0])
     left, right = above[0] - 1, above[0]
-    edge = 0.5 / fits
+    edge = 0.5 / studies
     z = stats.norm.ppf(np.clip(rising, edge, 1.0 - edge)[[left, right]])
     goal = float(np.clip(stats.norm.ppf(wanted), z[0], z[1]))
     share = (goal - z[0]) / (z[1] - z[0]) if z[1] > z[0] else 1.0

@@ -16,13 +16,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
 
-from analysis.contrasts import averaged_probability
 from analysis.frames import indicator
 from analysis.plan import Difference, Fault, Measure, Plan, read_contrast
 from analysis.planned import refused
-from analysis.power.assumptions import Assumptions, check
+from analysis.power.assumptions import Assumptions, check, log_odds_at
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.results import VarianceTerm
 from stimuli.errors import UserError, unknown_name
@@ -341,14 +339,7 @@ def _log_odds(percent: float, spread: float, one: Given) -> float:
             f"{one.where}: {one.of} in {one.level} is at {percent:g} percent; a mean lies between 0 and 100, both excluded",
             mend="On the logit scale 0 and 100 percent are infinite; 99.5 is as good as always right.",
         )
-    wanted = percent / 100.0
-    reach = (
-        abs(float(special.logit(wanted))) * float(np.sqrt(1.0 + spread)) + 5.0 + 3.0 * float(np.sqrt(spread))
-    )
-    found = optimize.brentq(
-        lambda eta: averaged_probability(eta, spread)[0] - wanted, -reach, reach, xtol=1e-10
-    )
-    return float(found)
+    return log_odds_at(percent / 100.0, spread)
 
 
 def _moved(one: Given, plan: Plan, begun: Assumptions) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.frames import ModelData, accuracy_data, time_data
+from analysis.frames import ModelData, time_data
 from analysis.plan import Plan
 from analysis.quantities import quantity_data
 from analysis.readers import PARTICIPANT_KINDS
@@ -51,7 +51,7 @@ class Sizes:
 
     @property
     def key(self) -> str:
-        """Short name of the cell in a file of fits."""
+        """Short name of the size, from which its draws are seeded."""
         return f"{self.participants}x{self.items}x{self.prompts}x{self.replicates}"
 
 
@@ -232,7 +232,7 @@ def _machine(group: str, sizes: Sizes, levels: int, laid: tuple[tuple[int, str],
 
 
 def answered(plan: Plan, table: pd.DataFrame, values: np.ndarray) -> ModelData:
-    """Put drawn values (0 and 1, logarithms, or bits and nats) into a table of trials and make the data of the model.
+    """Put drawn values (logarithms, or bits and nats) into a table of trials and make the data of the mixed model.
 
     Parameters
     ----------
@@ -242,7 +242,5 @@ def answered(plan: Plan, table: pd.DataFrame, values: np.ndarray) -> ModelData:
     values : ndarray, shape (rows,)
     """
     measure = plan.measure
-    if measure.family == "binomial":
-        return accuracy_data(table.assign(**{measure.name: values}), plan)
     told = table.assign(**{measure.name: np.exp(values) if measure.logged else values})
     return quantity_data(told, plan) if measure.of == "models" else time_data(told, plan, None)

@@ -1,4 +1,4 @@
-"""Assumptions from a model that was fitted: to a pilot's tables, or by ``wrods fit --json``."""
+"""Assumptions from a pilot's tables, or from a model that ``wrods fit --json`` printed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from analysis.contrasts import cell_means
 from analysis.crossing import slope_columns, slopes_in_cell, slopes_in_words
+from analysis.estimate.crossed import Answers, Layout, model_means
 from analysis.estimation import analyse
-from analysis.frames import accuracy_data, indicator, time_data
+from analysis.frames import accuracy_rows, indicator, time_data
 from analysis.plan import Plan
-from analysis.power.assumptions import Assumptions
+from analysis.power.assumptions import Assumptions, cell_name
+from analysis.power.given import default_spreads
+from analysis.power.moments import moments
 from analysis.preparing import time_bounds
 from analysis.preparing.exclusions import PILOT
 from analysis.quantities import quantity_data
@@ -30,7 +34,7 @@ DRAWN = ("participant", "item", "item_condition", "item_reader", "item_cell", "p
 
 
 def from_pilot(plan: Plan, tables: Tables, kinds: Mapping[str, str], name: str = "") -> Assumptions:
-    """Fit a plan's model to a pilot's tables and take its estimates to be the truth.
+    """Take the estimates of a pilot's tables to be the truth: of accuracy by moments, else of the plan's mixed model.
 
     Sessions marked as pilots are taken where there are no others, which no other analysis does. Groups that the
     pilot lacks are left open.
@@ -47,7 +51,7 @@ def from_pilot(plan: Plan, tables: Tables, kinds: Mapping[str, str], name: str =
     Raises
     ------
     UserError
-        Where no model could be fitted; says why.
+        If the pilot has no answers, or no model could be fitted; the message says why.
     """
     trials, remarks = tables.trials, []
     if trials["excluded_reason"].notna().all() and (trials["excluded_reason"] == PILOT).any():
@@ -61,9 +65,10 @@ def from_pilot(plan: Plan, tables: Tables, kinds: Mapping[str, str], name: str =
         named = {("simulated" if group == "human" else group): None for group in named}
         remarks.append("Simulated readers stand in for people: their effects were put in, not measured.")
     own = replace(plan, groups=tuple(group for group in named if group in there))
+    source = f"pilot {name or tables.folder}"
     if plan.measure.family == "binomial":
-        data = accuracy_data(trials, own)
-    elif plan.measure.of == "models":
+        return _by_moments(plan, own, trials, kinds, (source, remarks))
+    if plan.measure.of == "models":
         data = quantity_data(trials, own)
     else:
         data = time_data(trials, own, time_bounds(tables.dictionary["exclude"], plan.measure.name))
@@ -78,25 +83,99 @@ def from_pilot(plan: Plan, tables: Tables, kinds: Mapping[str, str], name: str =
             mend="Give means by hand, or run more pilot sessions.",
             exit_code=1,
         )
-    as_planned = {"simulated": "human"} if "human" in plan.groups else {}
     cells = {
-        (as_planned.get(group, group), level): float(cell.weights @ model.beta)
+        (_as_planned(group, plan), level): float(cell.weights @ model.beta)
         for (group, level), cell in cell_means(plan.factor, data, model).items()
     }
     if model.singular or len(model.steps) > 1:
         remarks.append("The pilot's model was reduced or is singular: some of its variances count as zero.")
-    people = analysis.groups and all(there[group] in PARTICIPANT_KINDS for group in analysis.groups)
     remarks += [
         f"Pilot: {model.rows:,} trials, "
         + ", ".join(f"{count} levels of {name}" for name, count in model.units.items())
         + ". Its estimates are taken as the truth; their own uncertainty is not in the power.",
         *analysis.remarks,
     ]
-    if people and len({kinds[group] in PARTICIPANT_KINDS for group in plan.groups}) > 1:
-        remarks.append("The pilot has no models: items are taken to differ in models as they do in people.")
     variance = tuple(_renamed(term, plan, kinds) for term in model.variance)
     sigma = model.sigma if plan.measure.family == "gaussian" else None
-    return Assumptions(cells, variance, sigma, kinds, f"pilot {name or tables.folder}", tuple(remarks))
+    return Assumptions(cells, variance, sigma, kinds, source, tuple(remarks))
+
+
+def _as_planned(group: str, plan: Plan) -> str:
+    """Return the plan's name of a pilot's readers: simulated ones stand in for people."""
+    return "human" if group == "simulated" and "human" in plan.groups else group
+
+
+def _by_moments(
+    plan: Plan, own: Plan, trials: pd.DataFrame, kinds: Mapping[str, str], said: tuple[str, list[str]]
+) -> Assumptions:
+    """Estimate means and variances of accuracy; a reader whom the pilot lacks gets the items of one whom it has."""
+    source, remarks = said
+    rows, left_out = accuracy_rows(trials, own)
+    rows["reader_group"] = [_as_planned(group, plan) for group in rows["reader_group"]]
+    if rows.empty:
+        raise UserError(f"the pilot has no answers of the readers of {plan.name}", exit_code=1)
+    is_person = rows["reader_group"].map(lambda group: kinds[group] in PARTICIPANT_KINDS)
+    layout = Layout(
+        plan.levels, tuple(pd.unique(rows["item"])), tuple(pd.unique(rows.loc[is_person, "participant"]))
+    )
+    people, models = {}, {}
+    for group, told in rows.groupby("reader_group", sort=False):
+        y, item, shown = (told[name].to_numpy() for name in ("correct", "item", plan.factor))
+        if kinds[str(group)] in PARTICIPANT_KINDS:
+            people[str(group)] = Answers.of(y, told["participant"].to_numpy(), item, shown, layout)
+        else:
+            variant = told["prompt_variant"].astype(str).to_numpy(dtype=object)
+            models[str(group)] = model_means(y, item, shown, variant, layout)
+    found = moments(people, models, layout)
+    for group in (*people, *models):
+        open_ones = [level for level in plan.levels if (group, level) not in found.cells]
+        if open_ones:
+            raise UserError(
+                f"the pilot has no answers of {group} in {', '.join(open_ones)}, which {plan.name} compares",
+                mend="Run more pilot sessions, or give all values by hand (--mean).",
+                exit_code=1,
+            )
+    remarks += [
+        f"Pilot: {len(rows):,} answers, {len(layout.participants)} participants, {len(layout.items)} items. Its means and variances "
+        "are taken as the truth, so that the power does not include their own uncertainty.",
+        *left_out,
+    ]
+    lacking = [group for group in plan.groups if group not in {*people, *models}]
+    variance = found.variance
+    for group in lacking:
+        variance = _lent(variance, plan, group, kinds)
+    if lacking:
+        remarks.append(
+            f"The pilot has no answers of {', '.join(lacking)}: items are taken to vary as in {next(iter([*people, *models]))}, with "
+            f"a correlation of {SHARED:g}."
+        )
+    return Assumptions(found.cells, variance, None, kinds, source, tuple(remarks))
+
+
+SHARED = 0.5
+"""Correlation of items between a reader group of the pilot and one that it lacks."""
+
+
+def _lent(
+    variance: tuple[VarianceTerm, ...], plan: Plan, group: str, kinds: Mapping[str, str]
+) -> tuple[VarianceTerm, ...]:
+    """Give a reader group that the pilot lacks the items of the first that it has, and people a usual spread of participants."""
+    found = []
+    for term in variance:
+        if term.group == "item":
+            first = next(one for one in plan.groups if cell_name(one, plan.levels[0]) in term.terms)
+            places = [term.terms.index(cell_name(first, level)) for level in plan.levels]
+            names = tuple(cell_name(group, level) for level in plan.levels)
+            joined = np.vstack([np.eye(len(term.terms)), SHARED * np.eye(len(term.terms))[places]])
+            cov = joined @ term.cov @ joined.T
+            cov[-len(names) :, -len(names) :] += (1 - SHARED**2) * term.cov[np.ix_(places, places)]
+            term = VarianceTerm("item", (*term.terms, *names), cov)
+        found.append(term)
+    if kinds[group] in PARTICIPANT_KINDS:
+        usual = float(default_spreads(plan.measure)["participant"]["value"])
+        names = tuple(cell_name(group, level) for level in plan.levels)
+        found.append(VarianceTerm("participant", names, np.full((len(names),) * 2, usual**2)))
+    return tuple(found)
 
 
 def _renamed(term: VarianceTerm, plan: Plan, kinds: Mapping[str, str]) -> VarianceTerm:

@@ -1,128 +1,103 @@
-"""Draws the data of one study from the assumptions, analyses them as the study would, and keeps what was found.
+"""Draws the data of one study from the assumptions, analyses them as the report does, and keeps what was found.
 
-The matrices of a model hang on the design and not on the answers, so each model that the reduction rule comes to is built once
-for a design and then given one response after the other. All else is the analysis itself: :func:`analysis.estimation.analyse`.
-What a fit gives hangs on the question, the size and the number of the fit alone.
+Accuracy is estimated in percentage points by :mod:`analysis.estimate`, in a few milliseconds per study. Other measures have their
+mixed model: its matrices depend on the design and not on the answers, so each model to which the reduction rule leads is built
+once for a design and then given one response after the other. The result depends on the question, the size and the number of the
+study alone.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib import metadata
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.estimate.crossed import Answers, Sums, estimate, model_means, sums_of_model, sums_of_people
+from analysis.estimate.crossed import Layout as Units
+from analysis.estimate.family import adjust
 from analysis.estimation import analyse
 from analysis.frames import ModelData
 from analysis.mixed import Fit
 from analysis.mixed.fitting import fit_model, make_model
 from analysis.mixed.result import Model
-from analysis.plan import Plan
+from analysis.plan import Difference, Plan
 from analysis.power.assumptions import Assumptions
 from analysis.power.layouts import Layout, Sizes, answered, trials
-from analysis.results import Analysis, Contrast
+from analysis.readers import PARTICIPANT_KINDS
+from analysis.untested import compared
 from stimuli.seeds import stable_seed
 
 Array = NDArray[np.float64]
-FORMAT = 3
-"""Of a file of fits; another number when what a fit means changes."""
+
+SIDES = {"two-sided": 0, "greater": 1, "less": -1}
+POINTS = 2**12
+"""Net for the largest |t|: errors of adjusted p values below .002, which thousands of studies do not show."""
+PERCENT = 100.0
 
 
 @dataclass(frozen=True)
 class Question:
-    """All that one simulated fit hangs on, beside its size and number.
+    """Everything that determines a simulated study except its size and number.
 
     Attributes
     ----------
     plan : Plan
     assumptions : Assumptions
     layout : str
-    reduce : bool
-        Whether the random structure is reduced by the rule of the analysis, or the full one is taken as it is.
     seed : int
     """
 
     plan: Plan
     assumptions: Assumptions
     layout: Layout
-    reduce: bool
     seed: int
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values, in a fixed order.
-
-        Level, bound and wanted power are not among them: they judge fits and can change without new ones.
-        """
+        """Return plain values, in a fixed order."""
         plan = self.plan
         return {
-            "format": FORMAT,
-            "wrods": _version(),
             "measure": plan.measure.name,
-            "link": plan.measure.link,
             "factor": plan.factor,
             "levels": list(plan.levels),
             "groups": list(plan.groups),
-            "contrasts": [[one.first, one.second, one.direction, *one.at] for one in plan.contrasts],
-            **({"crossed": list(plan.crossing.factors)} if plan.crossing is not None else {}),
-            "planned": plan.planned,
-            "formula": plan.formula,
-            "fallback": plan.fallback,
+            "contrasts": [one.label for one in plan.contrasts],
             "assumptions": self.assumptions.to_json(),
             "layout": self.layout,
-            "reduce": self.reduce,
             "seed": self.seed,
         }
-
-    def mark(self) -> str:
-        """SHA-256 of the question, 16 hex digits: a file of fits belongs to one."""
-        text = json.dumps(self.to_json(), sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
-
-
-def _version() -> str:
-    try:
-        return metadata.version("wrods")
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What one fit says of one contrast.
+    """The result of one contrast in one study.
 
     Attributes
     ----------
-    first, second : str
+    difference : Difference
     groups : tuple of str
-    at : tuple of str
-        As in :class:`analysis.results.Contrast`.
-    estimate, se, df : float or None
-        On the modelled scale; df None for z.
-    p, p_adjusted : float or None
-        None where the data do not determine the contrast.
-    points, points_low, points_high : float or None
-        In percentage points with the 95 % interval.
+        The reader group, or the two whose differences are compared.
+    estimate, se : float
+        In percentage points, as a logarithm, or in the measure's unit.
+    p : float
+        Unadjusted.
+    significant : bool
+        Whether the adjusted p lies below the plan's level.
+    equivalent : bool or None
+        Whether equivalence is concluded; None if the plan has no bound for it.
     """
 
-    first: str
-    second: str
+    difference: Difference
     groups: tuple[str, ...]
-    estimate: float | None = None
-    se: float | None = None
-    df: float | None = None
-    p: float | None = None
-    p_adjusted: float | None = None
-    points: float | None = None
-    points_low: float | None = None
-    points_high: float | None = None
-    at: tuple[str, ...] = ()
+    estimate: float
+    se: float
+    p: float
+    significant: bool
+    equivalent: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -134,23 +109,29 @@ class Outcome:
     sizes : Sizes
     number : int
         Which of the studies of that size, from 0.
-    fitted : bool
-        Whether there is a model.
-    converged, singular : bool
-        Of the reported fit.
-    steps : int
-        Fits on the way to it; more than one where the random structure was reduced.
     found : tuple of Found
         Contrasts that the data determine.
+    fitted, converged, singular : bool
+        Of the reported mixed model; an estimate in percentage points needs none.
+    steps : int
+        Fits on the way to it; more than one where the random structure was reduced.
     """
 
     sizes: Sizes
     number: int
-    fitted: bool
-    converged: bool
-    singular: bool
-    steps: int
     found: tuple[Found, ...]
+    fitted: bool = True
+    converged: bool = True
+    singular: bool = False
+    steps: int = 1
+
+
+class _Asked(NamedTuple):
+    """Items, conditions and prompt variants of a model's answers, all of shape (answers,)."""
+
+    item: NDArray[Any]
+    condition: NDArray[Any]
+    variant: NDArray[Any]
 
 
 class Study:
@@ -164,37 +145,57 @@ class Study:
     Raises
     ------
     UserError
-        Where the layout cannot be made in this size.
+        If the layout cannot be made in this size.
     """
 
     def __init__(self, question: Question, sizes: Sizes) -> None:
         self.question, self.sizes = question, sizes
         self.table = trials(question.plan, question.assumptions.kinds, sizes, question.layout)
-        self._models: dict[tuple[str, ...], Model] = {}
+        self._models: dict[str, Model] = {}
 
     @cached_property
     def data(self) -> ModelData:
-        """The data of the model with answers that only fill their place: right and wrong ones in every cell."""
-        return answered(self.question.plan, self.table, _placed(self.table, self.question.plan))
+        """The data of a mixed model, with normal noise in place of answers."""
+        return answered(self.question.plan, self.table, _noise(len(self.table)))
+
+    @cached_property
+    def cells(self) -> tuple[NDArray[np.intp], list[tuple[str, str]]]:
+        """Which reader group and condition each trial is of, as a place among those that occur."""
+        pairs = pd.MultiIndex.from_frame(self.table[["reader_group", self.question.plan.factor]])
+        codes, known = pairs.factorize()
+        return codes, [(str(group), str(level)) for group, level in known]
 
     @cached_property
     def eta(self) -> Array:
         """The fixed part of the linear predictor, shape (trials,)."""
-        cells = self.question.assumptions.cells
-        pairs = zip(self.table["reader_group"], self.table[self.question.plan.factor], strict=True)
-        return np.array([cells[pair] for pair in pairs])
+        codes, known = self.cells
+        return np.array([self.question.assumptions.cells[cell] for cell in known])[codes]
 
     @cached_property
     def effects(self) -> list[tuple[NDArray[np.intp], int, Array, Array]]:
         """Random effects to draw: level of each trial, number of levels, columns (trials, k), square root of the covariance."""
-        plan, columns = self.question.plan, self.data.rows
+        plan, truth = self.question.plan, self.question.assumptions
+        codes, known = self.cells
         made = []
-        for term in self.question.assumptions.variance:
-            codes, names = pd.factorize(columns[term.group])
-            z = np.column_stack([_column(name, columns, plan) for name in term.terms])
+        for term in truth.variance:
+            units = pd.MultiIndex.from_arrays(self._units(term.group)).factorize()
+            z = np.array([truth.columns(term, plan, group, level) for group, level in known])[codes]
             sizes, axes = np.linalg.eigh(term.cov)
-            made.append((codes, len(names), z, axes * np.sqrt(np.clip(sizes, 0.0, None))))
+            made.append((units[0], len(units[1]), z, axes * np.sqrt(np.clip(sizes, 0.0, None))))
         return made
+
+    def _units(self, group: str) -> list[Any]:
+        """Return the columns that tell the levels of a grouping factor apart."""
+        own = {
+            "participant": ["reader"],
+            "item": ["item_id"],
+            "item_condition": ["item_id", self.question.plan.factor],
+            "item_reader": ["item_id", "reader_group"],
+            "item_cell": ["item_id", "reader_group", self.question.plan.factor],
+            "prompt": ["reader_group", "prompt_variant"],
+            "model_session": ["reader_group", "session_id"],
+        }[group]
+        return [self.table[name].fillna(-1) for name in own]
 
     def draw(self, number: int | str) -> Array:
         """Draw the answers of one study: 0 and 1, logarithms, or bits and nats, shape (trials,)."""
@@ -210,94 +211,121 @@ class Study:
         return np.asarray(eta + rng.normal(scale=question.assumptions.sigma or 0.0, size=len(eta)))
 
     def simulate(self, number: int) -> Outcome:
-        """Draw one study, analyse it and keep what was found."""
-        return _outcome(self.sizes, number, self.analysed(number))
-
-    def analysed(self, number: int) -> Analysis:
-        """Draw one study and analyse it as a report does, reduction included."""
+        """Draw one study and analyse it as a report does."""
         values = self.draw(number)
+        if self.question.plan.measure.family == "binomial":
+            return Outcome(self.sizes, number, self._estimated(values))
         plan, data = self.question.plan, self.data
-        if self._constant_somewhere(values):
-            # A reader group or condition that is all right or all wrong leaves the model.
-            data = answered(plan, self.table, values)
-            values = data.rows[plan.measure.response].to_numpy(dtype=float)
-        return analyse(plan, data, engine=self._engine(data, values), reduce=self.question.reduce)
-
-    def _constant_somewhere(self, values: Array) -> bool:
-        if self.question.plan.measure.family != "binomial":
-            return False
-        codes, count = self._cells
-        share = np.bincount(codes, values, count) / np.bincount(codes, minlength=count)
-        return bool(((share == 0.0) | (share == 1.0)).any())
-
-    @cached_property
-    def _cells(self) -> tuple[NDArray[np.intp], int]:
-        cells = (
-            self.table.groupby(["reader_group", self.question.plan.factor], sort=False).ngroup().to_numpy()
+        analysis = analyse(plan, data, engine=self._engine(values))
+        model = analysis.model
+        if model is None:
+            return Outcome(self.sizes, number, (), fitted=False, converged=False, steps=0)
+        found = tuple(
+            Found(
+                Difference(one.first, one.second, at=one.at),
+                one.groups,
+                one.estimate,
+                one.se,
+                one.p,
+                bool(one.p_adjusted < plan.alpha),
+                None if one.equivalence is None else one.equivalence.equivalent,
+            )
+            for one in analysis.contrasts
+            if one.estimable
         )
-        return cells.astype(np.intp), int(cells.max()) + 1
+        return Outcome(self.sizes, number, found, True, model.converged, model.singular, len(model.steps))
 
-    def _engine(self, data: ModelData, values: Array) -> Callable[..., Fit]:
-        """Return what stands in for ``fit``: the same model with these answers, its matrices made once.
-
-        Equal groups and levels have equal rows, so matrices are kept by these and the formula; they are made with answers that
-        fill their place, so that it does not matter which study came first.
-        """
-        plan = self.question.plan
+    def _engine(self, values: Array) -> Callable[..., Fit]:
+        """Return a replacement for ``fit``: the same model with these answers, its matrices made once."""
 
         def engine(formula: str, rows: pd.DataFrame, **settings: Any) -> Fit:
-            key = (formula, *data.groups, "/", *data.levels)
-            if key not in self._models:
-                placed = rows.assign(**{plan.measure.response: _placed(rows, plan)})
-                self._models[key] = make_model(formula, placed, **settings)
-            model = self._models[key]
+            if formula not in self._models:
+                self._models[formula] = make_model(formula, rows, **settings)
+            model = self._models[formula]
             return fit_model(replace(model, frame=replace(model.frame, y=values)))
 
         return engine
 
+    @cached_property
+    def _readers(self) -> tuple[Units, dict[str, tuple[NDArray[np.intp], Answers | _Asked]]]:
+        """Return what all estimates share, and the rows of each reader group with what is known of them before the answers."""
+        plan, table = self.question.plan, self.table
+        people = table["reader_kind"].isin(PARTICIPANT_KINDS)
+        item, items = pd.factorize(table["item_id"])
+        reader, readers = pd.factorize(table["reader"].where(people))
+        units = Units(plan.levels, tuple(items), tuple(readers))
+        condition = pd.Categorical(table[plan.factor], plan.levels).codes.astype(np.intp)
+        found: dict[str, tuple[NDArray[np.intp], Answers | _Asked]] = {}
+        for group in plan.groups:
+            rows = np.flatnonzero(table["reader_group"] == group)
+            if people.iloc[rows].any():
+                empty = np.zeros(len(rows))
+                found[group] = rows, Answers(units, empty, reader[rows], item[rows], condition[rows])
+            else:
+                own = table.iloc[rows]
+                found[group] = (
+                    rows,
+                    _Asked(*(own[name].to_numpy() for name in ("item_id", plan.factor, "prompt_variant"))),
+                )
+        return units, found
 
-def _placed(rows: pd.DataFrame, plan: Plan) -> Array:
-    """Answers that only fill their place, shape (rows,): right and wrong in turn in every cell, or normal noise."""
-    if plan.measure.family == "binomial":
-        turn = rows.groupby(["reader_group", plan.factor]).cumcount().to_numpy()
-        return np.asarray(turn % 2, dtype=np.float64)
-    rng = np.random.default_rng(stable_seed("power", "placed"))
-    return np.asarray(rng.normal(size=len(rows)), dtype=np.float64)
+    def _estimated(self, values: Array) -> tuple[Found, ...]:
+        """Estimate the planned contrasts in percentage points, adjusted as one family."""
+        plan = self.question.plan
+        people: dict[str, Answers] = {}
+        models: dict[str, tuple[Array, Array]] = {}
+        units, readers = self._readers
+        for group, (rows, known) in readers.items():
+            if isinstance(known, Answers):
+                people[group] = replace(known, value=values[rows])
+            else:
+                models[group] = model_means(values[rows], known.item, known.condition, known.variant, units)
+        held = {groups: _sums(groups, people, models, units) for groups in compared(plan.groups)}
+        tests = [(difference, groups) for difference in plan.contrasts for groups in held]
+        made = [estimate(held[groups], plan.weights(difference)) for difference, groups in tests]
+        sides = [SIDES[one.direction] if len(groups) == 1 else 0 for one, groups in tests]
+        own = [None if one is None else one.p(side) for one, side in zip(made, sides, strict=True)]
+        # adjusting makes no p smaller
+        adjusted = [None] * len(made) if not any(p is not None and p < plan.alpha for p in own) else adjust(
+            made, sides, plan.alpha, POINTS
+        )  # fmt: skip
+        bound = None if plan.equivalence is None else plan.equivalence.half_width / PERCENT
+        many = sum(len(groups) == 2 for _, groups in tests)
+        return tuple(
+            Found(
+                difference,
+                groups,
+                PERCENT * one.value,
+                PERCENT * one.se,
+                p,
+                family is not None and family.p < plan.alpha,
+                None if bound is None or len(groups) == 1 else many * one.equivalence_p(bound) < plan.alpha,
+            )
+            for (difference, groups), one, p, family in zip(tests, made, own, adjusted, strict=True)
+            if one is not None and p is not None
+        )
 
 
-def _column(name: str, rows: pd.DataFrame, plan: Plan) -> Array:
-    if ":" in name and name not in rows:
-        return np.asarray(np.prod([_column(part, rows, plan) for part in name.split(":")], axis=0))
-    if name == "(Intercept)":
-        return np.ones(len(rows))
-    if name in rows:
-        return rows[name].to_numpy(dtype=float)
-    for factor in (plan.factor,) if plan.crossing is None else plan.crossing.factors:
-        if name.startswith(factor) and (rows[factor] == name.removeprefix(factor)).any():
-            return np.asarray(rows[factor] == name.removeprefix(factor), dtype=np.float64)
-    return np.zeros(len(rows))
+def _sums(
+    groups: tuple[str, ...],
+    people: Mapping[str, Answers],
+    models: Mapping[str, tuple[Array, Array]],
+    units: Units,
+) -> Sums:
+    """Return the sums of a reader group, or of the first minus the second."""
+    of_people = [people[group] for group in groups if group in people]
+    of_models = [models[group] for group in groups if group in models]
+    if not of_people:
+        mean, noise = of_models[0]
+        if len(of_models) > 1:
+            mean, noise = mean - of_models[1][0], noise + of_models[1][1]
+        return sums_of_model(units, mean, noise)
+    if len(of_people) > 1:
+        return sums_of_people(of_people[0]).minus(sums_of_people(of_people[1]))
+    sums = sums_of_people(of_people[0], *(of_models[0] if of_models else ()))
+    return sums.turned() if groups[0] in models else sums
 
 
-def _outcome(sizes: Sizes, number: int, analysis: Analysis) -> Outcome:
-    model = analysis.model
-    if model is None:
-        return Outcome(sizes, number, False, False, False, 0, ())
-    found = tuple(_found(one) for one in analysis.contrasts if one.estimable)
-    return Outcome(sizes, number, True, model.converged, model.singular, len(model.steps), found)
-
-
-def _found(one: Contrast) -> Found:
-    return Found(
-        one.first,
-        one.second,
-        one.groups,
-        one.estimate,
-        one.se,
-        one.df,
-        one.p,
-        one.p_adjusted,
-        one.points,
-        one.points_low,
-        one.points_high,
-        one.at,
-    )
+def _noise(rows: int) -> Array:
+    """Return answers that only fill their place, shape (rows,)."""
+    return np.random.default_rng(stable_seed("power", "placed")).normal(size=rows)

@@ -86,13 +86,16 @@ def planned_of(
             )
             continue
         if plan.formula is not None:
-            remarks.append(
-                f"{plan.name} has a model of its own; power is that of the model that wrods builds for the design."
-            )
+            if plan.measure.family != "binomial":
+                remarks.append(
+                    f"{plan.name} has a model of its own; power is that of the model that wrods builds for the design."
+                )
             plan = replace(plan, formula=None, fallback=None)
-        if plan.family:
+        family = [one.name for one in read if plan.name != one.name and _is_joined(plan, one)]
+        if family:
             remarks.append(
-                f"{plan.name} shares the family {plan.family!r} with other analyses; power is corrected within it alone."
+                f"{plan.name} is adjusted together with {', '.join(family)} in a report; here its tests are adjusted by themselves, "
+                "so that the power is a little too high."
             )
         if alpha is not None:
             plan = replace(plan, alpha=_level(alpha))
@@ -105,6 +108,13 @@ def planned_of(
     if not found:
         raise UserError("no planned analysis can be simulated", mend=" ".join(remarks))
     return found, remarks
+
+
+def _is_joined(plan: Plan, other: Plan) -> bool:
+    """Whether two planned analyses are adjusted as one family: by name, or as those of one measure."""
+    if plan.family or other.family:
+        return plan.family == other.family
+    return plan.measure.name == other.measure.name
 
 
 def _level(alpha: float) -> float:

@@ -73,8 +73,7 @@ class Told:
         plan, truth = self.question.plan, self.question.assumptions
         lines = [f"{plan.name}: {plan.measure.noun} by {plan.factor}, {', '.join(plan.groups)}"]
         bound = f"; equivalence within {_bound(plan)}" if plan.equivalence is not None else ""
-        structure = "reduced by the rule of the analysis" if self.question.reduce else "full, never reduced"
-        lines += [f"Level {plan.alpha:g}{bound}; random effects {structure}. Effects: {truth.source}."]
+        lines += [f"Level {plan.alpha:g}{bound}. Effects: {truth.source}."]
         head = ["", *plan.levels]
         rows = [[g, *(_mean(truth.mean(plan, g, c), plan.measure) for c in plan.levels)] for g in plan.groups]
         unit = {
@@ -102,10 +101,10 @@ class Told:
     def _power_rows(self) -> list[list[str]]:
         measure = self.question.plan.measure
         varying = self._varying()
-        rows = [["test", "readers", *varying, "true", "power", "95 % CI", "uncorrected"]]
+        rows = [["test", "readers", *varying, "true", "power", "95% CI", "unadjusted"]]
         for one in self.table.to_dict("records"):
             true = {
-                "points": f"{one['true_points']:+.1f} pts",
+                "points": f"{round(one['true_effect'], 1) + 0.0:+.1f} pts",
                 "ratio": f"{100 * math.expm1(one['true_effect']):+.1f} %",
                 "raw": f"{one['true_effect']:+.2f} {measure.unit}",
             }[measure.scale]
@@ -116,16 +115,16 @@ class Told:
                     str(one["readers"]),
                     *(str(one[a]) for a in varying),
                     true,
-                    f"{100 * one['power']:.1f} %",
+                    f"{100 * one['power']:.1f}%",
                     f"[{100 * one['power_low']:.1f}, {100 * one['power_high']:.1f}]",
-                    f"{100 * one['power_uncorrected']:.1f} %",
+                    "" if math.isnan(one["power_unadjusted"]) else f"{100 * one['power_unadjusted']:.1f}%",
                 ]
             )
         return rows
 
     def _needed_rows(self) -> list[list[str]]:
         varying = self._varying()
-        rows = [["test", "readers", "of", *varying, "number", "95 % CI"]]
+        rows = [["test", "readers", "of", *varying, "number", "95% CI"]]
         for one in self.needed.to_dict("records"):
             sizes = self.table[one["of"]]
             low, high = one["low"], one["high"]
@@ -152,23 +151,29 @@ class Told:
         return rows
 
     def _counts(self) -> list[str]:
-        """Say how many fits were singular, failed or undetermined, and how they count."""
+        """Say how many studies there were, and how those without an estimate count."""
         once = self.table.drop_duplicates(list(AXES))
-        total = int(once["fits"].sum())
+        total = int(once["studies"].sum())
+        lines = [f"{total:,} simulated studies."]
+        if self.question.plan.measure.family == "binomial":
+            lines[0] += (
+                " Every one has an estimate of each contrast in percentage points, also at 0% and 100%."
+            )
+            return lines
 
         def share(name: str) -> str:
-            return f"{100 * float((once[name] * once['fits']).sum()) / total:.1f}%"
+            return f"{100 * float((once[name] * once['studies']).sum()) / total:.1f}%"
 
-        worst = self.table.sort_values("not_determined").iloc[-1]
-        lines = [
-            f"{total:,} simulated studies: {share('reduced')} reduced on the way, {share('singular')} singular as reported "
-            f"(they count as they are), {share('not_converged')} without convergence and {share('no_model')} without a model "
+        lines[0] += (
+            f" Of their mixed models {share('reduced')} were reduced on the way and {share('singular')} are singular as reported "
+            f"(they count as they are); {share('not_converged')} did not converge and {share('no_model')} could not be fitted "
             "(they count as having found nothing)."
-        ]
+        )
+        worst = self.table.sort_values("not_determined").iloc[-1]
         if worst["not_determined"] > 0:
             lines.append(
-                f"Not determined in up to {100 * worst['not_determined']:.1f}% of the studies of a size ({worst['contrast']}, "
-                f"{worst['readers']}): all answers of a cell were right, or all wrong. That counts as having found nothing."
+                f"The data did not determine {worst['contrast']} ({worst['readers']}) in up to "
+                f"{100 * worst['not_determined']:.1f}% of the studies of a size, which also counts as having found nothing."
             )
         return lines
 

@@ -14,7 +14,7 @@ import click
 
 from stimuli.errors import UserError
 
-from .power_progress import FitProgress
+from .power_progress import PowerProgress
 
 if TYPE_CHECKING:
     from analysis.plan import Plan
@@ -120,33 +120,36 @@ class Planned:
 @click.option(
     "--layout", metavar="NAME", help="latin_square, crossed, between_items or between_participants."
 )
-@click.option("--fits", default=1000, show_default=True, metavar="N", help="Simulated studies of each size.")
+@click.option(
+    "--studies",
+    "--fits",
+    "studies",
+    default=1000,
+    show_default=True,
+    metavar="N",
+    help="Simulated studies of each size.",
+)
 @click.option("--wanted", default=0.8, show_default=True, metavar="SHARE", help="Power to find the size for.")
 @click.option("--alpha", type=float, metavar="LEVEL", help="Level of the tests. Default: the plan's.")
 @click.option(
     "--equivalence", metavar="BOUND", help="Bound of equivalence, such as '5 points'. Default: the plan's."
 )
-@click.option(
-    "--full", is_flag=True, help="Fit the full random structure once, without the rule's reductions: faster."
-)
 @click.option("--seed", default=1, show_default=True, metavar="N", help="Of all draws.")
 @click.option("--processes", type=int, metavar="N", help="At work at once. Default: one for each core.")
 @click.option(
-    "--out", type=click.Path(path_type=Path), help="Folder of fits and results. Default: power/ in the study."
+    "--out", type=click.Path(path_type=Path), help="Folder of the results. Default: power/ in the study."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 def power(study: Path, **asked: Any) -> None:
     """Find how many participants and items a study needs.
 
-    Draws studies of every size from assumed effects, analyses each by the models that the study plans, and counts how often each
-    contrast, human–model difference and equivalence test finds what is there. STUDY is a study's folder, or a folder that
-    `wrods report` handed over. Effects come from a pilot, a fit, a table of the literature, or by hand (docs/power.md).
+    Draws studies of every size from assumed effects, analyses each as `wrods report` does, and counts how often each contrast,
+    human–model difference and equivalence test finds what is there. STUDY is a study's folder, or a folder that `wrods report`
+    exported. Effects come from a pilot, a fit, a table of the literature, or by hand (docs/power.md).
 
-    Finished fits are kept; the same command goes on after an interruption, and more fits or sizes add to them. Tables (CSV,
-    JSON) and the power curves (SVG, PNG) are written beside them.
+    Tables (CSV, JSON) and the power curves (SVG, PNG) are written to the folder.
     """
     from analysis.power import (
-        Kept,
         Question,
         check_wanted,
         grid,
@@ -189,16 +192,13 @@ def power(study: Path, **asked: Any) -> None:
         truth = _assumed(plan, known, asked, given)
         truth = without_effects(truth, plan) if asked["no_effects"] else truth
         layout = layout_named(asked["layout"] or layout_of(plan, known.layouts))
-        question = Question(plan, truth, layout, not asked["full"], asked["seed"])
-        kept = Kept(folder / "fits" / f"{question.mark()}.jsonl", question)
-        processes = asked["processes"] or os.cpu_count() or 1
-        with FitProgress(plan.name, processes) as progress:
+        question = Question(plan, truth, layout, asked["seed"])
+        with PowerProgress(plan.name) as progress:
             outcomes = simulate(
                 question,
                 sizes_of(plan, readers[plan.name], sizes),
-                asked["fits"],
-                kept,
-                processes=processes,
+                asked["studies"],
+                processes=asked["processes"] or os.cpu_count() or 1,
                 progress=progress,
             )
         told.append(tell(question, outcomes, asked["wanted"], [*remarks, *plan.remarks, _laid_out(layout)]))

@@ -279,7 +279,7 @@ def powered(effects: dict[str, Any], layout: str = "latin_square") -> tuple[Plan
     levels = {name: one["levels"] for name, one in FACTORS.items()}
     (plan,), _ = planned_of({"together": PLAN}, levels)
     truth = assumed(plan, {"human": "human"}, from_mapping(effects, "by hand"), "by hand")
-    return plan, Question(plan, truth, layout, True, 1)
+    return plan, Question(plan, truth, layout, 1)
 
 
 MEANS = {"human": {"word/plain": 93, "word/cursive": 91, "transposed/plain": 88}}
@@ -290,11 +290,14 @@ def test_an_interaction_put_in_by_hand_is_the_true_difference_of_differences() -
     plan, question = powered(PUT_IN)
     (difference,) = plan.contrasts
     truth = question.assumptions
-    assert truth.points(plan, difference, ("human",)) == pytest.approx(-20.0, abs=1e-6)
+    assert truth.effect(plan, difference, ("human",)) == pytest.approx(-20.0, abs=1e-6)
     assert truth.mean(plan, "human", "transposed/cursive") == pytest.approx(88 + 91 - 93 - 20, abs=1e-6)
     log_odds = {**PUT_IN, "effect_unit": "log_odds", "effects": {"human": {INTERACTION: -1.0}}}
     plan, question = powered(log_odds)
-    assert question.assumptions.effect(plan, difference, ("human",)) == pytest.approx(-1.0)
+    cells = question.assumptions.cells
+    assert sum(w * cells["human", cell] for cell, w in plan.weights(difference).items()) == pytest.approx(
+        -1.0
+    )
     lacking = {"human": {"word/plain": 93, "word/cursive": 91}}
     with pytest.raises(UserError, match="nothing says how human does in transposed/plain"):
         powered({**PUT_IN, "means": lacking})
@@ -371,16 +374,15 @@ def test_a_fit_that_lacks_what_a_plan_compares_is_refused_with_the_mend(
     )
 
 
-@pytest.mark.full
 def test_power_finds_an_interaction_that_was_put_in() -> None:
     plan, question = powered(PUT_IN)
     (sizes,) = grid((24,), (32,), (1,), (1,))
     study = Study(question, sizes)
-    outcomes = [study.simulate(number) for number in range(6)]
+    outcomes = [study.simulate(number) for number in range(60)]
     (row,) = power_table(plan, question.assumptions, outcomes).to_dict("records")
     assert row["contrast"] == "(transposed − word) × (cursive − plain)"
-    assert abs(row["mean_estimate"] - row["true_effect"]) < 3 * row["mean_se"] / np.sqrt(6)
-    assert row["true_effect"] < 0 and row["fits"] == 6
+    assert abs(row["mean_estimate"] - row["true_effect"]) < 3 * row["mean_se"] / np.sqrt(60)
+    assert row["true_effect"] < 0 and row["studies"] == 60
 
 
 def test_factors_that_are_laid_out_differently_keep_their_layouts() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,11 +13,13 @@ from scipy import special
 
 from analysis import load
 from analysis.contrasts import averaged_probability
-from analysis.estimation import analyse
+from analysis.estimate.crossed import Answers, Layout, model_means
 from analysis.mixed import fit, margins
 from analysis.plan import MEASURES, Difference, Plan
 from analysis.power import (
     Given,
+    Question,
+    Study,
     assumed,
     from_fit_file,
     from_mapping,
@@ -27,12 +28,11 @@ from analysis.power import (
     from_table,
     grid,
     layout_named,
-    pilots,
     planned_of,
     without_effects,
 )
 from analysis.power.layouts import Sizes, trials
-from analysis.results import Analysis, VarianceTerm
+from analysis.power.moments import moments
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import ACCURACY, LEVELS, TIME
@@ -74,11 +74,10 @@ def test_effects_are_counted_from_the_reference(value: float, unit: str, differe
     found = assumed(PLAN, KINDS, [*MEANS, Given("effect", "human", "swapped", value, unit)], "test")
     if difference is None:
         assert found.mean(PLAN, "human", "swapped") == pytest.approx(80)
-        assert found.points(PLAN, PLAN.contrasts[0], ("human",)) == pytest.approx(-10)
-        assert found.points(PLAN, PLAN.contrasts[0], ("human", "gpt")) == pytest.approx(0, abs=1e-6)
+        assert found.effect(PLAN, PLAN.contrasts[0], ("human",)) == pytest.approx(-10)
+        assert found.effect(PLAN, PLAN.contrasts[0], ("human", "gpt")) == pytest.approx(0, abs=1e-6)
     else:
-        effect = found.effect(PLAN, PLAN.contrasts[0], ("human",))
-        assert effect == pytest.approx(difference)
+        assert found.cells["human", "swapped"] - found.cells["human", "intact"] == pytest.approx(difference)
 
 
 @pytest.mark.parametrize(
@@ -286,28 +285,53 @@ def test_a_pilot_of_times_brings_its_residual_and_open_groups_can_be_given(hando
         assumed(accuracy, KINDS, [Given("sd", "item", "", 1)], "test", known)
 
 
-def test_a_pilot_of_people_alone_says_nothing_of_models_in_any_condition(
-    handover: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tables = load(handover(simulated=12, items=16))
-    plan = replace(PLAN, factor="position", levels=tuple(LEVELS))
-    columns = tuple(f"position_{level}" for level in LEVELS)
-    apart = VarianceTerm("participant", ("(Intercept)", *columns), np.eye(1 + len(columns)))
+def test_variances_come_from_a_pilot_by_moments() -> None:
+    """Over ten pilots, means and covariances in log odds are those that the answers were drawn with."""
+    spreads = {
+        "participant": 1.0,
+        "participant_slope": 0.5,
+        "item": 0.9,
+        "item_slope": 0.4,
+        "item_models": 1.2,
+    }
+    given = [Given("sd", name, "", value) for name, value in spreads.items()]
+    truth = assumed(PLAN, KINDS, [*MEANS, *given], "test")
+    study = Study(Question(PLAN, truth, "latin_square", 1), Sizes(60, 100, 1, 5))
+    rows = study.table
+    people, model = rows[rows["reader_group"] == "human"], rows[rows["reader_group"] == "gpt"]
+    layout = Layout(PLAN.levels, tuple(pd.unique(rows["item_id"])), tuple(pd.unique(people["reader"])))
+    made = []
+    for number in range(10):
+        y = study.draw(number)
+        own = [people[name].to_numpy() for name in ("reader", "item_id", "spelling")]
+        told = [model[name].to_numpy() for name in ("item_id", "spelling", "prompt_variant")]
+        answers = Answers.of(y[people.index], *own, layout)
+        made.append(moments({"human": answers}, {"gpt": model_means(y[model.index], *told, layout)}, layout))
+    of_people, of_items = (np.mean([one.variance[place].cov for one in made], axis=0) for place in (0, 1))
+    np.testing.assert_allclose(of_people, [[1.0, 1.0], [1.0, 1.25]], atol=0.3)
+    exact = np.array([[0.89, 0.81], [0.81, 0.89]])
+    np.testing.assert_allclose(of_items[:2, :2], exact, atol=0.3)
+    np.testing.assert_allclose(of_items[:2, 2:], [[0.65, 0.54], [0.54, 0.65]], atol=0.3)
+    assert of_items[2, 2] == pytest.approx(2.16, abs=0.8)
+    for cell, exact_cell in truth.cells.items():
+        assert np.mean([one.cells[cell] for one in made]) == pytest.approx(exact_cell, abs=0.35)
 
-    def analysed(*given: Any, **settings: Any) -> Analysis:
-        found = analyse(*given, **settings)
-        assert found.model is not None
-        return replace(found, model=replace(found.model, variance=(apart,)))
 
-    monkeypatch.setattr(pilots, "analyse", analysed)
-    (term,) = from_pilot(plan, tables, KINDS).variance
-    assert term.terms == ("people", *(f"people_{level}" for level in LEVELS))
+def test_a_pilot_of_one_answer_to_each_item_at_ceiling_has_variances() -> None:
+    layout = Layout(("a", "b"), tuple(range(12)), tuple(range(6)))
+    p, i = (one.ravel() for one in np.mgrid[:6, :12])
+    answers = Answers(layout, np.ones(72), p, i, (p + i) % 2)
+    found = moments({"human": answers}, {"gpt": (np.ones((12, 2)), np.zeros((12, 2)))}, layout)
+    assert all(0 < value < 8 for value in found.cells.values())
+    assert all(
+        np.isfinite(term.cov).all() and np.linalg.eigvalsh(term.cov)[0] > -1e-9 for term in found.variance
+    )
 
 
 def test_a_pilot_without_trials_of_the_readers_is_told(handover: Make) -> None:
     tables = load(handover(simulated=4, items=8))
     plan = replace(PLAN, factor="position", levels=tuple(LEVELS), groups=("gpt",))
-    with pytest.raises(UserError, match="gives no model"):
+    with pytest.raises(UserError, match="no answers of the readers"):
         from_pilot(plan, tables, {"gpt": "model"})
 
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 
-from experiment.cli import main, power_progress
-from experiment.cli.power_progress import FitProgress
+from experiment.cli import main
 from tests.analysis.letter_study import PLANNED, study_rows, write_handover
 
 MEANS = ["--mean", "human:intact=93", "--mean", "human:swapped=80"]
-SMALL = ["--participants", "6,12", "--items", "12", "--fits", "3", "--processes", "1", "--full"]
+SMALL = ["--participants", "6,12", "--items", "12", "--studies", "40", "--processes", "1"]
 
 
 @pytest.fixture
@@ -33,29 +30,13 @@ def run(*words: object) -> Result:
 def test_a_study_without_items_or_answers_gets_its_power(study: Path) -> None:
     done = run("power", study, "--planned", "comprehension", *SMALL, *MEANS)
     assert done.exit_code == 0, done.output
-    assert "6 simulated studies" in done.output
+    assert "80 simulated studies" in done.output
     assert "Needed for a power of 0.8" in done.output
-    assert "full, never reduced" in done.output
     table = pd.read_csv(study / "power" / "power_comprehension.csv")
     assert table["participants"].tolist() == [6, 12]
-    assert (table["fits"] == 3).all()
+    assert (table["studies"] == 40).all()
     for ending in (".json", ".svg", ".png", "_needed.csv"):
         assert (study / "power" / f"power_comprehension{ending}").stat().st_size > 0
-
-
-def test_the_same_command_again_makes_no_fit_and_more_fits_add_to_them(study: Path) -> None:
-    command = ["power", study, "--planned", "comprehension", *SMALL, *MEANS]
-    first = run(*command)
-    (file,) = (study / "power" / "fits").iterdir()
-    before = file.read_bytes()
-    again = run(*command)
-    assert "6 of 6 fits are kept from before" in again.output
-    assert file.read_bytes() == before
-    assert again.stdout == first.stdout
-    more = run(*command, "--fits", 4)
-    assert more.exit_code == 0
-    assert file.read_bytes().startswith(before)
-    assert len(file.read_text("utf-8").splitlines()) == 1 + 8
 
 
 def test_json_holds_assumptions_power_and_needed_numbers(study: Path) -> None:
@@ -64,7 +45,7 @@ def test_json_holds_assumptions_power_and_needed_numbers(study: Path) -> None:
     assert told["wanted"] == 0.5
     assert {one["condition"]: round(one["mean"], 3) for one in told["means"]} == {"intact": 93, "swapped": 80}
     assert [one["of"] for one in told["needed"]] == ["participants"]
-    assert told["question"]["reduce"] is False
+    assert told["power"][1]["power"] > told["power"][0]["power"]
 
 
 def test_effects_come_from_a_file_by_hand_or_a_table(study: Path, tmp_path: Path) -> None:
@@ -86,7 +67,7 @@ def test_effects_come_from_a_file_by_hand_or_a_table(study: Path, tmp_path: Path
 
 def test_times_take_milliseconds_and_the_null_finds_nothing_true(study: Path) -> None:
     given = ["--mean", "human:intact=900", "--effect", "human:swapped=60"]
-    done = run("power", study, "--planned", "reading", *SMALL, *given, "--null", "--json")
+    done = run("power", study, "--planned", "reading", *SMALL, "--studies", 2, *given, "--null", "--json")
     assert done.exit_code == 0, done.output
     (told,) = json.loads(done.stdout)
     assert {one["true_effect"] for one in told["power"]} == {0}
@@ -96,7 +77,7 @@ def test_times_take_milliseconds_and_the_null_finds_nothing_true(study: Path) ->
 def test_a_handover_is_study_and_pilot_in_one(tmp_path: Path) -> None:
     rows = study_rows(simulated=12, items=16, models=("restorer",))
     folder = write_handover(tmp_path / "handover", rows, planned=PLANNED)
-    words = ["--participants", "8", "--items", "12", "--fits", "2", "--processes", "1", "--full", "--json"]
+    words = ["--participants", "8", "--items", "12", "--fits", "2", "--processes", "1", "--json"]
     done = run("power", folder, "--pilot", folder, "--replicates", "2", *words)
     assert done.exit_code == 0, done.output
     accuracy, times = json.loads(done.stdout)
@@ -134,7 +115,7 @@ def test_a_study_with_answers_is_a_pilot_without_a_report(tmp_path: Path) -> Non
         (["--planned", "comprehension", *MEANS, "--items", "few"], "no list of whole numbers"),
         (["--planned", "comprehension", *MEANS, "--items", "1"], "items: 1 is too few"),
         (["--planned", "comprehension", *MEANS, "--layout", "latin"], "layout 'latin' is not known"),
-        (["--planned", "comprehension", *MEANS, "--fits", "0"], "fits is 0"),
+        (["--planned", "comprehension", *MEANS, "--fits", "0"], "studies is 0"),
         (["--planned", "comprehension", *MEANS, "--wanted", "80"], "between 0 and 1"),
         (["--planned", "comprehension", *MEANS, "--equivalence", "5 ms"], "in percentage points"),
         (["--planned", "comprehension", "--effects", "none.yaml"], "is no file"),
@@ -161,89 +142,3 @@ def test_a_folder_that_is_no_study_is_told(tmp_path: Path) -> None:
     done = run("power", tmp_path / "nothing", *MEANS)
     assert done.exit_code == 2
     assert "no study folder" in done.output
-
-
-class Clock:
-    """A clock that stands still until it is told to go on, or goes on at each look."""
-
-    def __init__(self, ticks: Iterator[float] | None = None) -> None:
-        self.now, self.ticks = 0.0, ticks
-
-    def monotonic(self) -> float:
-        self.now = next(self.ticks) if self.ticks is not None else self.now
-        return self.now
-
-
-def foretold(seconds: float, fits: int, processes: int, kept: int, patch: pytest.MonkeyPatch) -> str:
-    """Return what is said when the first fit of a run took so long, of all fits less those kept from before."""
-    clock, said = Clock(), []
-    patch.setattr(power_progress, "time", clock)
-    patch.setattr("click.echo", lambda text, err: said.append(text))
-    with FitProgress("eight letters", processes) as progress:
-        progress(kept, fits, kept)
-        said.clear()
-        clock.now = seconds
-        progress(kept + 1, fits, kept)
-        first = [text for text in said if "the first fit" in text]
-        said.clear()
-        progress(kept + 2, fits, kept)
-    assert not any("the first fit" in text for text in said)
-    return "".join(first)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "fits", "processes", "kept", "told"),
-    [
-        (
-            65.0,
-            1001,
-            2,
-            0,
-            ("took 65 seconds; 1,000 more take some 9.0 hours (2 at once)", "--full is faster"),
-        ),
-        (65.0, 1001, 1, 990, ("took 65 seconds; 10 more take some 11 minutes (1 at once)", "--fits 50")),
-        (4.0, 1001, 2, 0, ("took 4 seconds; 1,000 more take some 33 minutes", "stop and go on at will")),
-    ],
-)
-def test_a_run_that_will_take_long_says_so_after_its_first_fit(
-    seconds: float,
-    fits: int,
-    processes: int,
-    kept: int,
-    told: tuple[str, str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    text = foretold(seconds, fits, processes, kept, monkeypatch)
-    assert text.startswith("eight letters: the first fit, of the smallest size, ")
-    assert all(part in text for part in told), text
-
-
-@pytest.mark.parametrize(("seconds", "fits", "processes"), [(0.5, 1001, 1), (65.0, 10, 1), (65.0, 18, 2)])
-def test_a_run_of_minutes_foretells_nothing(
-    seconds: float, fits: int, processes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert foretold(seconds, fits, processes, 0, monkeypatch) == ""
-
-
-EIGHT = ["intact", "first", "second", "third", "middle", "third_last", "second_last", "last"]
-
-
-def test_a_plan_of_eight_levels_is_foretold_by_the_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The clock goes on by ten minutes from one look to the next but one, as if the machine were that slow."""
-    rows = study_rows(simulated=2, items=8)
-    rows["position"] = rows["position"].replace({"initial": "first", "internal": "middle", "final": "last"})
-    factors = {"position": {"levels": EIGHT, "reference": "intact"}}
-    plan = {"measure": "correct", "compare": "position", "between": ["human"], "contrasts": ["last - intact"]}
-    folder = write_handover(tmp_path / "handover", rows, planned={"eight": plan}, factors=factors)
-    monkeypatch.setattr(power_progress, "time", Clock(map(float, count(0, 300))))
-    means = [word for level in EIGHT for word in ("--mean", f"human:{level}=80")]
-    sizes = ["--participants", "8", "--items", "8", "--fits", "2", "--processes", "1", "--full"]
-    done = run("power", folder, *sizes, *means)
-    assert done.exit_code == 0, done.output
-    assert (
-        "eight: the first fit, of the smallest size, took 10 minutes; 1 more take some 10 minutes"
-        in done.stderr
-    )
-    assert done.stderr.count("the first fit") == 1
