@@ -99,7 +99,7 @@ def assumed(
     kinds : mapping of str to str
         Reader kind of each group of the plan.
     given : sequence of Given
-        Later ones stand over earlier ones.
+        Later ones override earlier ones.
     source : str
         Where they come from, in words.
     known : Assumptions, optional
@@ -115,7 +115,7 @@ def assumed(
     spreads = [one for one in given if one.quantity in ("sd", "correlation")]
     if known is not None and spreads:
         raise UserError(
-            f"{spreads[0].where}: a pilot brings its own variances; that of {spreads[0].of!r} cannot be given beside it",
+            f"{spreads[0].where}: a pilot brings its own variances; that of {spreads[0].of!r} cannot be given as well",
             mend="Leave it out, or give all values by hand.",
         )
     remarks: list[str] = []

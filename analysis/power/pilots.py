@@ -63,7 +63,7 @@ def from_pilot(plan: Plan, tables: Tables, kinds: Mapping[str, str], name: str =
     named = dict.fromkeys(plan.groups)
     if "human" in named and "human" not in there and "simulated" in there:
         named = {("simulated" if group == "human" else group): None for group in named}
-        remarks.append("Simulated readers stand in for people: their effects were put in, not measured.")
+        remarks.append("Simulated readers stand in for people: their effects were specified, not measured.")
     own = replace(plan, groups=tuple(group for group in named if group in there))
     source = f"pilot {name or tables.folder}"
     if plan.measure.family == "binomial":
@@ -328,7 +328,7 @@ def _term(told: Any, plan: Plan, file: Path) -> VarianceTerm:
     names: Sequence[str] = [str(name) for name in told["terms"]]
     if group not in DRAWN:
         raise UserError(
-            f"{file}: nothing is known of the grouping column {group!r}",
+            f"{file}: nothing is known about the grouping column {group!r}",
             mend="Name the columns participant and item, and leave others out.",
         )
     for name in names:

@@ -108,5 +108,5 @@ def _simulate(packed: bytes, sizes: Sizes, numbers: range) -> list[Outcome]:
 
 @lru_cache(maxsize=1)
 def _study(packed: bytes, sizes: Sizes) -> Study:
-    """Return the study that is being simulated, made again when the question or the size changes."""
+    """Return the study that is being simulated, replaced when the question or the size changes."""
     return Study(pickle.loads(packed), sizes)

@@ -155,12 +155,12 @@ class Study:
 
     @cached_property
     def data(self) -> ModelData:
-        """The data of a mixed model, with normal noise in place of answers."""
+        """The data of a mixed model, with normal noise instead of answers."""
         return answered(self.question.plan, self.table, _noise(len(self.table)))
 
     @cached_property
     def cells(self) -> tuple[NDArray[np.intp], list[tuple[str, str]]]:
-        """Which reader group and condition each trial is of, as a place among those that occur."""
+        """Reader group and condition of each trial, as a place among those that occur."""
         pairs = pd.MultiIndex.from_frame(self.table[["reader_group", self.question.plan.factor]])
         codes, known = pairs.factorize()
         return codes, [(str(group), str(level)) for group, level in known]
@@ -248,7 +248,7 @@ class Study:
 
     @cached_property
     def _readers(self) -> tuple[Units, dict[str, tuple[NDArray[np.intp], Answers | _Asked]]]:
-        """Return what all estimates share, and the rows of each reader group with what is known of them before the answers."""
+        """Return what all estimates share, and the rows of each reader group with what is known about them before the answers."""
         plan, table = self.question.plan, self.table
         people = table["reader_kind"].isin(PARTICIPANT_KINDS)
         item, items = pd.factorize(table["item_id"])

@@ -88,7 +88,7 @@ def planned_of(
         if plan.formula is not None:
             if plan.measure.family != "binomial":
                 remarks.append(
-                    f"{plan.name} has a model of its own; power is that of the model that wrods builds for the design."
+                    f"{plan.name} has its own formula; power is that of the model that wrods builds for the design."
                 )
             plan = replace(plan, formula=None, fallback=None)
         family = [one.name for one in read if plan.name != one.name and _is_joined(plan, one)]

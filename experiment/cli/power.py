@@ -69,7 +69,7 @@ class Planned:
     "--items", type=Numbers(), metavar="N,N,…", help="Items a participant sees. Default: those built."
 )
 @click.option(
-    "--prompts", type=Numbers(), metavar="N,N,…", help="Prompt wordings a model. Default: the study's."
+    "--prompts", type=Numbers(), metavar="N,N,…", help="Prompt variants of each model. Default: the study's."
 )
 @click.option(
     "--replicates",
@@ -80,7 +80,7 @@ class Planned:
 @click.option(
     "--pilot",
     type=click.Path(path_type=Path),
-    help="Effects from a model fitted to this study's or handover's tables.",
+    help="Effects from the answers of this study or exported folder.",
 )
 @click.option(
     "--fit", "fit_file", type=click.Path(path_type=Path), help="Effects from what `wrods fit --json` printed."
@@ -96,7 +96,7 @@ class Planned:
     "means",
     multiple=True,
     metavar="READER:CONDITION=VALUE",
-    help="Percent correct, ms, tokens, bits … of a condition. Repeatable; stands over files.",
+    help="Percent correct, ms, tokens, bits … of a condition. Repeatable; overrides files.",
 )
 @click.option(
     "--effect",
@@ -184,7 +184,7 @@ def power(study: Path, **asked: Any) -> None:
     )
     if any(one.replicates > 1 for one in sizes):
         remarks.append(
-            "Replicates are answers drawn anew: a model at temperature 0 repeats itself, and further ones add nothing."
+            "Replicates are sampled answers: a model at temperature 0 repeats itself, and further ones add nothing."
         )
     told: list[Told] = []
     folder = asked["out"] or known.folder / "power"
@@ -301,7 +301,7 @@ def _statements(asked: Mapping[str, Any], found: list[Plan]) -> list[Given]:
     if len(sources) > 1:
         raise UserError(
             f"effects come from one place; {' and '.join(sources).replace('fit_file', 'fit')} were given",
-            mend="Leave one out; single values can stand over it with --mean and --effect.",
+            mend="Leave one out; override single values with --mean and --effect.",
         )
     for name in ("fit_file", "literature", "effects"):
         if asked[name] is not None and not asked[name].is_file():

@@ -1,7 +1,7 @@
 """How long simulated studies of 60 participants × 40 items take in ``wrods power``: draw, analyse, adjust.
 
-``make bench`` or ``python tests/benchmarks/bench_power.py [--studies 200] [--processes 1] [--designs …]``. CPU seconds are those of all
-processes, the start of the worker processes included; the load is that of the whole machine.
+``make bench`` or ``python tests/benchmarks/bench_power.py [--studies 200] [--processes 1] [--designs …]``. CPU seconds are those of
+all processes, the start of the worker processes included; the load is that of the whole machine.
 """
 
 from __future__ import annotations

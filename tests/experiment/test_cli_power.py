@@ -117,7 +117,7 @@ def test_a_study_with_answers_is_a_pilot_without_a_report(tmp_path: Path) -> Non
         (["--planned", "comprehension", *MEANS, "--layout", "latin"], "layout 'latin' is not known"),
         (["--planned", "comprehension", *MEANS, "--fits", "0"], "studies is 0"),
         (["--planned", "comprehension", *MEANS, "--wanted", "80"], "between 0 and 1"),
-        (["--planned", "comprehension", *MEANS, "--equivalence", "5 ms"], "in percentage points"),
+        (["--planned", "comprehension", *MEANS, "--equivalence", "5 ms"], "not a bound of accuracy"),
         (["--planned", "comprehension", "--effects", "none.yaml"], "is no file"),
         (["--pilot", "a", "--fit", "b"], "effects come from one place; pilot and fit"),
         (["--pilot", "nowhere"], "is missing"),
