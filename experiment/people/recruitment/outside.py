@@ -1,11 +1,12 @@
 """Looks at a public server the way participants reach it: through name, certificate, proxy and back.
 
 The server rings its own bell from outside: a request with a nonce goes to the public address and, if everything is right,
-arrives here again. What arrived is compared with what was sent.
+arrives here again, or at another server with the same signing key. What arrived is compared with what was sent.
 """
 
 from __future__ import annotations
 
+import hmac
 import http.client
 import json
 import re
@@ -14,7 +15,7 @@ import socket
 import ssl
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import SplitResult, urlencode, urlsplit
 
@@ -55,11 +56,15 @@ class Finding:
 
 @dataclass
 class Bell:
-    """An address of the application that only this process knows; it says how a request arrived."""
+    """An address of the application that only servers with its signing key know; it says how a request arrived."""
 
     app: Flask
-    nonce: str = field(default_factory=lambda: secrets.token_urlsafe(24))
-    rings: int = 0
+
+    @property
+    def nonce(self) -> str:
+        """The address's secret part."""
+        secret: bytes = self.app.extensions["wrods"].settings.secret
+        return hmac.digest(secret, b"bell outside", "sha256").hex()
 
     def hang(self) -> None:
         """Add the address to the application, before it answers its first request."""
@@ -68,8 +73,7 @@ class Bell:
     def _answer(self, nonce: str) -> Response:
         if not secrets.compare_digest(nonce.encode(), self.nonce.encode()):
             abort(404)
-        self.rings += 1
-        session["outside"] = self.rings
+        session["outside"] = ring = secrets.token_hex(8)
         return jsonify(
             scheme=request.scheme,
             host=request.host,
@@ -77,7 +81,7 @@ class Bell:
             mark=request.args.get("mark"),
             authorization=request.headers.get("Authorization"),
             forwarded_for=request.headers.get("X-Forwarded-For"),
-            rings=self.rings,
+            ring=ring,
         )
 
 
@@ -123,11 +127,11 @@ def look_from_outside(
     reached = yield from _reach(address, trusted)
     if reached:
         reply = _ask(address, f"{PATH}{bell.nonce}", trusted, {"mark": MARK}, nonce=bell.nonce)
-        arrived = isinstance(reply, _Reply) and reply.status == 200 and (reply.json() or {}).get("rings")
+        arrived = isinstance(reply, _Reply) and reply.status == 200 and (reply.json() or {}).get("ring")
         if arrived and isinstance(reply, _Reply):
             yield from _arrived(address, reply, bell)
             again = _ask(address, f"{PATH}{bell.nonce}", trusted, {"mark": MARK}, nonce=bell.nonce)
-            yield _not_kept(again, bell)
+            yield _not_kept(reply, again)
             for study, parameters in (links or {}).items():
                 yield _page(address, study, parameters, trusted)
         else:
@@ -324,9 +328,9 @@ def _header(is_right: bool, what: str, mend: str) -> Finding:
     return Finding(is_right, f"header {what}", "" if is_right else f"{mend}. {IN_CADDY}.")
 
 
-def _not_kept(again: _Reply | str, bell: Bell) -> Finding:
-    told = again.json() if isinstance(again, _Reply) else None
-    is_fresh = told is not None and told.get("rings") == bell.rings and bell.rings > 1
+def _not_kept(first: _Reply, again: _Reply | str) -> Finding:
+    rings = [(one.json() or {}).get("ring") for one in (first, again) if isinstance(one, _Reply)]
+    is_fresh = None not in rings and len(set(rings)) == 2
     return Finding(
         is_fresh,
         "the proxy does not cache responses"

@@ -6,10 +6,11 @@ import socket
 import ssl
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +52,8 @@ class Proxy:
 
     Parameters
     ----------
-    backend : int
-        Port of the server.
+    backends : sequence of int
+        Ports of the servers, which get the requests in turn.
     pem : Path or None
         Certificate and key; None for plain http.
     request : callable
@@ -67,7 +68,7 @@ class Proxy:
 
     def __init__(
         self,
-        backend: int,
+        backends: Sequence[int],
         pem: Path | None,
         *,
         request: Callable[[dict[str, str], str], None] = lambda headers, address: None,
@@ -76,6 +77,7 @@ class Proxy:
         keeps: bool = False,
     ) -> None:
         kept: dict[str, Any] = {}
+        turn = cycle(backends)
 
         class Passing(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -92,7 +94,7 @@ class Proxy:
                     "X-Forwarded-For": self.client_address[0],
                 }  # fmt: skip
                 request(headers, self.headers["Host"])
-                connection = http.client.HTTPConnection("127.0.0.1", backend, timeout=20)
+                connection = http.client.HTTPConnection("127.0.0.1", next(turn), timeout=20)
                 try:
                     connection.request("GET", path(self.path), headers=headers)
                     told = connection.getresponse()
@@ -141,32 +143,38 @@ def behind(
 
         def look(
             *, name: str = "localhost", trusted: bool = True, tls: bool = True, prefix: str = "",
-            dead: bool = False, credit_host: str | None = None, **changes: Any,
+            servers: int = 1, credit_host: str | None = None, **changes: Any,
         ) -> list[Finding]:  # fmt: skip
             pem = certificate(tmp_path, name)
             store = running.enter_context(open_store(study.folder))
             service = service_for(study, store)
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                port = free.getsockname()[1]
-            given = Proxy(port, pem if tls else None, **changes)
+            ports = []
+            for _ in range(max(servers, 1)):
+                with socket.socket() as free:
+                    free.bind(("127.0.0.1", 0))
+                    ports.append(free.getsockname()[1])
+            given = Proxy(ports, pem if tls else None, **changes)
             running.callback(given.close)
             url = given.url + prefix
             host = credit_host or given.url.removeprefix("http://").removeprefix("https://")
             address = f"https://{host}/webstudy_credit.aspx?experiment_id=1&credit_token=t"
             config = {"recruitment": {study.id: {"credit_url": address}}}
             service = replace(service, recruitment=recruitment_for(study, config))
-            app = create_app({study.id: service}, config=replace(settings, public_url=url))
-            bell = Bell(app)
-            bell.hang()
-            if not dead:
-                server = Server(app, "127.0.0.1", port, behind_proxy=True)
+            bells = []
+            for _ in ports:
+                app = create_app({study.id: service}, config=replace(settings, public_url=url))
+                bells.append(Bell(app))
+                bells[-1].hang()
+            for bell, port in zip(bells[:servers], ports, strict=False):
+                server = Server(bell.app, "127.0.0.1", port, behind_proxy=True)
                 threading.Thread(target=server.run, daemon=True).start()
                 running.callback(server.close)
             context = ssl.create_default_context(cafile=str(pem)) if trusted else None
             links = {study.id: example_link(service)}
             return list(
-                look_from_outside(url, bell, links=links, returns=return_addresses(service), context=context)
+                look_from_outside(
+                    url, bells[0], links=links, returns=return_addresses(service), context=context
+                )
             )
 
         yield look
@@ -188,6 +196,10 @@ def test_behind_a_proxy_that_does_its_work_everything_is_right(behind: Callable[
         "participants return to",
     ):
         assert part in told
+
+
+def test_servers_that_share_a_key_may_answer_for_each_other(behind: Callable[..., list[Finding]]) -> None:
+    assert wrong(behind(servers=2)) == []
 
 
 def drop(name: str) -> Callable[[dict[str, str], str], None]:
@@ -218,7 +230,7 @@ def drop(name: str) -> Callable[[dict[str, str], str], None]:
             "are lost: Cross-Origin-Opener-Policy",
         ),
         ({"keeps": True}, "caches responses and returns old ones"),
-        ({"dead": True}, "answers 502: it does not reach wrods"),
+        ({"servers": 0}, "answers 502: it does not reach wrods"),
         ({"path": lambda path: "/robots.txt"}, "another program answers at this address (status 200)"),
     ],
 )
@@ -274,4 +286,5 @@ def test_the_bell_answers_only_to_its_nonce(settings: Any) -> None:
     visitor = app.test_client()
     assert visitor.get("/assets/outside/guess").status_code == 404
     assert visitor.get(f"/assets/outside/{bell.nonce}").status_code == 200
-    assert bell.rings == 1
+    other = create_app({}, config=replace(settings, secret=b"another signing key for tests"))
+    assert Bell(other).nonce != bell.nonce
