@@ -8,6 +8,7 @@ its problems are reported at once, and what is written is an analysis export lik
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,12 +21,14 @@ import numpy as np
 import pandas as pd
 
 from analysis.own_model import STRUCTURE
+from analysis.plan import IN
 from analysis.reading import DICTIONARY, TRIALS
 from analysis.report import write_report
 from analysis.tables import ADDED, LONG, OPTIONAL, REQUIRED, load
 from stimuli.corpora.tables import read_table
 from stimuli.errors import UserError, did_you_mean, together, unknown_name
 
+MOST_CONDITIONS = 4
 MOST_LEVELS = 40
 """Levels above which a column is treated as a number or a name, not as a condition."""
 SECONDS_BELOW = 20.0
@@ -200,6 +203,17 @@ def _problems_of_roles(roles: Roles, there: Sequence[str]) -> Iterator[UserError
                 f"--condition {column}: the tables of wrods have a column with this name that means something else",
                 mend=f"Rename the column, for example to {column}_condition.",
             )
+        elif not column.replace(".", "_").isidentifier():
+            plain = "_".join(re.findall(r"\w+", column)).lstrip("0123456789_") or "cond"
+            yield UserError(
+                f"--condition {column!r}: the name of a condition must consist of letters, digits, _ and ., and start with a letter",
+                mend=f"Rename the column, for example to {plain}.",
+            )
+    if len(roles.conditions) > MOST_CONDITIONS:
+        yield UserError(
+            f"{len(roles.conditions)} conditions are named; at most {MOST_CONDITIONS} can be analysed together",
+            mend="Leave out those that are not compared.",
+        )
 
 
 class _Table:
@@ -323,6 +337,12 @@ class _Table:
                 yield UserError(
                     f"{where}: {len(levels):,} different values, such as {levels[0]!r}; a condition has at most {MOST_LEVELS} levels",
                     mend="Name the column of the condition; numbers can be grouped into a few levels.",
+                )
+            slashed = [level for level in levels if IN in level]
+            if slashed and len(self.levels) > 1:
+                yield UserError(
+                    f"{where}: the level {slashed[0]!r} contains {IN!r}, which joins the levels of two conditions in tables",
+                    mend="Write another sign.",
                 )
             alike: dict[str, str] = {}
             for level in levels[:MOST_LEVELS]:

@@ -140,6 +140,14 @@ def test_a_table_that_cannot_be_analysed_is_refused(
     assert done.exit_code == 2 and says in done.output
 
 
+def test_a_condition_whose_name_no_formula_can_hold_is_refused(rows: pd.DataFrame, tmp_path: Path) -> None:
+    roles = Roles("who", "item", {"item type": (), "cond": ()}, "acc", model="agent=m-1,m-2")
+    kinds = np.where(rows.index % 2 == 0, "go/left", "no-go/left")
+    with pytest.raises(UserError) as caught:
+        hand_over_table(rows.assign(**{"item type": kinds}), roles, tmp_path, WHEN)
+    assert "for example to item_type" in str(caught.value) and "'go/left' contains '/'" in str(caught.value)
+
+
 def test_levels_that_differ_only_in_capitals_are_refused(rows: pd.DataFrame, tmp_path: Path) -> None:
     rows.loc[3, "cond"] = "A"
     roles = Roles("who", "item", {"cond": ()}, "acc", model="agent=m-1,m-2")
