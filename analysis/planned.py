@@ -17,7 +17,6 @@ from analysis.plan import (
     RATING,
     Crossing,
     Design,
-    Fault,
     Plan,
     PlannedAnalysis,
     against_reference,
@@ -29,7 +28,7 @@ from analysis.plan import (
 from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order
 from analysis.tables import Tables
 from analysis.within import held_by, of_trials, parted_by_sessions
-from stimuli.errors import UserError, did_you_mean, together
+from stimuli.errors import error_at, together
 
 
 def plans(tables: Tables) -> list[Plan]:
@@ -60,22 +59,14 @@ def planned_analyses(tables: Tables) -> list[PlannedAnalysis]:
     design = Design(tables.factors)
     found, faults = [], []
     for name, spec in tables.dictionary["planned"].items():
-        wrong = [refused(f"analysis.planned.{name}", fault) for fault in faults_of(spec, design)]
+        where = f"analysis.planned.{name}"
+        wrong = [error_at(f"{where}{fault.path}", *fault.args) for fault in faults_of(spec, design)]
         faults += wrong
         if not wrong:
             found.append(read_plan(str(name), spec, tables.factors))
     if faults:
         raise together(faults)
     return found
-
-
-def refused(where: str, fault: Fault) -> UserError:
-    """Return a fault of a plan as an error about this place."""
-    place = where
-    for key in fault.at:
-        place += f"[{key + 1}]" if isinstance(key, int) else f".{key}"
-    hint = did_you_mean(fault.given, fault.known) if fault.given else ""
-    return UserError(f"{place}{fault.problem}", mend=f"{hint}{fault.remedy}")
 
 
 def _plans_of(one: PlannedAnalysis, tables: Tables) -> Iterator[Plan]:

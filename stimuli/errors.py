@@ -68,6 +68,12 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
     return UserError(f"{kind} {name!r} is not known", mend=f"{hint}Known: {', '.join(options)}.")
 
 
+def error_at(place: str, problem: str, remedy: str, given: str = "", known: Iterable[str] = ()) -> UserError:
+    """Build the error of a setting at a place: ``problem`` continues the place, ``given`` may be a misspelt name of the known ones."""
+    hint = did_you_mean(given, known) if given else ""
+    return UserError(f"{place}{problem}", mend=f"{hint}{remedy}")
+
+
 def missing_column(where: str, column: str, there: Iterable[str]) -> UserError:
     """Build the error for a row that lacks a column, with the nearest column that is there."""
     columns = list(there)

@@ -4,8 +4,18 @@ It serves ``experiment``, which checks, freezes and registers a plan, and ``anal
 beyond the standard library, so that both read a plan in the same way.
 """
 
-from analysis.plan.bounds import Bound, read_bound
-from analysis.plan.checks import Design, faults_of, faults_of_families
+from analysis.plan.bounds import (
+    KEYLESS,
+    NOT_IN_TRIALS,
+    RIGHT_SHARE,
+    SIGNS,
+    Bound,
+    SignRule,
+    read_bound,
+    read_sign_rule,
+    read_times,
+)
+from analysis.plan.checks import Design, faults_of, faults_of_exclusions, faults_of_families
 from analysis.plan.contrasts import (
     IN,
     TIMES,
@@ -46,46 +56,11 @@ from analysis.plan.wording import (
 )
 
 __all__ = [
-    "ALPHA",
-    "DESCRIBED",
-    "IN",
-    "MEASURES",
-    "MISSING",
-    "OF_MODELS",
-    "PLANNABLE",
-    "RATING",
-    "RECOVERED",
-    "TIMES",
-    "WORDS",
-    "WORDS_WITH_ONE_TYPO",
-    "Bound",
-    "Crossing",
-    "Design",
-    "Difference",
-    "Direction",
-    "Fault",
-    "Measure",
-    "Plan",
-    "PlannedAnalysis",
-    "Scale",
-    "StudyPlan",
-    "Within",
-    "against_reference",
-    "cell_name",
-    "compared_together",
-    "crossed_name",
-    "factors_compared",
-    "faults_of",
-    "faults_of_families",
-    "hypotheses",
-    "label_of",
-    "plan_in_brief",
-    "plans_in_words",
-    "read_bound",
-    "read_contrast",
-    "read_plan",
-    "readers_in_words",
-    "rules_in_words",
-    "summary_of",
-    "usual_contrasts",
-]
+    "ALPHA", "DESCRIBED", "IN", "KEYLESS", "MEASURES", "MISSING", "NOT_IN_TRIALS", "OF_MODELS", "PLANNABLE",
+    "RATING", "RECOVERED", "RIGHT_SHARE", "SIGNS", "TIMES", "WORDS", "WORDS_WITH_ONE_TYPO", "Bound", "Crossing",
+    "Design", "Difference", "Direction", "Fault", "Measure", "Plan", "PlannedAnalysis", "Scale", "SignRule",
+    "StudyPlan", "Within", "against_reference", "cell_name", "compared_together", "crossed_name",
+    "factors_compared", "faults_of", "faults_of_exclusions", "faults_of_families", "hypotheses", "label_of",
+    "plan_in_brief", "plans_in_words", "read_bound", "read_contrast", "read_plan", "read_sign_rule",
+    "read_times", "readers_in_words", "rules_in_words", "summary_of", "usual_contrasts",
+]  # fmt: skip

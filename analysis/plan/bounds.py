@@ -1,4 +1,4 @@
-"""Bounds as a plan writes them: of equivalence (``5 points``, ``1.2 times``) and of times (``outside 200 ms to 10 s``)."""
+"""Bounds as a study writes them: of equivalence (``5 points``), of times (``outside 200 ms to 10 s``) and of signs (``above 20%``)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,30 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
+from typing import Any
 
-from analysis.plan.faults import Fault
+from analysis.plan.faults import Fault, unknown
 from analysis.plan.measures import Measure, Scale
 
-_BOUND = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+) ?(points?|%|times|ms|bits?|nats?|tokens?)")
+RIGHT_SHARE = "question_accuracy"
+"""The one sign of which little is bad."""
+KEYLESS = "keyless"
+"""The sign of text without key strokes, which no rule holds where a study allows assistive input."""
+NOT_IN_TRIALS = ("same_key", "regular_typing", "fast_typing")
+"""Signs made of key strokes, which only the store has."""
+SIGNS = (
+    *("attention_checks_failed", RIGHT_SHARE, "too_fast", "hidden", "dropped_frames", "pastes", KEYLESS),
+    *NOT_IN_TRIALS,
+)
+"""Signs of careless answering by which sessions can be excluded."""
+
+_NUMBER = r"([0-9]+\.?[0-9]*|\.[0-9]+)"
+_BOUND = re.compile(rf"{_NUMBER} ?(points?|%|times|ms|bits?|nats?|tokens?)")
+_TIMES = re.compile(rf"outside {_NUMBER} ?(ms|s|min) to {_NUMBER} ?(ms|s|min)")
+_OR_MORE = re.compile(r"([0-9]+) or more")
+_SIDED = re.compile(rf"(above|below) {_NUMBER} ?(%|ms|s|min)?")
+_UNITS = {"%": 0.01, "ms": 1.0, "s": 1000.0, "min": 60_000.0, None: 1.0}
+_JUST_BELOW = 1e-9
 
 
 @dataclass(frozen=True)
@@ -72,3 +91,79 @@ def read_bound(text: str, measures: Sequence[Measure]) -> Bound:
         rule = f"above {1 if unit == 'times' else 0}" + (" and below 100" if scale == "points" else "")
         raise Fault(f" is {text!r}", f"A bound must be {rule}.")
     return bound
+
+
+def read_times(text: str) -> tuple[float, float]:
+    """Read the times in milliseconds between which a measure counts: ``outside 200 ms to 10 s``.
+
+    Raises
+    ------
+    Fault
+        For another form, or if the first bound is not the lower one.
+    """
+    found = _TIMES.fullmatch(str(text).strip())
+    if found is None:
+        raise Fault(f" is {text!r}", "Write it like: outside 200 ms to 10 s.")
+    low, high = float(found[1]) * _UNITS[found[2]], float(found[3]) * _UNITS[found[4]]
+    if low >= high:
+        raise Fault(
+            f" is {text!r}; the first bound must be the lower one", "Write it like: outside 200 ms to 10 s."
+        )
+    return low, high
+
+
+@dataclass(frozen=True)
+class SignRule:
+    """A rule by which sessions may be excluded.
+
+    Attributes
+    ----------
+    sign : str
+    said : str
+        As the study writes it.
+    bound : float
+        In the sign's unit: shares from 0 to 1, milliseconds, counts.
+    side : {'or more', 'above', 'below'}
+    """
+
+    sign: str
+    said: str
+    bound: float
+    side: str
+
+    def meets(self, values: Any) -> Any:
+        """Return which values meet the rule; one that was not measured does not."""
+        if self.side == "or more":
+            return values >= self.bound
+        return values > self.bound if self.side == "above" else values < self.bound
+
+    @property
+    def above(self) -> float:
+        """The value above which the sign counts; the sign of which little is bad is kept as its complement to 1."""
+        if self.side == "or more":
+            return self.bound - _JUST_BELOW
+        return 1 - self.bound if self.side == "below" else self.bound
+
+
+def read_sign_rule(sign: str, text: str) -> SignRule:
+    """Read the rule of a sign: ``2 or more``, ``above 20%``, ``below 70%``.
+
+    Raises
+    ------
+    Fault
+        For an unknown sign, another form, the wrong side, or a share outside 0 to 100%.
+    """
+    if sign not in SIGNS:
+        raise unknown("sign", sign, SIGNS)
+    example = "below 70%" if sign == RIGHT_SHARE else "2 or more, or above 20%"
+    if found := _OR_MORE.fullmatch(str(text).strip()):
+        rule = SignRule(sign, str(text), float(found[1]), "or more")
+    elif found := _SIDED.fullmatch(str(text).strip()):
+        rule = SignRule(sign, str(text), float(found[2]) * _UNITS[found[3]], found[1])
+    else:
+        raise Fault(f" is {text!r}", f"Write it like: {example}.")
+    if (rule.side == "below") != (sign == RIGHT_SHARE):
+        raise Fault(f" is {text!r}; {sign} is bounded from the other side", f"Write it like: {example}.")
+    if found[found.lastindex or 1] == "%" and rule.bound > 1:
+        raise Fault(f" is {text!r}; a share must be between 0% and 100%", f"Write it like: {example}.")
+    return rule

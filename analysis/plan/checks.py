@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.plan.bounds import read_bound
+from analysis.plan.bounds import KEYLESS, NOT_IN_TRIALS, read_bound, read_sign_rule, read_times
 from analysis.plan.contrasts import Levels, factors_compared, read_contrast, with_directions
 from analysis.plan.faults import Fault, Key, unknown
 from analysis.plan.measures import PLANNABLE
@@ -35,12 +35,15 @@ class Design:
         The steps with which trials end.
     compares_items : bool
         Whether the report compares conditions of one reader over the same items, and takes a plan's bound for it.
+    assistive_input : bool
+        Whether the study allows text without key strokes.
     """
 
     factors: Mapping[str, Sequence[str]] | None
     models: Collection[str] | None = None
     steps: Collection[str] | None = None
     compares_items: bool = False
+    assistive_input: bool = False
 
 
 def faults_of(spec: Spec, design: Design, broken: Collection[str] = ()) -> Iterator[Fault]:
@@ -274,6 +277,47 @@ def _model(spec: Spec, design: Design) -> Iterator[Fault]:
         )
 
 
+def _exclude(spec: Spec, design: Design) -> Iterator[Fault]:
+    exclude = spec.get("exclude") or {}
+    for kind in exclude:
+        if kind not in ("trials", "sessions", "answers"):
+            yield unknown("exclusion of", str(kind), ("trials", "sessions", "answers"), "exclude")
+    for fault in faults_of_exclusions(exclude, design.assistive_input):
+        yield fault.below("exclude")
+    for sign in exclude.get("sessions") or {}:
+        if sign in NOT_IN_TRIALS:
+            yield Fault(
+                " is a sign of key strokes, which the trials table does not hold",
+                "Declare it in analysis.exclude.sessions, where the dashboard applies it.",
+                ("exclude", "sessions", sign),
+            )
+    if exclude.get("answers") not in (None, "wrong"):
+        yield Fault(f" is {exclude['answers']!r}", "Write wrong.", ("exclude", "answers"))
+
+
+def faults_of_exclusions(exclude: Mapping[str, Any], assistive_input: bool = False) -> Iterator[Fault]:
+    """Yield what is wrong with rules of exclusion, of a study or of one analysis.
+
+    Parameters
+    ----------
+    exclude : mapping
+    assistive_input : bool
+        Whether the study allows text without key strokes.
+    """
+    for unit in ("trials", "regions", "sessions"):
+        for name, said in (exclude.get(unit) or {}).items():
+            try:
+                read_sign_rule(name, said) if unit == "sessions" else read_times(said)
+            except Fault as fault:
+                yield fault.below(unit, name)
+            if name == KEYLESS and assistive_input:
+                yield Fault(
+                    " excludes for text without key strokes, which participants.assistive_input allows",
+                    "Take one of the two out.",
+                    (unit, name),
+                )
+
+
 def _answers(spec: Spec, design: Design) -> Iterator[Fault]:
     of_answers = sorted(set(measures_by_reader(spec).values()) & WITH_ANSWERS)
     if (spec.get("exclude") or {}).get("answers") is not None and of_answers:
@@ -290,6 +334,7 @@ _CHECKS: tuple[tuple[Callable[[Spec, Design], Iterator[Fault]], frozenset[str]],
     (_alpha, frozenset({"alpha"})),
     (_bound, frozenset({"measure", "between", "equivalence"})),
     (_model, frozenset({"measure", "formula", "fallback"})),
+    (_exclude, frozenset({"exclude"})),
     (_answers, frozenset({"measure", "exclude"})),
 )
 """Each check that needs no factors, and the keys that it reads."""

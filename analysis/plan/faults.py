@@ -1,4 +1,4 @@
-"""What is wrong with a plan, as data: each package reports it with its own places and in its own kind of error."""
+"""Faults of a plan as data, which each package reports with its own places: ``args`` are problem, remedy, given, known."""
 
 from __future__ import annotations
 
@@ -33,12 +33,17 @@ class Fault(Exception):
         given: str = "",
         known: Iterable[str] = (),
     ) -> None:
-        super().__init__(problem, remedy)
+        super().__init__(problem, remedy, given, tuple(known))
         self.problem = problem
         self.remedy = remedy
         self.at = at
         self.given = given
         self.known = tuple(known)
+
+    @property
+    def path(self) -> str:
+        """The keys from the analysis to the setting, as they follow its name: ``.contrasts[1]``."""
+        return "".join(f"[{key + 1}]" if isinstance(key, int) else f".{key}" for key in self.at)
 
     def below(self, *keys: Key) -> Fault:
         """Return the same fault of a setting under these keys."""

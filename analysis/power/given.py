@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 
 from analysis.frames import indicator
 from analysis.plan import Difference, Fault, Measure, Plan, read_contrast
-from analysis.planned import refused
 from analysis.power.assumptions import Assumptions, check, log_odds_at
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.results import VarianceTerm
-from stimuli.errors import UserError, unknown_name
+from stimuli.errors import UserError, error_at, unknown_name
 
 QUANTITIES = ("mean", "effect", "sd", "correlation")
 SLOPES_TOGETHER = 0.5
@@ -146,7 +145,7 @@ def _interaction(one: Given, plan: Plan) -> Difference | None:
     try:
         found = read_contrast(one.level, plan.crossing.by_factor)
     except Fault as fault:
-        raise refused(one.where, fault) from None
+        raise error_at(one.where, *fault.args) from None
     return found if len(found.at) == 2 else None
 
 

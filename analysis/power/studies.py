@@ -10,10 +10,10 @@ from typing import Any
 import pandas as pd
 
 from analysis.plan import MEASURES, OF_MODELS, Fault, Plan, read_bound
-from analysis.planned import plans, refused
+from analysis.planned import plans
 from analysis.reading import Source
 from analysis.tables import Tables
-from stimuli.errors import UserError, unknown_name
+from stimuli.errors import UserError, error_at, unknown_name
 
 _COLUMNS = ("excluded_reason", "reader_group", "reader_kind", "response_status")
 
@@ -103,7 +103,7 @@ def planned_of(
             try:
                 plan = replace(plan, equivalence=read_bound(equivalence, [plan.measure]))
             except Fault as fault:
-                raise refused("--equivalence", fault) from None
+                raise error_at("--equivalence", *fault.args) from None
         found.append(plan)
     if not found:
         raise UserError("no planned analysis can be simulated", mend=" ".join(remarks))

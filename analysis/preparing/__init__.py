@@ -18,7 +18,7 @@ from analysis.preparing.of_plan import (
     own_bounds,
     without_choices,
 )
-from analysis.preparing.signs import SignRule, declared_rules, session_signs, sessions_against_rules
+from analysis.preparing.signs import declared_rules, session_signs, sessions_against_rules
 
 __all__ = [
     "COUNTED_ONCE",
@@ -27,7 +27,6 @@ __all__ = [
     "Alternative",
     "Bounds",
     "EveryTime",
-    "SignRule",
     "Spread",
     "TimeRule",
     "alternatives",

@@ -7,20 +7,17 @@ remove more where times are more skewed, which depends on the condition (Miller,
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import numpy as np
 import pandas as pd
 
-from stimuli.errors import UserError
+from analysis.plan import Fault, read_times
+from stimuli.errors import UserError, error_at
 
 MAD_TO_SD = 1.4826
 """What makes the median absolute deviation of a normal distribution its standard deviation."""
-
-_BOUNDS = re.compile(r"outside ([0-9.]+) ?(ms|s|min) to ([0-9.]+) ?(ms|s|min)")
-_MS = {"ms": 1.0, "s": 1000.0, "min": 60_000.0}
 
 
 class TimeRule(Protocol):
@@ -156,12 +153,10 @@ def time_bounds(exclude: dict[str, Any], measure: str) -> Bounds | None:
     rule = (exclude.get("trials") or {}).get(measure)
     if rule is None:
         return None
-    found = _BOUNDS.fullmatch(str(rule).strip())
-    if found is None:
-        raise UserError(
-            f"analysis.exclude.trials.{measure} is {rule!r}", mend="Write it like: outside 200 ms to 10 s."
-        )
-    return Bounds(float(found[1]) * _MS[found[2]], float(found[3]) * _MS[found[4]])
+    try:
+        return Bounds(*read_times(rule))
+    except Fault as fault:
+        raise error_at(f"analysis.exclude.trials.{measure}", *fault.args) from None
 
 
 def time_reasons(trials: pd.DataFrame, exclude: dict[str, Any], measure: str) -> pd.Series[str]:

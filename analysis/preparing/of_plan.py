@@ -9,10 +9,8 @@ import pandas as pd
 
 from analysis.answers import is_valid
 from analysis.preparing.bounds import Bounds, time_bounds
-from analysis.preparing.signs import NOT_IN_TRIALS, sessions_against_rules
-from stimuli.errors import UserError, unknown_name
-
-KINDS = ("trials", "sessions", "answers")
+from analysis.preparing.signs import sessions_against_rules
+from stimuli.errors import UserError
 
 
 def left_out_by_plan(
@@ -92,15 +90,7 @@ def without_choices(exclude: Mapping[str, Any], measure: str) -> dict[str, Any]:
 def _rules(
     rows: pd.DataFrame, trials: pd.DataFrame, exclude: Mapping[str, Any]
 ) -> Iterator[tuple[str, pd.Series[bool]]]:
-    for kind in exclude:
-        if kind not in KINDS:
-            raise unknown_name("analysis.planned: exclude", str(kind), KINDS)
     for sign, rule in (exclude.get("sessions") or {}).items():
-        if sign in NOT_IN_TRIALS:
-            raise UserError(
-                f"analysis.planned: exclude.sessions.{sign} is a sign of key strokes, which the trials table does not hold",
-                mend="Declare it in analysis.exclude.sessions, where the dashboard applies it.",
-            )
         against = sessions_against_rules(trials, {"sessions": {sign: rule}})
         meets = against.loc[against["meets"].fillna(False).astype(bool), "session_id"]
         yield f"of sessions with {sign} {rule}", rows["session_id"].isin(meets)
@@ -109,8 +99,5 @@ def _rules(
         if column not in rows or bounds is None:
             raise UserError(f"analysis.planned: exclude.trials.{column} is no column of times")
         yield f"{column} {exclude['trials'][column]}", rows[column].notna() & ~bounds.holds(rows[column])
-    answers = exclude.get("answers")
-    if answers not in (None, "wrong"):
-        raise UserError(f"analysis.planned: exclude.answers is {answers!r}", mend="Write wrong.")
-    if answers == "wrong":
+    if keeps_right_answers_alone(exclude):
         yield "answered wrong", is_valid(rows) & (rows["correct"] == 0)

@@ -7,53 +7,16 @@ rule and were kept, or were taken out without one. Signs of key strokes are not 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from stimuli.errors import UserError, unknown_name
+from analysis.plan import RIGHT_SHARE, Fault, SignRule, read_sign_rule
+from stimuli.errors import error_at
 
 FASTEST_MS = 200.0
 """An answer in less than this counts as too fast, as on the dashboard."""
-
-RIGHT_SHARE = "question_accuracy"
-"""The one sign of which little is bad."""
-
-NOT_IN_TRIALS = ("same_key", "regular_typing", "fast_typing")
-"""Signs made of key strokes, which only the store has."""
-
-_OR_MORE = re.compile(r"([0-9]+) or more")
-_SIDED = re.compile(r"(above|below) ([0-9.]+) ?(%|ms|s|min)?")
-_UNIT = {"%": 0.01, "ms": 1.0, "s": 1000.0, "min": 60_000.0, None: 1.0}
-
-
-@dataclass(frozen=True)
-class SignRule:
-    """One declared rule.
-
-    Attributes
-    ----------
-    sign : str
-    said : str
-        As the study writes it.
-    bound : float
-        In the sign's unit: shares from 0 to 1, milliseconds, counts.
-    side : {'or more', 'above', 'below'}
-    """
-
-    sign: str
-    said: str
-    bound: float
-    side: str
-
-    def meets(self, values: pd.Series[float]) -> pd.Series[bool]:
-        """Return which values meet the rule; one that was not measured does not."""
-        if self.side == "or more":
-            return values >= self.bound
-        return values > self.bound if self.side == "above" else values < self.bound
 
 
 def declared_rules(exclude: Mapping[str, Any]) -> list[SignRule]:
@@ -64,21 +27,12 @@ def declared_rules(exclude: Mapping[str, Any]) -> list[SignRule]:
     UserError
         A sign that nobody measures, or a rule of no known form.
     """
-    known = (*_SIGNS, *NOT_IN_TRIALS)
     found = []
     for sign, said in (exclude.get("sessions") or {}).items():
-        if sign not in known:
-            raise unknown_name("analysis.exclude.sessions:", str(sign), known)
-        whole, sided = _OR_MORE.fullmatch(str(said).strip()), _SIDED.fullmatch(str(said).strip())
-        if whole:
-            found.append(SignRule(sign, str(said), float(whole[1]), "or more"))
-        elif sided:
-            found.append(SignRule(sign, str(said), float(sided[2]) * _UNIT[sided[3]], sided[1]))
-        else:
-            raise UserError(
-                f"analysis.exclude.sessions.{sign} is {said!r}",
-                mend="Write it like: 2 or more, or above 20%.",
-            )
+        try:
+            found.append(read_sign_rule(str(sign), said))
+        except Fault as fault:
+            raise error_at(f"analysis.exclude.sessions.{sign}", *fault.args) from None
     return found
 
 

@@ -15,7 +15,7 @@ from importlib import resources
 from itertools import pairwise
 from typing import Any
 
-from experiment.study.bounds import RIGHT_SHARE
+from analysis.plan import RIGHT_SHARE
 
 Row = Mapping[str, Any]
 MAD_TO_SD = 1.4826

@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from analysis.plan import read_times
 from experiment.store import queries
 from experiment.study import Study
-from experiment.study.bounds import region_bounds
 
 
 def region_rows(connection: Connection, study: Study) -> Iterator[dict[str, Any]]:
@@ -22,7 +22,8 @@ def region_rows(connection: Connection, study: Study) -> Iterator[dict[str, Any]
     study : Study
         Its ``analysis.exclude.regions`` bounds the time on a region; a model's region has none.
     """
-    bounds = region_bounds(study)
+    said = study.get("analysis", "exclude", "regions", "rt")
+    bounds = None if said is None else read_times(said)
     for row in queries.all_regions(connection, study.id):
-        is_out = bounds is not None and row["rt"] is not None and not bounds.low <= row["rt"] <= bounds.high
-        yield {**row, "excluded_reason": f"rt {bounds.said}" if bounds is not None and is_out else None}
+        is_out = bounds is not None and row["rt"] is not None and not bounds[0] <= row["rt"] <= bounds[1]
+        yield {**row, "excluded_reason": f"rt {said}" if is_out else None}

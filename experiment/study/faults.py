@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from analysis.plan import Fault
 from experiment.study.yaml_source import KeyPath
-from stimuli.errors import UserError, together
+from stimuli.errors import UserError, error_at, together
 
 PLACE = re.compile(r"(.+?), line ([0-9]+)")
 FACTORS: tuple[KeyPath, ...] = (
@@ -62,6 +63,10 @@ class Faults:
     def is_sound(self, *paths: KeyPath) -> bool:
         """Return whether settings have the form of the schema."""
         return not any(_overlap(one, path) for one in self.broken for path in paths)
+
+    def add(self, place: Callable[..., str], path: KeyPath, found: Iterable[Fault]) -> None:
+        """Add faults of a plan, or of rules of exclusion, that is at a path of the study."""
+        self.found.extend(error_at(place(*path, *fault.at), *fault.args) for fault in found)
 
     def report(self) -> None:
         """Raise one UserError that names every fault once, in the order of files and lines; nothing where there is none."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from analysis.plan import faults_of_exclusions
 from experiment.columns import trial_columns
 from experiment.study.arms import check_arms
-from experiment.study.bounds import read_bounds, read_rule
+from experiment.study.bounds import allows_assistive_input
 from experiment.study.factors import CELL, OWN_FACTOR, kind_of, operation_families
 from experiment.study.faults import FACTORS, Faults
 from experiment.study.plans import check_planned
@@ -163,11 +164,10 @@ def _check_rating(study: Study) -> None:
 
 
 def _check_bounds(study: Study, faults: Faults) -> None:
-    for unit in ("trials", "regions"):
-        for measure, said in study.get("analysis", "exclude", unit, default={}).items():
-            faults.check(read_bounds, study, ("analysis", "exclude", unit, measure), said)
-    for sign, rule in study.get("analysis", "exclude", "sessions", default={}).items():
-        faults.check(read_rule, study, ("analysis", "exclude", "sessions", sign), rule)
+    path = ("analysis", "exclude")
+    faults.add(
+        study.place, path, faults_of_exclusions(study.get(*path, default={}), allows_assistive_input(study))
+    )
 
 
 def _check_htest(study: Study, htest: Mapping[str, Any]) -> None:

@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.plan import (
     Design,
-    Fault,
     PlannedAnalysis,
     StudyPlan,
     faults_of,
     faults_of_families,
     read_plan,
 )
-from experiment.study.bounds import read_bounds, read_rule
+from experiment.study.bounds import allows_assistive_input
 from experiment.study.factors import OWN_FACTOR
 from experiment.study.faults import FACTORS, Faults
 from experiment.study.format import validator
-from stimuli.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from experiment.study.study import Study
@@ -58,7 +56,6 @@ def check_planned(study: Study, faults: Faults) -> None:
         path, spec = (*PLANNED, str(name)), given[name]
         if isinstance(spec, Mapping):
             faults.check(_check_plan, study, faults, path)
-            faults.check(_check_exclusions, study, faults, path, reads=[(*path, "exclude")])
     faults.check(_check_families, study, faults, reads=[PLANNED])
 
 
@@ -74,28 +71,12 @@ def _check_plan(study: Study, faults: Faults, path: tuple[str, ...]) -> None:
         if faults.is_sound(("procedure",))
         else None
     )
-    design = Design(factors, models, steps, _compares_items(study))
-    found = faults_of(study.get(*path), design, [str(key) for key in broken])
-    faults.found.extend(_at(study, path, fault) for fault in found)
-
-
-def _at(study: Study, path: tuple[str, ...], fault: Fault) -> UserError:
-    """Return a fault of a plan as an error that names the line."""
-    hint = did_you_mean(fault.given, fault.known) if fault.given else ""
-    return UserError(f"{study.place(*path, *fault.at)}{fault.problem}", mend=f"{hint}{fault.remedy}")
-
-
-def _check_exclusions(study: Study, faults: Faults, path: tuple[str, ...]) -> None:
-    exclude = study.get(*path, "exclude", default={})
-    for measure, said in exclude.get("trials", {}).items():
-        faults.check(read_bounds, study, (*path, "exclude", "trials", measure), said)
-    for sign, text in exclude.get("sessions", {}).items():
-        faults.check(read_rule, study, (*path, "exclude", "sessions", sign), text)
+    design = Design(factors, models, steps, _compares_items(study), allows_assistive_input(study))
+    faults.add(study.place, path, faults_of(study.get(*path), design, [str(key) for key in broken]))
 
 
 def _check_families(study: Study, faults: Faults) -> None:
-    found = faults_of_families(study.get(*PLANNED, default={}))
-    faults.found.extend(_at(study, PLANNED, fault) for fault in found)
+    faults.add(study.place, PLANNED, faults_of_families(study.get(*PLANNED, default={})))
 
 
 def _compares_items(study: Study) -> bool:

@@ -69,5 +69,5 @@ def test_regions_outside_the_declared_bounds_stay_and_say_so(
 
 def test_bounds_of_regions_are_checked_like_those_of_trials(make_study: Callable[..., Study]) -> None:
     rule = "analysis: {exclude: {regions: {rt: outside 10 s to 50 ms}}}"
-    with pytest.raises(UserError, match="the first bound is the lower one"):
+    with pytest.raises(UserError, match="the first bound must be the lower one"):
         make_study(("seed: 7\n", f"seed: 7\n{rule}\n"))

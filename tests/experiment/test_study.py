@@ -237,7 +237,7 @@ def test_an_empty_text_is_refused(make_study: Callable[..., Study]) -> None:
 
 def test_bounds_the_wrong_way_round_are_refused(make_study: Callable[..., Study]) -> None:
     bounds = "\nanalysis:\n  exclude: {trials: {rt: outside 60 s to 200 ms}}\n"
-    with pytest.raises(UserError, match="the first bound is the lower one"):
+    with pytest.raises(UserError, match="the first bound must be the lower one"):
         make_study(("  - debrief: debrief.md\n", f"  - debrief: debrief.md{bounds}"))
 
 

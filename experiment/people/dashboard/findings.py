@@ -10,9 +10,9 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
+from analysis.plan import RIGHT_SHARE
 from experiment.people.quality import UNREADABLE, Measure, measures
 from experiment.store.tables import scores, sessions, trials
-from experiment.study.bounds import RIGHT_SHARE
 
 AGAIN_AFTER_S = 30.0
 MEASURED_KINDS = ("human", "simulated")
