@@ -47,7 +47,7 @@ class LaplacePoint:
 
 @dataclass(frozen=True)
 class _Solved:
-    """What the average information reuses of a solution at ``x``: u, the working weights, Z' score, Z'WZ and H's factor."""
+    """A solution at ``x`` as the average information reuses it: u, the working weights, Z' score, Z'WZ, H's factor, the rows."""
 
     x: Array
     u: Vector
@@ -55,6 +55,8 @@ class _Solved:
     z_score: Vector
     a: Blocks
     h: Factor
+    eta: Array
+    response: Response
 
 
 def _alike(x: Array) -> tuple[Array, NDArray[np.intp]] | None:
@@ -215,7 +217,7 @@ class LaplaceDeviance:
             total = -2.0 * by_loglik.sum(-1) + (by_inside * leverages).sum(-1) + (by_score * feedback).sum(-1)
             d_dispersion[:] = total
         gradient = np.concatenate([self.covariance.gradient(slopes), d_dispersion, self.x.T @ d_eta])
-        self._last = _Solved(x.copy(), u, inside, z_score, a, h)
+        self._last = _Solved(x.copy(), u, inside, z_score, a, h, eta, response)
         return LaplacePoint(deviance, gradient, u, eta, response)
 
     def nearer(self, x: Array) -> Array:
@@ -236,7 +238,7 @@ class LaplaceDeviance:
         """Approximate second derivatives of the deviance, shape (d, d).
 
         For theta the average information of the working linear model (see ``linear``), for beta its information, for a
-        log dispersion that of a normal sample.
+        log dispersion that of a normal sample, for log gaps between thresholds the squares of their slopes.
         """
         last = self._solved(x)
         k, at = self.covariance.size, self.covariance.size + self.n_dispersion
@@ -247,7 +249,11 @@ class LaplaceDeviance:
             products = last.a.times(moved)
             scaled = layout.scale(lambdas, products, transpose=True)
             result[:k, :k] = gram(moved, products) - gram(scaled, last.h.solve(scaled))
-        result[k:at, k:at] = self.n
+        if self.n_dispersion == 1:
+            result[k:at, k:at] = self.n
+        elif self.n_dispersion:
+            by_loglik = last.response.by_dispersion(last.eta)[0]
+            result[k:at, k:at] = 2.0 * by_loglik @ by_loglik.T
         with_x, x_with_x = self._information(last.inside)
         with_x = layout.scale(lambdas, with_x, transpose=True)
         result[at:, at:] = 2.0 * (x_with_x - gram(with_x, last.h.solve(with_x)))
@@ -271,7 +277,7 @@ class LaplaceDeviance:
             inside = response.inside(mode.eta)
             a = self.layout.products(inside)
             z_score = self.layout.transpose_times(mode.score)
-            self._last = _Solved(x.copy(), mode.u, inside, z_score, a, self.layout.factor(a, lambdas))
+            self._last = _Solved(x.copy(), mode.u, inside, z_score, a, self.layout.factor(a, lambdas), mode.eta, response)
         return self._last
 
     def __call__(self, x: Array) -> tuple[float, Array]:

@@ -66,10 +66,10 @@ TABLES: dict[str, dict[str, Any]] = {
 }
 CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "logit": ("small", CROSSED, {}),
-    "probit": ("small", CROSSED, {"link": "probit"}),
-    "cloglog": ("small", CROSSED, {"link": "cloglog"}),
+    "probit": ("three", CROSSED, {"link": "probit"}),
+    "cloglog": ("three", CROSSED, {"link": "cloglog"}),
     "an empty category": ("small", CROSSED.replace("rating", "gap"), {}),
-    "words": ("small", CROSSED.replace("rating", "word"), {"levels": {"word": LEVELS}}),
+    "words": ("three", CROSSED.replace("rating", "word"), {"levels": {"word": LEVELS}}),
     "seven categories": ("wide", "rating ~ cond * x + (1 | participant) + (1 | item)", {}),
     "random slopes": ("small", "rating ~ x + (1 + x | participant)", {}),
     "three categories": ("three", CROSSED, {}),
