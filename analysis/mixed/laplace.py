@@ -277,7 +277,9 @@ class LaplaceDeviance:
             inside = response.inside(mode.eta)
             a = self.layout.products(inside)
             z_score = self.layout.transpose_times(mode.score)
-            self._last = _Solved(x.copy(), mode.u, inside, z_score, a, self.layout.factor(a, lambdas), mode.eta, response)
+            self._last = _Solved(
+                x.copy(), mode.u, inside, z_score, a, self.layout.factor(a, lambdas), mode.eta, response
+            )
         return self._last
 
     def __call__(self, x: Array) -> tuple[float, Array]:

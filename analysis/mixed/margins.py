@@ -293,8 +293,8 @@ class Margins:
         """Means (or trends) on the response scale, shape (r,), and their derivatives by beta, shape (r, p)."""
         if self.fit.cuts is not None:
             raise UserError(
-                "the response of an ordinal model has no mean of this kind",
-                mend="Ask for scale link, the latent scale, or for category_margins().",
+                "slopes of an ordinal model are on its latent scale",
+                mend="Ask for scale link, or ratio; means also have response (probabilities of categories) and mean.",
             )
         link, beta, rows = self.fit.model.back, self.fit.fixed["estimate"].to_numpy(), self.matrix[members]
         if self.level_rows is None or self.level_known is None:
@@ -461,7 +461,8 @@ def category_margins(
     """
     if fit.cuts is None:
         raise UserError(
-            f"categories are those of an ordinal model; this one is {fit.family}", mend="Ask for margins()."
+            f"mean ratings and probabilities of categories are of ordinal models; this one is {fit.family}",
+            mend="Ask for the scale link or response, or fit with family ordinal.",
         )
     whole, wanted, size = reference_grid(fit, _several(factors), grid_values(fit, at or {}))
     rows = rows_of(fit, whole)

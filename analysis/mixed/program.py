@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from stimuli.errors import UserError
 
 from .deparse import as_r
-from .expression import Call, nodes_of, read_expression
+from .expression import Call, columns_of, nodes_of, read_expression
 from .links import Link
 from .program_data import ProgramData, numbers_in_r, program_data, single_bars, text_in_r
 from .result import Fit
@@ -139,6 +139,8 @@ def _ordinal_program(fit: Fit, data: ProgramData) -> str:
         f"link = {text_in_r(fit.link)}",
         *([f"nAGQ = {criterion.nagq}", "control = clmm.control(gradTol = 1e-6)"] if random else []),
     ]
+    joined = [term.group for term in fit.model.formula.random if len(term.group) > 1]
+    columns = dict.fromkeys(text_in_r(c) for group in joined for node in group for c in columns_of(node))
     lines = [
         f"# {' '.join(fit.formula.split())}",
         f"# {fit.method}",
@@ -146,6 +148,8 @@ def _ordinal_program(fit: Fit, data: ProgramData) -> str:
         *(["library(splines)"] if _has_splines(fit) else []),
         "",
         *data.lines,
+        # clmm, unlike lme4, takes the colon between two groupings for a range unless both are factors.
+        *(f"d[[{column}]] <- factor(d[[{column}]])" for column in columns),
         "",
         *_call("clmm" if random else "clm", arguments),
         "print(summary(m), digits = 6)",

@@ -274,9 +274,16 @@ def test_the_public_interface_speaks_of_ratings() -> None:
         model.contrasts("", scale="response")
     assert model.means("cond", scale="mean")["estimate"].between(1.0, 5.0).all()
     assert set(np.unique(model.simulate(3))) <= {1.0, 2.0, 3.0, 4.0, 5.0}
+    with pytest.raises(UserError, match="latent scale"):
+        model.means("cond", slopes="x", scale="response")
+    with pytest.raises(UserError, match="of ordinal models"):
+        fit_table(ratings(), CROSSED).means("cond", scale="mean")
     assert "rating" in model.to_apa("cond")
     assert model.to_apa().count("\n- ") == 3
     for scale in ("response", "link", "mean"):
         assert model.plot("cond", scale=scale).axes
     assert model.plot().axes
-    assert "ordered(rating)" in model.r_script("ratings.csv")
+    nested = fit_table(ratings(), "rating ~ x + (1 | cond/item)", "ordinal").r_script("ratings.csv")
+    assert "ordered(rating) ~ x" in nested
+    # To R a colon between two columns of text is a range.
+    assert 'd[["item"]] <- factor(d[["item"]])' in nested
