@@ -85,9 +85,8 @@ GRADIENTS = [
     ("inverse.gaussian", "1/mu^2", "time"),
     ("gaussian", "log", "time"),
     ("gaussian", "inverse", "time"),
-    ("ordinal", "logit", "count"),
-    ("ordinal", "probit", "count"),
-    ("ordinal", "cloglog", "count"),
+    ("ordinal", "logit", "pmin(count, 4)"),
+    ("ordinal", "cloglog", "pmin(count, 2)"),
 ]
 CRITERIA = {
     "expected": (1, "expected", "ml"),
