@@ -88,7 +88,7 @@ def fit(
     formula : str
         In lme4's spelling: ``"rt ~ cond + (1 + cond | participant) + (1 | item)"``; random effects may be left out.
     family : str
-        Distribution of the response: ``gaussian``, ``binomial``, ``poisson``, ``negative.binomial``, ``Gamma``,
+        Distribution of the response: ``gaussian``, ``binomial``, ``betabinomial``, ``poisson``, ``negative.binomial``, ``Gamma``,
         ``inverse.gaussian``, or ``ordinal`` for ratings and other ordered categories.
     link : str, optional
         Default: the family's own. For forced choice ``guess(0.5)``.
@@ -527,7 +527,7 @@ class FittedModel:
     def _response(self) -> str:
         """Name what means on the response scale are of."""
         response = self._fit.model.formula.response
-        if self._fit.family == "binomial":
+        if self._fit.model.family.takes_trials:
             return f"Probability of {self._fit.model.frame.success or as_r(response)}"
         match response:
             case Call("log", (inner,)):
@@ -558,7 +558,7 @@ class FittedModel:
         self, row: Mapping[str, Any], held: Sequence[str], one: dict[str, Any], other: dict[str, Any]
     ) -> str:
         """Write one comparison of two cells; b is the first's value less the second's."""
-        share = self._fit.family == "binomial"
+        share = self._fit.model.family.takes_trials
         first, second = (
             f"{cell['name']} (*M* = {apa.percent(cell['estimate']) if share else apa.number(cell['estimate'])})"
             for cell in (one, other)

@@ -102,13 +102,21 @@ def choose_criterion(
             "information = 'expected': ordinal models have the observed information, as clmm does",
             mend="Leave information out.",
         )
+    if family.dispersion == "precision":
+        for name, is_given in (
+            ("information = 'expected'", information == "expected"),
+            ("a penalty", penalty is not None),
+        ):
+            if is_given:
+                raise UserError(f"{name} is not available for the {family.name} family", mend="Leave it out.")
     if penalty is not None and family.dispersion == "phi":
         raise UserError(
             f"penalty {penalty!r} is for responses without units, not for the {family.name} family",
             mend="Leave it out: times do not separate.",
         )
     # lme4's glmer treats phi as no likelihood does, so there the textbook's approximation stands, glmmTMB's too.
-    exact = family.dispersion == "thresholds" or (family.dispersion == "phi" and dispersion == "ml")
+    likelihood = family.dispersion in {"phi", "precision"} and dispersion == "ml"
+    exact = family.dispersion == "thresholds" or likelihood
     return Criterion(
         int(nagq),
         information or ("observed" if exact else "expected"),

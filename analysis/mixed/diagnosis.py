@@ -96,6 +96,10 @@ def criterion_notes(model: Model, dispersion: float) -> list[str]:
         notes.append(
             f"theta is {dispersion:.2g}: the counts vary no more than Poisson counts; the poisson family fits as well"
         )
+    if family.dispersion == "precision" and dispersion > POISSON_LIKE:
+        notes.append(
+            f"the precision is {dispersion:.2g}: the counts vary no more than binomial counts; the binomial family fits as well"
+        )
     guess = model.link.guess
     mean = float(np.average(model.frame.y, weights=model.frame.weights))
     if guess and mean <= guess:
@@ -166,7 +170,7 @@ def _uniform_cells(frame: Frame, matrices: Matrices, family: Family) -> list[str
         success = np.bincount(cell, frame.weights * frame.y)
         ends = frame.categories or ("failure", "success")
         top = len(ends) - 1
-        bounded = family.name in {"binomial", "ordinal"}
+        bounded = family.takes_trials or family.name == "ordinal"
         full = (success == top * trials) if bounded else np.zeros(len(trials), dtype=bool)
         for at in np.flatnonzero((trials > 0) & ((success == 0) | full)):
             levels = zip(factors, np.unravel_index(at, shape), strict=True)

@@ -4,8 +4,9 @@ A family says its log-density, the derivatives with respect to the mean, the exp
 dispersion, the derivatives with respect to the log of that; ``responses`` joins these to a link by the chain rule. A new
 family is one more entry in ``FAMILIES``.
 
-The dispersion d is phi of the Gamma and inverse Gaussian (variance phi V(mu) / w) and theta of the negative binomial
-(variance mu + mu^2 / theta); the other families have none, and d is one.
+The dispersion d is phi of the Gamma and inverse Gaussian (variance phi V(mu) / w), theta of the negative binomial
+(variance mu + mu^2 / theta) and the precision of the beta-binomial, the sum of the beta distribution's parameters; the
+other families have none, and d is one.
 """
 
 from __future__ import annotations
@@ -84,10 +85,12 @@ class Family:
         (y, w) -> a first guess of mu, inside the family's range.
     density : Density
         The log-density and its derivatives.
-    dispersion : {None, 'phi', 'theta', 'thresholds'}
+    dispersion : {None, 'phi', 'theta', 'precision', 'thresholds'}
         What is estimated beside the coefficients; None for the linear model too, which profiles sigma out.
     positive : bool
         Whether means are above zero.
+    takes_trials : bool
+        Whether a response is the share of successes among trials.
     has_scale : bool
         Whether this is the linear mixed model, with a residual standard deviation that is profiled out.
     """
@@ -99,6 +102,7 @@ class Family:
     density: Density
     dispersion: str | None = None
     positive: bool = False
+    takes_trials: bool = False
     has_scale: bool = False
 
     def __reduce__(self) -> tuple[Callable[[str, bool], Family], tuple[str, bool]]:
@@ -174,6 +178,62 @@ def _negative_binomial() -> Density:
 
 def _without_mean(*_: Any) -> Any:
     raise AssertionError("ordered responses have no mean; ordered.OrderedResponse has their likelihood")
+
+
+def _beta_binomial() -> Density:
+    # With r = 1 / d: P(s of n) = choose(n, s) prod_{k<s} (mu + k r) prod_{k<n-s} (1 - mu + k r) / prod_{k<n} (1 + k r), which
+    # loses no digits where d is large, as differences of log-gammas would.
+
+    def rungs(count: Array, base: Array, step: float) -> tuple[NDArray[np.intp], Array, Array]:
+        many = np.round(count).astype(np.intp)
+        rows = np.repeat(np.arange(len(many)), many)
+        k = (np.arange(len(rows)) - np.repeat(np.cumsum(many) - many, many)).astype(float)
+        return rows, k, base[rows] + k * step
+
+    def both(
+        y: Array, mu: Array, w: Array, d: float, term: Callable[[Array, Array], Array]
+    ) -> tuple[Array, Array]:
+        found = []
+        for count, base in ((w * y, mu), (w - w * y, 1.0 - mu)):
+            rows, k, rung = rungs(count, base, 1.0 / d)
+            found.append(np.asarray(np.bincount(rows, term(k, rung), len(y)), dtype=float))
+        return found[0], found[1]
+
+    def loglik(y: Array, mu: Array, w: Array, d: float) -> Array:
+        choose = special.gammaln(w + 1.0) - special.gammaln(w * y + 1.0) - special.gammaln(w - w * y + 1.0)
+        rows, _, rung = rungs(w, np.ones_like(mu), 1.0 / d)
+        return np.asarray(
+            choose + sum(both(y, mu, w, d, lambda k, v: np.log(v))) - np.bincount(rows, np.log(rung), len(y))
+        )
+
+    def slopes(y: Array, mu: Array, w: Array, d: float) -> Slopes:
+        (s1, f1), (s2, f2), (s3, f3) = (
+            both(y, mu, w, d, lambda k, v, power=power: v**-power)  # type: ignore[misc]
+            for power in (1.0, 2.0, 3.0)
+        )
+        return Slopes(s1 - f1, -s2 - f2, 2.0 * (s3 - f3))
+
+    def information(mu: Array, w: Array, d: float) -> tuple[Array, Array]:
+        # That of the mean and variance, a little below Fisher's; it only guides the search.
+        v = mu * (1.0 - mu)
+        i = w / (v * (1.0 + (w - 1.0) / (1.0 + d)))
+        return i, -i * (1.0 - 2.0 * mu) / v
+
+    def dispersion(y: Array, mu: Array, w: Array, d: float) -> DispersionSlopes:
+        (s1, f1), (s2, f2), (s3, f3) = (
+            both(y, mu, w, d, lambda k, v, power=power: k * v**-power)  # type: ignore[misc]
+            for power in (1.0, 2.0, 3.0)
+        )
+        rows, k, rung = rungs(w, np.ones_like(mu), 1.0 / d)
+        more = (w - 1.0) / (1.0 + d)
+        return DispersionSlopes(
+            -(s1 + f1 - np.bincount(rows, k / rung, len(y))) / d,
+            (s2 - f2) / d,
+            -2.0 * (s3 + f3) / d,
+            information(mu, w, d)[0] * more / (1.0 + more) * d / (1.0 + d),
+        )
+
+    return Density(loglik, slopes, information, dispersion)
 
 
 def _precision(
@@ -253,6 +313,16 @@ FAMILIES: Mapping[str, Family] = {
         lambda mu, d=1.0: mu * (1.0 - mu),
         lambda y, w: (w * y + 0.5) / (w + 1.0),
         _binomial(),
+        takes_trials=True,
+    ),
+    "betabinomial": Family(
+        "betabinomial",
+        ("logit", "probit", "cloglog"),
+        lambda mu, d=1.0: mu * (1.0 - mu),
+        lambda y, w: (w * y + 0.5) / (w + 1.0),
+        _beta_binomial(),
+        "precision",
+        takes_trials=True,
     ),
     "poisson": Family(
         "poisson",
@@ -311,6 +381,7 @@ _ALIASES = {
     "nbinom2": "negative.binomial",
     "negbin": "negative.binomial",
     "cumulative": "ordinal",
+    "beta.binomial": "betabinomial",
 }
 GUESS = "guess(0.5)"
 """How the link with a guess rate is offered to users."""

@@ -97,9 +97,9 @@ def fit(
         columns are factors with levels in alphabetical order, grouping columns are factors whatever they hold.
     data : DataFrame, shape (rows, columns)
         One row per observation. Rows with missing values in the columns used are dropped and reported.
-    family : {'gaussian', 'binomial', 'poisson', 'negative.binomial', 'Gamma', 'inverse.gaussian', 'ordinal'}
-        Distribution of the response. Theta of the negative binomial and phi of the two after it are estimated; ``ordinal``
-        takes ordered categories (ratings) and estimates the thresholds between them, as ``clmm`` does.
+    family : {'gaussian', 'binomial', 'betabinomial', 'poisson', 'negative.binomial', 'Gamma', 'inverse.gaussian', 'ordinal'}
+        Distribution of the response. Precision of the betabinomial, theta of the negative binomial and phi of the two after it
+        are estimated; ``ordinal`` takes ordered categories (ratings) and estimates the thresholds between them, as ``clmm`` does.
     link : str, optional
         Default: the canonical link, as in R. Binomial also takes ``probit``, ``cloglog`` and, for forced choice,
         ``guess(0.5)`` or ``guess(1/3, probit)``; ordinal ``probit`` and ``cloglog``; Gamma and inverse.gaussian take
@@ -432,7 +432,7 @@ def _assemble(model: Model, found: _Estimates) -> Fit:
         vcov=pd.DataFrame(found.vcov, index=names, columns=names),
         variance=variance,
         sigma=float(found.sigma),
-        dispersion=float(found.dispersion) if family.dispersion in {"phi", "theta"} else None,
+        dispersion=float(found.dispersion) if family.dispersion in {"phi", "theta", "precision"} else None,
         n_parameters=n_parameters,
         ranef=partial(_modes, matrices, found.effects),
         fitted=found.thresholds.expected(found.eta) if found.thresholds else model.link.inverse(found.eta),

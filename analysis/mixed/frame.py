@@ -174,10 +174,10 @@ def _response(
 ) -> tuple[Array, Array | None, str | None]:
     """Read the response: (y, trials or None, success level or None)."""
     if isinstance(node, Call) and node.function == "cbind":
-        if family.name != "binomial" or len(node.arguments) != 2:
+        if not family.takes_trials or len(node.arguments) != 2:
             raise UserError(
-                f"response {as_r(node)!r}: cbind takes successes and failures and needs family binomial",
-                mend="Write cbind(success, failure) with family binomial, or name one column as the response.",
+                f"response {as_r(node)!r}: cbind takes successes and failures and needs family binomial or betabinomial",
+                mend="Write cbind(success, failure) with one of these families, or name one column as the response.",
             )
         success, failure = (_numbers(a, variables, data, "count") for a in node.arguments)
         for counts, part in ((success, node.arguments[0]), (failure, node.arguments[1])):
@@ -198,12 +198,12 @@ def _response(
             )
         return variable.values(data)[:, 0], None, None
     truth = variable.levels == ("FALSE", "TRUE")
-    if (family.name == "binomial" and len(variable.levels) == 2) or (family.name == "gaussian" and truth):
+    if (family.takes_trials and len(variable.levels) == 2) or (family.name == "gaussian" and truth):
         return variable.codes(data).astype(float), None, variable.levels[1]
     if (error := _no_number(node, variables)) is not None:
         raise error
     shown = ", ".join(variable.levels[:4]) + (", …" if len(variable.levels) > 4 else "")
-    wanted = "numbers, or text with two levels" if family.name == "binomial" else "numbers"
+    wanted = "numbers, or text with two levels" if family.takes_trials else "numbers"
     raise UserError(
         f"response {variable.label!r} is not numeric ({len(variable.levels)} levels: {shown})",
         mend=f"The {family.name} family takes {wanted}.",

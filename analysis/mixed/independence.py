@@ -111,7 +111,11 @@ def _dispersion(family: Family, frame: Frame, mu: Array, p: int) -> float:
     if family.dispersion == "theta":
         over = float((squares - frame.weights * mu).sum() / (frame.weights * mu**2).sum())
         return 1.0 / float(np.clip(over, 1e-2, 10.0))
-    return float((squares / family.variance(mu)).sum()) / max(len(mu) - p, 1)
+    over = float((squares / family.variance(mu)).sum()) / max(len(mu) - p, 1)
+    if family.dispersion == "precision":
+        more = float(np.mean(frame.weights)) - 1.0
+        return float(np.clip(more / max(over - 1.0, 1e-3) - 1.0, 0.5, 1e3))
+    return over
 
 
 def in_units_of_residuals(matrices: Matrices, frame: Frame, family: Family, link: Link) -> Matrices:

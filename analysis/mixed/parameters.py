@@ -47,7 +47,7 @@ def parameters_of(fit: Fit) -> list[Parameter]:
     family = fit.model.family
     if family.has_scale or family.dispersion == "phi":
         found.append(Parameter("sigma", "sigma"))
-    elif family.dispersion == "theta":
+    elif family.dispersion in {"theta", "precision"}:
         found.append(Parameter(family.dispersion, "dispersion"))
     fixed = [Parameter(name, "fixed", at) for at, name in enumerate(matrices.names)]
     if fit.thresholds is not None:

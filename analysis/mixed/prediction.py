@@ -338,7 +338,7 @@ def _working_weights(fit: Fit) -> Array:
     if fit.cuts is not None:
         return OrderedResponse(model.link, model.frame.y, w, fit.cuts.log_gaps).observed(fit.eta)
     mu, slope = fit.fitted, model.link.slope(fit.eta)
-    if model.family.name == "binomial":
+    if model.family.takes_trials:
         mu = np.clip(mu, 1e-15, 1.0 - 1e-15)
     d = fit.dispersion or 1.0
     information, _ = model.family.density.information(

@@ -113,7 +113,11 @@ def lme4_program(fit: Fit, file: str) -> str:
         *_guess_lines(model.link),
         "",
     ]
-    if not (fit.variance or why):
+    if fit.family == "betabinomial":
+        family = f"family = betabinomial(link = {text_in_r(fit.link)})"
+        lines += _call("glmmTMB::glmmTMB", [*data.arguments(), family])
+        lines += ["print(summary(m), digits = 6)", "print(logLik(m), digits = 10)"]
+    elif not (fit.variance or why):
         lines += _independent(fit, data)
     elif model.family.has_scale:
         lines += _linear(fit, data)
@@ -163,6 +167,8 @@ def _why_written_out(fit: Fit) -> list[str]:
     model, criterion = fit.model, fit.model.criterion
     if model.family.has_scale:
         return []
+    if fit.family == "betabinomial":
+        return ["lme4 has no beta-binomial family, so glmmTMB fits the model."]
     terms = model.matrices.covariance.terms
     reasons = []
     if not terms:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from stimuli.errors import UserError
+
 from .fitting import fit_model
 from .prediction import random_columns
 from .result import Fit
@@ -60,6 +62,11 @@ def r_squared(fit: Fit) -> RSquared:
     ----------
     fit : Fit
         A fitted model.
+
+    Raises
+    ------
+    UserError
+        For the betabinomial family.
     """
     x = fit.model.matrices.x
     fixed = float(np.var(x @ fit.fixed["estimate"].to_numpy(dtype=float), ddof=1))
@@ -89,6 +96,11 @@ def _observation_variance(fit: Fit) -> tuple[float, str]:
     family, link = fit.model.family, fit.model.link
     if family.has_scale:
         return fit.sigma**2, "the residual variance"
+    if family.dispersion == "precision":
+        raise UserError(
+            "R squared is not defined for the betabinomial family",
+            mend="Leave it out, or choose the binomial family.",
+        )
     base = link.base
     if family.name in {"binomial", "ordinal"}:
         return LATENT[base], f"the latent error of the {base} link"

@@ -33,7 +33,7 @@ def residuals(fit: Fit, kind: str = "response") -> Array:
     Raises
     ------
     UserError
-        For another kind, or one that an ordinal model has not.
+        For another kind, one that an ordinal model does not have, or deviance residuals of the betabinomial family.
     """
     if kind not in KINDS:
         raise unknown_name("kind of residual", kind, KINDS)
@@ -53,6 +53,12 @@ def residuals(fit: Fit, kind: str = "response") -> Array:
         return np.asarray(raw)
     # Theta of the negative binomial is part of the variance function; phi of others only a factor.
     d = fit.dispersion if family.dispersion == "theta" and fit.dispersion is not None else 1.0
+    if family.dispersion == "precision":
+        if kind == "deviance":
+            raise UserError(
+                "the betabinomial family has no deviance residuals", mend="Take Pearson's, kind='pearson'."
+            )
+        w = w / (1.0 + (w - 1.0) / (1.0 + (fit.dispersion or 0.0)))
     if kind == "pearson":
         return np.asarray(raw * np.sqrt(w / family.variance(mu, d)))
     saturated = np.where(y > 0, y, 1e-300) if family.name in {"poisson", "negative.binomial"} else y

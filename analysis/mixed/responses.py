@@ -163,7 +163,7 @@ class _GeneralResponse:
 
     def mean(self, eta: Array) -> Array:
         mu = self._link.inverse(eta)
-        if self._family.name == "binomial":
+        if self._family.takes_trials:
             return np.clip(mu, _EDGE, 1.0 - _EDGE)
         # Identity and power links can leave the range; the likelihood there is none.
         return np.maximum(mu, _EDGE) if self._link.name == "log" else mu
@@ -272,6 +272,7 @@ _RANGES = {
     "Gamma": "the Gamma family takes numbers above zero",
     "inverse.gaussian": "the inverse.gaussian family takes numbers above zero",
     "binomial": "the binomial family takes 0 and 1, proportions with weights, or cbind(success, failure)",
+    "betabinomial": "the betabinomial family takes proportions with weights, or cbind(success, failure)",
 }
 
 
@@ -304,7 +305,7 @@ def check_response(family: Family, y: Array, weights: Array | None, label: str) 
             _RANGES[name],
             "Leave out the rows that are no times (0 often codes a missing answer), or choose another family.",
         )
-    if name == "binomial":
+    if family.takes_trials:
         refuse((y < 0) | (y > 1), _RANGES[name])
         w = np.ones_like(y) if weights is None else weights
         success = w * y
@@ -313,6 +314,11 @@ def check_response(family: Family, y: Array, weights: Array | None, label: str) 
             "that is no whole number of successes",
             "Give the number of trials per row as weights, or write cbind(success, failure).",
         )
+        if name == "betabinomial" and np.round(w).max(initial=0.0) < 2.0:
+            raise UserError(
+                f"response {label!r} has one trial in every row; the betabinomial family needs counts of several trials",
+                mend="Choose the binomial family, or count successes and failures per participant and condition.",
+            )
     if name == "ordinal":
         categories = int(y.max()) + 1
         if not 2 <= categories <= MOST_CATEGORIES:
@@ -324,6 +330,11 @@ def check_response(family: Family, y: Array, weights: Array | None, label: str) 
                 else "A response that never varies leaves nothing to explain.",
             )
     constant = len(y) > 0 and np.ptp(y) == 0
-    says_nothing = {"poisson": (0.0,), "negative.binomial": (0.0,), "binomial": (0.0, 1.0)}.get(name)
+    says_nothing = {
+        "poisson": (0.0,),
+        "negative.binomial": (0.0,),
+        "binomial": (0.0, 1.0),
+        "betabinomial": (0.0, 1.0),
+    }.get(name)
     if constant and (says_nothing is None or y[0] in says_nothing):
         raise UserError(f"response {label!r} is {y[0]:g} in every row; there is nothing to explain")

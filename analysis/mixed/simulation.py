@@ -25,6 +25,11 @@ def _binomial(rng: np.random.Generator, mu: Array, w: Array, d: float) -> Array:
     return np.asarray(rng.binomial(trials, np.clip(mu, 0.0, 1.0)) / np.maximum(trials, 1), dtype=float)
 
 
+def _beta_binomial(rng: np.random.Generator, mu: Array, w: Array, d: float) -> Array:
+    inside = np.clip(mu, 1e-12, 1.0 - 1e-12)
+    return _binomial(rng, rng.beta(inside * d, (1.0 - inside) * d), w, d)
+
+
 def _poisson(rng: np.random.Generator, mu: Array, w: Array, d: float) -> Array:
     return rng.poisson(mu).astype(float)
 
@@ -44,6 +49,7 @@ def _inverse_gaussian(rng: np.random.Generator, mu: Array, w: Array, d: float) -
 DRAWS: Mapping[str, Draw] = {
     "gaussian": _gaussian,
     "binomial": _binomial,
+    "betabinomial": _beta_binomial,
     "poisson": _poisson,
     "negative.binomial": _negative_binomial,
     "Gamma": _gamma,

@@ -146,6 +146,8 @@ def density(family: str, y: np.ndarray, mu: float, d: float) -> np.ndarray:
         return np.asarray(stats.nbinom.logpmf(y, d, d / (d + mu)))
     if family == "poisson":
         return np.asarray(stats.poisson.logpmf(y, mu))
+    if family == "betabinomial":
+        return np.asarray(stats.betabinom.logpmf(np.round(10 * y), 10, mu * d, (1 - mu) * d))
     if family == "gaussian":
         return np.asarray(stats.norm.logpdf(y, mu, np.sqrt(d)))
     return np.asarray(stats.binom.logpmf(10 * y, 10, mu))
@@ -153,9 +155,10 @@ def density(family: str, y: np.ndarray, mu: float, d: float) -> np.ndarray:
 
 @pytest.mark.parametrize("family", [name for name in FAMILIES if name != "ordinal"])
 def test_densities_are_scipys_with_all_constants(family: str) -> None:
-    y = np.array([0.2, 0.5, 0.9]) if family == "binomial" else np.array([1.0, 2.0, 7.0])
-    mu, d = (0.4, 1.0) if family == "binomial" else (2.5, 0.7)
-    w = np.full(3, 10.0 if family == "binomial" else 1.0)
+    counted = FAMILIES[family].takes_trials
+    y = np.array([0.2, 0.5, 0.9]) if counted else np.array([1.0, 2.0, 7.0])
+    mu, d = (0.4, 1.0) if counted else (2.5, 0.7)
+    w = np.full(3, 10.0 if counted else 1.0)
     ours = FAMILIES[family].density.loglik(y, np.full(3, mu), w, d)
     assert ours == pytest.approx(density(family, y, mu, d), rel=1e-9)
 

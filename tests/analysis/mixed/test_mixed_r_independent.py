@@ -47,14 +47,38 @@ CASES: dict[str, tuple[str, str, dict[str, Any], str]] = {
         "glm(FORMULA, poisson, d, offset = log(trials))",
     ),
     "spread counts": ("slips ~ cond", "negative.binomial", {}, TMB.replace("FAMILY", "nbinom2")),
+    "overdispersed successes": (
+        "cbind(wins, trials - wins) ~ cond",
+        "betabinomial",
+        {},
+        TMB.replace("FAMILY", "betabinomial()"),
+    ),
+    "overdispersed successes by participant": (
+        "cbind(wins, trials - wins) ~ cond + (1 | participant)",
+        "betabinomial",
+        {},
+        TMB.replace("FAMILY", "betabinomial()"),
+    ),
+    "overdispersed proportions": (
+        "wins / trials ~ cond + (1 | item)",
+        "betabinomial",
+        {"weights": "trials", "link": "probit"},
+        'glmmTMB(FORMULA, data = d, family = betabinomial("probit"), weights = trials)',
+    ),
     "times": ("seconds ~ cond", "Gamma", {"link": "log"}, TMB.replace("FAMILY", 'Gamma("log")')),
     "curved": ("seconds ~ cond", "gaussian", {"link": "log"}, TMB.replace("FAMILY", 'gaussian("log")')),
     "penalised": ("correct ~ cond", "binomial", {"penalty": "normal"}, ""),
 }
 FIRST = """suppressMessages(library(glmmTMB))
 d <- read.csv("data.csv", stringsAsFactors = TRUE)
-tell <- function(b, v, l, df = NA) cat("JSON", sprintf('{"b": [%s], "se": [%s], "loglik": %.12g, "df": "%s"}',
-  paste(sprintf("%.12g", b), collapse = ","), paste(sprintf("%.12g", sqrt(diag(v))), collapse = ","), l, df), "\\n")
+tell <- function(b, v, l, more = NA) cat("JSON", sprintf('{"b": [%s], "se": [%s], "loglik": %.12g, "more": "%s"}',
+  paste(sprintf("%.12g", b), collapse = ","), paste(sprintf("%.12g", sqrt(diag(v))), collapse = ","), l, more), "\\n")
+told <- function(m) {
+  tmb <- inherits(m, "glmmTMB")
+  b <- if (tmb) fixef(m)$cond else coef(m)
+  v <- if (tmb) vcov(m)$cond else vcov(m)
+  tell(b, v, as.numeric(logLik(m)), if (tmb) sigma(m) else if (!inherits(m, "glm")) df.residual(m) else NA)
+}
 """
 
 
@@ -62,6 +86,12 @@ tell <- function(b, v, l, df = NA) cat("JSON", sprintf('{"b": [%s], "se": [%s], 
 def data(crossed: Simulate) -> pd.DataFrame:
     made = crossed(seed=5)
     made["seconds"] = np.round(np.exp(made["rt"] - 6.0), 6)
+    rng = np.random.default_rng(3)
+    spread = {
+        name: rng.normal(0, 0.9) for column in ("participant", "item") for name in made[column].unique()
+    }
+    mean = 1 / (1 + np.exp(-made["participant"].map(spread) - made["item"].map(spread)))
+    made["wins"] = rng.binomial(made["trials"], rng.beta(4 * mean, 4 * (1 - mean)))
     made["slips"] = np.random.default_rng(2).negative_binomial(1.5, 0.4, len(made))
     return made
 
@@ -81,13 +111,10 @@ def told(
     lines = [FIRST]
     for name, (formula, _, _, call) in CASES.items():
         if call:
-            fixef = "fixef(m)$cond, vcov(m)$cond" if "glmmTMB" in call else "coef(m), vcov(m)"
             lines.append(f"m <- {call.replace('FORMULA', formula)}")
-            lines.append(
-                f"tell({fixef}, as.numeric(logLik(m)), if (inherits(m, 'lm')) df.residual(m) else NA)"
-            )
+            lines.append("told(m)")
         lines.append(f"local({{\n{lme4_program(fits[name], 'data.csv')}")
-        lines.append("if (exists('m', inherits = FALSE)) tell(coef(m), vcov(m), as.numeric(logLik(m))) else")
+        lines.append("if (exists('m', inherits = FALSE)) told(m) else")
         lines.append("tell(fixed$Estimate, vcov, log_likelihood) })")
     (folder / "all.R").write_text("\n".join(lines), "utf-8")
     done = subprocess.run(
@@ -106,9 +133,11 @@ def test_models_of_fixed_effects_alone_are_rs(fits: dict[str, Fit], told: list[d
         assert np.abs(ours.fixed["estimate"] - theirs["b"]).max() < 2e-4 * se.max(), ours
         assert ours.fixed["se"].to_numpy() == pytest.approx(se, rel=2e-3), ours
         assert ours.loglik == pytest.approx(theirs["loglik"], abs=1e-5), ours
-        if theirs["df"] != "NA" and ours.family == "gaussian" and ours.link == "identity":
-            assert ours.fixed["df"].to_numpy() == pytest.approx(float(theirs["df"]))
-        assert ours.converged and not ours.singular and not ours.groups
+        if theirs["more"] != "NA" and ours.link == "identity":
+            assert ours.fixed["df"].to_numpy() == pytest.approx(float(theirs["more"]))
+        elif theirs["more"] != "NA" and ours.model.family.dispersion != "phi":
+            assert ours.dispersion == pytest.approx(float(theirs["more"]), rel=2e-3)
+        assert ours.converged and not ours.singular and bool(ours.groups) == ("|" in ours.formula)
 
 
 def test_least_squares_serves_means_tests_profiles_and_refits(
