@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 import pandas as pd
 
+from analysis.plan import readers_in_words
+
 PARTICIPANT_KINDS = ("human", "simulated")
 DATA_KINDS = ("human", "model")
 MODELS_IN_GENERAL = "models in general"
@@ -34,7 +36,7 @@ def is_several(group: str, kinds: Mapping[str, str]) -> bool:
 
 def spoken(group: str) -> str:
     """Name a reader group in a sentence."""
-    return {"human": "people", "simulated": "simulated readers"}.get(group, group)
+    return readers_in_words([group])
 
 
 def headed(group: str) -> str:

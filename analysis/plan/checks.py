@@ -10,7 +10,7 @@ from analysis.plan.bounds import KEYLESS, NOT_IN_TRIALS, read_bound, read_sign_r
 from analysis.plan.contrasts import Levels, factors_compared, read_contrast, with_directions
 from analysis.plan.faults import Fault, Key, unknown
 from analysis.plan.measures import PLANNABLE
-from analysis.plan.plans import ALPHA, levels_compared, measures_by_reader
+from analysis.plan.plans import ALPHA, levels_compared, measures_by_reader, readers_of
 
 PEOPLE = ("human", "simulated")
 OF_READING = {"reading_time", "surprisal", "prompt_tokens"}
@@ -57,24 +57,21 @@ def faults_of(spec: Spec, design: Design, broken: Collection[str] = ()) -> Itera
     broken : collection of str
         Keys whose values do not have the form that a plan has; what depends on them is not checked.
     """
-    missing = {"measure", "compare"} - set(spec)
-    broken = {*broken, *missing}
-    sound = [check for check, reads in _CHECKS if broken.isdisjoint(reads)]
-    for check in sound:
-        yield from check(spec, design)
+    broken = {*broken, *({"measure", "compare"} - set(spec))}
+    for check, reads in _CHECKS:
+        if broken.isdisjoint(reads):
+            yield from check(spec, design)
     if design.factors is None or "compare" in broken:
         return
     wrong = list(_factors(spec, design.factors))
     yield from wrong
-    if wrong:
-        return
-    if broken.isdisjoint({"levels"}):
+    if not wrong and "within" not in broken:
+        yield from _within(spec, design.factors)
+    if not wrong and "levels" not in broken:
         wrong = list(_levels(spec, design.factors))
         yield from wrong
-        if not wrong and broken.isdisjoint({"contrasts"}):
+        if not wrong and "contrasts" not in broken:
             yield from _contrasts(spec, levels_compared(spec, design.factors), "direction" in broken)
-    if "within" not in broken:
-        yield from _within(spec, design.factors)
 
 
 def _factors(spec: Spec, factors: Levels) -> Iterator[Fault]:
@@ -97,8 +94,7 @@ def _factors(spec: Spec, factors: Levels) -> Iterator[Fault]:
 
 
 def _readers(spec: Spec, design: Design) -> Iterator[Fault]:
-    readers = [str(reader) for reader in spec.get("between") or ["human"]]
-    by_reader = measures_by_reader(spec)
+    readers, by_reader = readers_of(spec), measures_by_reader(spec)
     known = {*PEOPLE, *(design.models or ())}
     at: tuple[Key, ...]
     for i, reader in enumerate(readers):
@@ -162,50 +158,48 @@ def _trials(spec: Spec, design: Design) -> Iterator[Fault]:
 def _levels(spec: Spec, factors: Levels) -> Iterator[Fault]:
     names, given = factors_compared(spec), spec.get("levels") or {}
     if isinstance(given, Mapping) == (len(names) == 1) and given:
-        form = (
-            "a list of levels"
+        said, form = (
+            ("given by factor", "a list of levels")
             if len(names) == 1
-            else f"the levels by factor, such as levels: {{{names[0]}: [a, b]}}"
+            else (
+                f"a list ({', '.join(map(str, given))})",
+                f"the levels by factor, such as levels: {{{names[0]}: [a, b]}}",
+            )
         )
-        said = "given by factor" if len(names) == 1 else f"a list ({', '.join(map(str, given))})"
-        yield Fault(
-            f" is {said}, and {' and '.join(names)} {'is' if len(names) == 1 else 'are'} compared",
-            f"Write {form}.",
-            ("levels",),
-        )
+        compared = f"{names[0]} is" if len(names) == 1 else f"{' and '.join(names)} are"
+        yield Fault(f" is {said}, and {compared} compared", f"Write {form}.", ("levels",))
         return
-    wrong = False
+    wrong = []
     for name, own in (given if isinstance(given, Mapping) else {names[0]: given}).items():
         at = ("levels",) if len(names) == 1 else ("levels", name)
         if name not in names:
-            wrong = True
-            yield unknown("factor", name, names, *at)
+            wrong.append(unknown("factor", name, names, *at))
             continue
-        for i, level in enumerate(own):
-            if level not in factors[name]:
-                wrong = True
-                yield unknown(f"level of {name}", level, factors[name], *at, i)
+        known = factors[name]
+        wrong += [
+            unknown(f"level of {name}", one, known, *at, i) for i, one in enumerate(own) if one not in known
+        ]
+    yield from wrong
     if len(names) > 1 and not wrong:
-        yield from faults_of_crossing(levels_compared(spec, factors))
+        yield from _crossing(levels_compared(spec, factors))
 
 
-def faults_of_crossing(levels: Levels) -> Iterator[Fault]:
+def _crossing(levels: Levels) -> Iterator[Fault]:
     """Yield why two factors cannot be compared together: one has nothing to compare, or a level could be of either."""
     for name, own in levels.items():
         if len(own) < 2:
-            yield Fault(
-                f": {name} has one level ({', '.join(own)}), and an interaction takes two of each factor",
-                "Name another factor.",
-                ("compare",),
+            problem = (
+                f": {name} has one level ({', '.join(own)}), and an interaction takes two of each factor"
             )
+            yield Fault(problem, "Name another factor.", ("compare",))
     (one, first), (other, second) = levels.items()
     for level in first:
         if level in second:
-            yield Fault(
-                f": {one} and {other} both have a level {level!r}, so that a contrast could be of either",
-                f"Give it another name in one of them, such as {level}_{other}.",
-                ("compare",),
+            problem = (
+                f": {one} and {other} both have a level {level!r}, so that a contrast could be of either"
             )
+            remedy = f"Give it another name in one of them, such as {level}_{other}."
+            yield Fault(problem, remedy, ("compare",))
 
 
 def _within(spec: Spec, factors: Levels) -> Iterator[Fault]:
@@ -213,9 +207,8 @@ def _within(spec: Spec, factors: Levels) -> Iterator[Fault]:
     others = [name for name in factors if name not in compared]
     for name, level in (spec.get("within") or {}).items():
         if name in compared:
-            yield Fault(
-                f": {name} is what is compared", "Name levels: of it, or another factor.", ("within", name)
-            )
+            remedy = "Name levels: of it, or another factor."
+            yield Fault(f": {name} is what is compared", remedy, ("within", name))
         elif name not in others:
             yield unknown("factor", name, others, "within", name)
         elif level not in factors[name]:
@@ -245,7 +238,7 @@ def _alpha(spec: Spec, design: Design) -> Iterator[Fault]:
 
 def _bound(spec: Spec, design: Design) -> Iterator[Fault]:
     said, by_reader = spec.get("equivalence"), measures_by_reader(spec)
-    readers = [str(reader) for reader in spec.get("between") or ["human"]]
+    readers = readers_of(spec)
     names = dict.fromkeys(by_reader[reader] for reader in readers if reader in by_reader)
     if said is None or not names or not set(names) <= set(PLANNABLE):
         return
@@ -278,12 +271,9 @@ def _model(spec: Spec, design: Design) -> Iterator[Fault]:
 
 
 def _exclude(spec: Spec, design: Design) -> Iterator[Fault]:
-    exclude = spec.get("exclude") or {}
-    for kind in exclude:
-        if kind not in ("trials", "sessions", "answers"):
-            yield unknown("exclusion of", str(kind), ("trials", "sessions", "answers"), "exclude")
-    for fault in faults_of_exclusions(exclude, design.assistive_input):
-        yield fault.below("exclude")
+    exclude, kinds = spec.get("exclude") or {}, ("trials", "sessions", "answers")
+    yield from (unknown("exclusion of", str(kind), kinds, "exclude") for kind in exclude if kind not in kinds)
+    yield from (fault.below("exclude") for fault in faults_of_exclusions(exclude, design.assistive_input))
     for sign in exclude.get("sessions") or {}:
         if sign in NOT_IN_TRIALS:
             yield Fault(

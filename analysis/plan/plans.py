@@ -116,11 +116,15 @@ class PlannedAnalysis:
         }
 
 
+def readers_of(spec: Mapping[str, Any]) -> list[str]:
+    """Return the readers of a plan; people where it names none."""
+    return [str(reader) for reader in spec.get("between") or ["human"]]
+
+
 def measures_by_reader(spec: Mapping[str, Any]) -> dict[str, str]:
-    """Return the name of each reader's measure; people are the readers of a plan that names none."""
+    """Return the name of each reader's measure."""
     given = spec["measure"]
-    readers = [str(reader) for reader in spec.get("between") or ["human"]]
-    by_reader = given if isinstance(given, Mapping) else dict.fromkeys(readers, given)
+    by_reader = given if isinstance(given, Mapping) else dict.fromkeys(readers_of(spec), given)
     return {str(reader): str(name) for reader, name in by_reader.items()}
 
 
@@ -145,8 +149,7 @@ def read_plan(name: str, spec: Mapping[str, Any], factors: Mapping[str, Sequence
         Levels of each factor of the study, the reference first.
     """
     levels, by_reader = levels_compared(spec, factors), measures_by_reader(spec)
-    readers = [str(reader) for reader in spec.get("between") or ["human"]]
-    measures = {reader: PLANNABLE[by_reader[reader]] for reader in readers if reader in by_reader}
+    measures = {reader: PLANNABLE[by_reader[reader]] for reader in readers_of(spec) if reader in by_reader}
     said = spec.get("equivalence")
     stop, formula, fallback = (spec.get(key) for key in ("stop", "formula", "fallback"))
     return PlannedAnalysis(

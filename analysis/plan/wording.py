@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from analysis.plan.contrasts import Difference
-from analysis.plan.measures import Measure
+from analysis.plan.measures import PLANNABLE, Measure
 from analysis.plan.plans import PlannedAnalysis, StudyPlan
 
 DEFAULT = " (default)"
-TIMES_SAID = {"rt": "response time", "reading_time": "reading time", "latency_ms": "latency"}
 READERS_SAID = {"human": "people", "simulated": "simulated readers"}
 STRUCTURE = (
     "random effects start at an intercept and slopes of {compare} for participants and for items, which may differ between people "
@@ -69,7 +68,7 @@ def rules_in_words(exclude: Mapping[str, Any], signs: Mapping[str, str]) -> Iter
         if isinstance(rules, str):
             yield "trials with a wrong answer"
         elif rules is not None:
-            names = signs if unit == "sessions" else TIMES_SAID
+            names = signs if unit == "sessions" else {name: one.noun for name, one in PLANNABLE.items()}
             yield from (f"{unit}: {names.get(name, name)} {rule}" for name, rule in rules.items())
 
 

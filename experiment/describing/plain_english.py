@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from analysis.plan import summary_of
+from analysis.plan import rules_in_words, summary_of
 from experiment.checking.giving import giving_of, reads_with_encoder
 from experiment.checking.needs import needs_of, refused_answers, replicates_alike
 from experiment.checking.planned import planned_of
@@ -229,17 +229,12 @@ def has_checks(study: Study) -> bool:
 
 def _left_out(study: Study) -> str:
     """Say which rows are in no analysis, and which sessions may be left out by a rule."""
-    given = study.get("analysis", "exclude", default={})
-    said = [
-        f"{unit} with {measure} {bounds}"
-        for unit in ("trials", "regions")
-        for measure, bounds in given.get(unit, {}).items()
-    ]
-    rules = [f"{sign} {bound}" for sign, bound in given.get("sessions", {}).items()]
-    told = [f"Left out of analyses, never deleted: {'; '.join(said)}."] if said else []
-    if rules:
-        told.append(f"Sessions that the dashboard may exclude by a declared rule: {'; '.join(rules)}.")
-    if has_checks(study) and "attention_checks_failed" not in given.get("sessions", {}):
+    plan = study_plan(study)
+    rules = "; ".join(rules_in_words(plan.exclude, plan.signs))
+    told = [f"Excluded from analyses, never deleted: {rules}."] if rules else []
+    if plan.exclude.get("sessions"):
+        told.append("Sessions are excluded on the dashboard only.")
+    if has_checks(study) and "attention_checks_failed" not in plan.exclude.get("sessions", {}):
         told.append(NO_RULE_ON_CHECKS)
     return " ".join(told)
 

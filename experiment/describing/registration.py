@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from analysis.plan import hypotheses, plans_in_words, rules_in_words
 from experiment.custody.freezing import hash_of, locked_part
-from experiment.describing.criteria import eligible_in_words, interruption_in_words
 from experiment.describing.plain_english import NO_RULE_ON_CHECKS, has_checks, tell
+from experiment.languages import find_pack
 from experiment.study import Study
 from experiment.study.plans import planned_analyses, study_plan
 from experiment.study.study import ITEMS
@@ -34,6 +35,11 @@ DEFAULTS = (
     ("Coding", "the first level of a factor is the reference"),
     ("Everything else", "is exploratory and reported as such"),
 )  # fmt: skip
+AFTER_LEAVING = {
+    "resume": "continue at the next trial",
+    "restart": "start over from the beginning",
+    "block": "cannot return once they have seen a trial",
+}
 
 
 def registration(study: Study, *, sessions_before: int, amended: str | None = None) -> str:
@@ -139,10 +145,10 @@ def _sample(study: Study) -> Iterator[str]:
 
 
 def _exclusions(study: Study) -> Iterator[str]:
-    eligible = eligible_in_words(study)
+    eligible = _eligible(study)
     yield "Participants must meet these criteria:" if eligible else "Anyone can take part."
     yield from (f"- {one}" for one in eligible)
-    yield interruption_in_words(study)
+    yield _interruption(study)
     plan = study_plan(study)
     lines = [f"- {rule}" for rule in rules_in_words(plan.exclude, plan.signs)]
     yield "These trials and sessions are excluded:" if lines else "No trial or session is excluded by a rule."
@@ -150,6 +156,46 @@ def _exclusions(study: Study) -> Iterator[str]:
     yield "Pilot sessions are in no analysis."
     if has_checks(study) and "attention_checks_failed" not in (plan.exclude.get("sessions") or {}):
         yield NO_RULE_ON_CHECKS
+
+
+def _eligible(study: Study) -> list[str]:
+    """Return what a person must meet to take part, one requirement each; empty where the study asks nothing."""
+    asked: Mapping[str, Any] = study.get("participants", "eligible", default={})
+    found = []
+    if "first_language" in asked:
+        codes = asked["first_language"]
+        named = [_language(code) for code in ([codes] if isinstance(codes, str) else codes)]
+        found.append(f"first language: {' or '.join(named)}")
+    if "age" in asked:
+        low, high = asked["age"]
+        found.append(f"age: {low} to {high} years")
+    if "device" in asked:
+        found.append("device: a computer, no phone or tablet")
+    if "browsers" in asked:
+        found.append(f"browser: {', '.join(name.capitalize() for name in asked['browsers'])}")
+    if "screen" in asked:
+        width, height = asked["screen"].split("x")
+        found.append(f"window: at least {width} × {height} pixels")
+    if "refresh_rate" in asked:
+        low, high = asked["refresh_rate"]
+        found.append(f"refresh rate: {low} to {high} Hz")
+    for given in asked.get("questions", {}).values():
+        accepted = given["accept"] if isinstance(given["accept"], list) else [given["accept"]]
+        found.append(f"question: “{given['ask']}” Accepted: {', '.join(map(str, accepted))}")
+    return found
+
+
+def _language(code: str) -> str:
+    pack = find_pack(code)
+    return f"{pack.english_name} ({code})" if pack else code
+
+
+def _interruption(study: Study) -> str:
+    """Return what becomes of a session that is left before its end."""
+    given: Mapping[str, Any] = study.get("participants", "if_interrupted", default={})
+    then = AFTER_LEAVING[given.get("then", "resume")]
+    within = f" within {given['within']}" if "within" in given else ""
+    return f"Participants who leave before the end {then}{within}."
 
 
 def _planned(study: Study) -> Iterator[str]:

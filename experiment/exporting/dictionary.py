@@ -22,7 +22,7 @@ from experiment.simulated import read_truth
 from experiment.store import queries
 from experiment.store.declining import DECLINED, number_of
 from experiment.study import Study
-from experiment.study.plans import completed_plans
+from experiment.study.plans import planned_analyses
 from experiment.study.trained import KIND, as_trained, given_trainings, training_folder
 from experiment.tuning.record import read_record
 from experiment.version import installed_version
@@ -69,7 +69,7 @@ def dictionary_of(
         "between": study.between,
         "readers": readers,
         "tuning": {name: read_record(training_folder(study.folder, name)) for name in sorted(trained)},
-        "planned": completed_plans(study),
+        "planned": {one.name: one.to_json() for one in planned_analyses(study)},
         "exclude": study.get("analysis", "exclude", default={}),
         "probing": study.get("analysis", "probing"),
         "truth": read_truth(truth).to_json() if has_simulated and truth.exists() else None,

@@ -14,7 +14,7 @@ from experiment.rating.rubric import Rating, rating_for
 from experiment.store import Store
 from experiment.store.records import Verdict
 from experiment.study import Study
-from experiment.study.bounds import session_rules
+from experiment.study.plans import session_rules
 
 Plan = dict[str, Any]
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 from analysis.plan import faults_of_exclusions
 from experiment.columns import trial_columns
 from experiment.study.arms import check_arms
-from experiment.study.bounds import allows_assistive_input
 from experiment.study.factors import CELL, OWN_FACTOR, kind_of, operation_families
 from experiment.study.faults import FACTORS, Faults
-from experiment.study.plans import check_planned
+from experiment.study.plans import allows_assistive_input, check_planned
 from experiment.study.screens import check_procedure
 from experiment.study.texts import read_text
 from experiment.study.yaml_source import KeyPath

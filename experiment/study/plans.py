@@ -1,19 +1,21 @@
-"""The planned analyses of a study: read and checked by :mod:`analysis.plan`, and held against the study's own settings."""
+"""The planned analyses and rules of exclusion of a study, which :mod:`analysis.plan` reads and checks."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from analysis.plan import (
+    KEYLESS,
     Design,
     PlannedAnalysis,
     StudyPlan,
     faults_of,
     faults_of_families,
     read_plan,
+    read_sign_rule,
 )
-from experiment.study.bounds import allows_assistive_input
 from experiment.study.factors import OWN_FACTOR
 from experiment.study.faults import FACTORS, Faults
 from experiment.study.format import validator
@@ -84,14 +86,24 @@ def _compares_items(study: Study) -> bool:
     return any(study.get("materials", name) is not None for name in OWN_FACTOR)
 
 
-def completed_plans(study: Study) -> dict[str, Any]:
-    """Return every planned analysis with its defaults written out (:meth:`PlannedAnalysis.to_json`), by name."""
-    return {one.name: one.to_json() for one in planned_analyses(study)}
-
-
 def own_formulas(study: Study) -> Iterator[tuple[str, str, PlannedAnalysis]]:
     """Yield each formula that a plan gives with its place in the study: place, formula, analysis."""
     for one in planned_analyses(study):
         for key, text in (("formula", one.formula), ("fallback", one.fallback)):
             if text is not None:
                 yield study.place(*PLANNED, one.name, key), text, one
+
+
+def session_rules(study: Study) -> dict[str, float]:
+    """Return the declared rules by which sessions may be excluded: sign → the value above which it counts.
+
+    The share of right answers, of which little is bad, is kept as the share of wrong ones.
+    """
+    given = study.get("analysis", "exclude", "sessions", default={})
+    rules = {sign: read_sign_rule(sign, text).above for sign, text in given.items()}
+    return {**rules, KEYLESS: math.inf} if allows_assistive_input(study) else rules
+
+
+def allows_assistive_input(study: Study) -> bool:
+    """Return whether text without key strokes is no sign of carelessness in a study."""
+    return bool(study.get("participants", "assistive_input"))

@@ -170,31 +170,6 @@ def test_a_cell_that_people_lack_leaves_the_interaction_of_a_model_tested(tmp_pa
     )
 
 
-@pytest.mark.parametrize(
-    ("spec", "said"),
-    [
-        ({"compare": ["item_type", "fonts"]}, "fonts"),
-        ({"compare": ["item_type", "item_type"]}, "an interaction is of two factors"),
-        ({"contrasts": ["transposed - cursive"]}, "the difference of two levels of one factor"),
-        ({"contrasts": ["transposed - word in cursiv"]}, "cursiv"),
-        ({"contrasts": ["(transposed - word) x (plain)"]}, "the difference of two levels of one factor"),
-        ({"levels": ["word", "transposed"]}, "is a list"),
-        ({"within": {"font": "plain"}}, "within"),
-    ],
-)
-def test_what_cannot_be_compared_together_is_refused(tmp_path: Path, spec: dict[str, Any], said: str) -> None:
-    with pytest.raises(UserError, match=said):
-        plans(load(crossed_study(tmp_path, crossed_rows(2, 8), {"together": {**PLAN, **spec}})))
-
-
-def test_two_factors_with_a_level_of_the_same_name_are_refused(tmp_path: Path) -> None:
-    rows = crossed_rows(2, 8).replace({"font": {"plain": "word"}})
-    factors = {**FACTORS, "font": {"levels": ["word", "cursive"], "reference": "word"}}
-    with pytest.raises(UserError, match="both have a level 'word'"):
-        tables = load(crossed_study(tmp_path, rows, {"together": PLAN}, factors=factors))
-        plans(tables)
-
-
 def contrast(simple: tuple[float, ...] = (), groups: tuple[str, ...] = ("human",), **more: Any) -> Contrast:
     estimate = simple[0] - simple[1] if simple else 1.0
     given = {"p_adjusted": 0.01, "low": estimate - 0.1, "high": estimate + 0.1, **more}

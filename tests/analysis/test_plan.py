@@ -119,6 +119,19 @@ def test_everything_that_is_wrong_with_a_plan_is_found_at_once() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("compare", "factors", "said"),
+    [
+        (["font", "font"], LEVELS, "an interaction is of two factors"),
+        (["font", "text"], {**LEVELS, "text": ("a", "plain")}, "both have a level 'plain'"),
+        (["font", "text"], {**LEVELS, "text": ("a",)}, "text has one level"),
+    ],
+)
+def test_factors_that_cannot_be_compared_together_are_refused(compare: Any, factors: Any, said: str) -> None:
+    spec = {"measure": "correct", "compare": compare, "between": ["human"]}
+    assert [said in fault.problem for fault in faults_of(spec, Design(factors))] == [True]
+
+
 def test_what_depends_on_a_broken_setting_is_not_checked() -> None:
     spec = {"measure": "corect", "compare": "fonts", "between": ["human"], "contrasts": ["a - b"]}
     assert [fault.at for fault in faults_of(spec, Design(LEVELS), ["measure"])] == [("compare",)]

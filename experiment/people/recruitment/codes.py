@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from experiment.people.recruitment.platforms import IN_PERSON, Platform, platform_for, platforms
-from experiment.study.bounds import session_rules
+from experiment.study.plans import session_rules
 from stimuli.errors import UserError, did_you_mean
 
 Outcome = Literal["complete", "no_consent", "screened_out", "failed_checks"]
