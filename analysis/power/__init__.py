@@ -7,6 +7,7 @@ draws and analyses one, ``running`` many at once. ``curves`` counts, and ``telli
 
 from analysis.power.assumptions import Assumptions, without_effects
 from analysis.power.curves import check_wanted, needed, power_table
+from analysis.power.expected import Expected, expected_precision, items_needed
 from analysis.power.given import Given, assumed
 from analysis.power.layouts import LAYOUTS, Layout, Sizes, grid, layout_named, layout_of, sizes_of
 from analysis.power.pilots import from_fit_file, from_pilot
@@ -19,6 +20,7 @@ from analysis.power.telling import Told, tell, write
 __all__ = [
     "LAYOUTS",
     "Assumptions",
+    "Expected",
     "Given",
     "Layout",
     "Outcome",
@@ -28,12 +30,14 @@ __all__ = [
     "Told",
     "assumed",
     "check_wanted",
+    "expected_precision",
     "from_fit_file",
     "from_mapping",
     "from_option",
     "from_pilot",
     "from_table",
     "grid",
+    "items_needed",
     "layout_named",
     "layout_of",
     "needed",

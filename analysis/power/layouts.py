@@ -107,7 +107,7 @@ def layout_of(plan: Plan, layouts: Mapping[str, str]) -> Layout:
     return found[0] if len(set(found)) == 1 else "+".join(found)
 
 
-def _laid_out(plan: Plan, layout: Layout) -> tuple[tuple[int, str], ...]:
+def laid_out(plan: Plan, layout: Layout) -> tuple[tuple[int, str], ...]:
     """Return the number of levels and the layout of what varies: of the cells of two factors at once where both are laid out alike.
 
     Raises
@@ -134,7 +134,7 @@ def trials(plan: Plan, kinds: Mapping[str, str], sizes: Sizes, layout: Layout) -
     UserError
         Where the layout needs more items or participants than there are, or the table would not fit into memory.
     """
-    laid = _laid_out(plan, layout)
+    laid = laid_out(plan, layout)
     levels = len(plan.levels)
     people = [group for group in plan.groups if kinds[group] in PARTICIPANT_KINDS]
     for many, one in laid:

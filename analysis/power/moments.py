@@ -165,15 +165,18 @@ def _in_log_odds(
     return Moments(cells, tuple(terms))
 
 
+def covariance_of_cut(rho: float, h: float, k: float) -> float:
+    """Return the covariance of two dichotomies: normal variables with correlation rho, cut at h and k."""
+    r = rho * (X + 1) / 2
+    density = np.exp(-(h * h - 2 * r * h * k + k * k) / (2 * (1 - r * r))) / (2 * np.pi * np.sqrt(1 - r * r))
+    return float(rho / 2 * (W @ density))
+
+
 def _latent(covariance: float, h: float, k: float) -> float:
     """Return the correlation of two normal variables, cut at h and k, whose dichotomies have this covariance."""
 
     def left(rho: float) -> float:
-        r = rho * (X + 1) / 2
-        density = np.exp(-(h * h - 2 * r * h * k + k * k) / (2 * (1 - r * r))) / (
-            2 * np.pi * np.sqrt(1 - r * r)
-        )
-        return float(rho / 2 * (W @ density)) - covariance
+        return covariance_of_cut(rho, h, k) - covariance
 
     if left(-MOST) >= 0:
         return -MOST

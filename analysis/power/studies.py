@@ -91,7 +91,7 @@ def planned_of(
                     f"{plan.name} has its own formula; power is that of the model that wrods builds for the design."
                 )
             plan = replace(plan, formula=None, fallback=None)
-        family = [one.name for one in read if plan.name != one.name and _is_joined(plan, one)]
+        family = [one.name for one in read if plan.name != one.name and is_joined(plan, one)]
         if family:
             remarks.append(
                 f"{plan.name} is adjusted together with {', '.join(family)} in a report; here its tests are adjusted by themselves, "
@@ -110,7 +110,7 @@ def planned_of(
     return found, remarks
 
 
-def _is_joined(plan: Plan, other: Plan) -> bool:
+def is_joined(plan: Plan, other: Plan) -> bool:
     """Whether two planned analyses are adjusted as one family: by name, or as those of one measure."""
     if plan.family or other.family:
         return plan.family == other.family

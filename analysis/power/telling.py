@@ -12,7 +12,6 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.figures.power import power_figure
 from analysis.mixed.result import lined_up
 from analysis.plan import Measure
 from analysis.power.curves import AXES, needed, power_table
@@ -218,6 +217,8 @@ def write(told: Told, folder: Path) -> list[Path]:
     list of Path
         The files, the table first.
     """
+    from analysis.figures.power import power_figure
+
     folder.mkdir(parents=True, exist_ok=True)
     table, numbers, everything = (
         folder / f"{told.stem}{ending}" for ending in (".csv", "_needed.csv", ".json")

@@ -37,6 +37,9 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     held against what is known of it: of a server by its last probe, in a run or with --probe (which needs its key, and
     costs a few hundred tokens and what the model thinks for one answer); of a local model by its checkpoint.
 
+    For each planned analysis of accuracy or times, check gives the smallest difference that the planned sample can detect, and
+    asks for an equivalence bound where readers are compared without one.
+
     Example: wrods check my-study
     """
     from experiment.building import check_language, check_tables, make_items
@@ -45,6 +48,7 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     from experiment.cli.build import tell_skipped
     from experiment.cli.check_probing import probing_lines
     from experiment.cli.own_formulas import check_own_formulas
+    from experiment.cli.sensitivity import sensitivity_of
     from experiment.cli.wrapping import wrapped
     from experiment.configuration import config_file, read_config
     from experiment.describing.plain_english import tell
@@ -68,13 +72,18 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     unprobed = _probe_all(loaded) if probe else {}
     probes, speeds = _known(loaded)
     told = tell(loaded, made.items, probes, speeds)
+    sensitivity = sensitivity_of(loaded, made.items)
     to_train = tell_trainings(loaded, trainings(loaded).values())
     if as_json:
         numbers = (
             told.numbers
             | ({"trainings": {name: one.numbers for name, one in to_train.items()}} if to_train else {})
             | ({"not_probed": {name: str(fault) for name, fault in unprobed.items()}} if probe else {})
-            | {"changed_since_build": changed, "placeholders": placeholders(loaded)}
+            | {
+                "sensitivity": sensitivity.numbers,
+                "changed_since_build": changed,
+                "placeholders": placeholders(loaded),
+            }
         )
         click.echo(json.dumps(numbers, ensure_ascii=False, indent=1))
         sys.exit(1 if unprobed else 0)
@@ -84,7 +93,8 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     if made.remarks or made.skipped:
         click.echo()
     probing = probing_lines(loaded, told.numbers["models"])
-    click.echo("\n\n".join(map(wrapped, (*told.paragraphs, *probing, *told_together(to_train)))))
+    told_last = (*sensitivity.paragraphs, *told_together(to_train))
+    click.echo("\n\n".join(map(wrapped, (*told.paragraphs, *probing, *told_last))))
     if explain:
         _explain_plan(loaded)
         _explain(loaded, made.items)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from analysis.plan import Plan
     from analysis.power import Assumptions, Given, Told
     from analysis.tables import Tables
+    from experiment.study import Study
+    from stimuli.item import Item
 
 _EXAMPLE = """\b
 Examples:
@@ -174,7 +176,7 @@ def power(study: Path, **asked: Any) -> None:
         equivalence=asked["equivalence"],
     )
     given = _statements(asked, found)
-    readers = {plan.name: _kinds(plan, known) for plan in found}
+    readers = {plan.name: kinds_of_plan(plan, known) for plan in found}
     with_people = any(kind in PARTICIPANT_KINDS for kinds in readers.values() for kind in kinds.values())
     sizes = grid(
         _sizes(asked, "participants", known, _around(known.participants)) if with_people else (2,),
@@ -249,10 +251,16 @@ def _read(path: Path) -> Planned:
 
 def _of_study(path: Path) -> Planned:
     from experiment.checking import load_study
-    from experiment.study.factors import kind_of, operation_families
     from experiment.study.study import ITEMS
 
     study = load_study(path)
+    return planned_of_study(study, study.items if (study.folder / ITEMS).is_file() else ())
+
+
+def planned_of_study(study: Study, items: Sequence[Item]) -> Planned:
+    """Return what a study says of its plans and its size; without items their number is left open."""
+    from experiment.study.factors import kind_of, operation_families
+
     layouts = dict.fromkeys(study.between, "between_participants")
     for name, levels in study.factors_of_items.items():
         own = all(does is None for does in levels.values())
@@ -260,9 +268,7 @@ def _of_study(path: Path) -> Planned:
             layouts[name] = "between_items"
         elif study.get("design", "lists") == "one":
             layouts[name] = "crossed"
-    count = None
-    if (study.folder / ITEMS).is_file():
-        count = len({(item.set_name, item.item_id) for item in study.items if item.role == "test"})
+    count = len({(item.set_name, item.item_id) for item in items if item.role == "test"}) or None
     kinds = {
         name: "baseline" if str(who.get("use", "")).startswith("baseline:") else "model"
         for name, who in study.models.items()
@@ -345,7 +351,7 @@ def _tables(pilot: Path) -> Tables:
         return load(hand_over(opened.study, opened.store, Path(folder)))
 
 
-def _kinds(plan: Plan, known: Planned) -> dict[str, str]:
+def kinds_of_plan(plan: Plan, known: Planned) -> dict[str, str]:
     """Return the reader kind of each group of a plan."""
     return {group: "human" if group == "human" else known.kinds.get(group, "model") for group in plan.groups}
 
@@ -353,7 +359,7 @@ def _kinds(plan: Plan, known: Planned) -> dict[str, str]:
 def _assumed(plan: Plan, known: Planned, asked: Mapping[str, Any], given: list[Given]) -> Assumptions:
     from analysis.power import assumed, from_fit_file, from_pilot
 
-    kinds = _kinds(plan, known)
+    kinds = kinds_of_plan(plan, known)
     begun = None
     if asked["pilot"] is not None:
         begun = from_pilot(plan, _tables(asked["pilot"]), kinds, str(asked["pilot"]))

@@ -26,7 +26,9 @@ from analysis.power import (
     Sizes,
     Study,
     assumed,
+    expected_precision,
     grid,
+    items_needed,
     needed,
     power_table,
     simulate,
@@ -215,6 +217,23 @@ def test_two_processes_give_the_same_table_as_one(whole: pd.DataFrame) -> None:
 def test_impossible_runs_are_refused(studies: int, processes: int, told: str) -> None:
     with pytest.raises(UserError, match=told):
         simulate(of_times(0.1), [Sizes(4, 4)], studies, processes=processes)
+
+
+@pytest.mark.parametrize("layout", ["latin_square", "crossed", "between_items", "between_participants"])
+def test_the_expected_precision_is_that_of_simulated_studies(layout: Layout) -> None:
+    means = [Given("mean", group, level, 75.0) for group in KINDS for level in BOTH.levels]
+    truth, size = assumed(BOTH, KINDS, means, "test"), Sizes(32, 40)
+    expected = expected_precision(BOTH, truth, size, layout, 3)
+    table = power_table(BOTH, truth, simulate(Question(BOTH, truth, layout, 1), [size], 40))
+    drawn = table[table["kind"] == "difference"]["mean_se"].tolist()
+    assert [one.se for one in expected] == pytest.approx(drawn, rel=0.08)
+    assert [one.groups for one in expected] == [("human",), ("gpt",), ("human", "gpt")]
+    between = expected[-1]
+    assert between.equivalence(between.reachable_bound(1), 1) == pytest.approx(0.8)
+    assert between.detectable > between.half_width > 1.96 * between.se
+    wide = items_needed(BOTH, truth, size, layout, between.reachable_bound(1) / 2, (3, 1))
+    assert wide is not None and wide > 3 * size.items
+    assert items_needed(BOTH, truth, size, layout, 0.1, (3, 1)) is None
 
 
 def test_kept_matrices_give_what_the_analysis_gives() -> None:
