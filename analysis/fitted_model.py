@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from analysis import apa, mixed
 from analysis.mixed.coding import Given
 from analysis.mixed.deparse import as_r
+from analysis.mixed.detection import signal_formula, signal_table
 from analysis.mixed.expression import Call, columns_of
 from analysis.mixed.result import Fit, lined_up, plain
 from analysis.mixed.variables import Factor, level_name
@@ -49,6 +50,7 @@ class FitOptions(TypedDict, total=False):
     dispersion: str
     penalty: str | None
     df: str | None
+    signal: str | None
 
 
 class Comparing(TypedDict, total=False):
@@ -112,6 +114,9 @@ def fit(
             A weakly informative prior, for data that separate.
         df : {'satterthwaite', 'kenward-roger', 'none'}
             Degrees of freedom of gaussian models.
+        signal : str
+            Signal detection: a column that is 1 on signal trials and 0 on noise trials, or ``"column=level"``. The formula is
+            that of "yes" answers; its terms act on sensitivity d' and on criterion c, see :meth:`FittedModel.signal_detection`.
 
     Returns
     -------
@@ -132,10 +137,23 @@ def fit(
             raise unknown_name("option of fit()", name, FitOptions.__annotations__)
     table = data if isinstance(data, pd.DataFrame) else _read_csv(Path(data))
     settings: dict[str, Any] = {**options, "family": family, "link": link}
-    df = settings.pop("df", None)
+    df, signal = settings.pop("df", None), settings.pop("signal", None)
+    detection: tuple[str, str] | None = None
+    if signal is not None:
+        if (family, link) not in itertools.product(("gaussian", "binomial"), (None, "probit")):
+            raise UserError(
+                f"signal detection has the binomial family and the probit link, not {family}"
+                + (f" and {link}" if link else ""),
+                mend="Leave family and link out.",
+            )
+        settings |= {"family": "binomial", "link": "probit"}
+        formula, marker = signal_formula(formula, signal, table)
+        detection = signal, marker
     fitted = mixed.fit(formula, table, **settings)
     _refuse_idle_columns(fitted, settings)
-    return FittedModel(mixed.with_degrees(fitted, df) if df is not None else fitted, table, settings)
+    return FittedModel(
+        mixed.with_degrees(fitted, df) if df is not None else fitted, table, settings, detection
+    )
 
 
 class FittedModel:
@@ -153,8 +171,14 @@ class FittedModel:
         Rows and columns dropped, singular terms, no convergence, separation.
     """
 
-    def __init__(self, fitted: Fit, data: pd.DataFrame, settings: dict[str, Any]) -> None:
-        self._fit, self._data, self._settings = fitted, data, settings
+    def __init__(
+        self,
+        fitted: Fit,
+        data: pd.DataFrame,
+        settings: dict[str, Any],
+        detection: tuple[str, str] | None = None,
+    ) -> None:
+        self._fit, self._data, self._settings, self._detection = fitted, data, settings, detection
 
     def __repr__(self) -> str:
         return repr(self._fit).replace("<Fit", "<FittedModel", 1)
@@ -260,7 +284,8 @@ class FittedModel:
         UserError
             If the two cannot be compared.
         """
-        test = mixed.likelihood_ratio_test(self._fit, mixed.fit(formula, self._data, **self._settings))
+        whole = signal_formula(formula, self._detection[0], self._data)[0] if self._detection else formula
+        test = mixed.likelihood_ratio_test(self._fit, mixed.fit(whole, self._data, **self._settings))
         p_boundary = np.nan if test.p_boundary is None else test.p_boundary
         row = {"chi-squared": test.statistic, "df": test.df, "p": test.p, "p_boundary": p_boundary}
         title = f"Likelihood-ratio test against {formula}\n  {test.sentence()}"
@@ -275,6 +300,32 @@ class FittedModel:
         untold = table.attrs["untold"]
         empty = f"; cells are empty, so there is no test of {', '.join(untold)}" if untold else ""
         return _titled(table, "anova", f"Tests of terms (type III, {basis}{empty})", {"type": 3, "df": basis})
+
+    def signal_detection(self) -> pd.DataFrame:
+        """Return sensitivity d' and criterion c of a model that was fitted with ``signal``.
+
+        Returns
+        -------
+        DataFrame, shape (coefficients, 9)
+            measure (d' or c), term, estimate, se, df, statistic, p, ci_low, ci_high. A positive c is a tendency to answer no.
+
+        Raises
+        ------
+        UserError
+            If the model was fitted without ``signal``.
+        """
+        if self._detection is None:
+            raise UserError(
+                "this is not a signal detection model",
+                mend="Name the column of signal trials: fit(…, signal='is_old').",
+            )
+        title = "Signal detection (equal variances; c positive: answers no more often)"
+        return _titled(
+            signal_table(self._fit, self._detection[1]),
+            "signal_detection",
+            title,
+            {"model": "equal variance"},
+        )
 
     def r_squared(self) -> pd.DataFrame:
         """Compute Nakagawa's R squared, the intraclass correlation, and the variances that they are made of."""

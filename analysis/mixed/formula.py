@@ -244,6 +244,25 @@ def _intercept_first(node: Node) -> Node:
     return Binary("+", Literal("1"), node)
 
 
+def parts_of(text: str) -> tuple[Node, Node | None, list[Binary], list[Node]]:
+    """Take a formula apart: response, fixed part (None where there is none), random-effects terms, offsets.
+
+    Raises
+    ------
+    UserError
+        If it is no R formula or has no response.
+    """
+    tree = read_expression(text)
+    if not isinstance(tree, Binary) or tree.op != "~":
+        raise UserError(
+            f"formula {text!r} has no '~'",
+            mend="Put the response before it and the model after it: 'y ~ x + (1 | participant)'.",
+        )
+    bars: list[Binary] = []
+    offsets: list[Node] = []
+    return tree.left, _take(tree.right, _collect_bars(bars, offsets)), bars, offsets
+
+
 def read_formula(text: str, columns: Sequence[str] | None = None) -> Formula:
     """Read a mixed-model formula as an lme4 user writes it.
 
@@ -264,26 +283,20 @@ def read_formula(text: str, columns: Sequence[str] | None = None) -> Formula:
     UserError
         If it is no R formula or has no response.
     """
-    tree = read_expression(text)
-    if not isinstance(tree, Binary) or tree.op != "~":
-        raise UserError(
-            f"formula {text!r} has no '~'",
-            mend="Put the response before it and the model after it: 'y ~ x + (1 | participant)'.",
-        )
-    bars: list[Binary] = []
-    offsets: list[Node] = []
-    rest = _take(tree.right, _collect_bars(bars, offsets))
+    response, rest, bars, offsets = parts_of(text)
     spelt = text.strip()
     if rest is not None and columns is not None and ALL_OTHERS in nodes_of(rest):
-        others = [name for name in columns if name not in columns_of(tree.left)]
+        others = [name for name in columns if name not in columns_of(response)]
         rest = _spelt_out(rest, others)
-        spelt = as_r(Binary("~", tree.left, _spelt_out(tree.right, others)))
+        whole = read_expression(text)
+        assert isinstance(whole, Binary)
+        spelt = as_r(Binary("~", response, _spelt_out(whole.right, others)))
     fixed = expand_terms(rest, text)
-    _refuse_itself(tree.left, fixed, text)
+    _refuse_itself(response, fixed, text)
     random: list[RandomTerm] = []
     for bar in bars:
         random += _random_terms(bar, text)
-    return Formula(spelt, tree.left, fixed, tuple(random), tuple(offsets))
+    return Formula(spelt, response, fixed, tuple(random), tuple(offsets))
 
 
 def _refuse_itself(response: Node, fixed: Terms, text: str) -> None:

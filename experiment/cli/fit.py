@@ -120,6 +120,12 @@ Example:
     help="normal: a weakly informative prior on coefficients and variances, for data that separate. Default none.",
 )
 @click.option(
+    "--signal",
+    metavar="COLUMN",
+    help="Signal detection of yes answers: every term of the formula acts on d' and on c. COLUMN is 1 on signal trials and 0 on "
+    "noise trials, or write COLUMN=LEVEL. Probit link.",
+)
+@click.option(
     "--levels",
     multiple=True,
     metavar="NAME=a,b,c",
@@ -152,6 +158,7 @@ def fit(
     information: str | None,
     dispersion: str,
     penalty: str | None,
+    signal: str | None,
     levels: tuple[str, ...],
     contrasts: tuple[str, ...],
     as_json: bool,
@@ -190,11 +197,12 @@ def fit(
         dispersion=dispersion,
         penalty=penalty,
         df=asked["df"],
+        signal=signal,
     )
     if r_script:
         click.echo(model.r_script(str(file)), nl=False)
         return
-    tables = list(_answers(model, asked))
+    tables = ([model.signal_detection()] if signal else []) + list(_answers(model, asked))
     if as_json:
         numbers = model.to_json() | {table.attrs["key"]: table_json(table) for table in tables}
         click.echo(json.dumps(numbers, ensure_ascii=False, indent=1))
