@@ -54,6 +54,7 @@ def ratings(
             "gap": np.where(rating == 2, 3, rating),
             "word": np.array(LEVELS)[np.minimum(rating, 5) - 1],
             "times": rng.integers(1, 4, len(who)),
+            "half": np.where(what < items // 2, "first", "second"),
         }
     )
 
@@ -127,6 +128,8 @@ def judged(
         "  p <- summary(pairs(e, adjust = 'holm'))",
         "  told(paste(mode, 'pairs'), estimate = p$estimate, se = p$SE, p = p$p.value)",
         "}",
+        "e <- summary(emmeans(clm(rating ~ cond * half + x, data = small), ~ half | rating, mode = 'prob'))",
+        "told('averaged', estimate = e$prob, se = e$SE)",
     ]
     (folder / "clmm.R").write_text("\n".join(lines), "utf-8")
     done = subprocess.run(
@@ -168,6 +171,9 @@ def test_means_of_ordinal_models_are_those_of_emmeans(
     ours = fit(CROSSED, tables["small"], "ordinal")
     latent, probable = margins(ours, "cond"), category_margins(ours, "cond")
     mean = category_margins(ours, "cond", mean=True)
+    averaged = category_margins(fit("rating ~ cond * half + x", tables["small"], "ordinal"), "half")
+    for column, numbers in judged["averaged"].items():
+        assert averaged.table("response")[column].to_numpy() == pytest.approx(np.array(numbers), rel=1e-4)
     for mode, table, pairs in (
         ("latent", latent.table(), latent.pairs()),
         ("prob", probable.table("response"), probable.pairs("rating", scale="response")),
