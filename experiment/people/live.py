@@ -70,6 +70,8 @@ class LiveSession:
         Screens with questions above the consent, which earlier versions of wrods allowed.
     consents : tuple of str
         Versions of the consent text that its reader is shown.
+    sends_away : frozenset of str
+        Kinds of screens that may end the session: a check of the device, practice with a criterion.
     """
 
     session_id: str
@@ -83,6 +85,7 @@ class LiveSession:
     agreed: threading.Event = field(default_factory=threading.Event)
     above_consent: frozenset[str] = frozenset()
     consents: tuple[str, ...] = ()
+    sends_away: frozenset[str] = frozenset()
 
 
 def _planned(plan: Mapping[str, Any]) -> PlannedTrials:
@@ -125,6 +128,11 @@ def live_session(row: Mapping[str, Any]) -> LiveSession:
             screen["version"]
             for screen in plan["screens"]
             if screen["kind"] == "consent" and "version" in screen
+        ),
+        sends_away=frozenset(
+            screen["kind"]
+            for screen in plan["screens"]
+            if screen["kind"] == "device" or (screen["kind"] == "practice" and screen.get("pass") is not None)
         ),
     )
     if row["reader_kind"] != "human" or not asks_for_consent(plan):

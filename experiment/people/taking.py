@@ -197,8 +197,8 @@ def event(
     Raises
     ------
     Problem
-        400 for a kind that the server records itself, or an answer to the consent that is none; 409 for an agreement to
-        another text than the one that was shown.
+        400 for a kind that the server records itself, an answer to the consent that is none, or an end for which the plan
+        has no screen; 409 for an agreement to another text than the one that was shown.
     TooLate
         By the operation: the answers of an ended session can no longer be deleted this way.
     """
@@ -207,9 +207,15 @@ def event(
         raise Problem(
             400, f"a page does not send events of kind {kind!r}", rule="the server records these itself"
         )
-    wish = wish_of(kind, detail)
+    wish, ending = wish_of(kind, detail), _ending(kind, detail)
     if kind == "consent" and wish is None:
         _check_agreement(live, detail)
+    if ending is not None and kind != "stop" and kind not in live.sends_away:
+        raise Problem(
+            400,
+            f"this study sends nobody away for {kind}",
+            rule="an end is one that the session's plan has",
+        )
 
     def store(connection: Connection) -> Taken:
         if wish is not None:
@@ -218,7 +224,6 @@ def event(
         told = records.add_event(
             connection, live.session_id, kind, detail, client_uuid=body["client_uuid"], at=body.get("at")
         )
-        ending = _ending(kind, detail)
         if ending is not None and told == "stored":
             attendance.end_session(connection, live.session_id, *ending)
             # whoever was screened out is still told how to return the place, and is erased within a day

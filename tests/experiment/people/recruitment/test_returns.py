@@ -63,7 +63,7 @@ def test_who_finishes_on_prolific_goes_back_with_the_code(
 def test_each_early_end_has_a_code_of_its_own(
     recruiting: Callable[..., Any], prolific: dict[str, str], event: tuple[str, Any], code: str
 ) -> None:
-    participant = recruiting("prolific").begin(platform=prolific)
+    participant = recruiting("prolific", eligible="{device: computer}").begin(platform=prolific)
     participant.event("consent", participant.agreement)
     assert participant.event(*event).status == 201
     body = {"trials": 0, "completed": False}
@@ -71,6 +71,17 @@ def test_each_early_end_has_a_code_of_its_own(
     assert told.status == 200
     assert told.body["completion_code"] == code
     assert told.body["return_url"].endswith(f"?cc={code}")
+
+
+@pytest.mark.parametrize("event", [("device", {"passed": False}), ("practice", {"then": "end"})])
+def test_an_end_that_the_plan_does_not_have_brings_no_code(
+    make_study: Callable[..., Study], serve_study: Callable[..., Any], event: tuple[str, Any]
+) -> None:
+    """Else a script is paid for a screening that the study does not have."""
+    participant = serve_study(make_study((", pass: 50%", ""))).begin()
+    participant.agree()
+    assert participant.event(*event).status == 400
+    assert participant.finish(0).status == 409
 
 
 def test_who_declines_or_deletes_goes_back_with_a_code_though_nothing_is_stored(
