@@ -62,12 +62,15 @@ def signal_formula(formula: str, signal: str, data: pd.DataFrame) -> tuple[str, 
         raise UserError("a signal detection model takes no offset()", mend="Leave the offset out.")
 
     def crossed(part: Node | None) -> str:
-        if not expand_terms(part, formula).intercept:
+        terms = expand_terms(part, formula)
+        if not terms.intercept:
             raise UserError(
                 f"formula {formula!r} leaves an intercept out, which is a criterion and, times the signal, a sensitivity",
                 mend="Write it without 0 + (or - 1).",
             )
-        return f"({'1' if part is None else as_r(part)}) * {marker}"
+        # Written out, since 1 * s is the intercept alone in R.
+        labels = terms.labels()
+        return " + ".join(["1", *labels, marker, *(f"{label}:{marker}" for label in labels)])
 
     random = [f" + ({crossed(bar.left)} {bar.op} {as_r(bar.right)})" for bar in bars]
     return f"{as_r(response)} ~ {crossed(fixed)}{''.join(random)}", marker

@@ -23,6 +23,8 @@ m <- glmer(yes ~ cond * s + (s | participant), d, binomial("probit"), nAGQ = 1,
   control = glmerControl("bobyqa", optCtrl = list(rhoend = 1e-8, maxfun = 1e5), tolPwrss = 1e-12))
 b <- coef(summary(m))
 cat("JSON", sprintf('{"b": [%s], "se": [%s]}', paste(b[, 1], collapse = ","), paste(b[, 2], collapse = ",")))
+invisible(capture.output(source("ours.R")))
+cat("JSON", sprintf("[%s]", paste(c(fixef(m), logLik(m)), collapse = ",")))
 """
 
 
@@ -59,11 +61,15 @@ def test_conditions_change_both_measures_as_in_rs_probit_model(rows: pd.DataFram
     assert list(found["term"]) == ["(Intercept)", "condscrambled"] * 2
     rows.to_csv(tmp_path / "rows.csv", index=False)
     (tmp_path / "fit.R").write_text(R_PROGRAM, "utf-8")
+    (tmp_path / "ours.R").write_text(model.r_script("rows.csv"), "utf-8")
     done = subprocess.run(
         ["Rscript", "fit.R"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
-    theirs: dict[str, Any] = json.loads(done.stdout.split("JSON", 1)[1])
+    theirs: dict[str, Any]
+    theirs, again = (json.loads(text) for text in done.stdout.split("JSON")[1:])
+    assert again[:-1] == pytest.approx(model.coefficients["estimate"].to_list(), abs=2e-3 * min(theirs["se"]))
+    assert again[-1] == pytest.approx(model.to_json()["loglik"], abs=1e-3)
     b, se = (np.array(theirs[key])[[2, 3, 0, 1]] for key in ("b", "se"))
     assert np.abs(found["estimate"] - np.array([1, 1, -1, -1]) * b).max() < 2e-3 * se.min()
     assert found["se"].to_numpy() == pytest.approx(se, rel=1e-2)
