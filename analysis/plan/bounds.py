@@ -34,7 +34,7 @@ _JUST_BELOW = 1e-9
 
 @dataclass(frozen=True)
 class Bound:
-    """The smallest difference between readers that matters; a smaller one counts as none.
+    """The smallest difference between readers that matters; a smaller one is negligible.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Bound:
 
     @property
     def half_width(self) -> float:
-        """What the bound is on the scale of the test: points, a natural logarithm, or the measure's unit."""
+        """The bound on the scale of the test: points, a natural logarithm, or the measure's unit."""
         return log(self.value) if self.unit == "ratio" else self.value
 
 

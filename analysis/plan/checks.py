@@ -23,7 +23,7 @@ Spec = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Design:
-    """What of a study its plans are checked against; what is None is not known and not checked.
+    """The parts of a study against which its plans are checked; what is None is not known and not checked.
 
     Attributes
     ----------
@@ -258,13 +258,13 @@ def _bound(spec: Spec, design: Design) -> Iterator[Fault]:
 def _model(spec: Spec, design: Design) -> Iterator[Fault]:
     if spec.get("fallback") is not None and spec.get("formula") is None:
         yield Fault(
-            ": it takes the place of a model of your own, and there is none",
+            ": it takes the place of the plan's own formula, and there is none",
             "Give formula, or take fallback out: the usual model has a rule by which it is reduced.",
             ("fallback",),
         )
     if spec.get("formula") is not None and len(set(measures_by_reader(spec).values())) > 1:
         yield Fault(
-            ": readers have measures of their own, and one model cannot hold both",
+            ": readers have different measures, and one model cannot hold both",
             "Plan an analysis for each measure.",
             ("formula",),
         )

@@ -1,7 +1,7 @@
 """Contrasts as a plan writes them: differences of two levels, of one factor or of two that are compared together.
 
 ``a - b`` is a difference; of two factors it is averaged over the other one, ``a - b in c`` is the simple effect at one of its
-levels, and ``(a - b) x (c - d)`` the interaction: the difference at ``c`` minus the difference at ``d``. A text is held against
+levels, and ``(a - b) x (c - d)`` the interaction: the difference at ``c`` minus the difference at ``d``. A text is compared with
 the levels of the factors, so that levels may contain these signs and words themselves (``swapped in word``, ``no - go``).
 """
 
@@ -20,7 +20,7 @@ DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 Levels = Mapping[str, Sequence[str]]
 """Levels of each factor that is compared, the reference first."""
 TIMES = " × "
-"""Stands between two factors whose cells are named after both."""
+"""The sign between two factors whose cells are named after both."""
 IN = "/"
 MOST_CELLS = 12
 """Cells of two factors whose interaction is tested although nobody planned it."""

@@ -19,7 +19,7 @@ class Fault(Exception):
     at : tuple of str or int
         Keys from the analysis to the setting, such as ``("contrasts", 0)``.
     given : str
-        A name that may be misspelt; empty where none is.
+        A name that may be misspelt; empty if none is.
     known : iterable of str
         The names that it may stand for.
     """

@@ -1,4 +1,4 @@
-"""What can be measured in a trial, on which scale it is modelled, and in which words a plan and a report speak of it."""
+"""What can be measured in a trial, on which scale it is modelled, and in which words plans and reports describe it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ PLANNABLE = _declared()
 """The measures that a plan may name."""
 
 MEASURES = {name: PLANNABLE[name] for name in ("correct", "reading_time", "rt")}
-"""The measures that are compared as exploratory where nothing is planned."""
+"""The measures that are compared as exploratory if nothing is planned."""
 
 MISSING = PLANNABLE["missing"]
 """Whether a trial brought no valid answer (timeouts, refusals, unreadable replies): missingness by condition is a result."""
@@ -82,7 +82,7 @@ OF_MODELS = {name: measure for name, measure in PLANNABLE.items() if measure.of 
 """What only models have. A margin is a difference of logarithms as it stands."""
 
 RECOVERED = Measure("score", "Mean recovery", "recovery", "gaussian", False, "", "score")
-"""How near a typed answer comes to the intact text: described for trials of type ``recover``, in no model."""
+"""How close a typed answer comes to the intact text: described for trials of type ``recover``, in no model."""
 
 RATING = Measure("rating", "Rating", "rating", "gaussian", False, "scale points", "rating")
 """A number on a scale, in tables that ``wrods analyse`` takes; it is compared as exploratory where the trials have it."""

@@ -58,7 +58,7 @@ def hypotheses(plan: StudyPlan) -> Iterator[tuple[str, list[str]]]:
             for contrast in one.contrasts
         ]
         if one.equivalence is not None:
-            lines.append(f"differences below {one.equivalence.said} count as equivalent")
+            lines.append(f"differences of less than {one.equivalence.said} count as equivalent.")
         yield one.name, lines
 
 

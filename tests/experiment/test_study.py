@@ -142,7 +142,7 @@ def test_a_title_with_a_colon_is_told_to_be_quoted(make_study: Callable[..., Stu
         ("alpha: 0.7", r"alpha is 0.7; it should be a level above 0 and below 0.5"),
         ("equivalence: 5", r"equivalence is 5; it should be a bound on differences between readers"),
         ("equivalence: 5 points", r"the analysis has one"),
-        ("fallback: correct ~ position", r"a model of your own, and there is none"),
+        ("fallback: correct ~ position", r"own formula, and there is none"),
         ("exclude: {answers: wrong}", r"part of what is measured"),
         ("exclude: {trials: {rt: outside 3 s to 1 s}}", r"planned\.a\.exclude\.trials\.rt is"),
         ("contrasts: [intact - intact]", r"A contrast is `level - level`"),
