@@ -1,22 +1,27 @@
-"""Accuracy and missingness: logistic mixed models of every analysed answer."""
+"""Shares: accuracy, missing answers, recovered words, each estimated in percentage points from every analysed answer."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
-from analysis.estimation import analyse
-from analysis.frames import WRONG, accuracy_data, missing_data
+import pandas as pd
+
+from analysis.estimation import COUNTED, PLANNED_UNTESTED, analyse
+from analysis.families import adjusted, correction_of
+from analysis.frames import WRONG, ModelData, accuracy_rows, in_model, missing_rows
 from analysis.measures.accuracy import with_chance
 from analysis.plan import MISSING, Plan
+from analysis.random_structure import on_models_in_general
+from analysis.readers import PARTICIPANT_KINDS, headed
 from analysis.results import Analysis
+from analysis.shares import ReaderSums, contrasts_in_points
 from analysis.tables import Tables
+from analysis.untested import untested_in_words
 
 
-def analyse_accuracy(plan: Plan, tables: Tables, failures: str = WRONG, draw: int = 1) -> Analysis:
+def analyse_accuracy(plan: Plan, tables: Tables, failures: str = WRONG, companion: bool = True) -> Analysis:
     """Carry out a plan whose measure is ``correct``.
-
-    Participants (people, simulated readers) have random intercepts and slopes of the compared factor; a model is one
-    level of reader group and has no participant variance; items may differ between people and models.
 
     Parameters
     ----------
@@ -24,20 +29,91 @@ def analyse_accuracy(plan: Plan, tables: Tables, failures: str = WRONG, draw: in
     tables : Tables
     failures : {'wrong', 'left out', 'chance'}
         What becomes of answers that are not valid; ``wrong`` is the primary analysis, the others are bounds
-        (:func:`analysis.frames.accuracy_data`).
-    draw : int
-        Which draw of failures at chance.
+        (:func:`analysis.frames.accuracy_rows`).
+    companion : bool
+        Whether the logistic mixed model of people is fitted as well.
     """
     trials = (
         with_chance(tables.trials, tables.items, tables.factors) if failures == "chance" else tables.trials
     )
-    return analyse(plan, accuracy_data(trials, plan, failures, draw))
+    rows, remarks = accuracy_rows(trials, plan, failures)
+    return analyse_shares(plan, (rows, remarks), "correct", tables, "correct" if companion else None)
 
 
 def analyse_missingness(plan: Plan, tables: Tables) -> Analysis:
     """Carry out a plan's comparison for missing answers: whether a trial brought no valid answer, by condition.
 
-    "Valid only" conditions on an outcome that the conditions may change; this is the model that says whether they do.
+    "Valid only" conditions on an outcome that the conditions may change; this says whether they do.
     """
     asked = replace(plan, name=f"{plan.name}: missing answers", measure=MISSING)
-    return analyse(asked, missing_data(tables.trials, asked))
+    return analyse_shares(asked, missing_rows(tables.trials, asked), "missing", tables, "missing")
+
+
+def analyse_shares(
+    plan: Plan, analysed: tuple[pd.DataFrame, list[str]], share: str, tables: Tables, modelled: str | None
+) -> Analysis:
+    """Estimate the contrasts of a plan in percentage points, and fit the logistic model of people that accompanies them.
+
+    Parameters
+    ----------
+    plan : Plan
+    analysed : (pandas.DataFrame, list of str)
+        The trials, and what was left out of them.
+    share : str
+        Column from 0 to 1.
+    tables : Tables
+    modelled : str or None
+        Column from 0 to 1 of the logistic model; None fits none.
+    """
+    rows, remarks = analysed
+    found, limits = contrasts_in_points(ReaderSums(plan, rows, share, tables), plan)
+    contrasts = tuple(adjusted([(plan, found)])[0])
+    untested = untested_in_words(contrasts)
+    told = [*plan.remarks, *remarks, *_without_trials(plan, rows), *limits]
+    told += [f"{PLANNED_UNTESTED}: {untested}. {COUNTED}"] if untested else []
+    scope = on_models_in_general(rows)
+    told += [scope] if scope else []
+    shown = dict.fromkeys(rows["reader_group"])
+    beside = None if modelled is None else _of_people(plan, rows, modelled)
+    if beside is not None:
+        told += [remark for remark in beside.remarks if not remark.startswith(PLANNED_UNTESTED)]
+    return Analysis(
+        plan,
+        None if beside is None else beside.model,
+        tuple(group for group in plan.groups if group in shown),
+        tuple(level for level in plan.levels if (rows[plan.factor] == level).any()),
+        contrasts,
+        correction_of(plan),
+        tuple(dict.fromkeys(told)),
+        rows,
+        beside,
+    )
+
+
+def _without_trials(plan: Plan, rows: pd.DataFrame) -> Iterator[str]:
+    """Say which readers and conditions have no trials, and what an exploratory analysis therefore does not test."""
+    for group in plan.groups:
+        shown = set(rows.loc[rows["reader_group"] == group, plan.factor])
+        missing = [level for level in plan.levels if level not in shown]
+        if not shown:
+            yield f"{headed(group)}: no trials to analyse."
+        elif missing:
+            yield f"{headed(group)}: no trials in {', '.join(missing)}."
+    every = set(rows[plan.factor])
+    left_out = [one.label for one in plan.contrasts if not set(plan.weights(one)) <= every]
+    if left_out and not plan.planned:
+        yield f"Not tested, since a condition has no trials: {', '.join(left_out)}."
+
+
+def _of_people(plan: Plan, rows: pd.DataFrame, share: str) -> Analysis | None:
+    """Fit the logistic mixed model of people, or the one that the plan writes out; None where it cannot be fitted."""
+    kinds = rows.drop_duplicates("reader_group").set_index("reader_group")["reader_kind"]
+    people = [group for group in plan.groups if kinds.get(group) in PARTICIPANT_KINDS]
+    if plan.formula is not None and "reader_group" in plan.formula:
+        people = list(plan.groups)
+    asked = replace(plan, groups=tuple(people), equivalence=None, remarks=())
+    data: ModelData = in_model(rows[rows["reader_group"].isin(people)], asked, share=share)
+    if not data.can_be_fitted:
+        return None
+    found = analyse(asked, data)
+    return None if found.model is None else found

@@ -128,10 +128,9 @@ def _compared(one: Contrast, other: Contrast, bound: Bound, alpha: float) -> Con
         family=1,
         low=estimate - half,
         high=estimate + half,
-        points=None,
-        points_low=None,
-        points_high=None,
         direction="two-sided",
         simple=(),
+        weights=(),
+        vcov=None,
         equivalence=two_one_sided(estimate, se, df, bound, alpha),
     )

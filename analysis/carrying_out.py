@@ -1,23 +1,30 @@
-"""Carries out plans: each measure has its own data, all have the one way to a model and its contrasts."""
+"""Carries out plans: shares are estimated in percentage points, times and quantities by a linear mixed model each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from analysis.accuracy import analyse_accuracy
+from analysis.accuracy import analyse_accuracy, analyse_shares
 from analysis.bounded import across_measures
 from analysis.cost import analyse_time
 from analysis.estimation import analyse
 from analysis.families import across_analyses
-from analysis.frames import missing_data
+from analysis.frames import missing_rows
 from analysis.plan import MISSING, OF_MODELS, RATING, WORDS, WORDS_WITH_ONE_TYPO, Plan
-from analysis.quantities import quantity_data, words_data
+from analysis.quantities import quantity_data, words_rows
 from analysis.results import Analysis
 from analysis.tables import Tables
 
 
-def carry_out(plan: Plan, tables: Tables) -> Analysis:
-    """Fit the model of one plan and test its contrasts; families are those of this analysis alone.
+def carry_out(plan: Plan, tables: Tables, *, companion: bool = True) -> Analysis:
+    """Test the contrasts of one plan; families are those of this analysis alone.
+
+    Parameters
+    ----------
+    plan : Plan
+    tables : Tables
+    companion : bool
+        Whether shares get the logistic mixed model of people that accompanies them.
 
     Raises
     ------
@@ -26,11 +33,15 @@ def carry_out(plan: Plan, tables: Tables) -> Analysis:
     """
     measure = plan.measure
     if measure.name == "correct":
-        return analyse_accuracy(plan, tables)
+        return analyse_accuracy(plan, tables, companion=companion)
     if measure == MISSING:
-        return analyse(plan, missing_data(tables.trials, plan))
+        return analyse_shares(
+            plan, missing_rows(tables.trials, plan), "missing", tables, "missing" if companion else None
+        )
     if measure in (WORDS, WORDS_WITH_ONE_TYPO):
-        return analyse(plan, words_data(tables, plan))
+        return analyse_shares(
+            plan, words_rows(tables, plan), "share", tables, "share_recovered" if companion else None
+        )
     if measure.name in OF_MODELS or measure == RATING:
         return analyse(plan, quantity_data(tables.trials, plan))
     return analyse_time(plan, tables)

@@ -1,34 +1,28 @@
-"""Analyses that stand beside those of accuracy, whatever was planned: exploratory, each named by what it does otherwise.
+"""Analyses that accompany those of accuracy, whatever was planned: exploratory, each named by what it does otherwise.
 
-*With a weak prior*: a model that is always right in some condition has no finite log odds and is in no plain logistic model; a
-weakly informative prior (Gelman et al., 2008) keeps it in the comparison. *Models in general*: from eight models on, models are
-a sample of models as participants are of people. *By label probabilities*: of models that tell how probable each label was,
-how far the correct label leads, which needs no repeated answers and says more than right or wrong.
+*Models in general*: from eight models on, models are a sample of models as participants are of people. *By label
+probabilities*: of models that report how probable each label was, how far the correct label leads, which needs no repeated
+answers and says more than right or wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import numpy as np
-import pandas as pd
-from scipy import stats
-
 from analysis.estimation import analyse
-from analysis.families import adjusted
-from analysis.frames import ModelData, accuracy_data, accuracy_rows, in_model
-from analysis.intervals import reach
+from analysis.families import adjusted, correction_of
+from analysis.frames import accuracy_rows
 from analysis.plan import Plan
 from analysis.quantities import LEAD, lead_data
 from analysis.random_structure import MODELS_FOR_A_CLAIM
 from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS
-from analysis.results import Analysis, Contrast
+from analysis.results import Analysis
+from analysis.shares import ReaderSums, contrast_in_points
 from analysis.tables import Tables
 
-Kind = Literal["weak prior", "models in general", "label probabilities"]
-PENALTY = "normal"
+Kind = Literal["models in general", "label probabilities"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +31,7 @@ class Companion:
 
     Attributes
     ----------
-    kind : {'weak prior', 'models in general', 'label probabilities'}
+    kind : {'models in general', 'label probabilities'}
     beside : Plan
         The plan of the analysis that it stands beside.
     analysis : Analysis
@@ -64,7 +58,7 @@ def companions(
     Returns
     -------
     list of Companion
-        Empty where no cell is at 0 or 100%, models are fewer than eight, and none told label probabilities.
+        Empty where models are fewer than eight and none reported label probabilities.
     """
     found: list[Companion] = []
     done: set[tuple[object, ...]] = set()
@@ -72,7 +66,6 @@ def companions(
         if one.plan.measure.name != "correct":
             continue
         makers: tuple[tuple[Kind, Callable[[Plan, Tables], Analysis | None]], ...] = (
-            ("weak prior", with_weak_prior),
             ("models in general", in_general),
             ("label probabilities", by_label_probabilities),
         )
@@ -112,84 +105,39 @@ def _beside(plan: Plan, what: str) -> Plan:
     )
 
 
-def with_weak_prior(plan: Plan, tables: Tables) -> Analysis | None:
-    """Fit a plan's model with a weak prior; None where no reader is always right or always wrong in a condition."""
-    asked = _beside(plan, "with a weak prior")
-    data = accuracy_data(tables.trials, asked, penalty=PENALTY)
-    return analyse(asked, data) if data.at_edge else None
-
-
 def in_general(plan: Plan, tables: Tables) -> Analysis | None:
-    """Compare people with models in general; None below eight models that answered in the conditions.
+    """Compare people with models in general; None below eight models that answered in the conditions, and without people.
 
-    Models are levels of a random factor, with what conditions do to each: all of the study's, also those that the plan does not
-    name; baselines are none of them. Tests have Student's t with
-    as many degrees of freedom as there are models but one, since Wald's z is too sure of few clusters.
+    Models are a sample of models: all of the study's, also those that the plan does not name; baselines are none of them.
     """
     trials = tables.trials
     every = trials.loc[trials["reader_kind"] == "model", "reader_group"].unique().tolist()
     rows, remarks = accuracy_rows(trials, replace(plan, groups=tuple(dict.fromkeys([*plan.groups, *every]))))
     is_model = rows["reader_kind"] == "model"
-    rows = rows[is_model | rows["reader_kind"].isin(PARTICIPANT_KINDS)].copy()
-    is_model = rows["reader_kind"] == "model"
     met = rows[is_model].groupby("reader_group")[plan.factor].nunique()
-    whole = met.index[met == met.max()] if len(met) else met.index
+    whole = met.index[met == met.max()].tolist() if len(met) else []
+    kinds = rows.drop_duplicates("reader_group").set_index("reader_group")["reader_kind"]
+    people = [group for group in plan.groups if kinds.get(group) in PARTICIPANT_KINDS]
     many = len(whole)
-    if many < MODELS_FOR_A_CLAIM:
+    if many < MODELS_FOR_A_CLAIM or not people:
         return None
-    rows = rows[~is_model | rows["reader_group"].isin(whole)]
-    is_model = rows["reader_kind"] == "model"
-    people = [group for group in plan.groups if not is_model[rows["reader_group"] == group].any()]
-    people = [group for group in people if (rows["reader_group"] == group).any()]
-    asked = replace(_beside(plan, "models in general"), groups=(*people, MODELS_IN_GENERAL))
-    data = replace(sampled(rows, asked), remarks=())
-    found = analyse(asked, data)
-    df = float(many - 1)
+    rows = rows[rows["reader_group"].isin([people[0], *whole])]
+    asked = replace(_beside(plan, "models in general"), groups=(people[0], MODELS_IN_GENERAL))
+    sums = ReaderSums(replace(asked, groups=(people[0], *whole)), rows, "correct", tables)
+    found = []
+    for difference in asked.contrasts:
+        done = sums.in_general(people[0], asked.weights(difference))
+        if done is not None:
+            found.append(contrast_in_points(difference, asked.groups, asked, done))
+    if not found:
+        return None
     told = (
-        f"The {many} models are a sample of models: each has its own level and its own effects of {plan.factor}. Tests of them "
-        f"have Student's t with {many - 1} degrees of freedom. They hold for models like these on items like these."
+        f"The {many} models are a sample of models, as participants are of people: how much they differ from one another widens the "
+        "intervals. The differences hold for models like these on items like these."
     )
-    contrasts = [_by_models(one, df) for one in found.contrasts]
-    return replace(
-        found,
-        contrasts=tuple(adjusted([(asked, contrasts)])[0]),
-        remarks=(*remarks, *found.remarks, told),
-    )
-
-
-def sampled(rows: pd.DataFrame, plan: Plan) -> ModelData:
-    """Return the data of a model in which all models are one reader group and each is a level of ``machine``."""
-    is_model = rows["reader_kind"] == "model"
-    rows = rows.assign(
-        machine=rows["reader_group"],
-        reader_group=rows["reader_group"].mask(is_model, MODELS_IN_GENERAL),
-        sampled_model=True,
-    )
-    return in_model(rows, plan, share="correct")
-
-
-def _by_models(one: Contrast, df: float) -> Contrast:
-    """Take t instead of z for a contrast that models are in."""
-    if MODELS_IN_GENERAL not in one.groups or not one.estimable:
-        return one
-    half = reach(one.se, df)
-    wider = float(stats.t.ppf(0.975, df) / stats.norm.ppf(0.975))
-    p = float(2 * stats.t.sf(abs(one.statistic), df))
-    ends: Sequence[float | None] = (one.points_low, one.points_high)
-    if one.points is not None and one.points_low is not None and one.points_high is not None:
-        most = 100.0 * len(one.groups)
-        moved = one.points + wider * (np.array([one.points_low, one.points_high]) - one.points)
-        ends = np.clip(moved, -most, most).tolist()
-    return replace(
-        one,
-        df=df,
-        p=p,
-        p_adjusted=p,
-        low=one.estimate - half,
-        high=one.estimate + half,
-        points_low=ends[0],
-        points_high=ends[1],
-    )
+    shown = tuple(level for level in plan.levels if (rows[plan.factor] == level).any())
+    contrasts = tuple(adjusted([(asked, found)])[0])
+    return Analysis(asked, None, asked.groups, shown, contrasts, correction_of(asked), (*remarks, told), rows)
 
 
 def by_label_probabilities(plan: Plan, tables: Tables) -> Analysis | None:

@@ -1,22 +1,19 @@
-"""Planned differences as linear functions of the fixed effects, with their differences in probability beside them.
+"""Planned differences as linear functions of the fixed effects of a mixed model, and the cells of the design.
 
-An interaction of reader group and condition on the logit scale can be made or unmade by the link alone, so every
-contrast of an accuracy model is also given in percentage points. These are averaged over the distribution of
-participants and items (Gauss–Hermite quadrature of the inverse logit over the normal linear predictor, variances
-taken as known), so that they speak of people and items on average, not of one at the centre; intervals by the delta
-method.
+Cells have the variance of their linear predictor, over which probabilities are averaged (Gauss–Hermite quadrature) for predictions and
+the assumptions of a power analysis.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import special
 
 from analysis.bounded import two_one_sided
 from analysis.crossing import slopes_in_cell
@@ -138,18 +135,13 @@ def _tested(
     weights = np.sum([sign * cell.weights for sign, cell in signed], axis=0)
     table = linear_contrasts(model.source, weights).drop(columns="contrast")
     row = dict(zip(table.columns, table.to_numpy(dtype=float)[0].tolist(), strict=True))
-    points: tuple[float | None, float | None, float | None] = (None, None, None)
     logistic = plan.measure.family == "binomial"
     ends = (row["ci_low"], row["ci_high"])
     kinds = {"logistic": logistic, "plain": model.plain}
     estimable = model.determined and can_be_estimated(row["estimate"], row["se"], ends, **kinds)
     estimable = estimable and bool(np.isfinite(row["p"]))
     df = None if np.isnan(row["df"]) else row["df"]
-    felt = (row["estimate"], row["se"])
-    if logistic and estimable:
-        value, error, points = _in_points(signed, model)
-        felt = (value, error)
-    bound = plan.equivalence if len(groups) == 2 and estimable else None
+    bound = plan.equivalence if len(groups) == 2 and estimable and not logistic else None
     direction = difference.direction if len(groups) == 1 else "two-sided"
     p = one_sided(row["p"], row["statistic"], direction)
     return Contrast(
@@ -165,19 +157,17 @@ def _tested(
         high=row["ci_high"],
         p_adjusted=p,
         family=1,
-        points=points[0],
-        points_low=points[1],
-        points_high=points[2],
         estimable=estimable,
         direction=direction,
         weights=tuple(weights.tolist()),
+        vcov=model.vcov,
         at=difference.at,
         simple=_simple(difference, groups[0], plan, cells, model)
         if len(difference.at) == 2 and len(groups) == 1
         else (),
         equivalence=None
         if bound is None
-        else two_one_sided(*felt, None if logistic else df, bound, plan.alpha),
+        else two_one_sided(row["estimate"], row["se"], df, bound, plan.alpha),
     )
 
 
@@ -187,26 +177,6 @@ def one_sided(p: float, statistic: float, direction: str) -> float:
         return p
     as_expected = (statistic > 0) == (direction == "greater")
     return p / 2 if as_expected else 1 - p / 2
-
-
-def _se(weights: NDArray[np.float64], vcov: NDArray[np.float64]) -> float:
-    return float(np.sqrt(max(float(weights @ vcov @ weights), 0.0)))
-
-
-def _in_points(
-    signed: Sequence[Signed], model: FittedModel
-) -> tuple[float, float, tuple[float, float, float]]:
-    """Return a difference in percentage points, its standard error, and the difference with its 95% interval."""
-    value, gradient = 0.0, np.zeros(len(model.coefficients))
-    for sign, cell in signed:
-        mean, slope = averaged_probability(float(cell.weights @ model.beta), cell.variance)
-        value += sign * mean
-        gradient += sign * slope * cell.weights
-    error = _se(gradient, model.vcov)
-    half = float(stats.norm.ppf(0.975)) * error
-    furthest = sum(abs(sign) for sign, _ in signed) / 2
-    low, high = max(value - half, -furthest), min(value + half, furthest)
-    return 100 * value, 100 * error, (100 * value, 100 * low, 100 * high)
 
 
 @cache

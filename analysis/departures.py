@@ -157,13 +157,13 @@ def _of_analysis(one: Analysis) -> Iterator[str]:
     plan = one.plan
     if plan.stand_in:
         yield f"{plan.name}: simulated readers stand in for people, who have not taken part yet (a rehearsal)."
-    if one.model is None:
-        yield f"{plan.name}: no model was fitted. {' '.join(one.remarks)}".strip()
+    if not one.has_results:
+        yield f"{plan.name}: nothing could be estimated. {' '.join(one.remarks)}".strip()
         return
     yield from (f"{plan.name}: {said}" for said in plan.remarks if NOT_BEFOREHAND in said)
     missing = [group for group in plan.groups if group not in one.groups]
     if missing:
-        yield f"{plan.name}: {apa.listing([spoken(group) for group in missing])} not in the model."
+        yield f"{plan.name}: {apa.listing([spoken(group) for group in missing])} not analyzed."
     levels = [level for level in plan.levels if level not in one.levels]
     if levels:
         yield f"{plan.name}: without {apa.listing(levels)}."

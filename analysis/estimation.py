@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from analysis.contrasts import contrasts_of
+from analysis.families import correction_of
 from analysis.frames import ModelData
 from analysis.mixed import Fit, completed, linear_contrasts, sketch
 from analysis.mixed.formula import read_formula
@@ -31,11 +32,12 @@ from analysis.results import (
     can_be_estimated,
     is_determined,
 )
-from analysis.runaway import HUGE, without_runaway
 from analysis.thinning import thinned
 from analysis.untested import all_untested, untested_in_words
 from stimuli.errors import UserError
 
+HUGE = 4.0
+"""A standard deviation of log odds above this spans from 2% to 98% within one of it on either side."""
 BEYOND = 10.0
 """A standard deviation of log odds above this leaves no level anywhere but at 0 or 100%."""
 ZERO = 1e-3
@@ -87,8 +89,7 @@ COUNTED = "Each counts in its family as a test that found nothing."
 def _analysed(
     plan: Plan, data: ModelData, engine: Callable[..., Fit], reduce: bool, most_columns: int | None
 ) -> Analysis:
-    correction = "Holm" if plan.planned else "Benjamini–Hochberg"
-    nothing = Analysis(plan, None, data.groups, data.levels, (), correction, data.remarks)
+    nothing = Analysis(plan, None, data.groups, data.levels, (), correction_of(plan), data.remarks)
     if not data.can_be_fitted:
         return replace(
             nothing, remarks=data.remarks or ("No model could be fitted: there is nothing to compare.",)
@@ -145,25 +146,21 @@ def fitted(
     """
     settings = settings_of(plan, data)
     steps: list[Step] = []
-    notes: list[str] = []
     while True:
         text = formula(plan.measure.response, fixed_part(plan, data), terms)
         model = _read(engine(text, data.rows, **settings), text, settings)
         at_zero, doubtful = _doubts(model, terms)
-        simpler, told, note = without_runaway(terms, model, data) if reduce else (terms, "", "")
-        if told:
-            notes += [note] if note else []
-        elif reduce and (model.singular or not model.converged):
+        simpler, told = terms, ""
+        if reduce and (model.singular or not model.converged):
             simpler, told = reduced(terms, at_zero, doubtful, model.converged)
         if not told:
             model = _whole(model)
         steps.append(Step(text, model.singular, model.converged, model.loglik, _verdict(model, told)))
         if not told:
-            notes += _huge(model)
             return replace(
                 model,
                 steps=tuple(steps),
-                warnings=(*model.warnings, *dict.fromkeys(notes)),
+                warnings=(*model.warnings, *_huge(model)),
                 units=_units(model, terms, data),
             )
         terms = simpler
@@ -191,8 +188,6 @@ def settings_of(plan: Plan, data: ModelData) -> dict[str, Any]:
     settings: dict[str, Any] = {"family": plan.measure.family, "levels": levels}
     if plan.measure.link is not None:
         settings["link"] = plan.measure.link
-    if data.penalty is not None:
-        settings["penalty"] = data.penalty
     return settings
 
 

@@ -1,100 +1,228 @@
-"""Families of tests and their corrections: Holm for what was planned, Benjamini and Hochberg for what was not.
+"""Families of tests: adjusted p values, and intervals that agree with them.
 
-A planned family holds one hypothesis, a contrast, over reader groups, also where these have measures of their own. A plan
-may name a larger family; then all contrasts of all analyses that name it belong together. Either way three questions are
-corrected each by itself: differences within readers, differences between readers, and equivalences. In an exploratory
-analysis all tests of the analysis are one family. A planned test that could not be made (its reader or condition is not in
-the model) stays in its family as one that found nothing, so that what is left is corrected as much as was planned.
+All planned contrasts of one measure, of people, of each model and of each difference, form one family, over all analyses of a
+report; a plan may name a larger one. They are adjusted by the largest of their correlated |t|, which has simultaneous
+intervals: an adjusted p is below alpha where the interval excludes 0 (Hothorn, Bretz and Westfall, 2008). Equivalence tests
+are a family of their own, corrected by Bonferroni's method. In an exploratory analysis all tests are one family with
+Benjamini and Hochberg's correction and the intervals of Benjamini and Yekutieli (2005). A planned test that could not be made
+stays in its family, so that what is left is corrected as much as was planned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse, stats
 
+from analysis.mixed import equivalence_tests
+from analysis.mixed.adjustments import DIRECTIONS, LargestT
 from analysis.mixed.adjustments import corrected as by_p_alone
 from analysis.plan import Plan
 from analysis.results import Analysis, Contrast
 
+Floats = NDArray[np.float64]
 Place = tuple[int, int]
 """Of a contrast: which analysis, which of its contrasts."""
 
+FEW_DIRECTIONS = 2**13
+"""Directions of the largest |t| where many tests are made in a simulation: p to about .001."""
+MANY_TESTS = 64
+"""Families of more tests than this use a quarter of the directions."""
+
 
 def across_analyses(analyses: Sequence[Analysis]) -> list[Analysis]:
-    """Adjust the p values of all analyses of a report, families that span several of them included."""
-    found = adjusted([(one.plan, one.contrasts) for one in analyses])
+    """Adjust the tests of all analyses of a report, families that span several of them included."""
+    found = adjusted([(one.plan, one.contrasts) for one in analyses], DIRECTIONS)
     return [replace(one, contrasts=tuple(contrasts)) for one, contrasts in zip(analyses, found, strict=True)]
 
 
-def adjusted(tested: Sequence[tuple[Plan, Sequence[Contrast]]]) -> list[list[Contrast]]:
-    """Return the contrasts of each analysis with adjusted p values.
+def adjusted(
+    tested: Sequence[tuple[Plan, Sequence[Contrast]]], directions: int = FEW_DIRECTIONS
+) -> list[list[Contrast]]:
+    """Return the contrasts of each analysis with adjusted p values and their intervals.
 
     Parameters
     ----------
     tested : sequence of (Plan, sequence of Contrast)
         A pair for each analysis; p values are adjusted anew, whatever was adjusted before.
+    directions : int
+        Of the largest |t| (:class:`analysis.mixed.adjustments.LargestT`).
     """
     found = [list(contrasts) for _, contrasts in tested]
     families: dict[Hashable, list[Place]] = {}
     equivalences: dict[Hashable, list[Place]] = {}
     for number, (plan, contrasts) in enumerate(tested):
         for place, one in enumerate(contrasts):
-            name = family_of(plan, one, number)
+            name = family_of(plan, number)
             families.setdefault(name, []).append((number, place))
             if one.equivalence is not None or (one.between and plan.equivalence is not None):
                 equivalences.setdefault(name, []).append((number, place))
     for places in families.values():
-        method = "holm" if tested[places[0][0]][0].planned else "BH"
-        family = corrected([found[number][place] for number, place in places], method)
+        own = [found[number][place] for number, place in places]
+        alphas = [tested[number][0].alpha for number, _ in places]
+        planned = tested[places[0][0]][0].planned
+        family = by_largest_t(own, alphas, directions) if planned else by_false_discovery(own, alphas)
         for (number, place), one in zip(places, family, strict=True):
             found[number][place] = one
     for places in equivalences.values():
-        _equivalences(places, found, [tested[number][0].alpha for number, _ in places])
+        for number, place in places:
+            found[number][place] = _equivalent(found[number][place], tested[number][0].alpha, len(places))
     return found
 
 
-def family_of(plan: Plan, one: Contrast, number: int = 0) -> Hashable:
-    """Name the family to which a contrast belongs.
+def family_of(plan: Plan, number: int = 0) -> tuple[object, ...]:
+    """Name the family to which the tests of an analysis belong; ``number`` keeps exploratory ones apart."""
+    if not plan.planned:
+        return ("exploratory", number)
+    return ("named", plan.family) if plan.family else ("measure", plan.measure.name)
+
+
+def _equivalent(one: Contrast, alpha: float, many: int) -> Contrast:
+    """Correct an equivalence test for ``many``: p by Bonferroni's method, and the interval that agrees with it."""
+    test = one.equivalence
+    if test is None:
+        return one
+    told = pd.DataFrame(
+        {"estimate": [test.estimate], "se": [test.se], "df": [np.nan if test.df is None else test.df]}
+    )
+    row = equivalence_tests(told, test.half_width, alpha=alpha / many).iloc[0]
+    p = min(1.0, many * test.p)
+    test = replace(
+        test,
+        p_adjusted=p,
+        family=many,
+        low=float(row["ci_low"]),
+        high=float(row["ci_high"]),
+        level=1 - 2 * alpha / many,
+        equivalent=p < alpha,
+    )
+    return replace(one, equivalence=test)
+
+
+def by_largest_t(
+    family: Sequence[Contrast], alphas: Sequence[float], directions: int = DIRECTIONS
+) -> list[Contrast]:
+    """Return the contrasts of one family with p values and intervals adjusted by the largest |t|.
+
+    One that is not estimable counts as one that is independent of the others, and has neither.
 
     Parameters
     ----------
-    plan : Plan
-    one : Contrast
-    number : int
-        Of the analysis, which keeps exploratory ones apart.
+    family : sequence of Contrast
+    alphas : sequence of float
+        Level of each test.
+    directions : int
     """
-    if not plan.planned:
-        return ("exploratory", number)
-    if plan.family:
-        return ("named", plan.family, one.between)
-    return ("contrast", plan.key or plan.name, one.label, one.between)
-
-
-def _equivalences(places: Sequence[Place], found: list[list[Contrast]], alphas: Iterable[float]) -> None:
-    tests = [found[number][place].equivalence for number, place in places]
-    adjusted_ps = by_p_alone(np.array([1.0 if one is None else one.p for one in tests]), "holm")
-    for (number, place), test, p, alpha in zip(places, tests, adjusted_ps, alphas, strict=True):
-        if test is None:
-            continue
-        test = replace(test, p_adjusted=float(p), family=len(places), equivalent=bool(p < alpha))
-        found[number][place] = replace(found[number][place], equivalence=test)
-
-
-def corrected(family: Sequence[Contrast], method: str) -> list[Contrast]:
-    """Return the contrasts of one family with adjusted p values (``holm`` or ``BH``).
-
-    One that is not estimable stays in the family, as a test that found nothing, and has no adjusted p value.
-    """
-    if not family:
-        return []
-    adjusted_ps = by_p_alone(np.array([one.p if one.estimable else 1.0 for one in family]), method)
+    known = [one for one in family if one.estimable]
+    if not known:
+        return [replace(one, p_adjusted=float("nan"), family=len(family)) for one in family]
+    df = min(float("inf") if one.df is None else one.df for one in known)
+    if len(family) == 1:
+        p, reach = [_own_p(known[0], df)], {alphas[0]: _own_reach(known[0], df, alphas[0])}
+    else:
+        directions = directions if len(family) <= MANY_TESTS else directions // 4
+        largest = LargestT(
+            correlations(family), directions, sides=np.array([one.side for one in family], dtype=np.int64)
+        )
+        sizes = [one.side * one.statistic if one.side else abs(one.statistic) for one in family]
+        p = [largest.sf(size, df) if size > 0 else 1.0 for size in sizes]
+        reach = {alpha: largest.isf(alpha, df) for alpha in dict.fromkeys(alphas)}
     return [
-        replace(one, p_adjusted=float(q) if one.estimable else float("nan"), family=len(family))
-        for one, q in zip(family, adjusted_ps, strict=True)
+        _with_interval(one, p_adjusted, reach[alpha], len(family))
+        for one, p_adjusted, alpha in zip(family, p, alphas, strict=True)
     ]
+
+
+def _own_p(one: Contrast, df: float) -> float:
+    return float(
+        stats.t.sf(one.side * one.statistic, df) if one.side else 2 * stats.t.sf(abs(one.statistic), df)
+    )
+
+
+def _own_reach(one: Contrast, df: float, alpha: float) -> float:
+    return float(stats.t.isf(alpha if one.side else alpha / 2, df))
+
+
+def _with_interval(one: Contrast, p: float, reach: float, many: int) -> Contrast:
+    """Return a contrast with its adjusted p and the interval of this reach; without, where it is not estimable."""
+    if not one.estimable:
+        return replace(one, p_adjusted=float("nan"), family=many)
+    low = -one.furthest if one.side < 0 else max(one.estimate - reach * one.se, -one.furthest)
+    high = one.furthest if one.side > 0 else min(one.estimate + reach * one.se, one.furthest)
+    return replace(one, p_adjusted=p, family=many, low=low, high=high, reach=reach)
+
+
+def by_false_discovery(family: Sequence[Contrast], alphas: Sequence[float]) -> list[Contrast]:
+    """Return the contrasts of an exploratory family, corrected for the rate of false discoveries.
+
+    Where R of m tests are significant, their intervals have level 1 - R alpha / m, and those of the others 1 - (R + 1) alpha / m.
+    """
+    p = np.array([one.p if one.estimable else 1.0 for one in family])
+    adjusted_ps, many = by_p_alone(p, "BH"), len(family)
+    found = []
+    for one, q, alpha in zip(family, adjusted_ps.tolist(), alphas, strict=True):
+        significant = int((adjusted_ps < alpha).sum())
+        share = (significant if q < alpha else min(significant + 1, many)) / many
+        df = float("inf") if one.df is None else one.df
+        found.append(_with_interval(one, q, _own_reach(one, df, share * alpha), many))
+    return found
+
+
+def correlations(family: Sequence[Contrast]) -> Floats:
+    """Return how the estimates of a family correlate, shape (r, r).
+
+    Estimates of shares share participants, items and answers; those of one mixed model its fixed effects. Others, and those that
+    are not estimable, count as independent, which errs on the wide side.
+    """
+    cov = np.zeros((len(family), len(family)))
+    models: dict[int, list[int]] = {}
+    crossed: dict[tuple[int, int], list[int]] = {}
+    for place, one in enumerate(family):
+        if one.estimable and one.crossed is not None:
+            layout = one.crossed.sums.layout
+            crossed.setdefault((len(layout.participants), len(layout.items)), []).append(place)
+        elif one.estimable and one.vcov is not None:
+            models.setdefault(id(one.vcov), []).append(place)
+    for places in models.values():
+        weights = np.array([family[place].weights for place in places])
+        cov[np.ix_(places, places)] = weights @ family[places[0]].vcov @ weights.T
+    for places in crossed.values():
+        cov[np.ix_(places, places)] = _shared([family[place] for place in places])
+    own = np.diag(cov) > 0
+    cov[~own] = cov[:, ~own] = 0.0
+    cov[~own, ~own] = 1.0
+    values, vectors = np.linalg.eigh(_rescaled(cov))
+    return _rescaled((vectors * np.clip(values, 0.0, None)) @ vectors.T)
+
+
+def _rescaled(cov: Floats) -> Floats:
+    sd = np.sqrt(np.diag(cov))
+    return np.asarray(cov / np.outer(sd, sd))
+
+
+def _shared(contrasts: Sequence[Contrast]) -> Floats:
+    """Return the covariances of estimates of shares: what participants and items add to both, less what answers do."""
+    participants, items, answers = [], [], []
+    for one in contrasts:
+        assert one.crossed is not None
+        sums = one.crossed.sums
+        w = np.array([one.crossed.weights.get(name, 0.0) for name in sums.layout.conditions])
+        as_sample = 0.0 if one.crossed.to in ("participants", "these answers") else 1.0
+        participants.append(sums.participants @ w)
+        items.append(as_sample * (sums.items @ w))
+        answers.append(as_sample * (sums.answers @ sparse.csr_array(w[:, None])))
+    p, i = np.array(participants), np.array(items)
+    u = sparse.hstack(answers, format="csc")
+    return np.asarray(p @ p.T + i @ i.T - (u.T @ u).toarray())
+
+
+def correction_of(plan: Plan) -> str:
+    """Name what adjusts the p values and intervals of a plan."""
+    return "the largest |t|" if plan.planned else "Benjamini and Hochberg’s method"
 
 
 def with_adjusted(table: pd.DataFrame) -> pd.DataFrame:

@@ -2,8 +2,8 @@
 
 A model is fitted to what the plan names and the data can carry. A reader group without trials, and one whose answers
 in some condition are all right or all wrong (its effect on the logit scale is infinite), stays out of the model
-and in the descriptive tables; every such step is a remark that the report prints. A companion with a weak prior keeps it
-(:mod:`analysis.companions`).
+and in the descriptive tables; every such step is a remark that the report prints. The estimate in percentage points keeps it
+(:mod:`analysis.shares`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from analysis.answers import is_valid, judged, not_failed
 from analysis.crossing import slopes_in_rows
@@ -34,7 +33,6 @@ from analysis.slopes import TELLING
 from analysis.tables import item_names
 from analysis.within import held_by
 from stimuli.errors import unknown_name
-from stimuli.seeds import stable_seed
 
 WRONG, LEFT_OUT, AT_CHANCE = FAILURES = ("wrong", "left out", "chance")
 """What becomes of answers that are not valid; the first is the primary analysis."""
@@ -56,10 +54,6 @@ class ModelData:
         Which of the groups are made of participants (people, simulated readers), which are one model each.
     remarks : tuple of str
         What was left out of the model, in sentences.
-    at_edge : tuple of (str, str)
-        Reader groups and levels in which all answers are right or all wrong.
-    penalty : str or None
-        The weak prior by which a model keeps such groups (``penalty`` of :func:`analysis.mixed.fit`).
     unmodelled, unmodelled_levels : mapping
         The plan's reader groups, and levels, that are not in the model → why.
     crossing : Crossing or None
@@ -72,8 +66,6 @@ class ModelData:
     participant_groups: tuple[str, ...]
     machine_groups: tuple[str, ...]
     remarks: tuple[str, ...]
-    at_edge: tuple[tuple[str, str], ...] = ()
-    penalty: str | None = None
     unmodelled: Mapping[str, str] = field(default_factory=dict)
     unmodelled_levels: Mapping[str, str] = field(default_factory=dict)
     crossing: Crossing | None = None
@@ -141,10 +133,15 @@ def _each_prompt_once(rows: pd.DataFrame, plan: Plan, told: list[str]) -> tuple[
     return rows, [*told, *alike]
 
 
-def accuracy_data(
-    trials: pd.DataFrame, plan: Plan, failures: str = WRONG, draw: int = 1, penalty: str | None = None
-) -> ModelData:
-    """Return the data of an accuracy model.
+def accuracy_data(trials: pd.DataFrame, plan: Plan) -> ModelData:
+    """Return the data of a logistic model of accuracy, in which an answer that is not valid (a timeout too) counts as wrong."""
+    rows, remarks = accuracy_rows(trials, plan)
+    data = in_model(rows, plan, share="correct")
+    return replace(data, remarks=(*remarks, *data.remarks))
+
+
+def accuracy_rows(trials: pd.DataFrame, plan: Plan, failures: str = WRONG) -> tuple[pd.DataFrame, list[str]]:
+    """Return the judged trials of a plan with a share from 0 to 1 in ``correct``, and in sentences what was left out of them.
 
     Parameters
     ----------
@@ -153,27 +150,7 @@ def accuracy_data(
         (:func:`analysis.measures.accuracy.with_chance`).
     plan : Plan
     failures : {'wrong', 'left out', 'chance'}
-        An answer that is not valid (a timeout too) counts as wrong, is left out, or is right with the item's chance:
-        drawn by a stable hash of the trial, so that the data are whole numbers that a logistic model takes.
-    draw : int
-        Which of the draws, from 1: fits of several are pooled by Rubin's rules.
-    penalty : str, optional
-        Keeps groups whose answers in some condition are all right or all wrong, for a fit with this weak prior.
-
-    Raises
-    ------
-    UserError
-        For another way with failures.
-    """
-    rows, remarks = accuracy_rows(trials, plan, failures, draw)
-    data = in_model(rows, plan, share="correct", penalty=penalty)
-    return replace(data, remarks=(*remarks, *data.remarks))
-
-
-def accuracy_rows(
-    trials: pd.DataFrame, plan: Plan, failures: str = WRONG, draw: int = 1
-) -> tuple[pd.DataFrame, list[str]]:
-    """Return the judged trials of a plan with 0 or 1 in ``correct``, and in sentences what was left out of them.
+        An answer that is not valid (a timeout too) counts as wrong, is left out, or counts with the item's chance of a right guess.
 
     Raises
     ------
@@ -188,37 +165,21 @@ def accuracy_rows(
         lost = int((can_be_wrong & ~valid).sum())
         if lost:
             remarks.append(
-                f"Left out of the model: {lost:,} of {int(can_be_wrong.sum()):,} trials, without a valid answer."
+                f"Left out of the analysis: {lost:,} of {int(can_be_wrong.sum()):,} trials, without a valid answer."
             )
         can_be_wrong &= valid
     rows, valid = rows[can_be_wrong].copy(), valid[can_be_wrong]
-    rows.loc[~valid, "correct"] = at_chance(rows[~valid], draw) if failures == AT_CHANCE else 0.0
+    rows.loc[~valid, "correct"] = rows.loc[~valid, "chance"] if failures == AT_CHANCE else 0.0
     return rows, remarks
 
 
-def at_chance(rows: pd.DataFrame, draw: int) -> NDArray[np.float64]:
-    """Draw 0 or 1 for every row with the probability in ``chance``: the same for a trial in any order of rows.
-
-    Returns
-    -------
-    ndarray, shape (rows,)
-    """
-    names = zip(rows["session_id"], rows["trial_index"], rows["attempt"], rows["chance"], strict=True)
-    drawn = [
-        float(stable_seed("failure at chance", draw, session, int(index), int(attempt)) < chance * 2.0**64)
-        for session, index, attempt, chance in names
-    ]
-    return np.array(drawn, dtype=float)
-
-
-def missing_data(trials: pd.DataFrame, plan: Plan) -> ModelData:
-    """Return the data of a model of missingness: whether a trial that asked for an answer brought no valid one."""
+def missing_rows(trials: pd.DataFrame, plan: Plan) -> tuple[pd.DataFrame, list[str]]:
+    """Return the trials that asked for an answer, with whether each brought no valid one in ``missing``, and what was left out."""
     rows, remarks = analysed_as_planned(trials, plan)
     rows = rows[rows["response_status"].notna()].copy()
     rows["missing"] = (~is_valid(rows)).astype(float)
     rows[TELLING] = rows["missing"] if rows["missing"].mean() <= 0.5 else 1.0 - rows["missing"]
-    data = in_model(rows, plan, share="missing")
-    return replace(data, remarks=(*remarks, *data.remarks))
+    return rows, remarks
 
 
 def time_data(trials: pd.DataFrame, plan: Plan, rule: TimeRule | None) -> ModelData:
@@ -263,9 +224,7 @@ MANY = 8
 """Conditions above which all are not named one by one."""
 
 
-def in_model(
-    rows: pd.DataFrame, plan: Plan, share: str | None = None, penalty: str | None = None
-) -> ModelData:
+def in_model(rows: pd.DataFrame, plan: Plan, share: str | None = None) -> ModelData:
     """Keep the reader groups and levels that one model can hold, and say what stays out.
 
     Parameters
@@ -275,11 +234,8 @@ def in_model(
     plan : Plan
     share : str, optional
         Column from 0 to 1 of a logistic model: a condition in which all is 0 or all is 1 cannot be in it.
-    penalty : str, optional
-        The weak prior with which it can.
     """
     remarks: list[str] = []
-    at_edge: list[tuple[str, str]] = []
     usable: dict[str, list[str]] = {}
     barred: dict[str, dict[str, str]] = {}
     for group in plan.groups:
@@ -306,11 +262,10 @@ def in_model(
                 f"{always} in {_every([level for level, own in at_ends.items() if own == always], plan)}"
                 for always in verdicts
             )
-            verdict = "the effect on the logit scale is infinite and has no estimate"
-            verdict = verdict if penalty is None else f"{verdict} but for the weak prior, which sets its size"
-            remarks.append(f"{headed(group)}: {told}; {verdict}.")
-            at_edge += [(group, level) for level in constant]
-        barred[group] = {**dict.fromkeys(missing, NO_TRIALS), **(at_ends if penalty is None else {})}
+            remarks.append(
+                f"{headed(group)}: {told}; the effect on the logit scale is infinite and has no estimate."
+            )
+        barred[group] = {**dict.fromkeys(missing, NO_TRIALS), **at_ends}
         usable[group] = [level for level in plan.levels if level not in barred[group]]
     groups, levels = _largest_common(usable, plan, remarks)
     rows = rows[rows["reader_group"].isin(groups) & rows[plan.factor].isin(levels)].copy()
@@ -321,7 +276,7 @@ def in_model(
     rows = _with_structure_columns(rows, plan, levels, people, crossing)
     without = [group for group in plan.groups if group not in groups]
     return ModelData(
-        rows, tuple(groups), tuple(levels), people, machines, tuple(remarks), tuple(at_edge), penalty,
+        rows, tuple(groups), tuple(levels), people, machines, tuple(remarks),
         {group: _why_not(barred.get(group)) for group in without},
         {
             level: f"{headed(groups[0])}: {barred[groups[0]][level]} in {level}"

@@ -33,7 +33,7 @@ from analysis.preparing import (
     without_choices,
 )
 from analysis.readers import PARTICIPANT_KINDS
-from analysis.results import Analysis, Contrast
+from analysis.results import Analysis
 from analysis.tables import Tables
 from stimuli.errors import UserError
 
@@ -41,8 +41,6 @@ AS_EXCLUDED, BACK, STRICT = "as the study excluded", "excluded sessions back", "
 VALID, RIGHT = "all valid answers", "right answers only"
 LOG, RAW = "log", "ms"
 SAID = {"chance": "at chance"}
-DRAWS = 5
-"""Draws of failures at chance whose fits are pooled."""
 
 
 @dataclass(frozen=True)
@@ -170,14 +168,13 @@ def accuracy_multiverse(
         Of ``correct``.
     failures : sequence of str
     fit : bool
-        Whether each universe also gets the planned mixed model; failures at chance are drawn five times and the fits pooled
-        by Rubin's (1987) rules.
+        Whether each universe also gets the planned estimate, over participants and items.
 
     Returns
     -------
     pandas.DataFrame
         As :func:`time_multiverse`: ``estimate, low, high`` in percentage points (means over participants, or over items for a
-        model), ``model_estimate, model_low, model_high`` in log odds; ``removed`` is the share of missing answers.
+        model), as are ``model_estimate, model_low, model_high``; ``removed`` is the share of missing answers.
 
     Raises
     ------
@@ -201,55 +198,9 @@ def accuracy_multiverse(
             )
             told = _shares_in(universe, trials, plan, way)
             if fit:
-                many = DRAWS if way == "chance" else 1
-                fits = [analyse_accuracy(plan, chosen, way, draw) for draw in range(1, many + 1)]
-                _add_models(told, pooled(fits), "logit")
+                _add_models(told, analyse_accuracy(plan, chosen, way, companion=False), "points")
             found += told
     return pd.DataFrame(found)
-
-
-def pooled(analyses: Sequence[Analysis]) -> Analysis:
-    """Pool fits of the same plan to several draws of its data by Rubin's (1987) rules.
-
-    Returns
-    -------
-    Analysis
-        The first, with pooled contrasts: the mean estimate, a standard error from the mean variance within and the variance
-        between draws, t on Rubin's degrees of freedom. Adjusted p values are not pooled.
-
-    Raises
-    ------
-    UserError
-        Without an analysis.
-    """
-    if not analyses:
-        raise UserError("no analyses to pool", mend="Give at least one.")
-    if len(analyses) == 1:
-        return analyses[0]
-    by_name: dict[tuple[Any, ...], list[Contrast]] = {}
-    for analysis in analyses:
-        for one in analysis.contrasts:
-            by_name.setdefault((one.label, one.groups), []).append(one)
-    pooled_contrasts = tuple(_pooled(some) for some in by_name.values() if len(some) == len(analyses))
-    return replace(analyses[0], contrasts=pooled_contrasts)
-
-
-def _pooled(some: list[Contrast]) -> Contrast:
-    if any(one.left_out for one in some):
-        return next(one for one in some if one.left_out)
-    estimates = np.array([one.estimate for one in some])
-    within = float(np.mean([one.se**2 for one in some]))
-    between = (1.0 + 1.0 / len(some)) * float(estimates.var(ddof=1))
-    se = float(np.sqrt(within + between))
-    df = (len(some) - 1) * (1.0 + within / between) ** 2 if between > 0 else None
-    spread = stats.t(df) if df is not None else stats.norm
-    estimate = float(estimates.mean())
-    half = float(spread.ppf(0.975)) * se
-    p = float(2 * spread.sf(abs(estimate / se)))
-    return replace(
-        some[0], estimate=estimate, se=se, statistic=estimate / se, df=df, p=p, p_adjusted=float("nan"),
-        low=estimate - half, high=estimate + half, estimable=all(one.estimable for one in some),
-    )  # fmt: skip
 
 
 def _answering(trials: pd.DataFrame, choice: str) -> pd.DataFrame:

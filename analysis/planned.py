@@ -95,6 +95,7 @@ def _plans_of(one: PlannedAnalysis, tables: Tables) -> Iterator[Plan]:
             stop=one.stop,
             factors=factors,
             crossing=crossing,
+            items=one.items,
         )
         yield _with_stand_in(plan, tables.trials)
 

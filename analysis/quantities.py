@@ -107,12 +107,13 @@ def _two_labels(tables: Tables) -> bool:
     return bool((offered[offered > 0] == 2).all())
 
 
-def words_data(tables: Tables, plan: Plan) -> ModelData:
-    """Return the data of a model of recovered words: of each typed answer, words recovered and not recovered.
+def words_rows(tables: Tables, plan: Plan) -> tuple[pd.DataFrame, list[str]]:
+    """Return the trials with a typed answer: the ``share`` of changed words that it recovers, and what was left out.
 
     An answer that is not there, or could not be read, recovers nothing. Trials in which no word was changed have nothing to
-    recover and are left out. Where nearly all answers (:data:`ALL_OR_NONE`) recover all of their changed words or none, the variance
-    between answers would run away: each answer then counts once. Where each has one changed word there is no such variance.
+    recover and are left out. The logistic model reads the words recovered and not recovered. Where nearly all answers
+    (:data:`ALL_OR_NONE`) recover all of their changed words or none, the variance between answers would run away: each answer then
+    counts once in it. Where each has one changed word there is no such variance.
 
     Raises
     ------
@@ -134,6 +135,7 @@ def words_data(tables: Tables, plan: Plan) -> ModelData:
     rows["beyond_one_typo"] = rows["changed"] - rows["with_one_typo"]
     column = "with_one_typo" if plan.measure == WORDS_WITH_ONE_TYPO else "recovered"
     rows["share_recovered"] = rows[column] / rows["changed"]
+    rows["share"] = rows["share_recovered"]
     alike = _all_or_none(rows)
     if alike is None and (rows["changed"] > 1).any():
         rows["answer_given"] = rows["session_id"] + ":" + rows["trial_index"].astype(str)
@@ -142,10 +144,9 @@ def words_data(tables: Tables, plan: Plan) -> ModelData:
         remarks.append(
             f"{100 * alike:.0f}% of the answers recover all of their changed words or none: words of one answer are no trials "
             f"of their "
-            "own, so each answer counts once in the model, as recovered where at least half of its words are."
+            "own, so each answer counts once in the logistic model, as recovered where at least half of its words are."
         )
-    data = in_model(rows, plan, share="share_recovered")
-    return replace(data, remarks=(*remarks, *data.remarks))
+    return rows, remarks
 
 
 ALL_OR_NONE = 0.9

@@ -128,10 +128,8 @@ def justified(data: ModelData, factor: str) -> tuple[list[RandomTerm], list[str]
         terms.extend(_items(rows, data, factor, mixed, remarks))
     elif items == 1:
         remarks.append("There is one item: nothing can be said beyond it.")
-    if "sampled_model" in rows:
-        terms.extend(_sampled_models(data, factor, mixed))
     terms.extend(_models(rows[rows["model"] == 1], data, factor, remarks))
-    scope = _on_models_in_general(rows[rows["model"] == 1])
+    scope = on_models_in_general(rows)
     if scope:
         remarks.append(scope)
     if "answer_given" in rows and terms:
@@ -162,19 +160,6 @@ def _participants(
 def _conditions(of: str, data: ModelData) -> tuple[str, ...]:
     """Name the numeric columns that are 1 in a condition, the reference first: of the factor, or of it in people or models."""
     return tuple(indicator(of, level) for level in data.levels)
-
-
-def _sampled_models(data: ModelData, factor: str, mixed: bool) -> list[RandomTerm]:
-    """Return models as a sample of models: intercepts, and slopes, alike for all conditions where models are few."""
-    own = "model" if mixed else "1"
-    plain = RandomTerm("machine", own, "", (), "intercept", "models differ")
-    why = "models differ in what a condition does to them"
-    alike = RandomTerm("machine_condition", own, "", (), "intercept", why, may_go=True)
-    many = data.rows.loc[data.rows["model"] == 1, "machine"].nunique()
-    if many < ITEMS_FOR_A_COLUMN * len(data.levels) or data.crossing is not None:
-        return [plain, alike]
-    slopes = " + ".join(_conditions("model", data)[1:]) if mixed else factor
-    return [RandomTerm("machine", own, slopes, (), "correlated", "models differ", instead=(plain, alike))]
 
 
 def _items(
@@ -275,10 +260,10 @@ def _models(models: pd.DataFrame, data: ModelData, factor: str, remarks: list[st
     return terms
 
 
-def _on_models_in_general(models: pd.DataFrame) -> str | None:
-    """Say how far results for the models at hand go; None where there are none, or they are a sample."""
-    many = int(models.loc[models["reader_kind"] == "model", "machine"].nunique())
-    if models.empty or not 0 < many < MODELS_FOR_A_CLAIM or "sampled_model" in models:
+def on_models_in_general(rows: pd.DataFrame) -> str | None:
+    """Say how far results for the models at hand go; None where there are none or many."""
+    many = int(rows.loc[rows["reader_kind"] == "model", "reader_group"].nunique())
+    if not 0 < many < MODELS_FOR_A_CLAIM:
         return None
     which = "this model" if many == 1 else f"these {many} models"
     return (

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy import stats
 
+from analysis.estimate.crossed import Estimate
 from analysis.mixed import APPROXIMATE, Fit
 from analysis.plan import Direction, Plan, label_of
 from analysis.random_structure import Step
+
+SIDES: Mapping[Direction, Literal[-1, 0, 1]] = {"two-sided": 0, "greater": 1, "less": -1}
+"""On which side of 0 a test of each direction looks."""
 
 LARGEST_SE = 10.0
 """A standard error of log odds above this says that the data do not determine the effect."""
@@ -190,27 +195,36 @@ class Contrast:
     at : tuple of str
         Levels of another factor at which the difference is taken, or between which it is compared (:class:`Difference`).
     simple : tuple of float
-        Of an interaction of two factors in a reader, the difference at each of the two levels, on the modelled scale.
+        Of an interaction of two factors in a reader, the difference at each of the two levels, on the scale of the estimate.
     groups : tuple of str
         The reader group, or the two whose differences are compared.
     estimate, se, statistic, df, p, low, high
-        On the modelled scale (log odds, log of a time or count, bits, nats).
+        In percentage points of shares (``crossed``); otherwise on the modelled scale (log of a time or count, bits, nats, log odds).
+        The interval belongs to ``p_adjusted``: it excludes 0 where that is below alpha, and of a test with a direction it has one end.
     p_adjusted : float
         After the family's correction.
     family : int
         How many tests the family holds.
-    points, points_low, points_high : float or None
-        The same difference in percentage points, averaged over participants and items (logistic models only).
     estimable : bool
         False where the data do not determine the difference; its numbers then say nothing and are not shown.
     direction : {'two-sided', 'greater', 'less'}
-        Of the test. The interval is two-sided either way.
+        Of the test and its interval.
     equivalence : Equivalence or None
         Only between readers, where the plan has a bound.
     weights : tuple of float
         Of the fixed effects, in the model's order: the estimate is their weighted sum.
     left_out : str
-        Why it is not in the model though it was planned; empty where it is. It is not estimable, and counts in its families.
+        Why it was not estimated though it was planned; empty where it was. It is not estimable, and counts in its families.
+    reach : float
+        How many standard errors the interval reaches, and from 0 to where an estimate becomes significant.
+    furthest : float
+        The largest value that the difference can have.
+    vcov : ndarray or None
+        Covariance of the fixed effects that ``weights`` weigh.
+    log_odds : float
+        Of shares, the same contrast of the log odds of condition means: which way it points on the other scale.
+    crossed : Estimate or None
+        What it is in percentage points, with all that it was computed from (:mod:`analysis.estimate.crossed`).
     """
 
     first: str
@@ -225,9 +239,6 @@ class Contrast:
     high: float
     p_adjusted: float
     family: int
-    points: float | None = None
-    points_low: float | None = None
-    points_high: float | None = None
     estimable: bool = True
     direction: Direction = "two-sided"
     equivalence: Equivalence | None = None
@@ -235,6 +246,27 @@ class Contrast:
     left_out: str = ""
     at: tuple[str, ...] = ()
     simple: tuple[float, ...] = ()
+    reach: float = float("nan")
+    furthest: float = float("inf")
+    log_odds: float = float("nan")
+    vcov: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
+    crossed: Estimate | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def side(self) -> int:
+        """On which side of 0 its test looks: 1 above, -1 below, 0 on both."""
+        return SIDES[self.direction]
+
+    @property
+    def detectable(self) -> float:
+        """The smallest difference that 80% of studies with this standard error would find, on the scale of the estimate."""
+        spread = stats.norm if self.df is None else stats.t(self.df)
+        return (self.reach + float(spread.ppf(0.8))) * self.se
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether its interval does."""
+        return bool(self.low > 0 or self.high < 0)
 
     @property
     def between(self) -> bool:
@@ -267,14 +299,17 @@ class Analysis:
     model : FittedModel or None
         None where nothing could be fitted; ``remarks`` then say why.
     groups, levels : tuple of str
-        What is in the model.
+        What is analysed: of shares every reader that has answers, otherwise what is in the model.
     contrasts : tuple of Contrast
     correction : str
-        ``Holm`` for planned, ``Benjamini-Hochberg`` for exploratory analyses.
+        What adjusts p values and intervals, in words.
     remarks : tuple of str
         What was left out, reduced or could not be done, in sentences.
     rows : pandas.DataFrame
-        The rows that the model was fitted to; empty where there is none.
+        The rows that were analysed; empty where there are none.
+    companion : Analysis or None
+        Of shares, the logistic mixed model of people alone, which ``model`` is: a check on log odds. What ``groups``, ``levels`` and
+        ``rows`` of it say is of that model.
     """
 
     plan: Plan
@@ -285,3 +320,14 @@ class Analysis:
     correction: str
     remarks: tuple[str, ...]
     rows: pd.DataFrame = field(default_factory=pd.DataFrame, compare=False, repr=False)
+    companion: Analysis | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def of_model(self) -> Analysis:
+        """The analysis whose readers, levels and rows are those of the fitted model."""
+        return self if self.companion is None else self.companion
+
+    @property
+    def has_results(self) -> bool:
+        """Whether a model was fitted or a contrast estimated."""
+        return self.model is not None or any(one.estimable for one in self.contrasts)

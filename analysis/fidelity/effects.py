@@ -40,7 +40,7 @@ def effects(analysis: Analysis, people: Analysis | None = None) -> pd.DataFrame:
     pandas.DataFrame
         A row per contrast and model: ``contrast, people, model, unit`` (``points`` for accuracy, else ``modelled``: natural
         logarithms of times); ``human, human_low, human_high``, ``machine, machine_low, machine_high``, ``difference,
-        difference_low, difference_high`` (human minus model, 95%), ``p`` (that it is 0, on the modelled scale, corrected as
+        difference_low, difference_high`` (human minus model, with the intervals of the analysis), ``p`` (that it is 0, adjusted as
         the analysis says); ``bound`` (half width, in ``unit``; nan without), ``equivalence_low, equivalence_high`` (the
         interval of coverage 1 - 2 alpha), ``equivalence_p`` (corrected likewise), ``same_direction``, ``verdict``, ``why`` (a
         planned one is not in the model; else empty). Of a planned analysis every reader of the plan has its rows.
@@ -76,9 +76,9 @@ def effects(analysis: Analysis, people: Analysis | None = None) -> pd.DataFrame:
                     "people": human,
                     "model": model,
                     "unit": POINTS if logistic else MODELLED,
-                    **_ends("human", own, logistic),
-                    **_ends("machine", other, logistic),
-                    **_ends("difference", apart, logistic),
+                    **_ends("human", own),
+                    **_ends("machine", other),
+                    **_ends("difference", apart),
                     "p": apart.p_adjusted if apart.estimable else _NAN,
                     **_equivalence(apart),
                     "why": apart.left_out,
@@ -94,18 +94,14 @@ def _equivalence(one: Contrast) -> dict[str, float]:
     return dict(zip(names, values, strict=True))
 
 
-def _values(one: Contrast, logistic: bool) -> tuple[float, float, float]:
+def _values(one: Contrast) -> tuple[float, float, float]:
     if not one.estimable:
         return (_NAN,) * 3
-    if not logistic:
-        return one.estimate, one.low, one.high
-    if one.points is None or one.points_low is None or one.points_high is None:
-        return (_NAN,) * 3
-    return one.points, one.points_low, one.points_high
+    return one.estimate, one.low, one.high
 
 
-def _ends(head: str, one: Contrast, logistic: bool) -> dict[str, float]:
-    return dict(zip((head, f"{head}_low", f"{head}_high"), _values(one, logistic), strict=True))
+def _ends(head: str, one: Contrast) -> dict[str, float]:
+    return dict(zip((head, f"{head}_low", f"{head}_high"), _values(one), strict=True))
 
 
 def _judged(rows: pd.DataFrame, alpha: float) -> pd.DataFrame:

@@ -231,7 +231,7 @@ class LargestT:
 
     def sf(self, c: float, df: float) -> float:
         """Probability that the largest |t| exceeds c."""
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             square = (c / self.reach) ** 2
         if np.isinf(df):
             return float(np.mean(special.chdtrc(self.rank, square)))
@@ -239,7 +239,7 @@ class LargestT:
 
     def isf(self, tail: float, df: float) -> float:
         """Value that the largest |t| exceeds with probability ``tail``."""
-        low, high = 0.0, float(stats.t.isf(tail / 2.0, df))
+        low, high = 1e-9, float(stats.t.isf(tail / 2.0, df))
         while self.sf(high, df) > tail:
             high *= 2.0
         return float(optimize.brentq(lambda c: self.sf(c, df) - tail, low, high, xtol=1e-10))

@@ -37,7 +37,7 @@ class PlannedAnalysis:
     contrasts : tuple of Difference
     alpha : float
     family : str or None
-        None where each contrast is a family of its own, over its readers.
+        None where all planned contrasts of a measure are one family.
     equivalence : Bound or None
     formula, fallback : str or None
     exclude : dict
@@ -49,6 +49,8 @@ class PlannedAnalysis:
         Levels of other factors that its trials show.
     stated : frozenset of str
         The keys that the study gives; everything else is a default.
+    items : str
+        ``random`` or ``fixed``.
     """
 
     name: str
@@ -65,6 +67,7 @@ class PlannedAnalysis:
     trials: str | None
     within: Mapping[str, str]
     stated: frozenset[str]
+    items: str = "random"
 
     @property
     def readers(self) -> tuple[str, ...]:
@@ -113,6 +116,7 @@ class PlannedAnalysis:
             "stop": self.stop,
             "trials": self.trials,
             **({"within": dict(self.within)} if self.within else {}),
+            **({"items": self.items} if "items" in self.stated else {}),
         }
 
 
@@ -166,6 +170,7 @@ def read_plan(name: str, spec: Mapping[str, Any], factors: Mapping[str, Sequence
         stop=None if stop is None else str(stop),
         trials=spec.get("trials"),
         within={str(factor): str(level) for factor, level in (spec.get("within") or {}).items()},
+        items=str(spec.get("items") or "random"),
         stated=frozenset(key for key, given in spec.items() if given not in (None, [], {})),
     )
 
@@ -228,8 +233,8 @@ class Plan:
     alpha : float
         Level of its tests.
     family : str
-        Name of the family in which its tests are corrected together with those of other analyses; empty where each contrast
-        is a family of its own, over its readers.
+        Name of the family in which its tests are adjusted together with those of other analyses; empty where all planned
+        contrasts of a measure are one.
     equivalence : Bound or None
         The bound of its equivalence tests, for differences between its first reader group and each other.
     formula, fallback : str or None
@@ -242,6 +247,8 @@ class Plan:
         Levels of every factor of the study, which a model of its own may name, and by whose cells sessions are counted.
     crossing : Crossing or None
         Two factors that are compared together; ``factor`` and ``levels`` are then the column of their cells and the cells.
+    items : str
+        ``random`` where shares hold for items like these, ``fixed`` where they hold for these items only.
     """
 
     name: str
@@ -265,6 +272,7 @@ class Plan:
     stop: str | None = None
     factors: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     crossing: Crossing | None = None
+    items: str = "random"
 
     def weights(self, difference: Difference) -> dict[str, float]:
         """Return what a contrast weighs each level (or cell of two factors) with."""

@@ -96,6 +96,8 @@ def _lines(one: PlannedAnalysis, plan: StudyPlan) -> Iterator[str]:
     if one.within:
         yield f"within: only trials with {', '.join(f'{name} {level}' for name, level in one.within.items())}"
     yield f"tests: alpha {one.alpha:g}{'' if 'alpha' in one.stated else DEFAULT}; {_family(one, plan)}{'' if one.family else DEFAULT}"
+    if one.items == "fixed":
+        yield "items: fixed; results on shares hold for these items only"
     unbounded = DEFAULT if one.equivalence is None else ""
     yield from (f"{line}{unbounded}" for line in _equivalence(one, plan))
     yield from _model(one)
@@ -161,18 +163,18 @@ def _of_contrasts(one: PlannedAnalysis) -> Iterator[str]:
         measure.scale == "points" for measure in one.measures.values()
     ):
         yield (
-            "scale: interactions are tested in log odds and reported in percentage points next to them; where only one of the two "
-            "shows an interaction, the report says that it depends on the scale"
+            "scale: interactions are tested in percentage points; where log odds point the other way, the report says that the "
+            "interaction depends on the scale"
         )
 
 
 def _family(one: PlannedAnalysis, plan: StudyPlan) -> str:
     if one.family is None:
-        return "Holm's correction over the readers of each contrast"
+        return "adjusted by the largest |t| over all planned contrasts of the measure"
     others = [other.name for other in plan.analyses if other.family == one.family]
     return (
-        f"family {one.family}: Holm's correction over all its contrasts ({', '.join(others)}), separately within readers, between "
-        "readers and for equivalence"
+        f"family {one.family}: adjusted by the largest |t| over all its contrasts ({', '.join(others)}); equivalence tests by "
+        "Bonferroni's method"
     )
 
 
@@ -185,7 +187,7 @@ def _equivalence(one: PlannedAnalysis, plan: StudyPlan) -> Iterator[str]:
         pairs = ", ".join(f"{first} and {readers_in_words([other])}" for other in one.readers[1:])
         yield (
             f"equivalence: {pairs} count as equal in a contrast where two one-sided tests at alpha {one.alpha:g} reject a difference "
-            f"of {bound.said} or more between them, Holm's correction over them"
+            f"of {bound.said} or more between them, by Bonferroni's method over all such tests of the measure"
         )
     if bound is not None and plan.compares_items:
         yield (

@@ -233,14 +233,15 @@ def _section(
     shown: list[Numbered] = []
     of_differences = None
     stem = plain(plan.name)
+    if analysis.has_results and analysis.contrasts:
+        shown.append(numbers.table(model_tables.contrast_table(analysis, f"differences_{stem}")))
+        of_differences = shown[-1].number
+        bounded = model_tables.equivalence_table(analysis, f"equivalence_{stem}")
+        shown += [numbers.table(bounded)] if bounded is not None else []
+    model_number = None
     if analysis.model is not None:
-        shown.append(numbers.table(model_tables.model_table(analysis, f"model_{stem}")))
-        if analysis.contrasts:
-            shown.append(numbers.table(model_tables.contrast_table(analysis, f"differences_{stem}")))
-            of_differences = shown[-1].number
-            bounded = model_tables.equivalence_table(analysis, f"equivalence_{stem}")
-            shown += [numbers.table(bounded)] if bounded is not None else []
-    model_number = shown[0].number if shown else None
+        shown.append(numbers.table(model_tables.model_table(analysis.of_model, f"model_{stem}")))
+        model_number = shown[-1].number
     of_means = None
     if cells is None:
         own = _cells_of(analysis)
@@ -264,8 +265,8 @@ def _section(
 
 def _cells_of(analysis: Analysis) -> list[Cell]:
     """Describe what only this analysis measures, from the rows of its model."""
-    model, plan = analysis.model, analysis.plan
-    if model is None or model.source is None:
+    plan = analysis.plan
+    if not analysis.has_results or analysis.rows.empty:
         return []
     rows = described_rows(analysis.rows, plan.measure)
     return describe_rows(rows, plan.measure, plan.factor, analysis.levels)

@@ -1,11 +1,12 @@
-"""The sentences on differences between conditions, of a reader and between readers, with b, SE, z or t, p, intervals and odds ratios.
+"""The sentences on differences between conditions, of a reader and between readers: the estimate, SE, t, adjusted p and its interval.
 
-A difference that is not significant is no evidence of equality, and an interaction that only one scale shows is called that.
+A difference that is not significant is no evidence of equality; what the study would have detected follows it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from markupsafe import Markup, escape
@@ -14,7 +15,7 @@ from analysis import apa
 from analysis.plan import ALPHA
 from analysis.report.apa_tables import decimals
 from analysis.report.equivalent import of_one
-from analysis.report.felt import PERCENT, POINTS, felt, p_said
+from analysis.report.felt import PERCENT, felt, p_said
 from analysis.report.many_conditions import crowds, of_many_conditions
 from analysis.report.many_readers import of_many, runs
 from analysis.report.verdicts import scale_remark, verdict
@@ -77,7 +78,8 @@ def _said(run: Sequence[Contrast], analysis: Analysis, kinds: dict[str, str]) ->
     if not one.estimable:
         return escape(f"{said}.")
     text = Markup("{}, {}{}.").format(said, statistics(one, analysis), _felt(one, analysis))
-    return text + escape(told_after(one, analysis))
+    after = (told_after(one, analysis), on_log_odds(one, analysis), _detectable(one, analysis))
+    return text + escape("".join(after))
 
 
 def _bracketed(one: Contrast, analysis: Analysis) -> Markup:
@@ -86,36 +88,63 @@ def _bracketed(one: Contrast, analysis: Analysis) -> Markup:
 
 
 def statistics(one: Contrast, analysis: Analysis) -> Markup:
-    """Write b, SE, z or t, adjusted p, the interval, and for accuracy the odds ratio."""
-    places = decimals(one.se, 2)
+    """Write the estimate in percentage points or b, SE, z or t, adjusted p, and its interval."""
+    in_points = one.crossed is not None
+    places = 1 if in_points else decimals(one.se, 2)
     test = (
         Markup("<i>z</i>")
         if one.df is None
         else Markup("<i>t</i>({})").format(apa.degrees_of_freedom(one.df))
     )
     tail = "" if one.direction == "two-sided" else " (one-sided)"
-    text = Markup("<i>b</i>{0}{1}, <i>SE</i>{0}{2}, {3}{0}{4}, {5}{7}, 95%\u00a0CI\u00a0{6}").format(
+    size = apa.number(one.estimate, places)
+    return Markup("{1}, <i>SE</i>{0}{2}, {3}{0}{4}, {5}{7}, {8}\u00a0{6}").format(
         EQUALS,
-        apa.number(one.estimate, places),
+        f"{size} percentage points" if in_points else Markup("<i>b</i>{}{}").format(EQUALS, size),
         apa.number(one.se, places),
         test,
         apa.number(one.statistic),
         p_said(one.p_adjusted),
         apa.interval(one.low, one.high, places),
         tail,
+        level_of(analysis).replace(" ", "\u00a0"),
     )
-    if analysis.plan.measure.family == "binomial":
-        ratio = (Markup("<i>OR</i>"), Markup("ratio of <i>OR</i>s"), Markup("ratio of ratios of <i>OR</i>s"))[
-            one.orders - 1
-        ]
-        text += Markup(", {}{}{}").format(ratio, EQUALS, apa.ratio(float(np.exp(one.estimate))))
-    return text
+
+
+def level_of(analysis: Analysis) -> str:
+    """Name the intervals of an analysis: ``95% CI``."""
+    return f"{100 * (1 - analysis.plan.alpha):g}% CI"
+
+
+def on_log_odds(one: Contrast, analysis: Analysis) -> str:
+    """Say where the logistic mixed model of people comes to another conclusion; empty where it agrees, or there is none."""
+    companion = analysis.companion
+    if companion is None or one.crossed is None:
+        return ""
+    beside = next(
+        (each for each in companion.contrasts if (each.label, each.groups) == (one.label, one.groups)), None
+    )
+    alpha = analysis.plan.alpha
+    if beside is None or not beside.estimable or (beside.p_adjusted < alpha) == (one.p_adjusted < alpha):
+        return ""
+    ends = apa.ratio_interval(float(np.exp(beside.low)), float(np.exp(beside.high)))
+    size = f"ratio of odds {apa.ratio(float(np.exp(beside.estimate)))}, {level_of(analysis)} {ends}"
+    verb = "is" if beside.p_adjusted < alpha else "is not"
+    return f" On the scale of log odds, in a logistic mixed model, it {verb} significant ({size})."
+
+
+def _detectable(one: Contrast, analysis: Analysis) -> str:
+    """Say which difference would have been found, where this one is not significant."""
+    if one.p_adjusted < analysis.plan.alpha or not np.isfinite(one.detectable):
+        return ""
+    size = felt([replace(one, estimate=one.detectable)], analysis.plan.measure).size
+    return f" A difference of {size} would have been found in 80% of such studies."
 
 
 def _felt(one: Contrast, analysis: Analysis) -> Markup:
-    """Say the size of a difference in percentage points of accuracy or percent of time; b says it on other scales."""
+    """Say the size of a difference in percent of time; the estimate says it on other scales."""
     size = felt([one], analysis.plan.measure)
-    if size.scale not in (POINTS, PERCENT):
+    if size.scale != PERCENT:
         return Markup("")
     return Markup(" ({}\u00a0{})").format(size.size, size.interval)
 
@@ -130,12 +159,20 @@ def _adjustment(analysis: Analysis) -> Markup:
         sides += f"; alpha is {analysis.plan.alpha:g}".replace("0.", ".")
     text = escape(f"{sides[0].upper()}{sides[1:]}.")
     if any(one.family > 1 for one in analysis.contrasts):
-        method = f"{analysis.correction}'s method"
-        over = f" over the family {analysis.plan.family}" if analysis.plan.family else ""
-        text = Markup("The <i>p</i> values are adjusted by {}{}; {}.").format(method, over, sides)
+        text = Markup("The <i>p</i> values and intervals are adjusted by {} {}; {}.").format(
+            analysis.correction, family_in_words(analysis), sides
+        )
     if any(one.p_adjusted >= analysis.plan.alpha for one in analysis.contrasts):
         text += Markup(" A difference that is not significant is no evidence that there is none.")
     return text
+
+
+def family_in_words(analysis: Analysis) -> str:
+    """Say over which tests an analysis is adjusted."""
+    plan, many = analysis.plan, max(one.family for one in analysis.contrasts)
+    if not plan.planned:
+        return f"over the {apa.worded(many, 'test')} of this analysis"
+    return f"over the {apa.worded(many, 'planned test')} of {f'the family {plan.family}' if plan.family else plan.measure.noun}"
 
 
 def told_after(one: Contrast, analysis: Analysis) -> str:

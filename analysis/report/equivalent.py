@@ -26,7 +26,7 @@ def of_one(one: Contrast, analysis: Analysis) -> str:
     test, bound = one.equivalence, analysis.plan.equivalence
     if test is None or bound is None:
         return ""
-    level = f"{round(100 * test.level)}%"
+    level = f"{100 * test.level:.3g}%"
     if bound.unit == "ratio":
         ends = apa.interval(float(np.exp(test.low)), float(np.exp(test.high)))
         edges = f"ratios from {apa.number(1 / bound.value)} to {apa.number(bound.value)}"

@@ -75,9 +75,8 @@ def felt(found: Sequence[Contrast], measure: Measure) -> Felt:
     measure : Measure
     """
     first, raw = found[0], tuple(one.estimate for one in found)
-    if all(one.points is not None for one in found):
-        points = tuple(float(one.points or 0.0) for one in found)
-        return Felt(POINTS, points, (first.points_low, first.points_high), 1, " percentage points")
+    if all(one.crossed is not None for one in found):
+        return Felt(POINTS, raw, (first.low, first.high), 1, " percentage points")
     if measure.family == "binomial":
         low, high = (float(np.exp(end)) for end in (first.low, first.high))
         return Felt(ODDS, tuple(float(np.exp(value)) for value in raw), (low, high), 2, "")

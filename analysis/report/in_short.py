@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 
 from analysis import apa
 from analysis.readers import named
-from analysis.report.differences import told_after
+from analysis.report.differences import level_of, told_after
 from analysis.report.felt import felt, p_said
 from analysis.report.many_conditions import crowds, of_many_conditions
 from analysis.report.many_levels import MOST_TOLD
@@ -237,20 +237,20 @@ def _finding(one: Contrast, analysis: Analysis, kinds: dict[str, str]) -> Markup
 def _in_brackets(one: Contrast, analysis: Analysis) -> Markup:
     """Write the end of a sentence: the size of an effect and its p."""
     size = felt([one], analysis.plan.measure)
-    return Markup(" ({}, 95% CI {}, {}).").format(size.size, size.interval, p_said(one.p_adjusted))
+    return Markup(" ({}, {} {}, {}).").format(
+        size.size, level_of(analysis), size.interval, p_said(one.p_adjusted)
+    )
 
 
 def _doubt(section: Section) -> str:
     """Say what is to be distrusted in a model; empty for nothing."""
     model = section.analysis.model
-    if model is None:
-        return "No model could be fitted for {}."
+    if not section.analysis.has_results:
+        return "Nothing could be estimated for {}."
+    if model is None or section.analysis.companion is not None:
+        return ""
     if not model.converged:
         return "The fit of {} did not converge; its numbers are not to be trusted."
-    if any("above 4 log odds" in one for one in model.warnings):
-        return "In {} a random effect is so large that odds ratios mislead; the percentage points are to be read instead."
-    if any("go by the shares" in one for one in model.warnings):
-        return "In {} a random effect is so large that its numbers mislead; the shares in the means are to be read instead."
     return "The fit of {} is singular, so that its intervals may be too narrow." if model.singular else ""
 
 

@@ -157,14 +157,12 @@ def _of_models(
 
 
 def _remarks(found: Sequence[Contrast]) -> list[str]:
-    """Say in how many conditions the difference between two readers hangs on the scale, and in how many it counts as none."""
+    """Say in how many conditions the difference between two readers reverses in log odds, and in how many it counts as none."""
     many = apa.counted(len(found), "condition")
     told = []
     on_scale = sum(bool(scale_remark(one)) for one in found)
     if on_scale:
-        told.append(
-            f"Whether or which way they differ depends on the scale in {apa.count(on_scale)} of {many}."
-        )
+        told.append(f"In log odds they differ the other way in {apa.count(on_scale)} of {many}.")
     return [*told, *of_conditions(found)]
 
 
@@ -182,7 +180,7 @@ def _share(some: int, of: int) -> str:
 
 def _size(one: Contrast) -> float:
     """Return how large a difference is, whichever way, on the scale that is shown."""
-    return abs(one.estimate if one.points is None else one.points)
+    return abs(one.estimate)
 
 
 def _extremes(

@@ -16,11 +16,8 @@ from analysis.readers import is_several
 from analysis.report.equivalent import of_readers
 from analysis.report.felt import felt
 from analysis.report.verdicts import (
-    DIRECTION,
-    LOGIT_ALONE,
     NOT_ESTIMABLE,
     NOT_SIGNIFICANT,
-    POINTS_ALONE,
     listed,
     outcome,
     scale_remark,
@@ -30,11 +27,6 @@ from analysis.results import Analysis, Contrast
 
 MOST_SINGLY = 3
 """Models, or pairs of readers, of which one difference is told one by one."""
-_OF_SEVERAL = {
-    DIRECTION: "For {} the direction depends on the scale: log odds and percentage points disagree.",
-    LOGIT_ALONE: "For {} the interval in percentage points holds 0: there the interaction depends on the logit scale.",
-    POINTS_ALONE: "For {} the interval in percentage points leaves 0 out: whether there is an interaction depends on the scale.",
-}
 T = TypeVar("T")
 
 
@@ -112,10 +104,7 @@ def _p_of_all(found: Sequence[Contrast], result: str) -> Markup:
 
 
 def _remarks(found: Sequence[Contrast], kinds: dict[str, str]) -> list[str]:
-    """Say of which of several an interaction depends on the scale, and which differences between readers count as none."""
-    told = []
-    for remark, of_several in _OF_SEVERAL.items():
-        own = [one.groups[-1] for one in found if scale_remark(one) == remark]
-        if own:
-            told.append(of_several.format(listed(own, kinds)))
+    """Say of which of several an interaction reverses in log odds, and which differences between readers count as none."""
+    reversed_in = [one.groups[-1] for one in found if scale_remark(one)]
+    told = [f"In log odds it points the other way for {listed(reversed_in, kinds)}."] if reversed_in else []
     return [*told, *of_readers(found, kinds)]

@@ -276,13 +276,14 @@ def _procedure(tables: Tables) -> Iterator[Markup]:
 def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) -> Iterator[Markup]:
     fitted = [one for one in analyses if one.model is not None]
     said = []
-    if not has_models:
+    estimated = [one for one in analyses if any(each.crossed is not None for each in one.contrasts)]
+    if not has_models and not estimated:
         said.append(
             "No mixed-effects model could be fitted to these answers; conditions are described by means, with intervals where "
             "there is something to take them from."
         )
-    if any(one.model is not None and one.model.family == "binomial" for one in fitted):
-        said.append("Accuracy was analysed with logistic mixed-effects models (Laplace approximation).")
+    if estimated:
+        said.append(_of_shares(estimated))
     said.append(
         "Answers that could not be scored, refusals, and timeouts counted as wrong, for people and models alike."
     )
@@ -300,41 +301,68 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) 
                 f"{measure.title}s outside {apa.count(bounds.low)} to {apa.count(bounds.high)} ms were excluded."
             )
     yield escape(" ".join(said))
-    intervals = _intervals(tables)
-    software = f"The analyses were run in {software_words(tables.dictionary)}"
-    if not has_models:
-        yield escape(f"Means have {intervals}.")
-        yield escape(software)
-        return
-    yield escape(
-        f"Random effects started at those that the design justified ({cite('barr2013')}): intercepts and condition slopes of "
-        "participants and of items, items also differing between people and models, and, where answers were repeated, intercepts of "
-        "items within models, of prompt wordings, and of sessions. A model was one level of the factor reader and had no participant "
-        "variance; identical repeats of a deterministic model counted once. Item slopes had all correlations where that took at most "
-        f"{MOST_COLUMNS} columns with {ITEMS_FOR_A_COLUMN} items each; otherwise they were independent between conditions, with "
-        f"one variance, or with one for each of {CONDITIONS_APART[0]} to {CONDITIONS_APART[-1]} conditions where people or models "
-        f"alone had such slopes. Where a fit was singular or did not converge ({cite('bates2015parsimonious')}), correlations were "
-        "removed first (leaving independent deviations in each condition), then slopes without variance, then all slopes; "
-        "variances of a model’s items with a standard deviation above 4 log odds were removed as well."
-        + (_OF_TWO_FACTORS if any(one.plan.crossing is not None for one in fitted) else "")
-    )
-    yield escape(
-        "Conditions had treatment coding. Unless the plan said otherwise, tests were two-sided at α = .05; planned differences were "
-        f"corrected over the readers of one difference ({cite('holm1979')}), exploratory ones over the rows of a table "
-        f"({cite('benjamini1995')}). Estimates have 95% Wald intervals; means have {intervals}. "
-        "Explained variance is Nakagawa’s R², marginal and conditional "
-        f"({cite('nakagawa2013')}; {cite('nakagawa2017')}; random slopes: {cite('johnson2014')})."
-    )
-    if any(one.plan.equivalence is not None and len(one.plan.groups) > 1 for one in fitted):
+    if has_models:
         yield escape(
-            "Equivalence was tested with two one-sided tests against the bound fixed in the plan "
+            f"Random effects of the mixed models started at those that the design justified ({cite('barr2013')}): intercepts and "
+            "condition slopes of participants and of items. Item slopes had all correlations where that took at most "
+            f"{MOST_COLUMNS} columns with {ITEMS_FOR_A_COLUMN} items each; otherwise they were independent between conditions, with "
+            f"one variance, or with one for each of {CONDITIONS_APART[0]} to {CONDITIONS_APART[-1]} conditions. Where a fit was "
+            f"singular or did not converge ({cite('bates2015parsimonious')}), correlations were removed first (leaving independent "
+            "deviations in each condition), then slopes without variance, then all slopes. Conditions had treatment coding. "
+            f"Explained variance is Nakagawa’s R², marginal and conditional ({cite('nakagawa2013')}; {cite('nakagawa2017')}; random "
+            f"slopes: {cite('johnson2014')})."
+            + (_OF_TWO_FACTORS if any(one.plan.crossing is not None for one in fitted) else "")
+        )
+    means = f"Means have {_intervals(tables)}."
+    if any(one.has_results for one in analyses):
+        means = (
+            "Unless the plan said otherwise, tests were two-sided at α = .05. All planned differences of one measure, of people, of "
+            "each model, and between them, were adjusted together by the largest of their correlated |t| "
+            f"({cite('hothorn2008')}), which has simultaneous intervals: an adjusted p is below α exactly where its interval excludes "
+            f"zero. Exploratory differences were corrected over one analysis ({cite('benjamini1995')}), with the intervals that agree "
+            f"with that correction ({cite('benjamini2005')}). {means}"
+        )
+    yield escape(means)
+    software = f"The analyses were run in {software_words(tables.dictionary)}"
+    if any(one.plan.equivalence is not None and len(one.plan.groups) > 1 for one in analyses):
+        yield escape(
+            "Equivalence was tested with two one-sided tests against the bound fixed in the plan, corrected by Bonferroni's method "
             f"({cite('schuirmann1987')}; {cite('lakens2017')})."
         )
     if any(one.plan.stand_in for one in analyses):
         yield escape(
             "The plan names people; none have answered yet. Simulated readers stand in for them, as a rehearsal."
         )
-    yield escape(f"{software} The program models.R refits every model with lme4 ({cite('bates2015lme4')}).")
+    if has_models:
+        software += (
+            " The program models.R recomputes the planned estimates in base R and refits every model with lme4 "
+            f"({cite('bates2015lme4')})."
+        )
+    yield escape(software)
+
+
+def _of_shares(estimated: list[Analysis]) -> str:
+    """Say how shares were estimated."""
+    nouns = apa.listing(list(dict.fromkeys(one.plan.measure.noun for one in estimated)))
+    several = any(len(one.groups) > 1 for one in estimated)
+    fixed = any(one.plan.items == "fixed" for one in estimated)
+    told = f"Differences in {nouns} were estimated in percentage points from condition means in which every item counted alike. "
+    told += (
+        f"Their variances add what participants and what items contribute and subtract what both contain ({cite('clark1973')}; "
+        f"{cite('cameron2011')}), with approximate degrees of freedom ({cite('satterthwaite1946')}); conditions with 0% or "
+        "100% correct answers stay in the analysis."
+    )
+    if several:
+        told += (
+            " From each participant’s answer the mean answer of the model to the same item in the same condition was subtracted, so "
+            "that readers are compared over the same items; where fewer than five items of a model differ between conditions, its "
+            "variance is that of one more item."
+        )
+    if fixed:
+        told += " Where the plan takes the items as fixed, the results hold for these items only."
+    if any(one.companion is not None for one in estimated):
+        told += " Logistic mixed-effects models of people (Laplace approximation) served as a check on the scale of log odds."
+    return told
 
 
 _OF_TWO_FACTORS = (
@@ -380,7 +408,8 @@ def cited_keys(paragraphs: tuple[Markup, ...], keys: tuple[str, ...]) -> list[st
 
 
 METHOD_KEYS = (
-    "bates2015lme4", "barr2013", "kuznetsova2017", "loftus1978", "bates2015parsimonious", "holm1979", "benjamini1995",
+    "bates2015lme4", "barr2013", "kuznetsova2017", "loftus1978", "bates2015parsimonious", "benjamini1995", "benjamini2005",
+    "hothorn2008", "clark1973", "cameron2011", "satterthwaite1946",
     "cousineau2005", "morey2008", "nakagawa2013", "nakagawa2017", "johnson2014", "schuirmann1987", "lakens2017",
 )  # fmt: skip
 """What the Method section may cite."""

@@ -12,6 +12,7 @@ from analysis.mixed import RSquared, r_squared
 from analysis.names import plain
 from analysis.readers import headed, spoken
 from analysis.report.apa_tables import NOT_ESTIMABLE, ApaTable, Head, Origin, as_percent, decimals
+from analysis.report.differences import family_in_words
 from analysis.results import Analysis, Contrast, FittedModel, VarianceTerm
 
 
@@ -68,7 +69,7 @@ def model_table(analysis: Analysis, name: str) -> ApaTable:
 
 OF_MODEL = "fixed effects and variance components as R prints them; R² by Nakagawa's formula from these"
 OF_DIFFERENCES = "weights of the fixed effects, which stand in models.R"
-OF_POINTS = f"{OF_DIFFERENCES}; percentage points average predicted probabilities over participants and items, by wrods alone"
+OF_POINTS = "condition means in which every item counts alike, with variances over participants and items; models.R recomputes them"
 
 
 def _of(model: FittedModel | None, computed: str) -> Origin:
@@ -300,47 +301,48 @@ def _places_of(ses: Sequence[float]) -> int:
 
 
 def contrast_table(analysis: Analysis, name: str) -> ApaTable:
-    """Lay out the tested differences of an analysis."""
-    logistic = analysis.plan.measure.family == "binomial"
+    """Lay out the tested differences of an analysis: each with the p value and the interval that agree."""
+    in_points = any(one.crossed is not None for one in analysis.contrasts)
     adjusted = any(one.family > 1 for one in analysis.contrasts)
     statistic = "z" if all(one.df is None for one in analysis.contrasts) else "t"
-    columns = ["Difference", "b", "SE", statistic, *([] if statistic == "z" else ["df"]), "p"]
-    columns += [*(["p adjusted"] if adjusted else []), "95% CI"]
-    raw = analysis.plan.measure.scale == "raw"
-    columns += ["OR", "Points [95% CI]"] if logistic else [] if raw else ["Percent [95% CI]"]
+    raw = in_points or analysis.plan.measure.scale == "raw"
+    level = f"{100 * (1 - analysis.plan.alpha):g}% CI"
+    columns = ["Difference", "Points" if in_points else "b", "SE", statistic]
+    columns += [] if statistic == "z" else ["df"]
+    columns += ["p adjusted" if adjusted else "p", level]
+    columns += [] if raw else [f"Percent [{level}]"]
     rows: list[tuple[str, ...]] = []
-    places = _places_of([one.se for one in analysis.contrasts if one.estimable])
+    places = 1 if in_points else _places_of([one.se for one in analysis.contrasts if one.estimable])
     for groups in sorted(dict.fromkeys(one.groups for one in analysis.contrasts), key=len):
         who = " vs. ".join(spoken(group) for group in groups)
         rows.append(Head([f"Difference of differences: {who}" if len(groups) > 1 else headed(groups[0])]))
         for one in analysis.contrasts:
             if one.groups == groups:
-                known = one.estimable
-                row = _contrast_row(one, statistic, analysis, adjusted, places) if known else (one.label,)
+                row = _contrast_row(one, statistic, raw, places) if one.estimable else (one.label,)
                 rows.append((*row, *[apa.MISSING] * (len(columns) - len(row))))
     note = ""
     if adjusted:
-        over = "the reader groups of one difference" if analysis.plan.planned else "all rows of this table"
-        if analysis.plan.family:
-            over = f"all tests of the family {analysis.plan.family}"
-        note = f"p adjusted by {analysis.correction}'s method over {over}. "
-    if logistic:
-        note += "Points are percentage points, averaged over participants and items (delta-method intervals)."
+        note = f"p and intervals adjusted by {analysis.correction} {family_in_words(analysis)}."
     if any(one.direction != "two-sided" for one in analysis.contrasts):
-        note = f"{note.strip()} p of a difference with a direction (> or <) is one-sided; intervals are two-sided."
+        note = f"{note} p and the interval of a difference with a direction (> or <) are one-sided.".strip()
     if not all(one.estimable or one.left_out for one in analysis.contrasts):
-        note = f"{note.strip()} {NOT_ESTIMABLE}".strip()
+        note = f"{note} {NOT_ESTIMABLE}".strip()
     left_out = "; ".join(dict.fromkeys(one.left_out for one in analysis.contrasts if one.left_out))
     if left_out:
-        note = f"{note.strip()} En dashes: planned, not in the model ({left_out}), and counted in the adjustment."
+        note = (
+            f"{note} En dashes: planned, not estimated ({left_out}), and counted in the adjustment.".strip()
+        )
     title = f"Differences in {analysis.plan.measure.noun} between conditions of {analysis.plan.factor} ({_who(analysis)})"
-    computed = OF_POINTS if analysis.plan.measure.scale == "points" else OF_DIFFERENCES
-    return ApaTable(name, title, tuple(columns), tuple(rows), note, _of(analysis.model, computed))
+    return ApaTable(name, title, tuple(columns), tuple(rows), note, _of_contrasts(analysis))
 
 
-def _contrast_row(
-    one: Contrast, statistic: str, analysis: Analysis, adjusted: bool, places: int
-) -> tuple[str, ...]:
+def _of_contrasts(analysis: Analysis) -> Origin:
+    if any(one.crossed is not None for one in analysis.contrasts):
+        return Origin(computed=OF_POINTS)
+    return _of(analysis.model, OF_DIFFERENCES)
+
+
+def _contrast_row(one: Contrast, statistic: str, raw: bool, places: int) -> tuple[str, ...]:
     cells = [
         one.label + {"two-sided": "", "greater": " > 0", "less": " < 0"}[one.direction],
         apa.number(one.estimate, places),
@@ -348,14 +350,9 @@ def _contrast_row(
         apa.number(one.statistic),
     ]
     cells += [] if statistic == "z" else [apa.degrees_of_freedom(one.df)]
-    cells += [apa.p_value(one.p), *([apa.p_value(one.p_adjusted)] if adjusted else [])]
-    cells.append(apa.interval(one.low, one.high, places))
-    scale = analysis.plan.measure.scale
-    if scale == "raw":
+    cells += [apa.p_value(one.p_adjusted), apa.interval(one.low, one.high, places)]
+    if raw:
         return tuple(cells)
-    if scale == "points":
-        points = apa.joined(apa.number(one.points, 1), apa.interval(one.points_low, one.points_high, 1))
-        return (*cells, apa.ratio(np.exp(one.estimate)), points)
     ends = apa.interval(as_percent(one.low), as_percent(one.high), 1)
     return (*cells, apa.joined(apa.number(as_percent(one.estimate), 1), ends))
 
@@ -368,7 +365,7 @@ def equivalence_table(analysis: Analysis, name: str) -> ApaTable | None:
         return None
     ratio = bound.unit == "ratio"
     places = 1 if bound.unit == "points" else 2
-    level = round(100 * (1 - 2 * analysis.plan.alpha))
+    level = f"{100 * next(one.equivalence.level for one in tested if one.equivalence):.3g}"
     rows: list[tuple[str, ...]] = []
     for groups in dict.fromkeys(one.groups for one in tested):
         rows.append(Head([" vs. ".join(spoken(group) for group in groups)]))
@@ -389,16 +386,17 @@ def equivalence_table(analysis: Analysis, name: str) -> ApaTable | None:
                     "yes" if test.equivalent else "not shown",
                 )
             )
+    many = max(one.equivalence.family for one in tested if one.equivalence)
     unit = {"points": "percentage points", "ratio": "ratio of ratios", "raw": analysis.plan.measure.unit}
     edges = f"{1 / bound.value:.3g} to {bound.value:.3g}" if ratio else f"±{bound.value:g}"
     note = (
-        f"Two one-sided tests against {edges} ({bound.said}, fixed beforehand); p of the less favourable one, adjusted by Holm's "
-        "method over the readers of a difference or the plan's family. Not shown does not mean different."
+        f"Two one-sided tests against {edges} ({bound.said}, fixed beforehand); p of the less favorable one and the interval are "
+        f"adjusted by Bonferroni's method over {apa.worded(many, 'test')}. "
+        "Not shown does not mean different."
     )
     statistic = "z" if all(one.equivalence and one.equivalence.df is None for one in tested) else "t"
     columns = (
         "Difference", unit[bound.unit].capitalize(), f"{level}% CI", statistic, "p", "p adjusted", "Equivalent"
     )  # fmt: skip
     title = f"Equivalence of readers in differences in {analysis.plan.measure.noun}"
-    computed = OF_POINTS if bound.unit == "points" else OF_DIFFERENCES
-    return ApaTable(name, title, columns, tuple(rows), note, _of(analysis.model, computed))
+    return ApaTable(name, title, columns, tuple(rows), note, _of_contrasts(analysis))

@@ -164,6 +164,12 @@ class Content:
         ]
         return found + [fit for part in self.chapters for fit in part.chapter.fits]
 
+    @property
+    def has_program(self) -> bool:
+        """Whether there is anything that ``models.R`` recomputes."""
+        tested = (one for section in self.sections for one in section.analysis.contrasts)
+        return bool(self.all_fits()) or any(one.crossed is not None and one.estimable for one in tested)
+
     def number_of_fit(self, fit: Fit | None) -> tuple[int, ...]:
         """Return the number of a model, or nothing where it is none of the report's."""
         return tuple(n for n, one in enumerate(self.all_fits(), 1) if one.fit is fit)[:1]

@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from analysis import apa
 from analysis.descriptives import Cell
-from analysis.readers import PARTICIPANT_KINDS, headed_as, named
+from analysis.readers import PARTICIPANT_KINDS, headed_as, named, spoken
 from analysis.report.differences import EQUALS, differences
 from analysis.report.many_levels import MOST_TOLD, by_level
 from analysis.report.many_readers import MOST_SINGLY
@@ -57,7 +57,7 @@ def paragraphs(
         if fresh and of_means is not None:
             fresh.append(escape(f"These are means of the trials that the model analyses (Table {of_means})."))
         told += [Markup(" ").join(fresh)] if fresh else []
-    if analysis.model is not None:
+    if analysis.has_results:
         told.append(_model_sentences(analysis, analysis.model, table))
         tested = [one for one in analysis.contrasts if not one.left_out]
         told += differences(tested, analysis, kinds, of_differences)
@@ -148,12 +148,13 @@ def _value(cell: Cell, logged: bool, person: bool, unit: str) -> Markup:
     return text
 
 
-def _model_sentences(analysis: Analysis, model: FittedModel, table: int | None) -> Markup:
+def _model_sentences(analysis: Analysis, model: FittedModel | None, table: int | None) -> Markup:
     measure = analysis.plan.measure
-    logistic = model.family == "binomial"
+    if analysis.companion is not None or model is None:
+        return _shares_sentences(analysis, model, table)
     of_logs = f" of natural logarithms ({measure.unit})" if measure.unit != "ms" else " of log times"
     kind = "linear mixed-effects model" + (of_logs if measure.logged else f" ({measure.unit})")
-    kind = "logistic mixed-effects model" if logistic else kind
+    kind = "logistic mixed-effects model" if model.family == "binomial" else kind
     crossed = len(analysis.groups) > 1
     compared = [analysis.plan.factor] if analysis.plan.crossing is None else [*analysis.plan.crossing.factors]
     compared += ["reader group"] if crossed else []
@@ -170,6 +171,21 @@ def _model_sentences(analysis: Analysis, model: FittedModel, table: int | None) 
     steps = len(model.steps) - 1
     reduced = f" Its random-effects structure was reduced in {apa.worded(steps, 'step')} (Supplement)."
     return escape(text) + code + escape(f" {rule}" if rule else "") + escape(reduced if steps else "")
+
+
+def _shares_sentences(analysis: Analysis, model: FittedModel | None, table: int | None) -> Markup:
+    """Say how shares were estimated, and which model of people accompanies them."""
+    measure = analysis.plan.measure
+    over = "for these items" if analysis.plan.items == "fixed" else "over participants and items"
+    text = f"Differences in {measure.noun} were estimated in percentage points, {over}, from {apa.count(len(analysis.rows))} trials."
+    rule = RULES.get(measure.name, "")
+    text += f" {rule}" if rule else ""
+    if model is None:
+        return escape(text)
+    who = apa.listing([spoken(group) for group in analysis.of_model.groups])
+    where = f" (Table {table})" if table else ""
+    said = f" A logistic mixed-effects model of {who}{where} checks them on the scale of log odds"
+    return escape(text + said) + Markup(": <code>{}</code>.").format(model.formula)
 
 
 RULES = {

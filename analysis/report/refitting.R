@@ -1,7 +1,9 @@
-# Refits every model of the report with lme4, each on its own rows in models/, and holds each against the report.
+# Recomputes the report's differences in shares in base R and refits every model with lme4, each on its own rows in models/, and
+# compares each with the report.
 #   Rscript models.R          one line a model: agrees, or differs by how much; ends with status 1 where any differs
 #   Rscript models.R 3 7      the same of models 3 and 7
 #   Rscript models.R print    prints the models as well
+#   Rscript models.R estimates    the differences in shares alone
 # Run it in the report's folder. Model numbers are those of numbers.json, which names the tables and paragraphs that show each.
 # What lme4 does not compute (times in milliseconds by maximum likelihood, penalties …) is written out over lme4's matrices.
 if (!l10n_info()[["UTF-8"]]) invisible(suppressWarnings(Sys.setlocale("LC_CTYPE", "C.UTF-8")))
@@ -9,8 +11,10 @@ library(lme4)
 library(Matrix)
 library(splines)
 given <- commandArgs(trailingOnly = TRUE)
-asked <- suppressWarnings(as.integer(setdiff(given, "print")))
-if (anyNA(asked)) stop("after models.R stand numbers of models, or print; not: ", paste(given, collapse = " "))
+asked <- suppressWarnings(as.integer(setdiff(given, c("print", "estimates"))))
+if (anyNA(asked)) stop("after models.R stand numbers of models, print or estimates; not: ", paste(given, collapse = " "))
+if ("estimates" %in% given) asked <- 0L
+wants_estimates <- !length(asked) || "estimates" %in% given
 say <- cat
 # Summaries that nobody asked for are not computed.
 if (!"print" %in% given) print <- cat <- function(...) invisible()
@@ -92,6 +96,9 @@ apart <- function(found, report) {
     print(data.frame(b = b, b_report = report$b, se = b_se, se_report = report$b_se, row.names = rownames(report$weights)))
     if (linear && !all(is.na(report$df))) {
       df <- lmerTest::contest(m, report$weights, joint = FALSE)$df
+      block <- as.matrix(report$weights %*% found$vcov %*% t(report$weights))
+      into_family(report$family, Map(function(k, test) list(t = b[[k]] / b_se[[k]], df = df[[k]], se = b_se[[k]], estimate = b[[k]],
+        block = block, place = k, test = test), seq_along(b), report$tests))
       kinds[["degrees of freedom"]] <- c(most((df / report$df - 1)[!is.na(report$df)]), 1e-3)
     }
   }

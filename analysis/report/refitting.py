@@ -1,10 +1,13 @@
-"""Writes the rows of each model and one R program that refits all of them with lme4 and holds each against the report."""
+"""Writes the rows of each estimate and model, and one R program that recomputes all of them and compares each with the report.
+
+Differences in shares are recomputed in base R, with the adjustment of their families by simulation; models are refitted with lme4.
+"""
 
 from __future__ import annotations
 
 import gzip
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -12,10 +15,13 @@ import numpy as np
 import pandas as pd
 
 from analysis import mixed
+from analysis.families import family_of
 from analysis.mixed import Fit, lme4_program
+from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS
 from analysis.report.numbered import Content
 from analysis.report.tracing import ModelFiles
-from analysis.results import Analysis
+from analysis.results import Analysis, Contrast
+from analysis.tables import item_names
 
 PROGRAM = "models.R"
 MANY_ROWS = 200_000
@@ -50,7 +56,11 @@ def write_models(content: Content, folder: Path, many_rows: int = MANY_ROWS) -> 
     found: dict[int, ModelFiles] = {}
     fits = content.all_fits()
     lines = _head(any(one.fit.family == "gaussian" for one in fits))
-    analyses = [one.analysis for one in content.sections]
+    analyses = [one.analysis.of_model for one in content.sections]
+    estimated = [one.analysis for one in content.sections if _in_shares(one.analysis)]
+    for number, analysis in enumerate(estimated, 1):
+        path = _write_rows(_shares(analysis), folder / "models" / f"estimates_{number:02d}.csv", many_rows)
+        lines += ["", *_estimate_lines(number, analysis, f"models/{path.name}")]
     for number, reported in enumerate(fits, 1):
         rows: pd.DataFrame = reported.fit.model.frame.data
         path = _write_rows(rows, folder / "models" / f"model_{number:02d}.csv", many_rows)
@@ -69,10 +79,11 @@ def write_models(content: Content, folder: Path, many_rows: int = MANY_ROWS) -> 
             len(lines) + len(own),
         )
         lines += own
-    if found:
+    if content.has_program:
         lines += [
             "",
-            'say(sprintf("%d of %d compared models agree with the report.\\n", sum(agreed), length(agreed)))',
+            *_family_lines([one.analysis for one in content.sections]),
+            'say(sprintf("%d of %d comparisons agree with the report.\\n", sum(agreed), length(agreed)))',
             "quit(status = if (all(agreed)) 0 else 1)",
         ]
         (folder / PROGRAM).write_text("\n".join(lines) + "\n", "utf-8")
@@ -100,7 +111,87 @@ def _head(is_any_linear: bool) -> list[str]:
         for file, name in SHARED_R.items()
         for line in ("", f"{name} <- function() eval.parent(quote({{", *_shared(file).splitlines(), "}))")
     ]
-    return [*own, *libraries, *shared, "", "kept <- ls(globalenv())"]
+    shares = resources.files(__package__).joinpath("estimating.R").read_text("utf-8").splitlines()
+    return [*own, *libraries, *shares, *shared, "", "kept <- ls(globalenv())"]
+
+
+def _in_shares(analysis: Analysis) -> bool:
+    return any(_recomputed(one, analysis) for one in analysis.contrasts)
+
+
+def _recomputed(one: Contrast, analysis: Analysis) -> bool:
+    """Whether R recomputes a contrast of shares: not between two groups of people, and with fixed items of people alone."""
+    if one.crossed is None or not one.estimable:
+        return False
+    kinds = analysis.rows.drop_duplicates("reader_group").set_index("reader_group")["reader_kind"]
+    people = [kinds.get(group) in PARTICIPANT_KINDS for group in one.groups]
+    fixed = analysis.plan.items == "fixed"
+    return people != [True, True] and (not fixed or people == [True]) and MODELS_IN_GENERAL not in one.groups
+
+
+def _shares(analysis: Analysis) -> pd.DataFrame:
+    """Return the rows of an estimate as R reads them."""
+    rows, name = analysis.rows, analysis.plan.measure.name
+    return pd.DataFrame(
+        {
+            "group": rows["reader_group"],
+            "person": rows["reader_kind"].isin(PARTICIPANT_KINDS).map({True: "TRUE", False: "FALSE"}),
+            "participant": rows["reader"],
+            "item": item_names(rows),
+            "condition": rows[analysis.plan.factor],
+            "variant": rows["prompt_variant"].astype(str),
+            "value": rows[name if name in ("correct", "missing") else "share"].astype(float),
+        }
+    )
+
+
+def _estimate_lines(number: int, analysis: Analysis, file: str) -> Iterator[str]:
+    """Write one call of ``estimate_shares``: the rows, and what the report holds of each difference."""
+    plan = analysis.plan
+    title = " ".join(plan.name.split())
+    yield f"# Estimates {number}: {title}"
+    yield f"estimate_shares({number}, {_quoted(title)}, {_quoted(file)}, {_quoted(_family(analysis))}, list(tests = list("
+    tests = [one for one in analysis.contrasts if _recomputed(one, analysis)]
+    for place, one in enumerate(tests):
+        assert one.crossed is not None
+        weights = ", ".join(f"{_quoted(str(name))} = {w:.12g}" for name, w in one.crossed.weights.items())
+        groups = ", ".join(_quoted(group) for group in one.groups)
+        own = f"label = {_quoted(one.label)}, groups = c({groups}), weights = c({weights}), {_held(one, analysis)}"
+        yield f"  list({own}){',' if place < len(tests) - 1 else ''}"
+    yield f")), {_truth(plan.items == 'fixed')})"
+
+
+def _held(one: Contrast, analysis: Analysis) -> str:
+    """Write the numbers that a report holds of a contrast."""
+    values = {
+        "estimate": one.estimate, "se": one.se, "df": np.inf if one.df is None else one.df, "p": one.p, "p_adjusted": one.p_adjusted,
+        "low": one.low, "high": one.high, "furthest": one.furthest, "side": one.side, "alpha": analysis.plan.alpha,
+    }  # fmt: skip
+    return ", ".join(f"{name} = {_number(float(value))}" for name, value in values.items())
+
+
+def _family(analysis: Analysis) -> str:
+    """Name the family whose adjustment R recomputes; empty of an exploratory analysis."""
+    return ": ".join(map(str, family_of(analysis.plan))) if analysis.plan.planned else ""
+
+
+def _family_lines(analyses: Sequence[Analysis]) -> Iterator[str]:
+    """Write one call of ``adjust_family`` for each family, with how many of its tests R does not recompute."""
+    sizes: dict[str, int] = {}
+    done: dict[str, int] = {}
+    for analysis in analyses:
+        name = _family(analysis)
+        if name:
+            sizes[name] = sizes.get(name, 0) + len(analysis.contrasts)
+            own = [
+                one
+                for one in analysis.contrasts
+                if _recomputed(one, analysis) or (one.estimable and one.weights)
+            ]
+            done[name] = done.get(name, 0) + len(own)
+    for name, many in sizes.items():
+        if done[name]:
+            yield f"adjust_family({_quoted(name)}, {done[name]}, {many - done[name]})"
 
 
 def _shared(file: str) -> str:
@@ -178,7 +269,13 @@ def _differences(analysis: Analysis | None) -> Iterator[str]:
     yield "  ),"
     yield f"  b = {_vector([one.estimate for one in tested])},"
     yield f"  b_se = {_vector([one.se for one in tested])},"
-    yield f"  df = {_vector([np.nan if one.df is None else one.df for one in tested])}"
+    yield f"  df = {_vector([np.nan if one.df is None else one.df for one in tested])},"
+    family = "" if analysis is None or analysis.plan.measure.scale == "points" else _family(analysis)
+    yield f"  family = {_quoted(family)}, tests = list("
+    for place, one in enumerate(tested):
+        assert analysis is not None
+        yield f"    list({_held(one, analysis)}){',' if place < len(tested) - 1 else ''}"
+    yield "  )"
 
 
 def _is_of(analysis: Analysis, fit: Fit) -> bool:
@@ -187,6 +284,12 @@ def _is_of(analysis: Analysis, fit: Fit) -> bool:
 
 def _truth(value: bool) -> str:
     return "TRUE" if value else "FALSE"
+
+
+def _number(value: float) -> str:
+    return (
+        "NA" if np.isnan(value) else ("-Inf" if value < 0 else "Inf") if np.isinf(value) else f"{value:.12g}"
+    )
 
 
 def _quoted(text: str) -> str:

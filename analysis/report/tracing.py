@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from analysis import apa
@@ -208,7 +209,8 @@ def numbers_of(document: Document, content: Content, models: Mapping[int, ModelF
     Returns
     -------
     dict
-        ``models`` (number, formula, rows file, its rows and bytes, first and last line in models.R), ``tables`` (number, whether
+        ``models`` (number, formula, rows file, its rows and bytes, first and last line in models.R), ``estimates`` (each tested
+        difference with the one interval that it has anywhere in the report), ``tables`` (number, whether
         printed, CSV as shown, CSV unrounded, LaTeX file, numbers of models; or file, columns, conditions on its rows and their
         number, what is computed, what seeds its draws), ``figures`` (tables with their numbers, or the same),
         ``paragraphs`` (anchor in the page, heading, first words, numbers of tables and models, origin in words),
@@ -249,6 +251,7 @@ def numbers_of(document: Document, content: Content, models: Mapping[int, ModelF
             }
             for one in models.values()
         ],
+        "estimates": list(_estimates(content)),
         "tables": tables,
         "figures": [_figure_told(one, content, counts) for one in content.all_figures()],
         "paragraphs": list(_paragraphs(document)),
@@ -257,6 +260,32 @@ def numbers_of(document: Document, content: Content, models: Mapping[int, ModelF
             for name in ("readers", "participants", "procedure", "exclude", "truth")
         },
     }
+
+
+def _estimates(content: Content) -> Iterator[dict[str, Any]]:
+    """Describe every tested difference: on which scale, with which standard error, adjusted p, interval and family."""
+    for section in content.sections:
+        plan = section.analysis.plan
+        for one in section.analysis.contrasts:
+            if not one.estimable:
+                continue
+            yield {
+                "analysis": section.heading,
+                "planned": plan.planned,
+                "measure": plan.measure.name,
+                "contrast": one.label,
+                "readers": list(one.groups),
+                "scale": "percentage points" if one.crossed is not None else plan.measure.scale,
+                "estimate": one.estimate,
+                "se": one.se,
+                "df": one.df,
+                "p_adjusted": one.p_adjusted,
+                "low": one.low if np.isfinite(one.low) else None,
+                "high": one.high if np.isfinite(one.high) else None,
+                "level": 1 - plan.alpha,
+                "tests": one.family,
+                "adjusted_by": section.analysis.correction,
+            }
 
 
 def _figure_told(one: Illustrated, content: Content, counts: Counts) -> dict[str, Any]:

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from analysis import apa
 from analysis.readers import headed_as, is_several, named
 from analysis.results import Analysis, Contrast
 
 NOT_ESTIMABLE, NOT_SIGNIFICANT = "not estimable", "not significant"
 UNDETERMINED = "these data do not determine it"
-DIRECTION = "Its direction depends on the scale: log odds and percentage points disagree."
-LOGIT_ALONE = "In percentage points the interval holds 0: this interaction depends on the logit scale."
-POINTS_ALONE = (
-    "In percentage points the interval leaves 0 out: whether there is an interaction depends on the scale."
-)
+DIRECTION = "In log odds it points the other way: the difference in percentage points may come from different starting levels."
 
 
 LARGER, SMALLER, OPPOSITE = "larger", "smaller", "opposite"
@@ -128,15 +122,6 @@ def words_of_direction(analysis: Analysis) -> tuple[str, str] | None:
 
 
 def scale_remark(one: Contrast) -> str:
-    """Say where an interaction on the logit scale is not one in percentage points, or the other way round; empty elsewhere."""
-    if one.orders == 1:
-        return ""
-    if one.points is None or one.points_low is None or one.points_high is None:
-        return ""
-    on_logit = not one.low <= 0 <= one.high
-    in_points = not one.points_low <= 0 <= one.points_high
-    if on_logit and in_points and np.sign(one.estimate) != np.sign(one.points):
-        return DIRECTION
-    if on_logit and not in_points:
-        return LOGIT_ALONE
-    return POINTS_ALONE if in_points and not on_logit else ""
+    """Say where an interaction that is certain in percentage points points the other way in log odds; empty elsewhere."""
+    reverses = one.orders > 1 and one.excludes_zero and one.log_odds * one.estimate < 0
+    return DIRECTION if reverses else ""

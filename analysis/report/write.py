@@ -185,6 +185,6 @@ def render_document(
         sources=sources,
         sources_of_figures=sources_of_figures,
         data=data,
-        has_models=bool(content.all_fits()),
+        has_models=content.has_program,
         style=(environment.loader.get_source(environment, "style.css")[0] if environment.loader else ""),
     )

@@ -93,7 +93,8 @@ def leave_item_sets_out(tables: Tables, plan: Plan, folds: int = FOLDS) -> pd.Da
     -------
     pandas.DataFrame
         A row per set and contrast, those of all items (left out: ``nothing``) first: ``left_out, items`` (how many went),
-        ``contrast, groups, estimate, low, high, p`` (modelled scale, uncorrected; nan where not estimable), ``points`` (accuracy),
+        ``contrast, groups, estimate, low, high, p`` (percentage points of shares, otherwise the modelled scale; nan where not
+        estimable), ``points`` (shares),
         ``shift`` (from the estimate of all items, in standard errors of that), ``reversed`` (whether the sign is another one),
         ``conclusion_changed`` (whether the interval excludes 0 in one case and not in the other).
 
@@ -125,18 +126,18 @@ def without_item_sets(
         As :func:`item_sets`.
     """
     written = plan
-    if analysis is not None and analysis.model is not None:
+    if analysis is not None and analysis.model is not None and analysis.companion is None:
         written = replace(plan, formula=analysis.model.formula, fallback=None)
     whole = analysis if analysis is not None else carry_out(plan, tables)
     found = [_rows(whole, NOTHING, 0)]
     fits: dict[str, Fit] = {}
     remarks: list[str] = []
     for name, without, given in _choices(tables, plan, folds):
-        one = carry_out(written, given)
+        one = carry_out(written, given, companion=False)
         found.append(_rows(one, name, without))
-        if one.model is None:
-            remarks.append(f"Without {name} no model could be fitted. {' '.join(one.remarks)}".strip())
-        elif one.model.source is not None:
+        if not one.has_results:
+            remarks.append(f"Without {name} nothing could be estimated. {' '.join(one.remarks)}".strip())
+        elif one.model is not None and one.model.source is not None:
             fits[name] = one.model.source
     table = pd.concat([one for one in found if len(one)] or found[:1], ignore_index=True)
     base = found[0].set_index(["contrast", "groups"])
@@ -169,7 +170,7 @@ def _rows(analysis: Analysis, name: str, without: int) -> pd.DataFrame:
                 "low": one.low if one.estimable else nan,
                 "high": one.high if one.estimable else nan,
                 "p": one.p if one.estimable else nan,
-                "points": nan if one.points is None else one.points,
+                "points": nan if one.crossed is None else one.estimate,
                 "_se": one.se if one.estimable else nan,
             }
             for one in analysis.contrasts

@@ -116,7 +116,7 @@ def _checked(
             told = _wald(signed, beta, cov)
             points = _points(signed, beta, cov) if logistic else (float("nan"),) * 3
             other = by.get((difference.label, groups))
-            beside = _shown(other, logistic)
+            beside = _shown(other)
             ends = points[1:] if logistic else (told["low"], told["high"])
             same = None if np.isnan(beside[1:]).any() else _side(*ends) == _side(*beside[1:])
             found.append(
@@ -136,16 +136,12 @@ def _checked(
     return found
 
 
-def _shown(one: Contrast | None, logistic: bool) -> tuple[float, float, float]:
-    """Return a contrast of the mixed model with its ends, in points of accuracy where it is logistic; nan where there is none."""
+def _shown(one: Contrast | None) -> tuple[float, float, float]:
+    """Return a contrast of the analysis with its ends; nan where there is none."""
     nothing = (float("nan"),) * 3
     if one is None or not one.estimable:
         return nothing
-    if not logistic:
-        return one.estimate, one.low, one.high
-    if one.points is None or one.points_low is None or one.points_high is None:
-        return nothing
-    return one.points, one.points_low, one.points_high
+    return one.estimate, one.low, one.high
 
 
 def _side(low: float, high: float) -> float:

@@ -24,7 +24,7 @@ from analysis.tables import Tables
 from stimuli.errors import UserError
 
 SAME, WEAKER, REVERSED, APPEARS = "same", "weaker", "reversed", "appears"
-SCALE, BY_PARTICIPANTS, BY_ITEMS = "Points", "Clustered by participants", "Clustered by items"
+SCALE, BY_PARTICIPANTS, BY_ITEMS = "Log odds", "Clustered by participants", "Clustered by items"
 ITEM_SETS, LIMITS, MILLISECONDS, ANSWERS = (
     "Item sets left out",
     "Other time limits",
@@ -165,7 +165,7 @@ def robustness_matrix(
 
 
 def _can_be_checked(one: Analysis) -> bool:
-    if one.model is None or one.model.source is None or not one.contrasts or one.plan.measure.of == "models":
+    if not one.has_results or not one.contrasts or one.plan.measure.of == "models":
         return False
     return one.plan.measure.name == "correct" or one.plan.measure.unit == "ms"
 
@@ -190,9 +190,9 @@ def _worst(planned: Contrast, alpha: float, forms: Iterable[tuple[str, Ends]]) -
 
 
 def _other_scale(analysis: Analysis, _: Tables) -> Iterator[Found]:
-    for one in analysis.contrasts:
-        if one.points is not None and one.points_low is not None and one.points_high is not None:
-            yield SCALE, (one.label, one.groups), [("", (one.points, one.points_low, one.points_high))]
+    for one in () if analysis.companion is None else analysis.companion.contrasts:
+        if one.estimable:
+            yield SCALE, (one.label, one.groups), [("", (one.estimate, one.low, one.high))]
 
 
 def _estimating_equations(analysis: Analysis, tables: Tables) -> Iterator[Found]:
@@ -207,9 +207,8 @@ def _estimating_equations(analysis: Analysis, tables: Tables) -> Iterator[Found]
 
 
 def _without_items(analysis: Analysis, tables: Tables) -> Iterator[Found]:
-    assert analysis.model is not None
     sets = item_sets(tables, analysis.plan, FOLDS)
-    if len(sets) * analysis.model.rows > MOST_REFITTED:
+    if analysis.model is not None and len(sets) * len(analysis.rows) > MOST_REFITTED:
         return
     left = without_item_sets(tables, analysis.plan, FOLDS, analysis).table
     without = left[left["left_out"] != NOTHING]

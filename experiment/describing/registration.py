@@ -20,11 +20,15 @@ from experiment.study.study import ITEMS
 
 DEFAULTS = (
     ("Tests", "two-sided, alpha = .05"),
-    ("Several readers in one contrast", "Holm's correction over the readers that are compared"),
     (
-        "Model",
-        "accuracy: mixed-effects logistic regression; times: mixed-effects linear regression on log milliseconds; crossed random "
-        "effects of readers and items",
+        "Several tests",
+        "all planned contrasts of a measure, of people, of each model and of their differences, are adjusted together by the largest "
+        "of their correlated |t|, with simultaneous intervals; equivalence tests by Bonferroni's method",
+    ),
+    (
+        "Estimates",
+        "accuracy and other shares: percentage points over participants and items (crossed-variance estimator), people compared with "
+        "a model item by item; times: mixed-effects linear regression on log milliseconds with crossed random effects",
     ),
     (
         "Random structure",

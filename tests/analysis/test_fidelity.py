@@ -51,7 +51,7 @@ def test_every_planned_effect_stands_beside_the_models_with_a_verdict_against_th
     analysis = analyse_accuracy(plan, tables)
     found = effects(analysis).set_index("contrast")
     assert list(found.index) == ["initial − internal", "final − internal"]
-    points = {(one.label, one.groups): one.points for one in analysis.contrasts}
+    points = {(one.label, one.groups): one.estimate for one in analysis.contrasts}
     row = found.loc["initial − internal"]
     assert row["human"] == points["initial − internal", ("human",)]
     assert row["machine"] == points["initial − internal", ("restorer",)]

@@ -10,7 +10,7 @@ import pytest
 
 from analysis import load
 from analysis.accuracy import analyse_accuracy, analyse_missingness
-from analysis.frames import accuracy_data, missing_data
+from analysis.frames import accuracy_data, accuracy_rows, missing_rows
 from analysis.measures.accuracy import accuracy, adjusted_accuracy, missingness, with_chance
 from analysis.measures.resampling import Interval, bootstrap, interval, resampled_means
 from analysis.planned import plans
@@ -129,29 +129,22 @@ def missing_study() -> pd.DataFrame:
     return rows
 
 
-def test_models_take_failures_as_wrong_left_out_or_at_chance(handover: Make) -> None:
+def test_failures_count_as_wrong_are_left_out_or_count_with_chance(handover: Make) -> None:
     tables = load(handover(missing_study(), dictionary={"planned": PLANNED}))
     plan = plans(tables)[0]
-    wrong = accuracy_data(tables.trials, plan)
-    left_out = accuracy_data(tables.trials, plan, "left out")
-    lost = int((wrong.rows["response_status"] != "valid").sum())
+    wrong, _ = accuracy_rows(tables.trials, plan)
+    left_out, remarks = accuracy_rows(tables.trials, plan, "left out")
+    failed = wrong["response_status"] != "valid"
+    lost = int(failed.sum())
     assert lost > 20
-    assert wrong.rows.loc[wrong.rows["response_status"] != "valid", "correct"].eq(0).all()
-    assert len(left_out.rows) == len(wrong.rows) - lost
-    assert f"Left out of the model: {lost} of {len(wrong.rows)} trials" in left_out.remarks[0]
+    assert wrong.loc[failed, "correct"].eq(0).all()
+    assert len(left_out) == len(wrong) - lost
+    assert f"Left out of the analysis: {lost} of {len(wrong)} trials" in remarks[0]
     trials = with_chance(tables.trials, tables.items, tables.factors)
-    first = accuracy_data(trials, plan, "chance", 1).rows
-    drawn = first.loc[first["response_status"] != "valid", "correct"]
-    assert set(drawn) == {0.0, 1.0}
-    assert abs(drawn.mean() - 0.5) < 4 * np.sqrt(0.25 / lost)
-    second = accuracy_data(trials.sample(frac=1, random_state=1), plan, "chance", 1).rows
-    keys = ["session_id", "trial_index"]
-    same = first.merge(second, on=keys, suffixes=("", "_other"))
-    assert (same["correct"] == same["correct_other"]).all()
-    other = accuracy_data(trials, plan, "chance", 2).rows
-    assert (other["correct"] != first["correct"]).any()
+    guessed, _ = accuracy_rows(trials, plan, "chance")
+    assert guessed.loc[failed, "correct"].eq(0.5).all()
     with pytest.raises(UserError, match="left out"):
-        accuracy_data(tables.trials, plan, "left")
+        accuracy_rows(tables.trials, plan, "left")
 
 
 def test_an_answer_that_nobody_judged_is_no_error(handover: Make) -> None:
@@ -165,13 +158,13 @@ def test_an_answer_that_nobody_judged_is_no_error(handover: Make) -> None:
 def test_missingness_is_modelled_by_condition(handover: Make) -> None:
     tables = load(handover(missing_study(), dictionary={"planned": PLANNED}))
     plan = plans(tables)[0]
-    data = missing_data(tables.trials, plan)
-    assert data.rows["missing"].sum() == (data.rows["response_status"] != "valid").sum()
+    rows, _ = missing_rows(tables.trials, plan)
+    assert rows["missing"].sum() == (rows["response_status"] != "valid").sum()
     analysis = analyse_missingness(plan, tables)
     assert analysis.plan.measure.name == "missing"
     assert analysis.model is not None
     one = next(c for c in analysis.contrasts if c.groups == ("human",) and c.label == "initial − internal")
-    shares = data.rows[data.rows["reader_group"] == "human"].groupby("position")["missing"].mean()
+    shares = rows[rows["reader_group"] == "human"].groupby("position")["missing"].mean()
     assert shares["initial"] > shares["internal"]
     assert one.estimate > 0
     assert one.p < 0.05

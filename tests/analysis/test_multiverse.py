@@ -10,10 +10,9 @@ import pytest
 from scipy import stats
 
 from analysis import Tables, load
-from analysis.multiverse import accuracy_multiverse, pooled, time_multiverse
+from analysis.multiverse import accuracy_multiverse, time_multiverse
 from analysis.planned import plans
 from analysis.preparing import alternatives
-from analysis.results import Analysis, Contrast
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import PLANNED, study_rows
@@ -172,28 +171,6 @@ def test_accuracy_is_compared_with_failures_wrong_left_out_and_at_chance(handove
     assert logits["failures wrong"] < logits["failures at chance"] < logits["failures left out"]
     model = found[(found["group"] == "restorer") & (found["contrast"] == "initial − internal")]
     assert model["estimate"].nunique() == 1
-
-
-def contrast(estimate: float, se: float) -> Contrast:
-    return Contrast("a", "b", ("human",), estimate, se, estimate / se, None, 0.5, 0, 0, 0.5, 1)
-
-
-def test_fits_of_several_draws_are_pooled_by_rubins_rules(handover: Make) -> None:
-    tables = tables_of(handover)
-    plan = plans(tables)[1]
-    blank = Analysis(plan, None, (), (), (), "Holm", ())
-    some = [replace(blank, contrasts=(contrast(value, 0.2),)) for value in (1.0, 1.2, 1.4)]
-    one = pooled(some).contrasts[0]
-    # within 0.04; between draws 0.04, times 4/3; df = 2 (1 + 0.04 / 0.0533)^2
-    assert one.estimate == pytest.approx(1.2)
-    assert one.se == pytest.approx(np.sqrt(0.04 + 0.04 * 4 / 3))
-    assert one.df == pytest.approx(2 * (1 + 0.75) ** 2)
-    half = stats.t(one.df).ppf(0.975) * one.se
-    assert (one.low, one.high) == pytest.approx((1.2 - half, 1.2 + half))
-    same = pooled([replace(blank, contrasts=(contrast(1.0, 0.2),))] * 3).contrasts[0]
-    assert (same.se, same.df) == (pytest.approx(0.2), None)
-    with pytest.raises(UserError, match="no analyses"):
-        pooled([])
 
 
 def test_a_multiverse_of_the_wrong_measure_is_refused(handover: Make) -> None:

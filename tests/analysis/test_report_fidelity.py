@@ -105,18 +105,13 @@ def test_every_planned_effect_is_told_with_its_verdict_as_the_table_has_it(
         )
         assert start in text
         assert f"their difference {apart[1]} points, 95% CI {apart[2]}" in text
-        assert row[-2] in ("yes", "not shown", "in log odds only", "in points only")
+        assert row[-2] in ("yes", "not shown")
         assert row[-1] in ("yes", "not shown")
     assert "60 points" in table.note
     assert {"schuirmann1987", "lakens2017"} <= set(faithful.sources)
 
 
-SIDES = {
-    "yes": (0.001, -20.0, -5.0),
-    "in log odds only": (0.001, -20.0, 2.0),
-    "in points only": (0.30, -20.0, -5.0),
-    "not shown": (0.30, -20.0, 2.0),
-}
+SIDES = {"yes": (0.001, -20.0, -5.0), "not shown": (0.30, -20.0, 2.0)}
 
 
 @pytest.mark.parametrize("answer", SIDES)
@@ -136,8 +131,6 @@ def test_whether_readers_differ_and_whether_it_counts_as_none_are_answered_apart
     assert "60 points" in asked and asked.count("?") == 1 and "undecided" not in told
     expected = {
         "yes": "They differ (p",
-        "in log odds only": "They differ in log odds (p",
-        "in points only": "They differ in points; in log odds no difference is shown",
         "not shown": "No difference between them is shown",
     }
     assert expected[answer] in told
@@ -154,9 +147,9 @@ def test_answers_of_many_differences_are_counted_and_a_few_named(material: Mater
     assert "c4 − intact" not in text and "stands in the table" in text
 
 
-def test_a_planned_model_that_is_not_in_the_model_still_has_its_rows(tmp_path: Path) -> None:
+def test_a_planned_model_without_trials_in_a_condition_still_has_its_rows(tmp_path: Path) -> None:
     rows = study_rows(human=12, models=MODELS, items=16)
-    rows.loc[rows["reader"] == "copyist", "correct"] = True
+    rows = rows[(rows["reader"] != "copyist") | (rows["position"] != "internal")]
     plan = PLANNED["comprehension"] | {"between": ["human", *MODELS], "formula": FORMULA}
     chapter = fidelity.write(material_of(tmp_path, rows, fitted=True, planned={"comprehension": plan}))
     assert chapter is not None
@@ -166,8 +159,8 @@ def test_a_planned_model_that_is_not_in_the_model_still_has_its_rows(tmp_path: P
     for seen, lost in zip(table.rows[::2], table.rows[1::2], strict=True):
         assert set(lost[3:]) == {"–"}
         assert lost[2] == seen[2] and seen[-1] != "–", "what is known of people stays"
-    assert "copyist: always right in intact" in table.note
-    assert "not estimable for people beside the model copyist (copyist: always right in intact" in words(
+    assert "copyist: no trials in internal" in table.note
+    assert "not estimable for people beside the model copyist (copyist: no trials in internal" in words(
         chapter
     )
 

@@ -268,7 +268,7 @@ def test_a_bound_that_was_not_frozen_is_told_as_such(tables: Tables) -> None:
     dictionary = {**tables.dictionary, "planned": {"k": dict(BOUND)}}
     tables = replace(tables, dictionary=dictionary)
     plan = next(one for one in with_bounds_fixed_beforehand(plans(tables), dictionary) if one.planned)
-    chapter = write(Material(tables, (Analysis(plan, None, (), (), (), "Holm", ()),)))
+    chapter = write(Material(tables, (Analysis(plan, None, (), (), (), "", ()),)))
     assert chapter is not None
     said = " ".join(str(one) for one in chapter.blocks)
     assert "since the plan&#39;s bound of equivalence was not fixed before the data" in said

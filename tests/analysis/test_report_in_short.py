@@ -53,8 +53,7 @@ def test_a_comparison_that_two_plans_share_is_told_once_with_what_each_found(con
         for section in (first, second)
     ]
     for one in shared:
-        assert one.points is not None
-        assert f"{one.points:.1f}".replace("-", "−") in text
+        assert f"{one.estimate:.1f}".replace("-", "−") in text
     assert text.count("the analysis People and model") == 2
     assert "further comparison" not in text, "six comparisons are told, two of them of both plans"
 
@@ -92,7 +91,7 @@ def test_each_difference_between_conditions_has_a_paragraph_in_the_opening_and_i
     own = next(one for one in content.planned if one.heading == "People and model").analysis
     results = [plain_text(one) for one in paragraphs(own, (), content.kinds, None)]
     of_initial, of_final = (
-        next(text for text in results if text.count(f"the {level}") >= 3 and "OR" in text)
+        next(text for text in results if text.count(f"the {level}") >= 3 and "percentage points" in text)
         for level in ("initial", "final")
     )
     assert of_initial != of_final and "final" not in of_initial and "initial" not in of_final
@@ -100,8 +99,8 @@ def test_each_difference_between_conditions_has_a_paragraph_in_the_opening_and_i
         "between people and the model restorer"
     )
     for one in own.contrasts:
-        assert sum(f"{abs(one.estimate):.2f}" in text for text in (of_initial, of_final)) >= 1
-    assert sum("adjusted by Holm" in text for text in results) == 1
+        assert sum(f"{abs(one.estimate):.1f}" in text for text in (of_initial, of_final)) >= 1
+    assert sum("adjusted by the largest |t|" in text for text in results) == 1
 
 
 def test_a_paragraph_of_the_opening_names_tables_and_models_of_the_analyses_in_it(content: Content) -> None:
@@ -116,8 +115,8 @@ def crowded(content: Content, significant: dict[str, int], levels: int = 26) -> 
     one = next(one for one in section.analysis.contrasts if one.groups == ("human",))
     contrasts = tuple(
         replace(
-            one, first=f"c{place}", second="intact", groups=(group,), estimate=-0.1 * (place + 1),
-            points=-1.0 * (place + 1), points_low=-1.5 * (place + 1), points_high=-0.5 * (place + 1),
+            one, first=f"c{place}", second="intact", groups=(group,), estimate=-1.0 * (place + 1),
+            low=-1.5 * (place + 1), high=-0.5 * (place + 1),
             p_adjusted=0.001 if place >= levels - many else 0.5,
         )
         for group, many in significant.items() for place in range(levels)
@@ -164,16 +163,13 @@ def test_results_tell_many_conditions_together_and_point_to_their_table(content:
         )
         for p in (0.01, 0.2)
     ]  # fmt: skip
-    between = tuple(
-        replace(first, first=f"c{place}", equivalence=equal[place % 2], points_low=-1.0, points_high=1.0)
-        for place in range(26)
-    )
+    between = tuple(replace(first, first=f"c{place}", equivalence=equal[place % 2]) for place in range(26))
     lost = replace(own.contrasts[0], first="lost", estimable=False)
     tested = (*own.contrasts, *between, lost)
     text = [plain_text(one) for one in differences(tested, own, {"human": "human"}, 7)]
     assert len(text) == 3 and len(text[0]) < 1_500
     assert "People were less accurate in 18 of 26 conditions than in the intact condition." in text[0]
-    assert "The greatest difference was in the c25 condition (b\u00a0=\u00a0" in text[0]
+    assert "The greatest difference was in the c25 condition (−26.0 percentage points" in text[0]
     assert "counts as none in 13 of 26 conditions." in text[0]
     assert "is not estimable for people" in text[1]
     assert text[2].endswith("Table 7 has each difference with its estimate, test, and interval.")

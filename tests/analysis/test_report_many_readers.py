@@ -15,7 +15,7 @@ from analysis.report.in_short import in_short
 from analysis.report.inline import plain_text
 from analysis.report.many_readers import MOST_SINGLY, of_many, runs
 from analysis.report.numbered import Content
-from analysis.report.verdicts import LOGIT_ALONE, listed, scale_remark, verdict
+from analysis.report.verdicts import listed, scale_remark, verdict
 from analysis.results import Analysis, Contrast
 from tests.analysis.letter_study import PLANNED, study_rows, write_handover
 
@@ -54,10 +54,10 @@ def test_people_have_all_statistics_and_models_are_told_together(content: Conten
         1 for one in tested if one.groups == ("human",) or alone(one, section.analysis)
     )
     for one in of_people:
-        assert one.points is not None and f"{one.points:.1f}".replace("-", "−") in text
-    assert section.tables[1].table.title.startswith("Differences")
+        assert f"{one.estimate:.1f}".replace("-", "−") in text
+    assert section.tables[0].table.title.startswith("Differences")
     assert (
-        f"Table {section.tables[1].number} has each difference with its estimate, test, and interval." in text
+        f"Table {section.tables[0].number} has each difference with its estimate, test, and interval." in text
     )
 
 
@@ -85,7 +85,7 @@ def test_what_models_have_in_common_holds_of_each(content: Content) -> None:
     analysis = content.planned[0].analysis
     one = next(each for each in analysis.contrasts if each.groups == ("m1",))
     group = [
-        replace(one, groups=(name,), estimate=-value, points=-10 * value, p_adjusted=p)
+        replace(one, groups=(name,), estimate=-10 * value, p_adjusted=p)
         for name, value, p in (("m1", 0.5, 0.0001), ("m2", 1.5, 0.021), ("m4", 1.0, 0.003))
     ]
     said = plainly(of_many(group, analysis, KINDS))
@@ -105,18 +105,18 @@ def test_what_models_have_in_common_holds_of_each(content: Content) -> None:
     assert "p < .001 each" in plainly(of_many(tiny, analysis, KINDS))
 
 
-def test_pairs_whose_interaction_hangs_on_the_scale_are_named(content: Content) -> None:
+def test_pairs_whose_interaction_reverses_in_log_odds_are_named(content: Content) -> None:
     analysis = content.planned[0].analysis
     one = next(each for each in analysis.contrasts if each.groups == ("human", "m1"))
-    base = replace(one, estimate=-1.0, low=-1.5, high=-0.5, p_adjusted=0.001, points=-9.0, points_low=-14.0)
+    base = replace(one, estimate=-9.0, low=-14.0, high=-4.0, p_adjusted=0.001)
     pairs = [
-        replace(base, groups=("human", name), points_high=high)
-        for name, high in (("m1", -4.0), ("m2", 3.0), ("m3", 2.0), ("m4", -1.0))
+        replace(base, groups=("human", name), log_odds=log_odds)
+        for name, log_odds in (("m1", -1.0), ("m2", 0.3), ("m3", 0.2), ("m4", -0.5))
     ]
     said = plainly(of_many(pairs, analysis, KINDS))
     assert "differed between people and the models m1, m2, m3, and m4" in said
-    assert [scale_remark(each) == LOGIT_ALONE for each in pairs] == [False, True, True, False]
-    assert "For the models m2 and m3 the interval in percentage points holds 0" in said
+    assert [bool(scale_remark(each)) for each in pairs] == [False, True, True, False]
+    assert "In log odds it points the other way for the models m2 and m3." in said
 
 
 def test_the_opening_tells_more_comparisons_where_models_agree(content: Content) -> None:

@@ -17,11 +17,11 @@ from markupsafe import Markup
 from analysis import Tables, load
 from analysis.carrying_out import carry_out_all
 from analysis.figures import Drawing
+from analysis.measures import two_classes
 from analysis.measures.against_chance import against_chance
 from analysis.measures.levels import done_to, levels_of
 from analysis.measures.signal_detection import sensitivity_and_bias
 from analysis.measures.two_classes import ProbitModel, of_groups, probit_model, two_class_trials
-from analysis.plan import two_classes
 from analysis.planned import plans
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable
@@ -181,7 +181,7 @@ def test_relative_gain_and_retention_are_the_ratios_of_the_accuracies_shown(rate
     expected = 100 * (accuracy["green"] - accuracy["blue"]) / (accuracy["red"] - accuracy["blue"])
     assert float(gain[3]) == pytest.approx(expected, abs=3.0)  # items weigh alike here, trials there
     kept = next(row for row in table(rated, "retention_position").rows if len(row) > 1)
-    assert float(kept[4]) == pytest.approx(100 * float(kept[2]) / float(kept[1]), abs=0.1)
+    assert float(kept[3]) == pytest.approx(100 * float(kept[2]) / float(kept[1]), abs=0.1)
     text = words(rated)
     assert (
         "shown as it is in red, shown with other letters throughout in blue, not shown in grey, and changed in green"
@@ -285,7 +285,7 @@ def test_single_words_have_no_variance_between_answers(tmp_path: Path) -> None:
     (analysis,) = carry_out_all([one for one in plans(tables) if one.planned], tables)
     assert analysis.model is not None and "answer_given" not in analysis.model.steps[0].formula
     assert not any("each answer counts once" in one for one in analysis.remarks)
-    (contrast,) = analysis.contrasts
+    (contrast,) = analysis.of_model.contrasts
     truth = np.log(0.3 / 0.7) - np.log(0.85 / 0.15)
     assert contrast.estimable and abs(contrast.estimate - truth) < 3 * contrast.se
 
@@ -295,11 +295,12 @@ def test_recovered_is_a_planned_measure_from_plan_to_contrast(tmp_path: Path, wh
     tables = load(typed_study(tmp_path, whole=whole, planned=PLANNED))
     (analysis,) = carry_out_all([one for one in plans(tables) if one.planned], tables)
     assert analysis.model is not None and analysis.levels == ("green", "blue")
-    (contrast,) = analysis.contrasts
+    (contrast,) = analysis.of_model.contrasts
     truth = np.log(0.3 / 0.7) - np.log(0.85 / 0.15)
     assert contrast.estimable and abs(contrast.estimate - truth) < 3 * contrast.se
+    (contrast,) = analysis.contrasts
     assert contrast.p_adjusted < 0.001 and contrast.direction == "less"
-    assert contrast.points is not None and contrast.points == pytest.approx(-55, abs=12)
+    assert contrast.estimate == pytest.approx(-55, abs=12) and contrast.high < 0
     counted_once = any("each answer counts once" in one for one in analysis.remarks)
     assert counted_once is whole
     assert ("answer_given" in analysis.model.steps[0].formula) is not whole

@@ -104,10 +104,59 @@ def test_the_program_holds_the_tested_differences_and_writes_no_criterion_twice(
 ) -> None:
     gathered, report = content
     program = (report / "models.R").read_text("utf-8")
-    tested = [one for one in gathered.sections if one.analysis.contrasts]
+    tested = [one for one in gathered.sections if one.analysis.model is not None]
     assert program.count(", weights = rbind(") == len(tested) >= 2
-    assert program.count("deviance_at <- function") == 1 == program.count("read.csv(")
+    assert program.count("deviance_at <- function") == 1 and program.count("read.csv(") == 2
     assert program.count("\ncriterion()\n") >= 1
+
+
+def run_estimates_in_r(report: Path) -> tuple[int, dict[str, str]]:
+    """Run the part of a report's program that recomputes differences in shares; return its status and what it says."""
+    done = subprocess.run(
+        ["Rscript", "models.R", "estimates"],
+        cwd=report,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert "Execution halted" not in done.stderr, done.stderr[-3000:]
+    lines = [
+        line.partition(": agrees") if ": agrees" in line else line.partition(": DIFFERS")
+        for line in done.stdout.splitlines()
+    ]
+    return done.returncode, {what: verdict + told for what, verdict, told in lines if verdict}
+
+
+def test_every_planned_estimate_is_recomputed_in_base_r(content: tuple[Content, Path]) -> None:
+    gathered, report = content
+    program = (report / "models.R").read_text("utf-8")
+    planned = next(one.analysis for one in gathered.planned if one.analysis.plan.measure.name == "correct")
+    for one in planned.contrasts:
+        assert f"estimate = {one.estimate:.12g}, se = {one.se:.12g}" in program
+        assert f"low = {one.low:.12g}, high = {one.high:.12g}" in program
+    status, said = run_estimates_in_r(report)
+    assert status == 0 and {"estimates 1", "family measure: correct"} <= set(said)
+
+
+@pytest.mark.parametrize(
+    ("name", "where", "kind"),
+    [("estimate", "estimates 1", "estimates"), ("se", "estimates 1", "standard errors"), ("df", "estimates 1", "degrees"),
+     ("p", "estimates 1", "p"), ("p_adjusted", "family measure: correct", "adjusted p"),
+     ("high", "family measure: correct", "ends of intervals")],
+)  # fmt: skip
+def test_a_wrong_estimate_in_a_report_is_found(
+    content: tuple[Content, Path], tmp_path: Path, name: str, where: str, kind: str
+) -> None:
+    report = tmp_path / "wrong"
+    shutil.copytree(content[1], report)
+    program = (report / "models.R").read_text("utf-8")
+    pattern = rf"(label = [^\n]*?\b{name} = )(-?[\d.e+-]+)"
+    program, found = re.subn(pattern, lambda m: f"{m[1]}{float(m[2]) + 0.5:.12g}", program, count=1)
+    assert found == 1
+    (report / "models.R").write_text(program, "utf-8")
+    status, said = run_estimates_in_r(report)
+    assert status == 1 and said[where].startswith(": DIFFERS") and kind in said[where]
 
 
 WRONG = {

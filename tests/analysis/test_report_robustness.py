@@ -217,11 +217,11 @@ def test_a_conclusion_that_depends_on_one_set_of_items_is_named(tmp_path: Path) 
     planned["a"]["contrasts"] = ["initial - intact"]
     given = material(handed(tmp_path, pd.DataFrame(rows), planned=planned))
     (row,) = given.matrix.rows
-    assert (
-        row.cells[ITEM_SETS].outcome in (WEAKER, REVERSED) and row.cells[ITEM_SETS].where == "without set odd"
-    )
+    cell = row.cells[ITEM_SETS]
+    # items differ so much that the difference is not certain with all of them, and is with those of one set
+    assert cell.outcome == APPEARS and cell.where == "without set plain"
     chapter = robustness.write(given)
-    assert chapter is not None and "without set odd" in texts(chapter)
+    assert chapter is not None and "without set plain" in texts(chapter)
 
 
 def test_ways_of_asking_are_told_with_their_model(tmp_path: Path) -> None:

@@ -78,6 +78,6 @@ def test_the_report_is_told(handover: Make, monkeypatch: pytest.MonkeyPatch) -> 
     tables = load(handover(study_rows(human=40, models=("restorer",), items=12)))
     monkeypatch.setattr(thinning, "MOST_ROWS", 300)
     found = analyse_accuracy(replace(plans(tables)[0], planned=False), tables)
-    assert found.model is not None and found.rows is not None
-    assert found.model.rows == len(found.rows) < 41 * 12
+    assert found.model is not None
+    assert found.model.rows == len(found.of_model.rows) < 40 * 12
     assert any("planned ones to all" in remark for remark in found.remarks)

@@ -85,7 +85,8 @@ def test_the_registration_says_design_items_plan_defaults_exclusions_and_sample(
         "it differs between initial and intact.",
         "two-sided",
         "contrasts (default): initial - intact",
-        "Holm", "position (within sessions): intact, initial", "No data of people had been collected", str(study.design["items"]),
+        "largest |t|", "position (within sessions): intact, initial", "No data of people had been collected",
+        str(study.design["items"]),
     ):  # fmt: skip
         assert part in text, part
     assert not re.search(r"[{}]|,,|: \[", text), "settings are told in words"

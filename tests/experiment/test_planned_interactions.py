@@ -67,7 +67,7 @@ def test_an_interaction_is_registered_in_words(make_study: Callable[..., Study])
     assert "initial minus intact in trials with low (a simple effect)" in text
     assert "initial minus intact, averaged over the levels of band" in text
     assert "fixed effects are position and band with their interaction" in text
-    assert "in percentage points next to them" in text
+    assert "interactions are tested in percentage points" in text
 
 
 def test_a_plan_of_two_factors_is_handed_over_as_it_is_written(make_study: Callable[..., Study]) -> None:

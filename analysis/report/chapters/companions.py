@@ -1,4 +1,4 @@
-"""Accuracy, modelled otherwise: with a weak prior, with models as a sample of models, by label probabilities.
+"""Accuracy, analyzed otherwise: with models as a sample of models, and by label probabilities.
 
 Each stands beside an analysis of the report and is exploratory; where none applies there is no such chapter.
 """
@@ -11,7 +11,6 @@ from markupsafe import Markup, escape
 
 from analysis.companions import Companion, companions
 from analysis.descriptives import Cell, describe, describe_rows, described_rows
-from analysis.mixed.penalty import Penalty
 from analysis.quantities import LEAD
 from analysis.random_structure import MODELS_FOR_A_CLAIM
 from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
@@ -20,19 +19,14 @@ from analysis.report.prose import paragraphs, warnings_of
 from analysis.within import held_by
 
 OPENING = {
-    "weak prior": "A reader who is always right, or always wrong, in some condition has no finite log odds there and stays out "
-    "of the logistic model above. A weakly informative prior keeps it in the comparison: its direction comes from the "
-    "data, its size on the logit scale from the prior, so that percentage points say more than odds ratios.",
     "models in general": "With models as a sample of models, the comparison is one of people with models in general.",
     "label probabilities": "How far the correct label led in log-probability (its best rival taken away; with two labels, the "
     "log odds of the correct one) needs no repeated answers and says more than right or wrong.",
 }
 METHODS = {
-    "weak prior": f"Weak prior: {Penalty()}, on the scale of log odds (Gelman et al., 2008); the fit maximises the penalised "
-    "Laplace likelihood, which lme4 does not: models.R refits it by lme4's likelihood with the same prior written out.",
-    "models in general": f"Models in general: from {MODELS_FOR_A_CLAIM} models on, with a random intercept of each model and a "
-    "variance of model × condition (a covariance matrix of slopes from ten models a condition on); Student's t with as many "
-    "degrees of freedom as models but one. Models are no random draw from all there are: readers judge what they stand for.",
+    "models in general": f"Models in general: from {MODELS_FOR_A_CLAIM} models on, people are compared with the models' mean answers; "
+    "the variance adds how much the models' differences vary. Models are not a random draw from all that exist: readers "
+    "judge what they represent.",
     "label probabilities": "Label probabilities: linear mixed models of the lead of the correct label in nats, items and "
     "conditions as in the model of accuracy, without people, who have none.",
 }
@@ -41,7 +35,7 @@ METHODS = {
 def write(material: Material) -> Chapter | None:
     """Write the chapter, or None where no companion applies."""
     found = companions(material.analyses, material.tables, material.told)
-    shown = [one for one in found if one.analysis.model is not None or one.analysis.remarks]
+    shown = [one for one in found if one.analysis.has_results or one.analysis.remarks]
     if not shown:
         return None
     blocks: list[Block] = []
@@ -62,7 +56,6 @@ def write(material: Material) -> Chapter | None:
         methods=tuple(escape(METHODS[kind]) for kind in kinds),
         fits=tuple(fits),
         supplement=True,
-        sources=("gelman2008",) if "weak prior" in kinds else (),
     )
 
 
@@ -73,13 +66,13 @@ def _told(one: Companion, place: int, material: Material) -> list[Block]:
         Markup("<h3>{}</h3>").format(name[0].upper() + name[1:]),
         escape(OPENING[one.kind]),
     ]
-    if analysis.model is None:
+    if not analysis.has_results:
         return [*blocks, *paragraphs(analysis, (), material.kinds, None)]
     doubts = " ".join(warnings_of(analysis))
     blocks += [escape(doubts)] if doubts else []
     stem = f"otherwise_{place}"
     blocks += paragraphs(analysis, _cells(one, material), material.kinds, None)
-    blocks += [model_table(analysis, f"{stem}_model")]
+    blocks += [model_table(analysis, f"{stem}_model")] if analysis.model is not None else []
     blocks += [contrast_table(analysis, f"{stem}_differences")] if analysis.contrasts else []
     return blocks
 

@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 from analysis import apa
 from analysis.departures import why_no_bound
 from analysis.fidelity import effects
-from analysis.fidelity.effects import BOTH, EQUIVALENT, NOT_ESTIMABLE, POINTS
+from analysis.fidelity.effects import BOTH, EQUIVALENT, NOT_ESTIMABLE
 from analysis.figures.fidelity_map import MapScale, fidelity_map
 from analysis.names import plain
 from analysis.readers import PARTICIPANT_KINDS, headed, named, spoken
@@ -25,8 +25,7 @@ from stimuli.errors import UserError
 TOLD_IN_FULL = 6
 """Up to so many pairs of difference and model are told one by one; more are counted, and stand in the table."""
 YES, NOT_SHOWN = "yes", "not shown"
-LOG_ODDS_ONLY, POINTS_ONLY, UNCORRECTED = "in log odds only", "in points only", "before correction only"
-"""What is answered to "does the model differ from people?": p and the 95% interval may part."""
+"""What is answered to "does the model differ from people?"."""
 
 
 def in_italics(text: str) -> Markup:
@@ -47,7 +46,7 @@ def compared(material: Material) -> list[tuple[Analysis, pd.DataFrame]]:
             by_key.setdefault(one.plan.key or one.plan.name, one)
     for one in material.analyses:
         first = by_key.get(one.plan.key or one.plan.name)
-        if first is None or (one.model is None and (first is one or first.model is None)):
+        if first is None or not (one.has_results or first.has_results):
             continue
         try:
             table = effects(one) if first is one else effects(one, first)
@@ -152,20 +151,18 @@ def _laid_out(name: str, analysis: Analysis, table: pd.DataFrame) -> ApaTable:
         f"{people} [95% CI]",
         "Model [95% CI]",
         f"{people} − model [95% CI]",
-        "p (log odds)" if plan.measure.scale == "points" else "p",
+        "p",
     ]
     columns += [level, "Different", "Equivalent"] if bounded else ["Different"]
     note = f"In {_unit(analysis)}"
     note += (
         "; a comparison of readers is the ratio of their ratios. " if plan.measure.scale == "ratio" else ". "
     )
-    note += f"p values are adjusted as those of the analysis ({analysis.correction}). "
+    note += f"p values and intervals are adjusted by {analysis.correction}. "
     note += (
         f"Different: do {spoken(str(table['people'].iloc[0]))} and the model differ? Yes where p is below alpha and the 95% "
         "interval leaves 0 out"
     )
-    if plan.measure.scale == "points":
-        note += "; p is of log odds and the interval in points, so that a difference may be shown on one scale only"
     note += ". "
     if plan.equivalence is not None:
         note += (
@@ -186,24 +183,14 @@ def _laid_out(name: str, analysis: Analysis, table: pd.DataFrame) -> ApaTable:
 
 def _origin(analysis: Analysis) -> Origin:
     fits = () if analysis.model is None or analysis.model.source is None else (analysis.model.source,)
-    return Origin(
-        fits,
-        computed="differences of people and of a model are weights of the fixed effects (models.R); percentage points average "
-        "predicted probabilities over participants and items, by wrods alone",
-    )
+    return Origin(fits, computed="the differences that the analysis tests, recomputed by models.R")
 
 
 def _differ(row: pd.Series, alpha: float) -> str:
-    """Answer whether a model differs from people: yes where test and interval agree, else by which of them alone."""
+    """Answer whether a model differs from people: the test and its interval agree."""
     if row["verdict"] == NOT_ESTIMABLE:
         return apa.MISSING
-    tested = bool(row["p"] < alpha)
-    apart = bool(row["difference_low"] > 0 or row["difference_high"] < 0)
-    if tested == apart:
-        return YES if tested else NOT_SHOWN
-    if row["unit"] == POINTS:
-        return LOG_ODDS_ONLY if tested else POINTS_ONLY
-    return YES if tested else UNCORRECTED
+    return YES if row["p"] < alpha else NOT_SHOWN
 
 
 def _equivalent(row: pd.Series) -> str:
@@ -278,9 +265,6 @@ def _answers(row: pd.Series, analysis: Analysis) -> str:
     told = {
         YES: f"They differ ({p})",
         NOT_SHOWN: f"No difference between them is shown ({p})",
-        LOG_ODDS_ONLY: f"They differ in log odds ({p}); in points no difference is shown",
-        POINTS_ONLY: f"They differ in points; in log odds no difference is shown ({p})",
-        UNCORRECTED: f"The interval leaves 0 out, but after correction no difference is shown ({p})",
     }
     answer = _differ(row, analysis.plan.alpha)
     if analysis.plan.equivalence is None:
@@ -301,9 +285,6 @@ def _of_model(own: pd.DataFrame, analysis: Analysis, kinds: dict[str, str]) -> s
     )
     words = {
         YES: f"different from {people} in",
-        LOG_ODDS_ONLY: "different in log odds only in",
-        POINTS_ONLY: "different in points only in",
-        UNCORRECTED: "different before correction only in",
         NOT_SHOWN: "not shown to differ in",
         apa.MISSING: "not estimable in",
     }

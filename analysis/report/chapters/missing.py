@@ -259,22 +259,20 @@ def _model(plan: Plan, counts: pd.DataFrame, material: Material, said: _Said) ->
 def _told(analysis: Analysis, name: str, material: Material, said: _Said) -> None:
     model = analysis.model
     told = paragraphs(analysis, [], material.kinds, None)
-    if model is None:
+    if not analysis.has_results:
         said.blocks += told
         return
     said.blocks += [Markup("<b>Warning.</b> {}").format(one) for one in warnings_of(analysis)]
     said.blocks.append(
-        Markup("[[table:{0}]] has the model of missing answers, [[table:{1}]] its differences.").format(
-            name, f"{name}_differences"
-        )
+        Markup("[[table:{0}]] has the differences in missing answers.").format(f"{name}_differences")
     )
-    beside = Markup(" ([[table:{0}]])").format(f"{name}_differences")
-    said.blocks += [one + beside if "<i>b</i>" in one else one for one in told]
-    said.blocks += [model_table(analysis, name), contrast_table(analysis, f"{name}_differences")]
-    title = "How the random structure of the model of missing answers was reduced"
-    steps = steps_table(model, f"{name}_steps", title)
-    said.blocks += [steps] if steps is not None else []
-    if model.source is not None:
+    said.blocks += [*told, contrast_table(analysis, f"{name}_differences")]
+    if model is not None:
+        said.blocks.append(model_table(analysis.of_model, name))
+        title = "How the random structure of the model of missing answers was reduced"
+        steps = steps_table(model, f"{name}_steps", title)
+        said.blocks += [steps] if steps is not None else []
+    if model is not None and model.source is not None:
         said.fits.append(ReportedFit(f"missing answers by {analysis.plan.factor}", model.source))
     found = [
         one.label for one in analysis.contrasts if one.estimable and one.p_adjusted < analysis.plan.alpha

@@ -120,8 +120,6 @@ def _table(name: str, found: pd.DataFrame, factor: str, does: Levels, kinds: dic
                     f"{level} (no evidence)" if level in does.without_evidence else level,
                     apa.count(one["trials"]),
                     apa.number(100 * one["accuracy"], 1),
-                    _share_interval(one["low"], one["high"]),
-                    _share_interval(one["unit_low"], one["unit_high"]),
                     apa.number(100 * one["chance"], 1),
                     apa.p_value(one["p_adjusted"]),
                     str(one["verdict"]),
@@ -130,16 +128,15 @@ def _table(name: str, found: pd.DataFrame, factor: str, does: Levels, kinds: dic
                 )
             )
     columns = (
-        *(factor, "Trials", "% correct", "95% CI, binomial", "95% CI", "% chance", "p adjusted"),
+        *(factor, "Trials", "% correct", "% chance", "p adjusted"),
         *("Against chance", "Adjusted accuracy %", "Out of context %"),
     )
     note = (
-        "Answers that are not valid count as wrong. Binomial: Clopper and Pearson's interval, as if all trials were independent; "
-        "the second interval: bootstrap over participants; for a model or baseline over items, as of its means ("
-        f"{OF_SHARES}). p: exact binomial "
-        "test against chance (mean of 1/options of the trials), adjusted by Benjamini and "
-        "Hochberg's method over this table. Below or above: p adjusted under .05 and the second interval "
-        "leaves chance out. Adjusted accuracy = correct of answered; out of context = not answered so that it could be read, of all."
+        "Answers that are not valid count as wrong; the means' table has their intervals. p: exact binomial test against "
+        "chance (mean of 1/options of the trials), adjusted by Benjamini and Hochberg's method over the table. Below, above: adjusted "
+        "p under .05, and a bootstrap interval over participants (for a model or baseline over items: "
+        f"{OF_SHARES}) excludes chance. Adjusted accuracy = correct of answered; out of context = not answered so that it could be "
+        "read, of all."
     )
     origin = Origin(
         columns=("correct", "response_status", "trial_type", "reader_group", "reader", factor),

@@ -278,7 +278,7 @@ def _modelled(
     done = {
         (one.plan.measure.name, one.plan.factor, one.plan.within)
         for one in material.analyses
-        if one.model is not None
+        if one.has_results
     }
     analyses = []
     for measure in (WORDS, WORDS_WITH_ONE_TYPO):
@@ -326,7 +326,7 @@ def _plan(measure: Measure, part: Part, levels: list[str], groups: list[str], ma
 def _told(analysis: Analysis, stem: str, kinds: dict[str, str]) -> tuple[list[Block], list[ReportedFit]]:
     model, plan = analysis.model, analysis.plan
     cells = []
-    if model is not None:
+    if analysis.has_results:
         cells = describe_rows(
             described_rows(analysis.rows, plan.measure), plan.measure, plan.factor, analysis.levels
         )
@@ -336,15 +336,15 @@ def _told(analysis: Analysis, stem: str, kinds: dict[str, str]) -> tuple[list[Bl
     doubts = warnings_of(analysis)
     blocks: list[Block] = [Markup("<h3>{}</h3>").format(f"{plan.name[0].upper()}{plan.name[1:]}")]
     blocks += [escape(" ".join(doubts))] if doubts else []
-    if model is None:
+    if not analysis.has_results:
         return [*blocks, *told], []
-    shown: list[ApaTable] = [model_table(analysis, f"{stem}_model")]
-    shown += [contrast_table(analysis, f"{stem}_differences")] if analysis.contrasts else []
+    shown: list[ApaTable] = [contrast_table(analysis, f"{stem}_differences")] if analysis.contrasts else []
+    shown += [model_table(analysis.of_model, f"{stem}_model")] if model is not None else []
     names = apa.listing([f"[[table:{one.name}]]" for one in shown])
-    fits = [ReportedFit(plan.name, model.source)] if model.source is not None else []
+    fits = [ReportedFit(plan.name, model.source)] if model is not None and model.source is not None else []
     return [
         *blocks,
         *told,
-        Markup("{} {} the model.").format(Markup(names), "has" if len(shown) == 1 else "have"),
+        Markup("{} {} the numbers.").format(Markup(names), "has" if len(shown) == 1 else "have"),
         *shown,
     ], fits

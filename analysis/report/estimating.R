@@ -1,0 +1,260 @@
+
+# Recomputes the planned and exploratory differences in shares in base R, each from its rows in models/, and compares them with
+# the report. The estimate is a weighted sum of condition means in which every item counts alike; its variance adds what
+# participants and what items contribute and subtracts what both contain. Of a model, the mean answer to an item in a condition is
+# subtracted from people's answers. Simultaneous p values and intervals are simulated (200,000 draws of correlated t).
+shares_of <- function(file) {
+  d <- read.csv(file, colClasses = "character", check.names = FALSE, na.strings = "", fileEncoding = "UTF-8-BOM")
+  d$value <- as.numeric(d$value)
+  d$person <- d$person == "TRUE"
+  d
+}
+
+# A model's answers, averaged over repetitions and then over prompt variants: items in rows, conditions in columns.
+model_means <- function(d, conditions, items) {
+  by_variant <- aggregate(value ~ item + condition + variant, d, mean)
+  cells <- aggregate(value ~ item + condition, by_variant, mean)
+  m <- matrix(NA_real_, length(items), length(conditions), dimnames = list(items, conditions))
+  m[cbind(cells$item, cells$condition)] <- cells$value
+  m
+}
+
+# Connected groups of participants and items: the label of each.
+blocks_of <- function(a, b) {
+  label <- seq_along(unique(a))
+  names(label) <- unique(a)
+  repeat {
+    of_b <- tapply(label[a], b, min)
+    now <- tapply(of_b[b], a, min)[names(label)]
+    if (all(now == label)) break
+    label <- setNames(as.vector(now), names(label))
+  }
+  list(a = label, b = tapply(label[a], b, min))
+}
+
+# What participants, items and answers add to the error of each condition's mean, people's answers less the model's.
+sums_of_people <- function(d, conditions, m = NULL) {
+  d <- aggregate(value ~ participant + item + condition, d, mean)
+  lapply(setNames(conditions, conditions), function(name) {
+    own <- d[d$condition == name, ]
+    if (!is.null(m)) own <- own[!is.na(m[own$item, name]), ]
+    if (!nrow(own)) return(NULL)
+    y <- own$value
+    p <- own$participant
+    i <- own$item
+    z <- if (is.null(m)) y else y - m[i, name]
+    n_p <- table(p)[p]
+    n_i <- table(i)[i]
+    each <- as.vector(1 / (length(unique(i)) * n_i))
+    apart <- function(unit, n) {
+      r <- (z - ave(z, unit)) * sqrt(n / pmax(n - 1, 1))
+      as.vector(ifelse(n == 1, z - mean(z), r))
+    }
+    left <- z - mean(z)
+    for (step in 1:2000) {
+      before <- left
+      left <- left - ave(left, p)
+      left <- left - ave(left, i)
+      if (max(abs(left - before)) < 1e-12) break
+    }
+    blocks <- blocks_of(p, i)
+    df <- length(z) - length(unique(p)) - length(unique(i)) + length(unique(blocks$a))
+    rare <- min(sum(y != 0), sum(y != 1)) < 3
+    q <- min(0.5, 3 / length(y))
+    list(mean = sum(each * z), participants = tapply(each * apart(i, n_i), p, sum), items = tapply(each * apart(p, n_p), i, sum),
+      answers = setNames(if (df > 0) each * left * sqrt(length(z) / df) else 0 * z, paste(p, i, sep = "\r")),
+      blocks = blocks, least = if (rare) q * (1 - q) / length(y) else 0)
+  })
+}
+
+sums_of_model <- function(m) {
+  lapply(setNames(colnames(m), colnames(m)), function(name) {
+    v <- m[!is.na(m[, name]), name]
+    n <- length(v)
+    if (!n) return(NULL)
+    items <- (v - mean(v)) * if (n > 1) sqrt(n / (n - 1)) / n else 1
+    list(mean = mean(v), participants = numeric(), items = items, answers = numeric(),
+      blocks = list(a = integer(), b = setNames(rep(1, n), names(v))), least = 0)
+  })
+}
+
+weighed <- function(sums, part, w, sign = 1) {
+  parts <- unlist(lapply(names(w), function(name) sign * w[[name]] * sums[[name]][[part]]), use.names = FALSE)
+  if (!length(parts)) return(numeric())
+  unit <- unlist(lapply(names(w), function(name) names(sums[[name]][[part]])))
+  found <- tapply(parts, unit, sum)
+  setNames(as.vector(found), names(found))
+}
+
+# Sum of squares of what units add, with its degrees of freedom; units of other conditions have a variance of their own.
+over_units <- function(u, sums, side, w) {
+  if (!length(u)) return(c(0, 1))
+  seen <- lapply(names(w), function(name) sums[[name]]$blocks[[side]])
+  pairs <- do.call(rbind, lapply(seq_along(seen), function(k)
+    data.frame(unit = names(seen[[k]]), stratum = paste(k, seen[[k]]), condition = k)))
+  component <- blocks_of(pairs$unit, pairs$stratum)$a[names(u)]
+  shown <- tapply(pairs$condition, component[pairs$unit], function(k) paste(sort(unique(k)), collapse = " "))
+  group <- shown[as.character(component)]
+  total <- below <- freedoms <- 0
+  for (g in unique(group)) {
+    own <- names(u)[group == g]
+    within <- sapply(seen, function(b) length(unique(b[intersect(own, names(b))])))
+    df <- max(length(own) - max(length(unique(component[own])), within), 1)
+    square <- sum(u[own]^2)
+    total <- total + square
+    below <- below + square^2 / df
+    freedoms <- freedoms + df
+  }
+  c(total, if (below > 0) total^2 / below else freedoms)
+}
+
+# What one more item that differs adds to the variance of a model that answers hardly any items differently.
+one_more <- function(m, w) {
+  v <- m[, names(w), drop = FALSE]
+  whole <- rowSums(is.na(v)) == 0
+  added <- 0
+  n <- sum(whole)
+  if (length(w) > 1 && n > 1) {
+    each <- round(drop(v[whole, , drop = FALSE] %*% w), 9)
+    most <- max(table(each))
+    if (sum(each != 0) < 5 || (n - most < 5 && most > n / 2)) added <- added + max(abs(w))^2 / (n * (n - 1))
+  }
+  if (length(w) == 1 || n == 0) for (name in names(w)) {
+    own <- v[!is.na(v[, name]), name]
+    n <- length(own)
+    if (n > 1 && n - max(table(own)) < 3) added <- added + w[[name]]^2 / (n * (n - 1))
+  }
+  added
+}
+
+estimated <- function(d, groups, w, fixed_items) {
+  w <- w[w != 0]
+  conditions <- sort(unique(d$condition))
+  items <- unique(d$item)
+  own <- lapply(groups, function(g) d[d$group == g, ])
+  person <- sapply(own, function(o) any(o$person))
+  means <- lapply(own, model_means, conditions, items)
+  sign <- 1
+  m <- NULL
+  if (!any(person)) {
+    m <- if (length(groups) > 1) means[[1]] - means[[2]] else means[[1]]
+    sums <- sums_of_model(m)
+  } else if (all(person) && length(groups) > 1) {
+    stop("two groups of people are not compared here")
+  } else {
+    if (length(groups) > 1) m <- means[[which(!person)]]
+    sums <- sums_of_people(own[[which(person)]], conditions, m)
+    if (length(groups) > 1 && person[2]) sign <- -1
+  }
+  u <- lapply(c(participants = "participants", items = "items", answers = "answers"), function(part) weighed(sums, part, w, sign))
+  of_p <- over_units(u$participants, sums, "a", w)
+  of_i <- over_units(u$items, sums, "b", w)
+  both <- sum(u$answers^2)
+  least <- sum(w^2 * sapply(names(w), function(name) sums[[name]]$least))
+  value <- sign * sum(w * sapply(names(w), function(name) sums[[name]]$mean))
+  v_i <- of_i[1] + if (is.null(m)) 0 else one_more(m, w)
+  if (fixed_items) {
+    variance <- max(of_p[1], least)
+    df <- of_p[2]
+  } else if (!any(person)) {
+    variance <- v_i
+    df <- of_i[2]
+  } else if (length(u$participants) == 1) {
+    variance <- max(v_i, least)
+    df <- of_i[2]
+  } else {
+    variance <- max(of_p[1] + v_i - both, of_p[1], v_i, least)
+    below <- of_p[1]^2 / of_p[2] + v_i^2 / of_i[2]
+    df <- if (below > 0) variance^2 / below else min(of_p[2], of_i[2])
+    df <- min(max(df, min(of_p[2], of_i[2])), of_p[2] + of_i[2])
+  }
+  c(list(estimate = 100 * value, se = 100 * sqrt(variance), df = df), u)
+}
+
+# The tests of a family: of shares what their estimates share, of a mixed model a block of covariances.
+families <- list()
+into_family <- function(family, tests) if (nzchar(family)) families[[family]] <<- c(families[[family]], tests)
+
+estimate_shares <- function(number, title, file, family, report, fixed_items = FALSE) {
+  if (!wants_estimates) return(invisible())
+  d <- shares_of(file)
+  found <- lapply(report$tests, function(one) estimated(d, one$groups, one$weights, fixed_items))
+  into_family(family, Map(function(one, test) c(one[c("participants", "items", "answers")],
+    list(t = one$estimate / one$se, df = one$df, se = one$se, estimate = one$estimate, test = test, of = title)), found, report$tests))
+  value <- function(name, list) sapply(list, `[[`, name)
+  off <- c(
+    "estimates, in standard errors" = max(abs(value("estimate", found) - value("estimate", report$tests)) / value("se", found)),
+    "standard errors" = max(abs(value("se", report$tests) / value("se", found) - 1)),
+    "degrees of freedom" = max(abs(value("df", report$tests) / value("df", found) - 1)),
+    "p" = max(abs(value("p", report$tests) - mapply(p_of, value("estimate", found) / value("se", found), value("df", found), value("side", report$tests)))))
+  told(sprintf("estimates %d", number), off, 1e-6, title)
+}
+
+p_of <- function(t, df, side) if (side) pt(side * t, df, lower.tail = FALSE) else 2 * pt(abs(t), df, lower.tail = FALSE)
+
+told <- function(what, off, allowed, title) {
+  beyond <- !(off <= allowed)
+  agreed[what] <<- !any(beyond)
+  shown <- if (any(beyond)) off[beyond] else off[which.max(off)]
+  said <- paste0(sprintf("%.2g", shown), " (", names(shown), ")", collapse = ", ")
+  say(sprintf("%s: %s %s. %s\n", what, if (any(beyond)) "DIFFERS by" else "agrees; largest difference", said, title))
+}
+
+# Adjusted p values and intervals by the largest of correlated |t|, from 200,000 draws.
+adjust_family <- function(family, tested, untested) {
+  tests <- families[[family]]
+  if (!wants_estimates || length(tests) < tested) return(invisible())
+  r <- length(tests)
+  cov <- diag(r)
+  across <- function(part, j, k) {
+    a <- tests[[j]][[part]]
+    b <- tests[[k]][[part]]
+    both <- intersect(names(a), names(b))
+    sum(a[both] * b[both])
+  }
+  for (j in seq_len(r)) for (k in seq_len(r)) {
+    a <- tests[[j]]
+    b <- tests[[k]]
+    if (is.null(a$block) && is.null(b$block)) {
+      cov[j, k] <- across("participants", j, k) + across("items", j, k) - across("answers", j, k)
+    } else if (!is.null(a$block) && identical(a$block, b$block)) cov[j, k] <- a$block[a$place, b$place]
+  }
+  none <- diag(cov) <= 0
+  cov[none, ] <- cov[, none] <- 0
+  diag(cov)[none] <- 1
+  R <- cov2cor(cov)
+  e <- eigen(R, symmetric = TRUE)
+  R <- cov2cor(e$vectors %*% (pmax(e$values, 0) * t(e$vectors)))
+  R <- rbind(cbind(R, matrix(0, r, untested)), cbind(matrix(0, untested, r), diag(untested)))
+  df <- min(sapply(tests, `[[`, "df"))
+  t_value <- sapply(tests, `[[`, "t")
+  side <- sapply(tests, function(one) one$test$side)
+  alpha <- sapply(tests, function(one) one$test$alpha)
+  if (r + untested == 1) {
+    p <- p_of(t_value, df, side)
+    reach <- qt(alpha / if (side) 1 else 2, df, lower.tail = FALSE)
+  } else {
+    set.seed(1)
+    e <- eigen(R, symmetric = TRUE)
+    draws <- 200000
+    z <- matrix(rnorm(draws * nrow(R)), draws) %*% (sqrt(pmax(e$values, 0)) * t(e$vectors))
+    if (is.finite(df)) z <- z / sqrt(rchisq(draws, df) / df)
+    sides <- c(side, rep(0, untested))
+    z <- sapply(seq_len(ncol(z)), function(k) if (sides[k]) sides[k] * z[, k] else abs(z[, k]))
+    largest <- sort(do.call(pmax, as.data.frame(z)))
+    size <- ifelse(side != 0, side * t_value, abs(t_value))
+    p <- ifelse(size > 0, 1 - findInterval(size, largest, left.open = TRUE) / draws, 1)
+    reach <- quantile(largest, 1 - alpha, names = FALSE)
+  }
+  report <- function(name) sapply(tests, function(one) one$test[[name]])
+  se <- sapply(tests, `[[`, "se")
+  estimate <- sapply(tests, `[[`, "estimate")
+  furthest <- report("furthest")
+  low <- ifelse(side < 0, -furthest, pmax(estimate - reach * se, -furthest))
+  high <- ifelse(side > 0, furthest, pmin(estimate + reach * se, furthest))
+  apart <- function(a, b) ifelse(is.finite(a) | is.finite(b), abs(a - b), 0)
+  off <- c(
+    "adjusted p" = max(abs(p - report("p_adjusted"))),
+    "ends of intervals, in standard errors" = max(apart(low, report("low")) / se, apart(high, report("high")) / se))
+  told(paste("family", family), off, c(0.01, 0.05), sprintf("(%d tests; simulated)", r + untested))
+}

@@ -1,0 +1,255 @@
+"""The contrasts of a plan in shares: of people, of each model, and of their differences, in percentage points.
+
+Every analysed answer counts, whatever became of the others: a reader with 0% or 100% in a condition stays in. People's answers
+are compared with a model's item by item (:mod:`analysis.estimate.crossed`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from analysis import apa
+from analysis.bounded import two_one_sided
+from analysis.estimate.crossed import (
+    FEW,
+    Answers,
+    Estimate,
+    Floats,
+    Layout,
+    Sums,
+    estimate,
+    in_general,
+    model_means,
+    sums_of_model,
+    sums_of_people,
+)
+from analysis.plan import Difference, Plan
+from analysis.readers import PARTICIPANT_KINDS, headed, spoken
+from analysis.results import SIDES, Contrast
+from analysis.tables import Tables, item_names
+from analysis.untested import compared, untested
+
+PERCENT = 100.0
+
+
+class _Means(NamedTuple):
+    """A model's mean answers, and their variances over repeated answers, both of shape (I, C)."""
+
+    mean: Floats
+    noise: Floats
+
+
+def _reader_names(rows: pd.DataFrame) -> pd.Series[str]:
+    return rows["reader_group"].astype(str) + "/" + rows["reader"].astype(str)
+
+
+class ReaderSums:
+    """The sums of each reader group of a plan, and of each pair of them that is compared; made when they are asked for.
+
+    Parameters
+    ----------
+    plan : Plan
+    rows : pandas.DataFrame
+        The analysed trials.
+    value : str
+        Column of shares from 0 to 1.
+    tables : Tables
+        Whose readers and items all plans share, so that their estimates can be compared.
+    """
+
+    def __init__(self, plan: Plan, rows: pd.DataFrame, value: str, tables: Tables) -> None:
+        self.rows = rows.assign(_item=item_names(rows), _reader=_reader_names(rows))
+        every = tables.trials
+        people = every[every["reader_kind"].isin(PARTICIPANT_KINDS)]
+        items, participants = (pd.unique(names) for names in (item_names(every), _reader_names(people)))
+        self.layout = Layout(plan.levels, tuple(items), tuple(participants))
+        self.factor, self.value = plan.factor, value
+        self._people: dict[str, Answers] = {}
+        self._models: dict[str, _Means] = {}
+        for group in plan.groups:
+            self._read(group)
+
+    def _read(self, group: str) -> None:
+        own = self.rows[self.rows["reader_group"] == group]
+        if own.empty:
+            return
+        y, item = own[self.value].to_numpy(dtype=float), own["_item"].to_numpy()
+        condition = own[self.factor].to_numpy(dtype=object)
+        if own["reader_kind"].isin(PARTICIPANT_KINDS).any():
+            self._people[group] = Answers.of(y, own["_reader"].to_numpy(), item, condition, self.layout)
+        else:
+            variant = own["prompt_variant"].astype(str).to_numpy(dtype=object)
+            self._models[group] = _Means(*model_means(y, item, condition, variant, self.layout))
+
+    def of(self, groups: tuple[str, ...]) -> Sums | None:
+        """Return the sums of a reader group, or of the first minus the second; None where one has no answer."""
+        if not all(group in self._people or group in self._models for group in groups):
+            return None
+        of_people = [self._people[group] for group in groups if group in self._people]
+        of_models = [self._models[group] for group in groups if group in self._models]
+        if not of_people:
+            mean, noise = of_models[0]
+            if len(of_models) > 1:
+                mean, noise = mean - of_models[1].mean, noise + of_models[1].noise
+            return sums_of_model(self.layout, mean, noise)
+        if len(of_people) > 1:
+            return sums_of_people(of_people[0]).minus(sums_of_people(of_people[1]))
+        sums = sums_of_people(of_people[0], *(of_models[0] if of_models else ()))
+        return sums.turned() if groups[0] in self._models else sums
+
+    def in_general(self, people: str, weights: Mapping[str, float]) -> Estimate | None:
+        """Estimate people's contrast minus that of models like these, of which those here are a sample."""
+        answers = self._people.get(people)
+        means = [one.mean for one in self._models.values()]
+        return None if answers is None or len(means) < 2 else in_general(answers, means, weights)
+
+    def is_model(self, group: str) -> bool:
+        """Whether a reader group is one model (or baseline) and not people."""
+        return group in self._models
+
+    def log_odds(self, group: str, weights: Mapping[str, float]) -> float:
+        """Return a contrast of the log odds of condition means; half an answer is added to either side."""
+        found = self._log_odds[group]
+        return float(sum(w * found.get(level, np.nan) for level, w in weights.items() if w))
+
+    @cached_property
+    def _log_odds(self) -> dict[str, dict[str, float]]:
+        by = self.rows.groupby(["reader_group", self.factor], observed=True)[self.value].agg(["sum", "size"])
+        odds = np.log((by["sum"] + 0.5) / (by["size"] - by["sum"] + 0.5))
+        found: dict[str, dict[str, float]] = {}
+        for (group, level), value in zip(by.index, odds, strict=True):
+            found.setdefault(str(group), {})[str(level)] = float(value)
+        return found
+
+    def shown(self, group: str) -> list[str]:
+        """Return the levels in which a reader group has answers."""
+        return [level for level in self.layout.conditions if level in self._log_odds.get(group, {})]
+
+
+def contrasts_in_points(sums: ReaderSums, plan: Plan) -> tuple[list[Contrast], list[str]]:
+    """Estimate every contrast of a plan in each reader group, and between the first and each other.
+
+    Returns
+    -------
+    contrasts : list of Contrast
+        In percentage points, not yet adjusted. Of a planned analysis, what cannot be estimated is among them.
+    remarks : list of str
+        What limits these estimates, in sentences.
+    """
+    held = {groups: sums.of(groups) for groups in compared(plan.groups)}
+    shown = {group: sums.shown(group) for group in plan.groups}
+    found: list[Contrast] = []
+    estimates: list[tuple[Contrast, Estimate]] = []
+    for difference in plan.contrasts:
+        weights = plan.weights(difference)
+        for groups, own in held.items():
+            done = None if own is None else estimate(own, weights, fixed_items=plan.items == "fixed")
+            if done is None:
+                if plan.planned:
+                    found.append(untested(difference, groups, _why_not(groups, weights, shown)))
+                continue
+            both_models = len(groups) == 2 and all(sums.is_model(group) for group in groups)
+            done = replace(done, furthest=2 * done.furthest) if both_models else done
+            log_odds = sum(
+                sign * sums.log_odds(group, weights) for sign, group in zip((1, -1), groups, strict=False)
+            )
+            found.append(replace(contrast_in_points(difference, groups, plan, done), log_odds=log_odds))
+            estimates.append((found[-1], done))
+    return found, list(_remarks(estimates))
+
+
+def _why_not(groups: tuple[str, ...], weights: Mapping[str, float], shown: Mapping[str, list[str]]) -> str:
+    """Say why readers have no estimate of a contrast."""
+    told = []
+    for group in groups:
+        missing = [level for level in weights if level not in shown[group]]
+        if not shown[group]:
+            told.append(f"{headed(group)}: no trials to analyse")
+        elif missing:
+            told.append(f"{headed(group)}: no trials in {apa.listing(missing)}")
+    return "; ".join(told) or "too few items were answered by both"
+
+
+def contrast_in_points(
+    difference: Difference, groups: tuple[str, ...], plan: Plan, done: Estimate
+) -> Contrast:
+    """Turn an estimate into a contrast in percentage points, not yet adjusted."""
+    direction = difference.direction if len(groups) == 1 else "two-sided"
+    side = SIDES[direction]
+    p = done.p(side)
+    low, high = done.interval(1 - plan.alpha, side)
+    value, se = PERCENT * done.value, PERCENT * done.se
+    df = None if np.isinf(done.df) else round(done.df, 9)
+    bound = plan.equivalence if len(groups) == 2 else None
+    simple: tuple[float, ...] = ()
+    if len(difference.at) == 2 and len(groups) == 1:
+        simple = tuple(_simple(plan, replace(difference, at=(level,)), done.sums) for level in difference.at)
+    return Contrast(
+        first=difference.first,
+        second=difference.second,
+        groups=groups,
+        estimate=value,
+        se=se,
+        statistic=done.t,
+        df=df,
+        p=p,
+        low=PERCENT * low,
+        high=PERCENT * high,
+        p_adjusted=p,
+        family=1,
+        estimable=bool(np.isfinite([value, se]).all()),
+        direction=direction,
+        equivalence=None if bound is None else two_one_sided(value, se, df, bound, plan.alpha),
+        at=difference.at,
+        simple=simple,
+        furthest=PERCENT * done.furthest,
+        crossed=done,
+    )
+
+
+def _simple(plan: Plan, difference: Difference, sums: Sums) -> float:
+    """Return the difference at one level of the other factor, in percentage points."""
+    weights = plan.weights(difference)
+    place = {name: number for number, name in enumerate(sums.layout.conditions)}
+    return PERCENT * float(sum(w * sums.mean[place[name]] for name, w in weights.items() if w))
+
+
+def _remarks(estimates: list[tuple[Contrast, Estimate]]) -> Iterator[str]:
+    """Say where an estimate rests on few readers, few items or hardly any answers that differ."""
+    few: dict[str, None] = {}
+    alike: dict[str, None] = {}
+    lost: dict[str, int] = {}
+    alone: dict[str, None] = {}
+    for one, done in estimates:
+        who = one.groups[-1]
+        if done.few_units:
+            few.setdefault(" and ".join(spoken(group) for group in one.groups))
+        if len(one.groups) == 1 and done.parts.one_more > 0:
+            alike.setdefault(f"{spoken(who)} in {one.label}")
+        if len(one.groups) == 1 and done.to == "items" and done.sums.of_people:
+            alone.setdefault(spoken(who))
+        if done.sums.lost:
+            lost[who] = max(lost.get(who, 0), done.sums.lost)
+    if alone:
+        yield f"One participant answered ({apa.listing(list(alone))}): the estimates concern this participant."
+    if few:
+        yield (
+            f"Estimates of {apa.listing(list(few))} rest on very few participants or items, so that their intervals are wide and "
+            "less certain."
+        )
+    if alike:
+        yield (
+            f"Fewer than {FEW} items were answered differently in the two conditions ({apa.listing(list(alike))}); the interval "
+            "allows for one item more."
+        )
+    for who, many in lost.items():
+        yield (
+            f"{apa.worded(many, 'trial').capitalize()} of items that {spoken(who)} did not answer in that condition "
+            f"{'is' if many == 1 else 'are'} not compared with it."
+        )
