@@ -11,6 +11,7 @@ from analysis.results import Analysis
 NAMED = ("participant", "item")
 """Grouping factors whose levels a reader of a report knows by name."""
 _SEEN_ONCE = re.compile(r"(\w+): (\d+) of (\d+) levels? (?:is|are) seen once \((.*)\); .*")
+_FEW_LEVELS = re.compile(r"(\w+) has \d levels; a variance estimated from (\w+) levels is very imprecise, .*")
 _DROPPED = re.compile(r"fixed-effect model matrix is rank deficient so dropping \d+ columns?: (.*)")
 _RUNS_AWAY = re.compile(r"possible separation: the standard deviation of (.*) by (\w+) runs away")
 
@@ -27,6 +28,9 @@ def in_words(note: str, analysis: Analysis) -> str:
     """
     if found := _SEEN_ONCE.fullmatch(note):
         return _seen_once(*found.groups())
+    if found := _FEW_LEVELS.fullmatch(note):
+        units = UNITS.get(found[1], f"levels of {found[1]}")
+        return f"With only {found[2]} {units}, the variation among {units} is estimated very imprecisely"
     if found := _RUNS_AWAY.fullmatch(note):
         effects = found[1].replace("(Intercept)", "the intercept")
         return (

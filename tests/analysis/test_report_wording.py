@@ -105,6 +105,11 @@ def test_running_text_does_not_mention_an_interval_that_is_not_there() -> None:
             "possible separation: the standard deviation of (Intercept) (78.8) by item runs away",
             "Possible separation: how far items vary runs away (SD of the intercept (78.8))",
         ),
+        (
+            "machine has 2 levels; a variance estimated from two levels is very imprecise, and so are tests that depend on it; make "
+            "machine a fixed effect",
+            "With only two models, the variation among models is estimated very imprecisely",
+        ),
         ("a variance ran away", "A variance ran away"),
     ],
 )
