@@ -34,12 +34,6 @@ def slope_columns(crossing: Crossing, kind: str = "", only: Collection[str] | No
     return tuple(name for name, parts in _columns(crossing, kind).items() if {one for one, _ in parts} <= own)
 
 
-def main_columns(crossing: Crossing, kind: str = "", only: Collection[str] | None = None) -> tuple[str, ...]:
-    """Name those of the factors alone."""
-    columns = _columns(crossing, kind)
-    return tuple(name for name in slope_columns(crossing, kind, only) if len(columns[name]) == 1)
-
-
 def slopes_in_cell(crossing: Crossing, cell: str, kind: str = "") -> dict[str, float]:
     """Return the value in a cell of every column of slopes, and of R's columns of treatment coding (``fontcursive``)."""
     shown = dict(zip(crossing.factors, crossing.pair_of(cell), strict=True))
@@ -145,6 +139,7 @@ def slopes_of(rows: pd.DataFrame, crossing: Crossing, kind: str = "") -> Slopes:
             else f"Not every cell of {crossing.name} has trials"
         )
         remarks.append(f"{lacking}, so the model has no slope of the interaction by participant.")
-    columns = (slope_columns if both else main_columns)(crossing, kind, enough)
+    parts = _columns(crossing, kind)
+    columns = tuple(name for name in slope_columns(crossing, kind, enough) if both or len(parts[name]) == 1)
     text = " + ".join(columns) if kind else (" * " if both else " + ").join(enough)
     return Slopes(text, columns, tuple(remarks))

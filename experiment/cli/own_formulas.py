@@ -18,14 +18,20 @@ def check_own_formulas(study: Study) -> None:
     UserError
         Says line, formula, rule and mend.
     """
-    from experiment.study.plans import own_formulas
+    from experiment.study.plans import PLANNED, planned_analyses
 
-    for place, text, planned in own_formulas(study):
+    given = [
+        (one, key, text)
+        for one in planned_analyses(study)
+        for key, text in (("formula", one.formula), ("fallback", one.fallback))
+        if text is not None
+    ]
+    for one, key, text in given:
         from analysis.own_model import check_own_formula
 
-        measure = next(iter(planned.measures.values()))
-        several = len(planned.readers) > 1
+        measure, several = next(iter(one.by_measure)), len(one.readers) > 1
         try:
-            check_own_formula(text, measure, planned.factors, list(study.factors), several_readers=several)
+            check_own_formula(text, measure, one.factors, list(study.factors), several_readers=several)
         except UserError as fault:
+            place = study.place(*PLANNED, one.name, key)
             raise UserError(f"{place}: {fault.message}", mend=fault.mend) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from analysis.plan import (
@@ -84,14 +84,6 @@ def _check_families(study: Study, faults: Faults) -> None:
 def _compares_items(study: Study) -> bool:
     """Return whether the report compares conditions of one reader over the same items, and takes a plan's bound for it."""
     return any(study.get("materials", name) is not None for name in OWN_FACTOR)
-
-
-def own_formulas(study: Study) -> Iterator[tuple[str, str, PlannedAnalysis]]:
-    """Yield each formula that a plan gives with its place in the study: place, formula, analysis."""
-    for one in planned_analyses(study):
-        for key, text in (("formula", one.formula), ("fallback", one.fallback)):
-            if text is not None:
-                yield study.place(*PLANNED, one.name, key), text, one
 
 
 def session_rules(study: Study) -> dict[str, float]:

@@ -132,6 +132,20 @@ def test_factors_that_cannot_be_compared_together_are_refused(compare: Any, fact
     assert [said in fault.problem for fault in faults_of(spec, Design(factors))] == [True]
 
 
+@pytest.mark.parametrize(
+    ("more", "at"),
+    [
+        ({"compare": ["item_type", "fonts"]}, ("compare", 1)),
+        ({"levels": ["word", "transposed"]}, ("levels",)),
+        ({"levels": {"font": ["plain", "curly"]}}, ("levels", "font", 1)),
+        ({"direction": {"transposed - word": "less"}}, ("direction", "transposed - word")),
+    ],
+)
+def test_what_is_wrong_with_a_plan_of_two_factors_is_found_in_its_place(more: Any, at: Any) -> None:
+    spec = {"measure": "correct", "compare": ["item_type", "font"], "between": ["human"], **more}
+    assert [fault.at for fault in faults_of(spec, Design(LEVELS))] == [at]
+
+
 def test_what_depends_on_a_broken_setting_is_not_checked() -> None:
     spec = {"measure": "corect", "compare": "fonts", "between": ["human"], "contrasts": ["a - b"]}
     assert [fault.at for fault in faults_of(spec, Design(LEVELS), ["measure"])] == [("compare",)]

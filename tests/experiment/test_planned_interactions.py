@@ -6,13 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from analysis.plan import plans_in_words
 from experiment.describing.registration import registration
 from experiment.study import Study
 from experiment.study.plans import planned_analyses, study_plan
-from stimuli.errors import UserError
 from tests.experiment.conftest import small_items
 
 FACTORS = "\n    band: {high: {where: {band: high}}, low: {where: {band: low}}}"
@@ -31,27 +28,6 @@ def made(make_study: Callable[..., Study], **more: Any) -> Study:
         ("  - debrief: debrief.md\n", f"  - debrief: debrief.md\nanalysis:\n  planned:\n    a: {{{told}}}\n"),
         items=items,
     )
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        (
-            {"compare": "[position, bands]"},
-            r"compare\[2\] is 'bands', which is not a factor of the design\n  Did you mean 'band'",
-        ),
-        ({"compare": "[position]"}, r"compare"),
-        ({"contrasts": "[initial - intact in medium]"}, r"contrasts\[1\] is"),
-        ({"levels": "[intact, initial]"}, r"levels is a list \(intact, initial\)"),
-        ({"levels": "{band: [high, middle]}"}, r"levels\.band\[2\].*middle"),
-        ({"direction": "{initial - intact: less}"}, r"direction"),
-    ],
-)
-def test_a_plan_of_two_factors_that_cannot_be_meant_is_refused(
-    make_study: Callable[..., Study], more: dict[str, str], said: str
-) -> None:
-    with pytest.raises(UserError, match=said):
-        made(make_study, **more)
 
 
 def test_an_interaction_is_registered_in_words(make_study: Callable[..., Study]) -> None:
