@@ -38,7 +38,7 @@ from analysis.untested import compared, untested
 PERCENT = 100.0
 
 
-class _Means(NamedTuple):
+class Means(NamedTuple):
     """A model's mean answers, and their variances over repeated answers, both of shape (I, C)."""
 
     mean: Floats
@@ -71,7 +71,7 @@ class ReaderSums:
         self.layout = Layout(plan.levels, tuple(items), tuple(participants))
         self.factor, self.value = plan.factor, value
         self._people: dict[str, Answers] = {}
-        self._models: dict[str, _Means] = {}
+        self._models: dict[str, Means] = {}
         for group in plan.groups:
             self._read(group)
 
@@ -85,23 +85,13 @@ class ReaderSums:
             self._people[group] = Answers.of(y, own["_reader"].to_numpy(), item, condition, self.layout)
         else:
             variant = own["prompt_variant"].astype(str).to_numpy(dtype=object)
-            self._models[group] = _Means(*model_means(y, item, condition, variant, self.layout))
+            self._models[group] = Means(*model_means(y, item, condition, variant, self.layout))
 
     def of(self, groups: tuple[str, ...]) -> Sums | None:
         """Return the sums of a reader group, or of the first minus the second; None where one has no answer."""
         if not all(group in self._people or group in self._models for group in groups):
             return None
-        of_people = [self._people[group] for group in groups if group in self._people]
-        of_models = [self._models[group] for group in groups if group in self._models]
-        if not of_people:
-            mean, noise = of_models[0]
-            if len(of_models) > 1:
-                mean, noise = mean - of_models[1].mean, noise + of_models[1].noise
-            return sums_of_model(self.layout, mean, noise)
-        if len(of_people) > 1:
-            return sums_of_people(of_people[0]).minus(sums_of_people(of_people[1]))
-        sums = sums_of_people(of_people[0], *(of_models[0] if of_models else ()))
-        return sums.turned() if groups[0] in self._models else sums
+        return sums_of_readers(groups, self._people, self._models, self.layout)
 
     def in_general(self, people: str, weights: Mapping[str, float]) -> Estimate | None:
         """Estimate people's contrast minus that of models like these, of which those here are a sample."""
@@ -130,6 +120,33 @@ class ReaderSums:
     def shown(self, group: str) -> list[str]:
         """Return the levels in which a reader group has answers."""
         return [level for level in self.layout.conditions if level in self._log_odds.get(group, {})]
+
+
+def sums_of_readers(
+    groups: tuple[str, ...], people: Mapping[str, Answers], models: Mapping[str, Means], layout: Layout
+) -> Sums:
+    """Return the sums of a reader group, or of the first minus the second.
+
+    Parameters
+    ----------
+    groups : tuple of str
+        One or two, each among the people or the models.
+    people : mapping of str to Answers
+    models : mapping of str to Means
+    layout : Layout
+        Of all of them.
+    """
+    of_people = [people[group] for group in groups if group in people]
+    of_models = [models[group] for group in groups if group in models]
+    if not of_people:
+        mean, noise = of_models[0]
+        if len(of_models) > 1:
+            mean, noise = mean - of_models[1].mean, noise + of_models[1].noise
+        return sums_of_model(layout, mean, noise)
+    if len(of_people) > 1:
+        return sums_of_people(of_people[0]).minus(sums_of_people(of_people[1]))
+    sums = sums_of_people(of_people[0], *(of_models[0] if of_models else ()))
+    return sums.turned() if groups[0] in models else sums
 
 
 def contrasts_in_points(sums: ReaderSums, plan: Plan) -> tuple[list[Contrast], list[str]]:

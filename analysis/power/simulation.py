@@ -8,7 +8,7 @@ study alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.estimate.crossed import Answers, Sums, estimate, model_means, sums_of_model, sums_of_people
+from analysis.estimate.crossed import Answers, estimate, model_means
 from analysis.estimate.crossed import Layout as Units
-from analysis.estimate.family import adjust
 from analysis.estimation import analyse
+from analysis.families import adjusted
 from analysis.frames import ModelData
 from analysis.mixed import Fit
 from analysis.mixed.fitting import fit_model, make_model
@@ -29,15 +29,12 @@ from analysis.plan import Difference, Plan
 from analysis.power.assumptions import Assumptions
 from analysis.power.layouts import Layout, Sizes, answered, trials
 from analysis.readers import PARTICIPANT_KINDS
+from analysis.results import Contrast
+from analysis.shares import Means, contrast_in_points, sums_of_readers
 from analysis.untested import compared
 from stimuli.seeds import stable_seed
 
 Array = NDArray[np.float64]
-
-SIDES = {"two-sided": 0, "greater": 1, "less": -1}
-POINTS = 2**12
-"""Net for the largest |t|: errors of adjusted p values below .002, which thousands of studies do not show."""
-PERCENT = 100.0
 
 
 @dataclass(frozen=True)
@@ -220,19 +217,7 @@ class Study:
         model = analysis.model
         if model is None:
             return Outcome(self.sizes, number, (), fitted=False, converged=False, steps=0)
-        found = tuple(
-            Found(
-                Difference(one.first, one.second, at=one.at),
-                one.groups,
-                one.estimate,
-                one.se,
-                one.p,
-                bool(one.p_adjusted < plan.alpha),
-                None if one.equivalence is None else one.equivalence.equivalent,
-            )
-            for one in analysis.contrasts
-            if one.estimable
-        )
+        found = _found(plan, analysis.contrasts)
         return Outcome(self.sizes, number, found, True, model.converged, model.singular, len(model.steps))
 
     def _engine(self, values: Array) -> Callable[..., Fit]:
@@ -273,57 +258,40 @@ class Study:
         """Estimate the planned contrasts in percentage points, adjusted as one family."""
         plan = self.question.plan
         people: dict[str, Answers] = {}
-        models: dict[str, tuple[Array, Array]] = {}
+        models: dict[str, Means] = {}
         units, readers = self._readers
         for group, (rows, known) in readers.items():
             if isinstance(known, Answers):
                 people[group] = replace(known, value=values[rows])
             else:
-                models[group] = model_means(values[rows], known.item, known.condition, known.variant, units)
-        held = {groups: _sums(groups, people, models, units) for groups in compared(plan.groups)}
-        tests = [(difference, groups) for difference in plan.contrasts for groups in held]
-        made = [estimate(held[groups], plan.weights(difference)) for difference, groups in tests]
-        sides = [SIDES[one.direction] if len(groups) == 1 else 0 for one, groups in tests]
-        own = [None if one is None else one.p(side) for one, side in zip(made, sides, strict=True)]
-        # adjusting makes no p smaller
-        adjusted = [None] * len(made) if not any(p is not None and p < plan.alpha for p in own) else adjust(
-            made, sides, plan.alpha, POINTS
-        )  # fmt: skip
-        bound = None if plan.equivalence is None else plan.equivalence.half_width / PERCENT
-        many = sum(len(groups) == 2 for _, groups in tests)
-        return tuple(
-            Found(
-                difference,
-                groups,
-                PERCENT * one.value,
-                PERCENT * one.se,
-                p,
-                family is not None and family.p < plan.alpha,
-                None if bound is None or len(groups) == 1 else many * one.equivalence_p(bound) < plan.alpha,
-            )
-            for (difference, groups), one, p, family in zip(tests, made, own, adjusted, strict=True)
-            if one is not None and p is not None
+                means = model_means(values[rows], known.item, known.condition, known.variant, units)
+                models[group] = Means(*means)
+        held = {groups: sums_of_readers(groups, people, models, units) for groups in compared(plan.groups)}
+        made = [
+            contrast_in_points(difference, groups, plan, one)
+            for difference in plan.contrasts
+            for groups, sums in held.items()
+            if (one := estimate(sums, plan.weights(difference), fixed_items=plan.items == "fixed"))
+            is not None
+        ]
+        return _found(plan, adjusted([(plan, made)])[0])
+
+
+def _found(plan: Plan, contrasts: Iterable[Contrast]) -> tuple[Found, ...]:
+    """Keep what a study says of the contrasts that its data determine."""
+    return tuple(
+        Found(
+            Difference(one.first, one.second, at=one.at),
+            one.groups,
+            one.estimate,
+            one.se,
+            one.p,
+            bool(one.p_adjusted < plan.alpha),
+            None if one.equivalence is None else one.equivalence.equivalent,
         )
-
-
-def _sums(
-    groups: tuple[str, ...],
-    people: Mapping[str, Answers],
-    models: Mapping[str, tuple[Array, Array]],
-    units: Units,
-) -> Sums:
-    """Return the sums of a reader group, or of the first minus the second."""
-    of_people = [people[group] for group in groups if group in people]
-    of_models = [models[group] for group in groups if group in models]
-    if not of_people:
-        mean, noise = of_models[0]
-        if len(of_models) > 1:
-            mean, noise = mean - of_models[1][0], noise + of_models[1][1]
-        return sums_of_model(units, mean, noise)
-    if len(of_people) > 1:
-        return sums_of_people(of_people[0]).minus(sums_of_people(of_people[1]))
-    sums = sums_of_people(of_people[0], *(of_models[0] if of_models else ()))
-    return sums.turned() if groups[0] in models else sums
+        for one in contrasts
+        if one.estimable
+    )
 
 
 def _noise(rows: int) -> Array:
