@@ -166,8 +166,12 @@ def _negative_binomial() -> Density:
 
     def dispersion(y: Array, mu: Array, w: Array, d: float) -> DispersionSlopes:
         both = mu + d
+        rise = special.digamma(y + d) - special.digamma(d)
+        if d > 1e4:
+            # The difference loses its digits where d is large, as for counts that are nearly Poisson; its series does not.
+            rise = np.log1p(y / d) + y / (2.0 * d * (d + y)) + (1.0 / d**2 - 1.0 / (d + y) ** 2) / 12.0
         return DispersionSlopes(
-            w * d * (special.digamma(y + d) - special.digamma(d) - np.log1p(mu / d) + (mu - y) / both),
+            w * d * (rise - np.log1p(mu / d) + (mu - y) / both),
             w * d * (y - mu) / both**2,
             w * d * (mu - 2.0 * y - d) / both**3,
             w * d / both**2,

@@ -22,7 +22,7 @@ from analysis.mixed.matrices import make_matrices
 from analysis.mixed.optimise import differences
 from stimuli.errors import UserError
 
-from .conftest import Oracle
+from .conftest import Oracle, Simulate
 from .drawn_programs import make_data
 
 DATA = Path(__file__).parent / "data"
@@ -401,3 +401,13 @@ def test_a_mean_that_the_fixed_effects_nearly_carry_is_found() -> None:
     found = fit("rt ~ 0 + x + (0 + x | p)", data, "Gamma", link="log")
     # a search that begins with a constant, which nothing in this model can express, ends at -1614.92
     assert found.converged and found.loglik == pytest.approx(-1579.25, abs=0.01)
+
+
+@pytest.mark.parametrize("random", ["", " + (1 | item)"])
+def test_counts_without_overdispersion_converge_to_poisson(random: str, crossed: Simulate) -> None:
+    data = crossed(seed=5)
+    found = fit(f"errors ~ cond{random}", data, "negative.binomial")
+    plain = fit(f"errors ~ cond{random}", data, "poisson")
+    assert found.converged and any("poisson family fits as well" in one for one in found.warnings)
+    assert found.loglik == pytest.approx(plain.loglik, abs=1e-6)
+    assert found.evaluations < 500
