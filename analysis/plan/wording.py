@@ -197,6 +197,12 @@ def _equivalence(one: PlannedAnalysis, plan: StudyPlan) -> Iterator[str]:
 
 
 def _model(one: PlannedAnalysis) -> Iterator[str]:
+    shares = [measure.name for measure in one.by_measure if measure.scale == "points"]
+    if shares:
+        yield (
+            f"estimate of {', '.join(shares)}: differences in percentage points over participants and items (crossed-variance "
+            "estimator), people compared with a model item by item; the logistic model of people is a check on the log-odds scale"
+        )
     if one.formula is not None:
         yield f"model: {one.formula}"
         yield (
@@ -208,7 +214,7 @@ def _model(one: PlannedAnalysis) -> Iterator[str]:
     crossed = len(one.factors) > 1
     fixed = f"{' and '.join(one.factors)} with their interaction" if crossed else one.factors[0]
     for measure, readers in one.by_measure.items():
-        by = "the reader crossed with " if len(readers) > 1 else ""
+        by = "the reader crossed with " if len(readers) > 1 and measure.name not in shares else ""
         named = f" of {measure.name}" if len(one.by_measure) > 1 else ""
         yield f"model{named}{DEFAULT}: {measure.model}; fixed effects are {by}{fixed}"
     slopes = (
