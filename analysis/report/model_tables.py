@@ -13,6 +13,7 @@ from analysis.names import plain
 from analysis.readers import headed, spoken
 from analysis.report.apa_tables import NOT_ESTIMABLE, ApaTable, Head, Origin, as_percent, decimals
 from analysis.report.differences import family_in_words
+from analysis.report.filters import JUDGED, filled, where
 from analysis.results import Analysis, Contrast, FittedModel, VarianceTerm
 
 
@@ -338,7 +339,13 @@ def contrast_table(analysis: Analysis, name: str) -> ApaTable:
 
 def _of_contrasts(analysis: Analysis) -> Origin:
     if any(one.crossed is not None for one in analysis.contrasts):
-        return Origin(computed=OF_POINTS)
+        factor = analysis.plan.factor
+        return Origin(
+            columns=("correct", "response_status", factor, "reader_group", "reader", "item_id"),
+            rows="less what the plan leaves out",
+            where=(*JUDGED, where("reader_group", *analysis.groups), *filled("item_id", factor)),
+            computed=OF_POINTS,
+        )
     return _of(analysis.model, OF_DIFFERENCES)
 
 

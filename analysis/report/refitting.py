@@ -139,7 +139,7 @@ def _shares(analysis: Analysis) -> pd.DataFrame:
             "participant": rows["reader"],
             "item": item_names(rows),
             "condition": rows[analysis.plan.factor],
-            "variant": rows["prompt_variant"].astype(str),
+            "variant": rows["prompt_variant"].map(lambda variant: "-" if pd.isna(variant) else str(variant)),
             "value": rows[name if name in ("correct", "missing") else "share"].astype(float),
         }
     )

@@ -152,7 +152,7 @@ def test_a_wrong_estimate_in_a_report_is_found(
     shutil.copytree(content[1], report)
     program = (report / "models.R").read_text("utf-8")
     pattern = rf"(label = [^\n]*?\b{name} = )(-?[\d.e+-]+)"
-    program, found = re.subn(pattern, lambda m: f"{m[1]}{float(m[2]) + 0.5:.12g}", program, count=1)
+    program, found = re.subn(pattern, lambda m: f"{m[1]}{float(m[2]) + 5:.12g}", program, count=1)
     assert found == 1
     (report / "models.R").write_text(program, "utf-8")
     status, said = run_estimates_in_r(report)
