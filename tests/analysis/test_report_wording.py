@@ -27,7 +27,7 @@ from analysis.report.wording import (
 )
 from analysis.report.write import render_document
 
-NO_FITS: Any = SimpleNamespace(all_fits=list)
+NO_FITS: Any = SimpleNamespace(has_program=False)
 """All that the page asks of a report's content beside its document."""
 
 
