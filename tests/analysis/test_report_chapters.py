@@ -49,7 +49,7 @@ def test_a_chapter_is_numbered_after_what_stands_before_it_and_its_files_are_wri
     assert list(csv.reader(own.open(encoding="utf-8-sig"))) == [["a", "b"], ["1", "2"]]
     assert (page.parent / "figures" / "bare.png").is_file()
     program = (page.parent / "models.R").read_text("utf-8")
-    models = sorted((page.parent / "models").glob("*.csv"))
+    models = sorted((page.parent / "models").glob("model_*.csv"))
     assert f"# Model {len(models)}: the model of the chapter" in program and models[-1].name in program
 
 
