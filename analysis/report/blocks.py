@@ -53,8 +53,8 @@ class Chapter:
     methods : tuple of Markup
         Paragraphs for the Method section: what was done, with which settings, from which source.
     fits : tuple of ReportedFit
-    supplement : bool
-        Whether it belongs into a paper's supplement: alternatives, robustness, what few readers look for.
+    question : str
+        What it answers; :data:`analysis.report.chapters.DECLARED` says it.
     sources : tuple of str
         Keys in ``analysis/report/references.bib`` of what the text cites.
     """
@@ -67,7 +67,7 @@ class Chapter:
     methods: tuple[Markup, ...] = ()
     fits: tuple[ReportedFit, ...] = ()
     sources: tuple[str, ...] = ()
-    supplement: bool = False
+    question: str = ""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Material:
     matrix: Matrix = field(default_factory=Matrix)
 
 
-def referred(text: Markup, numbers: dict[tuple[str, str], int]) -> Markup:
+def referred(text: Markup, numbers: dict[tuple[str, str], str]) -> Markup:
     """Put numbers where a paragraph names tables and figures.
 
     Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -13,16 +13,18 @@ from analysis.carrying_out import carry_out, carry_out_all
 from analysis.departures import standing_of, with_bounds_fixed_beforehand
 from analysis.descriptives import Cell, describe_rows, described_rows
 from analysis.figures import recovery_figure
+from analysis.mixed import Fit
 from analysis.names import plain
 from analysis.plan import MEASURES, RECOVERED, Plan
 from analysis.planned import plans
 from analysis.preparing import flow
 from analysis.random_structure import MOST_COLUMNS_BESIDE
 from analysis.readers import kinds_of
-from analysis.recovery_check import recovered, recovered_lapses, recovery_plans
+from analysis.recovery_check import Recovered, recovered, recovered_lapses, recovery_plans
 from analysis.recovery_of_words import recovered_words
 from analysis.report import description_tables, model_tables
-from analysis.report.blocks import Chapter, Material, marks_of
+from analysis.report.answer import answer_table
+from analysis.report.blocks import Material, marks_of
 from analysis.report.chapters import write_chapters
 from analysis.report.described import (
     Description,
@@ -37,79 +39,74 @@ from analysis.report.described import (
 )
 from analysis.report.method_models import models_table
 from analysis.report.methods import method_parts
-from analysis.report.numbered import Content, Numbered, Numbers, Section
+from analysis.report.numbered import MANUSCRIPT, SUPPLEMENT, Content, Numbered, Numbers, Section
 from analysis.report.prose import paragraphs, warnings_of
 from analysis.results import Analysis
 from analysis.robustness import robustness_matrix
 from analysis.tables import Tables
 from analysis.thinning import MOST_ROWS
 
+ROBUSTNESS = "robustness"
 FEWEST = 5
 """Results of fewer participants than this are said to describe those participants only."""
 
 
-def gather(tables: Tables, told: Callable[[str], None] = lambda _: None) -> Content:
+def gather(
+    tables: Tables, told: Callable[[str], None] = lambda _: None, wanted: Collection[str] = ()
+) -> Content:
     """Run every analysis of a study and lay out what the report says.
+
+    Tables and figures are numbered in the order in which they are read: those of the Answer and the manuscript first.
 
     Parameters
     ----------
     tables : Tables
     told : callable
         Called with a line before each slow step.
+    wanted : collection of str
+        Optional chapters (:func:`analysis.report.chapters.optional_names`).
+
+    Raises
+    ------
+    UserError
+        For a chapter that does not exist.
     """
-    numbers = Numbers()
-    trials = tables.trials
-    kinds = kinds_of(trials)
+    numbers, trials = Numbers(), tables.trials
+    kinds, used = kinds_of(trials), trials[trials["excluded_reason"].isna()]
     readers = tables.dictionary["readers"]
     begun = {name: str(one["kind"]) for name, one in readers.items() if one.get("kind")}
-    asked = models_table(tables)
-    models = None if asked is None else numbers.table(asked)
-    flow_table = numbers.table(description_tables.flow_table(flow(trials, readers), begun | kinds))
-    used = trials[trials["excluded_reason"].isna()]
     means = described(used, tables)
     planned = with_bounds_fixed_beforehand(plans(tables), tables.dictionary)
     shown = _compared(planned)
+    analyses = carry_out_all(planned, tables, lambda name: told(f"model: {name}"))
+    analyses = sorted(analyses, key=lambda one: not one.plan.planned)
+    matrix = robustness_matrix(analyses, tables, told)
+    written = write_chapters(Material(tables, tuple(analyses), kinds, told, matrix), wanted)
+    found, extra, recovering = _recovery(tables, analyses, told)
+    told("figures")
     drawn = [drawing for one in means for drawing in figures_of(one, used, tables)]
     laid = [table for one in means for table in tables_of(one, _prose(tables))]
-    descriptives = [numbers.table(one) for pair, one in laid if pair in shown or not shown]
-    told("figures")
-    figures = [numbers.figure(drawing) for pair, drawing in drawn if pair in shown or not shown]
-    sections: dict[bool, list[Section]] = {True: [], False: []}
+    tested = answer_table([one for one in analyses if one.plan.planned] or analyses, matrix)
+    answered = None if tested is None else numbers.table(tested, MANUSCRIPT)
+    asked = models_table(tables)
+    models = None
+    if asked is not None:
+        models = numbers.table(asked, MANUSCRIPT if len(asked.rows) > 1 else SUPPLEMENT)
+    descriptives = [numbers.table(one, MANUSCRIPT) for pair, one in laid if pair in shown or not shown]
+    figures = [numbers.figure(one, MANUSCRIPT) for pair, one in drawn if pair in shown or not shown]
+    first = [numbers.chapter(one) for one in written if one.name == ROBUSTNESS]
+    flow_table = numbers.table(description_tables.flow_table(flow(trials, readers), begun | kinds))
     said: set[Markup] = set()
-    analyses = carry_out_all(planned, tables, lambda name: told(f"model: {name}"))
-    for analysis in sorted(analyses, key=lambda one: not one.plan.planned):
-        own = means_of(analysis.plan, used, tables)
-        sections[analysis.plan.planned].append(_section(analysis, own, kinds, numbers, said))
-    matrix = robustness_matrix(analyses, tables, told)
-    written = write_chapters(Material(tables, tuple(analyses), kinds, told, matrix))
-    chapters = [numbers.chapter(one) for one in sorted(written, key=_place) if not one.supplement]
-    extra, found, recovering = [], [], []
-    for plan in recovery_plans(tables):
-        done = _carried_out(plan, analyses)
-        if done is None:
-            told(f"model: {plan.name}")
-        analysis = done or carry_out(plan, tables)
-        same = _same_model(analysis, [*sections[True], *sections[False]])
-        if same is None:
-            extra.append(analysis)
-        effects_found = recovered(analysis, tables)
-        model = analysis.model if same is None else same.analysis.model
-        source = None if model is None else model.source
-        recovering += [source] if effects_found and source is not None else []
-        found += effects_found
-    found += [one for factor in tables.factors for one in recovered_words(tables, factor)]
-    effects = [one for one in found if one.low is not None and not one.label.startswith("intercept")]
-    recovery_figure_ = numbers.figure(recovery_figure("recovery", effects)) if effects else None
-    found += recovered_lapses(tables)
-    recovery_table = (
-        numbers.table(description_tables.recovery_table(found, tuple(recovering))) if found else None
-    )
+    sections = [_section(one, means_of(one.plan, used, tables), kinds, numbers, said) for one in analyses]
     further = [one for pair, one in laid if shown and pair not in shown]
     further += valid_only_tables(used, tables)
     further_tables = [numbers.table(one) for one in further]
     further_figures = [numbers.figure(one) for pair, one in drawn if shown and pair not in shown]
+    chapters = [*first, *(numbers.chapter(one) for one in written if one.name != ROBUSTNESS)]
+    effects = [one for one in found if one.low is not None and not one.label.startswith("intercept")]
+    recovery_figure_ = numbers.figure(recovery_figure("recovery", effects)) if effects else None
+    recovery_table = numbers.table(description_tables.recovery_table(found, recovering)) if found else None
     extra_sections = [_section(one, means_of(one.plan, used, tables), kinds, numbers, said) for one in extra]
-    chapters += [numbers.chapter(one) for one in written if one.supplement]
     content = Content(
         tables=tables,
         flow=flow_table,
@@ -119,8 +116,8 @@ def gather(tables: Tables, told: Callable[[str], None] = lambda _: None) -> Cont
         cautions=tuple(_cautions(used)),
         figures=tuple(figures),
         standing=standing_of(tables, analyses),
-        planned=tuple(sections[True]),
-        exploratory=tuple(sections[False]),
+        planned=tuple(one for one in sections if one.analysis.plan.planned),
+        exploratory=tuple(one for one in sections if not one.analysis.plan.planned),
         chapters=tuple(chapters),
         recovery=tuple(found),
         recovery_table=recovery_table,
@@ -129,6 +126,8 @@ def gather(tables: Tables, told: Callable[[str], None] = lambda _: None) -> Cont
         recovery_sections=tuple(extra_sections),
         further_tables=tuple(further_tables),
         further_figures=tuple(further_figures),
+        matrix=matrix,
+        answer_table=answered,
     )
     method = method_parts(
         tables,
@@ -139,14 +138,33 @@ def gather(tables: Tables, told: Callable[[str], None] = lambda _: None) -> Cont
     return replace(content, method=tuple(method))
 
 
+def _recovery(
+    tables: Tables, analyses: Sequence[Analysis], told: Callable[[str], None]
+) -> tuple[list[Recovered], list[Analysis], tuple[Fit, ...]]:
+    """Compare simulated with recovered effects; return also the analyses made for this alone, and the fits behind the effects."""
+    found: list[Recovered] = []
+    extra: list[Analysis] = []
+    fits: list[Fit] = []
+    for plan in recovery_plans(tables):
+        done = _carried_out(plan, analyses)
+        if done is None:
+            told(f"model: {plan.name}")
+        analysis = done or carry_out(plan, tables)
+        same = _same_model(analysis, analyses)
+        if same is None:
+            extra.append(analysis)
+        effects = recovered(analysis, tables)
+        model = (same or analysis).model
+        if effects and model is not None and model.source is not None:
+            fits.append(model.source)
+        found += effects
+    found += [one for factor in tables.factors for one in recovered_words(tables, factor)]
+    return [*found, *recovered_lapses(tables)], extra, tuple(fits)
+
+
 def _compared(planned: Sequence[Plan]) -> set[Pair]:
     """Return which measures by which factors the study planned to compare; empty where it planned nothing."""
     return {(one.measure.name, one.factor) for one in planned if one.planned}
-
-
-def _place(chapter: Chapter) -> bool:
-    """Order chapters: planned ones first, the others as they are written."""
-    return not chapter.planned
 
 
 def _carried_out(plan: Plan, analyses: Sequence[Analysis]) -> Analysis | None:
@@ -176,10 +194,9 @@ def _carried_out(plan: Plan, analyses: Sequence[Analysis]) -> Analysis | None:
     return None
 
 
-def _same_model(analysis: Analysis, sections: Sequence[Section]) -> Section | None:
-    """Return the section that already shows this very model."""
-    for section in sections:
-        other = section.analysis
+def _same_model(analysis: Analysis, analyses: Sequence[Analysis]) -> Analysis | None:
+    """Return the analysis of the report that has this very model."""
+    for other in analyses:
         if (
             analysis.model is not None
             and other.model is not None
@@ -187,7 +204,7 @@ def _same_model(analysis: Analysis, sections: Sequence[Section]) -> Section | No
             and other.model.formula == analysis.model.formula
             and other.model.rows == analysis.model.rows
         ):
-            return section
+            return other
     return None
 
 
@@ -231,7 +248,7 @@ def _section(
     """Lay out one analysis; means that an earlier one has told (``said``) are not told again."""
     plan = analysis.plan
     shown: list[Numbered] = []
-    of_differences = None
+    of_differences: str | None = None
     stem = plain(plan.name)
     if analysis.has_results and analysis.contrasts:
         shown.append(numbers.table(model_tables.contrast_table(analysis, f"differences_{stem}")))
@@ -260,6 +277,7 @@ def _section(
         tuple(shown),
         analysis,
         tuple(warnings_of(analysis)),
+        tuple(own),
     )
 
 

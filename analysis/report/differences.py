@@ -25,7 +25,7 @@ EQUALS = "\u00a0=\u00a0"
 
 
 def differences(
-    tested: Sequence[Contrast], analysis: Analysis, kinds: dict[str, str], table: int | None = None
+    tested: Sequence[Contrast], analysis: Analysis, kinds: dict[str, str], table: str | None = None
 ) -> list[Markup]:
     """Write a paragraph for each difference between conditions: of each reader, then between readers; last what p is.
 
@@ -37,7 +37,7 @@ def differences(
     analysis : Analysis
     kinds : dict
         Reader kind of each group.
-    table : int or None
+    table : str or None
         Number of the table that holds all differences.
     """
     if not tested:

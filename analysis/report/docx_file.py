@@ -1,7 +1,8 @@
 """Writes a report as a Word file to edit: styles for headings and text, real tables with three rules, figures as pictures.
 
-The layout is that of an APA manuscript (7th edition): Times New Roman 12, double spacing, page numbers at the top right; tables
-and notes closer and smaller. All of it hangs on styles, so that a journal's own template restyles the file.
+The layout is close to that of an APA manuscript (7th edition): Times New Roman 12, page numbers at the top right; lines are 1.5
+apart, so that Answer and manuscript stay short, and tables and notes closer and smaller. All of it depends on styles, so that a
+journal's own template restyles the file.
 """
 
 from __future__ import annotations
@@ -24,9 +25,8 @@ from docx.table import Table, _Cell, _Row
 from docx.text.paragraph import Paragraph as WordParagraph
 
 from analysis.report.apa_tables import ApaTable, Head
-from analysis.report.document import Bullets, Document, Facts, Filed, Heading, Node, Paragraph
+from analysis.report.document import Bullets, Document, Facts, Finding, Heading, Node, Paragraph, of_printed
 from analysis.report.inline import head_markup, note_markup, runs_of
-from analysis.report.nodes import SUPPLEMENT
 from analysis.report.numbered import Illustrated, Numbered
 
 FONT, CODE_FONT = "Times New Roman", "Courier New"
@@ -56,8 +56,8 @@ _LETTER_WIDTHS = {
 RULE = {"val": "single", "sz": "8", "space": "0", "color": "000000"}
 
 
-def write_docx(document: Document, folder: Path, sources: Mapping[int, str], when: datetime) -> Path:
-    """Write ``report.docx`` and return its path.
+def write_docx(document: Document, folder: Path, sources: Mapping[str, str], when: datetime) -> Path:
+    """Write ``report.docx`` (Answer and manuscript) and ``supplement.docx``; return the path of the first.
 
     Parameters
     ----------
@@ -68,6 +68,15 @@ def write_docx(document: Document, folder: Path, sources: Mapping[int, str], whe
         Where the numbers of each table come from, by its number; those of printed tables stand at the end of the file.
     when : datetime.datetime
     """
+    if document.supplement:
+        _write_file(document, document.supplement, folder / "supplement.docx", sources, when)
+    return _write_file(document, document.nodes, folder / "report.docx", sources, when)
+
+
+def _write_file(
+    document: Document, nodes: Sequence[Node], path: Path, sources: Mapping[str, str], when: datetime
+) -> Path:
+    """Write some nodes of a document into a file with its title, and where the numbers of its tables come from."""
     word = docx.Document()
     _page(word, document)
     _styles(word)
@@ -79,15 +88,14 @@ def write_docx(document: Document, folder: Path, sources: Mapping[int, str], whe
     _write_runs(word.add_paragraph(style="Byline"), str(document.byline))
     for line in (*document.banner, *(f"Warning. {one}" for one in document.warnings)):
         word.add_paragraph(line, style="Not Data")
-    for node in document.nodes:
-        _write(word, node, folder)
-    if printed := document.of_printed(sources):
+    for node in nodes:
+        _write(word, node, path.parent)
+    if printed := of_printed(nodes, sources):
         word.add_paragraph("Where the numbers come from", style="Heading 1")
         for number, words in printed:
             paragraph = word.add_paragraph(style="Table Note")
             paragraph.add_run(f"Table {number}. ").bold = True
             paragraph.add_run(words)
-    path = folder / "report.docx"
     word.save(str(path))
     return path
 
@@ -121,7 +129,7 @@ def _page_number(paragraph: WordParagraph) -> None:
 def _styles(word: WordDocument) -> None:
     _font(word.styles["Normal"], 12)
     normal = word.styles["Normal"].paragraph_format
-    normal.line_spacing_rule, normal.space_after = WD_LINE_SPACING.DOUBLE, Pt(0)
+    normal.line_spacing_rule, normal.space_after = WD_LINE_SPACING.ONE_POINT_FIVE, Pt(0)
     title = word.styles["Title"]
     _font(title, 14, bold=True)
     title.paragraph_format.alignment = WD_ALIGN_PARAGRAPH.CENTER
@@ -146,6 +154,7 @@ def _styles(word: WordDocument) -> None:
         ("Table Title", 12, {"keep_with_next": True, "space_after": Pt(6)}),
         ("Step", 10, {"left_indent": Inches(0.3), "first_line_indent": Inches(-0.3), "space_after": Pt(3)}),
         ("Warning", 11, {"space_after": Pt(6)}),
+        ("Finding", 11, {"space_after": Pt(6)}),
         ("Table Cell", 10, {"space_before": Pt(1), "space_after": Pt(1)}),
         ("Table Note", 10, {"space_before": Pt(4), "space_after": Pt(10)}),
         ("Figure Picture", 12, {"keep_with_next": True}),
@@ -189,9 +198,7 @@ _PARAGRAPHS = {"body": "Body Text", "warning": "Warning", "small": "Small Text",
 def _write(word: WordDocument, node: Node, folder: Path) -> None:
     if isinstance(node, Heading):
         marks = "".join(f" [{mark}]" for mark in node.marks)
-        head = word.add_paragraph(style=f"Heading {node.level - 1}")
-        head.paragraph_format.page_break_before = node.anchor == SUPPLEMENT or None
-        _write_runs(head, f"{node.text}{marks}")
+        _write_runs(word.add_paragraph(style=f"Heading {node.level - 1}"), f"{node.text}{marks}")
     elif isinstance(node, Paragraph):
         _write_runs(word.add_paragraph(style=_PARAGRAPHS[node.kind]), str(node.text))
     elif isinstance(node, Bullets):
@@ -208,11 +215,12 @@ def _write(word: WordDocument, node: Node, folder: Path) -> None:
             paragraph.add_run(words)
     elif isinstance(node, Illustrated):
         _figure(word, node, folder)
-    elif isinstance(node, Filed):
-        line = word.add_paragraph(style="Table Note")
-        line.add_run(f"Table {node.number}. ").bold = True
-        line.add_run(node.shown.table.title).italic = True
-        line.add_run(f": {node.said}")
+    elif isinstance(node, Finding):
+        paragraph = word.add_paragraph(style="Finding")
+        paragraph.add_run(f"{node.question} ").italic = True
+        _write_runs(paragraph, str(node.text))
+        if node.grade:
+            paragraph.add_run(f" {node.grade}: {node.support}.").bold = True
     else:
         _table(word, node)
 

@@ -11,8 +11,8 @@ from analysis.readers import named
 from analysis.report.verdicts import listed
 from analysis.results import Analysis, Contrast
 
-_AGAINST = "Against the bound fixed beforehand"
-_COME_TO = {True: "counts as none", False: "is not shown to be so small as to count as none"}
+_WITHIN = "within the bound fixed beforehand"
+_COME_TO = {True: "are equivalent", False: "were not shown to be equivalent"}
 
 
 def of_one(one: Contrast, analysis: Analysis) -> str:
@@ -36,7 +36,7 @@ def of_one(one: Contrast, analysis: Analysis) -> str:
         edges = f"±{bound.value:g} {unit}"
     statistic = "z" if test.df is None else f"t({apa.degrees_of_freedom(test.df)})"
     tested = f"{statistic} = {apa.number(test.statistic)}, {apa.p_phrase(test.p_adjusted)}"
-    return f"{_AGAINST} ({edges}) the difference between these readers {_COME_TO[test.equivalent]}: {level} CI {ends}, {tested}."
+    return f"The two readers {_COME_TO[test.equivalent]} {_WITHIN} ({edges}): {level} CI {ends}, {tested}."
 
 
 def of_readers(found: Sequence[Contrast], kinds: dict[str, str]) -> list[str]:
@@ -47,7 +47,7 @@ def of_readers(found: Sequence[Contrast], kinds: dict[str, str]) -> list[str]:
         if own:
             who = listed([one.groups[-1] for one in own], kinds)
             told.append(
-                f"{_AGAINST} the difference from {named(own[0].groups[0], kinds)} {verdict} for {who}."
+                f"{who[0].upper()}{who[1:]} and {named(own[0].groups[0], kinds)} {verdict} {_WITHIN}."
             )
     return told
 
@@ -58,4 +58,4 @@ def of_conditions(found: Sequence[Contrast]) -> list[str]:
     if not tested:
         return []
     none, many = apa.count(sum(one.equivalent for one in tested)), apa.counted(len(found), "condition")
-    return [f"{_AGAINST} the difference between these readers {_COME_TO[True]} in {none} of {many}."]
+    return [f"The two readers {_COME_TO[True]} {_WITHIN} in {none} of {many}."]

@@ -34,13 +34,13 @@ class FigureSource:
 
     Attributes
     ----------
-    tables : tuple of int
+    tables : tuple of str
         Numbers of the tables that hold them.
     origin : Origin or None
         Where no table does.
     """
 
-    tables: tuple[int, ...] = ()
+    tables: tuple[str, ...] = ()
     origin: Origin | None = None
 
 
@@ -87,4 +87,4 @@ def _in_chapter(figure: Illustrated, content: Content) -> Sequence[Numbered]:
 
 def _bare(one: Numbered) -> str:
     """Return the name of a table without its number."""
-    return re.sub(r"^table_\d+_", "", one.table.name)
+    return re.sub(r"^table_[sf]?\d+_", "", one.table.name)

@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from analysis.report.apa_tables import ApaTable, Head
-from analysis.report.document import Bullets, Document, Facts, Filed, Heading, Node, Paragraph
+from analysis.report.document import Bullets, Document, Facts, Finding, Heading, Node, Paragraph, of_printed
 from analysis.report.inline import head_markup, note_markup, runs_of
-from analysis.report.nodes import SUPPLEMENT
 from analysis.report.numbered import Illustrated, Numbered
 from analysis.report.references import as_bibtex
 
@@ -88,8 +87,10 @@ def set_markup(markup: str) -> str:
     return "".join(parts)
 
 
-def write_latex(document: Document, folder: Path, sources: Mapping[int, str]) -> Path:
-    """Write ``report.tex``, ``latex/*.tex`` and ``references.bib``; return the path of the first.
+def write_latex(
+    document: Document, folder: Path, sources: Mapping[str, str], filed: Sequence[Numbered] = ()
+) -> Path:
+    """Write ``report.tex``, ``supplement.tex``, ``latex/*.tex`` and ``references.bib``; return the path of the first.
 
     Parameters
     ----------
@@ -98,23 +99,30 @@ def write_latex(document: Document, folder: Path, sources: Mapping[int, str]) ->
         The report's; ``figures/`` in it holds the pictures.
     sources : mapping
         Where the numbers of each table come from, by its number.
+    filed : sequence of Numbered
+        Tables that are in their files only.
     """
     (folder / "latex").mkdir(exist_ok=True)
-    for node in document.nodes:
-        if isinstance(node, Numbered | Filed):
-            shown = node.shown if isinstance(node, Filed) else node
-            words = sources.get(shown.number, "")
-            (folder / "latex" / f"{shown.table.name}.tex").write_text(table_in_latex(shown, words), "utf-8")
+    for one in (*document.all_nodes, *filed):
+        if isinstance(one, Numbered):
+            words = sources.get(one.number, "")
+            (folder / "latex" / f"{one.table.name}.tex").write_text(table_in_latex(one, words), "utf-8")
     (folder / "references.bib").write_text(as_bibtex(document.references), "utf-8")
-    body = "\n".join(line for node in document.nodes for line in _lines(node))
-    path = folder / "report.tex"
+    if document.supplement:
+        _write_file(document, document.supplement, folder / "supplement.tex", sources)
+    return _write_file(document, document.nodes, folder / "report.tex", sources)
+
+
+def _write_file(document: Document, nodes: Sequence[Node], path: Path, sources: Mapping[str, str]) -> Path:
+    """Write some nodes of a document into a file that compiles."""
+    body = "\n".join(line for node in nodes for line in _lines(node))
     path.write_text(
         "\n".join(
             [
                 PREAMBLE,
-                *_head(document, body),
+                *_head(document, nodes, body),
                 body,
-                *_sources(document.of_printed(sources)),
+                *_sources(of_printed(nodes, sources)),
                 "\\end{document}",
                 "",
             ]
@@ -124,9 +132,9 @@ def write_latex(document: Document, folder: Path, sources: Mapping[int, str]) ->
     return path
 
 
-def _head(document: Document, body: str) -> Iterator[str]:
+def _head(document: Document, nodes: Sequence[Node], body: str) -> Iterator[str]:
     texts = [body, document.title, str(document.byline), *document.banner]
-    for node in document.nodes:
+    for node in nodes:
         if isinstance(node, Numbered):
             texts.append(table_in_latex(node, ""))
     odd = sorted({letter for text in texts for letter in escaped_leftovers(text)})
@@ -154,8 +162,6 @@ def escaped_leftovers(text: str) -> set[str]:
 def _lines(node: Node) -> Iterator[str]:
     if isinstance(node, Heading):
         marks = "".join(f" [{escaped(mark)}]" for mark in node.marks)
-        if node.anchor == SUPPLEMENT:
-            yield "\\clearpage"
         kind = {2: "section", 3: "subsection"}.get(node.level, "subsubsection")
         yield f"\n\\{kind}*{{{set_markup(str(node.text))}{marks}}}"
     elif isinstance(node, Paragraph):
@@ -177,9 +183,9 @@ def _lines(node: Node) -> Iterator[str]:
             yield "\\end{description}"
     elif isinstance(node, Illustrated):
         yield from _figure(node)
-    elif isinstance(node, Filed):
-        title, name = escaped(node.shown.table.title), escaped(node.said)
-        yield f"\n\\noindent\\textbf{{Table {node.number}.}} \\textit{{{title}}}: {name}\n"
+    elif isinstance(node, Finding):
+        grade = f" \\textbf{{{escaped(node.grade)}: {escaped(node.support)}.}}" if node.grade else ""
+        yield f"\n\\noindent\\textit{{{escaped(node.question)}}} {set_markup(str(node.text))}{grade}\\par\\medskip\n"
     else:
         yield f"\\input{{latex/{node.table.name}}}"
 
@@ -191,7 +197,7 @@ def _unbracketed(text: str) -> str:
 
 def _figure(shown: Illustrated) -> Iterator[str]:
     yield "\\begin{figure}"
-    yield f"\\setcounter{{figure}}{{{shown.number - 1}}}"
+    yield f"\\renewcommand{{\\thefigure}}{{{shown.number}}}"
     yield f"\\caption{{{escaped(shown.drawing.title)}}}\\label{{fig:{shown.drawing.name}}}"
     # at its own size, and smaller only where the page is too narrow or too short
     yield "\\resizebox{!}{\\ifdim\\height>.78\\textheight .78\\textheight\\else\\height\\fi}{%"
@@ -219,7 +225,7 @@ def table_in_latex(shown: Numbered, source: str) -> str:
         else "\\scriptsize"
     )
     caption = f"\\caption{{{escaped(laid.title)}}}\\label{{tab:{laid.name}}}"
-    counter = f"\\setcounter{{table}}{{{shown.number - 1}}}"
+    counter = f"\\renewcommand{{\\thetable}}{{{shown.number}}}"
     columns = f"@{{}}{_first_column(laid)}*{{{len(laid.columns) - 1}}}{{c}}@{{}}"
     head = _row([str(head_markup(one, laid.is_symbol(one))) for one in laid.columns])
     body = [_laid_row(row, laid) for row in laid.rows]
@@ -318,7 +324,7 @@ def _row(cells: Sequence[str]) -> str:
     )
 
 
-def _sources(printed: Sequence[tuple[int, str]]) -> Iterator[str]:
+def _sources(printed: Sequence[tuple[str, str]]) -> Iterator[str]:
     if printed:
         yield "\\section*{Where the numbers come from}\n{\\footnotesize\\raggedright"
         for number, words in printed:

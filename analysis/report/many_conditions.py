@@ -105,12 +105,12 @@ def _of_reader(
         said = (
             f"{begin} differed {beside} in {_share(len(differ), len(found))}"
             if differ
-            else f"{begin} did not differ significantly {beside} in any of {many}"
+            else f"Whether the difference in {noun} from {reference} differs {beside} remains open in all {many}"
         )
         told = escape(f"{said}.") + _extremes(differ or found, bool(differ), in_brackets)
         return told + escape("".join(f" {one}" for one in _remarks(found)))
     if not differ:
-        said = f"{title} of {who} did not differ significantly from {reference} in any of {many}"
+        said = f"Whether {noun} of {who} differs from {reference} remains open in all {many}"
         return escape(f"{said}.") + _extremes(found, False, in_brackets)
     lower, higher = words_of_direction(analysis) or ("lower", "higher")
     parts: list[str] = []

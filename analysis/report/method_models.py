@@ -16,7 +16,7 @@ from analysis.tables import Tables
 _TOKENS = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens")
 
 
-def told_of_models(tables: Tables, table: int | None) -> Iterator[Markup]:
+def told_of_models(tables: Tables, table: str | None) -> Iterator[Markup]:
     """Write the paragraphs on language models and baselines; ``table`` is the number of the table of models."""
     readers = tables.dictionary["readers"]
     models = [name for name, spec in readers.items() if spec.get("kind") == "model"]

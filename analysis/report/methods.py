@@ -45,7 +45,7 @@ class MethodPart:
 
 
 def method_parts(
-    tables: Tables, analyses: tuple[Analysis, ...], models_table: int | None, *, has_models: bool = True
+    tables: Tables, analyses: tuple[Analysis, ...], models_table: str | None, *, has_models: bool = True
 ) -> list[MethodPart]:
     """Write the Method section.
 
@@ -54,7 +54,7 @@ def method_parts(
     tables : Tables
     analyses : tuple of Analysis
         Every analysis of the report.
-    models_table : int or None
+    models_table : str or None
         Number of the table of models, where there is one.
     has_models : bool
         Whether the report holds a fitted model, be it of an analysis or of a chapter; ``models.R`` is written where it does.

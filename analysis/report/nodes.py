@@ -9,7 +9,7 @@ from markupsafe import Markup
 from analysis.report.numbered import Illustrated, Numbered
 
 SUPPLEMENT = "supplement"
-"""Anchor of the part that a paper would put into its supplement; the page shows its sections folded."""
+"""Anchor of the supplement, whose sections the page folds; in Word and LaTeX it is a file of its own."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Paragraph:
     kind : {'body', 'warning', 'small', 'reference'}
     anchor : str
         ``p1`` …; empty where it holds no number of the study.
-    tables : tuple of int
+    tables : tuple of str
         Numbers of the tables that hold its numbers.
     models : tuple of int
         Numbers of the models.
@@ -44,7 +44,7 @@ class Paragraph:
     text: Markup
     kind: str = "body"
     anchor: str = ""
-    tables: tuple[int, ...] = ()
+    tables: tuple[str, ...] = ()
     models: tuple[int, ...] = ()
     origin: str = ""
 
@@ -65,21 +65,33 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Filed:
-    """A table too long to print: its number, its title, and how many rows lie in its file."""
+class Finding:
+    """What one planned question came to.
 
-    shown: Numbered
-    rows: int
+    Attributes
+    ----------
+    question : str
+    text : Markup
+        The answer in one sentence.
+    grade : str
+        How certain it is: Clear, Supported, Fragile, Contradicted, Equivalent, Open, Not estimable; empty for a summary.
+    support : str
+        How many checks agree, and which do not.
+    tables : tuple of str
+        Numbers of the tables that hold its numbers.
+    models : tuple of int
+        Numbers of the models.
+    anchor : str
+        ``p1`` … as of a paragraph.
+    """
 
-    @property
-    def number(self) -> int:
-        """Number of the table."""
-        return self.shown.number
-
-    @property
-    def said(self) -> str:
-        """Where it lies, in words."""
-        return f"{self.rows} rows, in tables/{self.shown.table.name}.csv."
+    question: str
+    text: Markup
+    grade: str
+    support: str
+    tables: tuple[str, ...] = ()
+    models: tuple[int, ...] = ()
+    anchor: str = ""
 
 
-Node = Heading | Paragraph | Bullets | Facts | Numbered | Illustrated | Filed
+Node = Heading | Paragraph | Bullets | Facts | Finding | Numbered | Illustrated

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from markupsafe import Markup
 
 from analysis.departures import PlanStanding
+from analysis.descriptives import Cell
 from analysis.figures import Drawing
 from analysis.mixed import Fit
 from analysis.names import stem_of
@@ -15,24 +17,54 @@ from analysis.recovery_check import Recovered
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter, ReportedFit, referred
 from analysis.report.methods import MethodPart
+from analysis.report.worth import refusal, refusal_of_figure
 from analysis.results import Analysis
+from analysis.robustness.matrix import Matrix
 from analysis.tables import Tables
+
+MOST_TABLES, MOST_FIGURES, MOST_WORDS = 5, 4, 2500
+"""What the manuscript holds at most, the Answer's table and figure included; the rest goes into the supplement."""
+MANUSCRIPT, SUPPLEMENT, FILES = "", "S", "F"
+"""Places: what the number of a table or figure begins with."""
 
 
 @dataclass(frozen=True)
 class Numbered:
-    """A table with its number in the report."""
+    """A table with its number in the report.
 
-    number: int
+    Attributes
+    ----------
+    number : str
+        ``3`` in the manuscript, ``S4`` in the supplement, ``F2`` of a table that is in its file only.
+    table : ApaTable
+    refused : str
+        Why it is in its file only; empty for a printed one.
+    """
+
+    number: str
     table: ApaTable
+    refused: str = ""
 
 
 @dataclass(frozen=True)
 class Illustrated:
-    """A figure with its number in the report."""
+    """A figure with its number in the report; see :class:`Numbered`."""
 
-    number: int
+    number: str
     drawing: Drawing
+    refused: str = ""
+
+
+def place_of(number: str) -> tuple[str, int]:
+    """Return place and count of a number."""
+    place = number[0] if number[0].isalpha() else MANUSCRIPT
+    return place, int(number.removeprefix(place))
+
+
+def in_order(number: str) -> tuple[int, int]:
+    """Return what numbers are sorted by: the manuscript's, the supplement's, those in files."""
+    place, count = place_of(number)
+    return (MANUSCRIPT, SUPPLEMENT, FILES).index(place), count
 
 
 @dataclass(frozen=True)
@@ -48,6 +80,8 @@ class Section:
     tables : tuple of Numbered
     analysis : Analysis
     warnings : tuple of str
+    cells : tuple of Cell
+        Means of the trials that it analyses.
     """
 
     heading: str
@@ -56,11 +90,12 @@ class Section:
     tables: tuple[Numbered, ...]
     analysis: Analysis
     warnings: tuple[str, ...]
+    cells: tuple[Cell, ...] = ()
 
 
 @dataclass(frozen=True)
 class NumberedChapter:
-    """A chapter with its tables and figures numbered.
+    """A chapter with its tables and figures numbered, and the question that it answers.
 
     Attributes
     ----------
@@ -74,6 +109,7 @@ class NumberedChapter:
     chapter: Chapter
     blocks: tuple[Markup | Numbered | Illustrated, ...]
     methods: tuple[Markup, ...] = ()
+    question: str = ""
 
 
 @dataclass(frozen=True)
@@ -94,7 +130,7 @@ class Content:
     figures : tuple of Illustrated
         Condition-by-reader and cost figures.
     further_tables, further_figures : tuple
-        The same of measures and factors that no planned analysis compares; they stand in the supplement.
+        The same of measures and factors that no planned analysis compares; they are in the supplement.
     standing : PlanStanding
         How the plan stands: frozen when, registered where, departed from in what.
     planned, exploratory : tuple of Section
@@ -108,6 +144,10 @@ class Content:
     method : tuple of MethodPart
     models_table : Numbered or None
         Language models, where calls of one are known.
+    matrix : Matrix
+        The planned contrasts under each check.
+    answer_table : Numbered or None
+        The planned contrasts with what could have been detected, their checks and grades.
     """
 
     tables: Tables
@@ -129,6 +169,8 @@ class Content:
     recovery_figure: Illustrated | None = None
     method: tuple[MethodPart, ...] = ()
     models_table: Numbered | None = None
+    matrix: Matrix = field(default_factory=Matrix)
+    answer_table: Numbered | None = None
 
     @property
     def has_people(self) -> bool:
@@ -143,7 +185,7 @@ class Content:
 
     def all_tables(self) -> Iterator[Numbered]:
         """Return every table in the order of its number."""
-        found = [self.models_table] if self.models_table else []
+        found = [one for one in (self.models_table, self.answer_table, self.recovery_table) if one]
         found += [
             self.flow,
             *self.descriptives,
@@ -151,8 +193,7 @@ class Content:
             *(one for section in self.sections for one in section.tables),
         ]
         found += [one for part in self.chapters for one in part.blocks if isinstance(one, Numbered)]
-        found += [self.recovery_table] if self.recovery_table else []
-        return iter(sorted(found, key=lambda one: one.number))
+        return iter(sorted(found, key=lambda one: in_order(one.number)))
 
     def all_fits(self) -> list[ReportedFit]:
         """Return every model of the report in the order of its number."""
@@ -174,7 +215,7 @@ class Content:
         """Return the number of a model, or nothing where it is none of the report's."""
         return tuple(n for n, one in enumerate(self.all_fits(), 1) if one.fit is fit)[:1]
 
-    def described_in(self, analysis: Analysis) -> tuple[int, ...]:
+    def described_in(self, analysis: Analysis) -> tuple[str, ...]:
         """Return the number of the table that holds the means of an analysis' measure by its factor."""
         plan = analysis.plan
         there = (*self.descriptives, *self.further_tables)
@@ -193,31 +234,42 @@ class Content:
             *([self.recovery_figure] if self.recovery_figure else []),
         ]
         found += [one for part in self.chapters for one in part.blocks if isinstance(one, Illustrated)]
-        return iter(sorted(found, key=lambda one: one.number))
+        return iter(sorted(found, key=lambda one: in_order(one.number)))
 
 
 @dataclass
 class Numbers:
-    """Counts tables and figures as they come."""
+    """Counts tables and figures as they come, by place, and sends those not worth printing to their files."""
 
-    tables: int = 0
-    figures: int = 0
-    names: set[str] = field(default_factory=set)
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    printed: list[ApaTable] = field(default_factory=list)
 
-    def table(self, table: ApaTable) -> Numbered:
+    def table(self, table: ApaTable, place: str = SUPPLEMENT) -> Numbered:
         """Count in a table; its file's name begins with the number."""
-        self.tables += 1
-        return Numbered(self.tables, replace(table, name=f"table_{self.tables:02d}_{table.name}"))
+        refused = refusal(table, self.printed)
+        number = self._next("table", FILES if refused else place, MOST_TABLES)
+        if not refused:
+            self.printed.append(table)
+        letter, digits = place_of(number)
+        return Numbered(
+            number, replace(table, name=f"table_{letter.lower()}{digits:02d}_{table.name}"), refused
+        )
 
-    def figure(self, drawing: Drawing) -> Illustrated:
+    def figure(self, drawing: Drawing, place: str = SUPPLEMENT) -> Illustrated:
         """Count in a figure."""
-        self.figures += 1
-        return Illustrated(self.figures, drawing)
+        refused = refusal_of_figure(drawing)
+        return Illustrated(self._next("figure", FILES if refused else place, MOST_FIGURES), drawing, refused)
+
+    def _next(self, kind: str, place: str, most: int) -> str:
+        if place == MANUSCRIPT and self.counts[kind, MANUSCRIPT] >= most:
+            place = SUPPLEMENT
+        self.counts[kind, place] += 1
+        return f"{place}{self.counts[kind, place]}"
 
     def chapter(self, chapter: Chapter) -> NumberedChapter:
         """Count in what a chapter holds; its paragraphs name tables and figures by number."""
         blocks: list[Markup | Numbered | Illustrated] = []
-        numbers: dict[tuple[str, str], int] = {}
+        numbers: dict[tuple[str, str], str] = {}
         for block in chapter.blocks:
             if isinstance(block, Drawing):
                 shown = self.figure(block)
@@ -230,4 +282,6 @@ class Numbers:
             else:
                 blocks.append(block)
         told = tuple(referred(one, numbers) if isinstance(one, Markup) else one for one in blocks)
-        return NumberedChapter(chapter, told, tuple(referred(one, numbers) for one in chapter.methods))
+        return NumberedChapter(
+            chapter, told, tuple(referred(one, numbers) for one in chapter.methods), chapter.question
+        )

@@ -24,10 +24,10 @@ def paragraphs(
     analysis: Analysis,
     cells: Sequence[Cell],
     kinds: dict[str, str],
-    table: int | None,
+    table: str | None,
     said: set[Markup] | None = None,
-    of_differences: int | None = None,
-    of_means: int | None = None,
+    of_differences: str | None = None,
+    of_means: str | None = None,
 ) -> list[Markup]:
     """Write the Results paragraphs of one analysis.
 
@@ -38,13 +38,13 @@ def paragraphs(
         Descriptive values of its measure and factor, all reader groups.
     kinds : dict
         Reader kind of each group.
-    table : int or None
+    table : str or None
         Number of the model's table in the report.
     said : set of Markup, optional
         Sentences on means that the report has told already; they are left out, and those of this analysis are put in.
-    of_differences : int or None
+    of_differences : str or None
         Number of the table of its differences.
-    of_means : int or None
+    of_means : str or None
         Number of a table with its means, where they are not those of all trials.
     """
     told = []
@@ -148,7 +148,7 @@ def _value(cell: Cell, logged: bool, person: bool, unit: str) -> Markup:
     return text
 
 
-def _model_sentences(analysis: Analysis, model: FittedModel | None, table: int | None) -> Markup:
+def _model_sentences(analysis: Analysis, model: FittedModel | None, table: str | None) -> Markup:
     measure = analysis.plan.measure
     if analysis.companion is not None or model is None:
         return _shares_sentences(analysis, model, table)

@@ -1,43 +1,70 @@
-"""The order in which a report is read: in short, Method, planned results, exploratory results, references, supplement."""
+"""The order in which a report is read: Answer, Method, Results, References; then the supplement.
+
+The manuscript (Method and Results) has a budget of words: planned analyses that do not fit go into the supplement whole.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from markupsafe import Markup, escape
 
 from analysis import apa
+from analysis.report.answer import answer
 from analysis.report.blocks import marks_of
-from analysis.report.in_short import in_short
-from analysis.report.nodes import SUPPLEMENT, Bullets, Facts, Heading, Node, Paragraph
-from analysis.report.numbered import Content, Illustrated, Numbered, NumberedChapter, Section
+from analysis.report.inline import plain_text
+from analysis.report.nodes import SUPPLEMENT, Bullets, Facts, Finding, Heading, Node, Paragraph
+from analysis.report.numbered import (
+    MANUSCRIPT,
+    MOST_WORDS,
+    Content,
+    Illustrated,
+    Numbered,
+    NumberedChapter,
+    Section,
+    place_of,
+)
+from analysis.report.numbered import SUPPLEMENT as IN_SUPPLEMENT
 from analysis.report.references import Reference
 
 NOT_PLANNED = "These analyses were not planned; they suggest hypotheses and test none."
-FINDINGS_OF_SIMULATED = ("simulated readers: not data",)
+Shown = TypeVar("Shown", Numbered, Illustrated, Numbered | Illustrated)
+SIMULATED = ("simulated readers: not data",)
 
 
-def in_reading_order(content: Content, references: Sequence[Reference]) -> Iterator[Node]:
-    """Return the nodes of a report in the order of reading; paragraphs have no anchors yet.
+def manuscript(content: Content, references: Sequence[Reference]) -> tuple[list[Node], list[Section]]:
+    """Return the nodes of Answer, Method, Results and References, and the planned analyses that did not fit.
 
     Parameters
     ----------
     content : Content
     references : sequence of Reference
-        What is cited, in order.
+        What the manuscript cites, in order.
     """
     marks = marks_of(tuple(content.kinds), content.kinds)
-    yield Heading(2, Markup("In short"), marks, "in-short")
-    yield from in_short(content)
-    yield from _method(content)
-    yield from _planned(content, marks)
-    yield from _exploratory(content)
-    yield from _recovery(content)
+    nodes: list[Node] = [Heading(2, Markup("Answer"), anchor="answer")]
+    nodes += answer(content, recovery_words(content) if content.recovery else "")
+    body = list(_method(content))
+    results, left = _results(content, marks, MOST_WORDS - words_in(body))
+    nodes += [*body, *results]
     if references:
-        yield Heading(2, Markup("References"), anchor="references")
-        for one in references:
-            yield Paragraph(one.apa(), "reference")
-    yield from _supplement(content)
+        nodes.append(Heading(2, Markup("References"), anchor="references"))
+        nodes += [Paragraph(one.apa(), "reference") for one in references]
+    return nodes, left
+
+
+def words_in(nodes: Iterable[Node]) -> int:
+    """Count the words of running text."""
+    texts = []
+    for node in nodes:
+        if isinstance(node, Heading | Paragraph | Finding):
+            texts.append(plain_text(node.text))
+        elif isinstance(node, Bullets):
+            texts += [plain_text(item) for item in node.items]
+        elif isinstance(node, Facts):
+            texts += [f"{name} {said}" for name, said in node.pairs]
+    return sum(len(text.split()) for text in texts)
 
 
 def _method(content: Content) -> Iterator[Node]:
@@ -50,60 +77,43 @@ def _method(content: Content) -> Iterator[Node]:
                 text, tables=(flow,) if part.heading == "Participants" else (), origin=part.origin
             )
         if part.heading == "Language models" and content.models_table is not None:
-            yield content.models_table
-    yield content.flow
-
-
-def _planned(content: Content, marks: tuple[str, ...]) -> Iterator[Node]:
-    yield Heading(2, Markup("Planned results" if content.planned else "Results"), marks)
-    if not (content.descriptives or content.further_tables):
-        yield Paragraph(Markup("There are no trials to describe yet."))
-    for remark in content.remarks:
-        yield Paragraph(escape(remark))
+            yield from _here([content.models_table])
     if content.planned:
-        yield from _plan(content)
-    else:
-        yield Paragraph(Markup("The study planned no analyses. All that follows is exploratory."))
-    if content.descriptives or content.figures:
-        yield Heading(3, Markup("Means"))
-        yield Paragraph(escape(_where_means_are(content)))
-        yield from content.descriptives
-        yield from content.figures
-    for section in content.planned:
-        yield from _section(section, content)
-    for part in content.chapters:
-        if part.chapter.planned:
-            yield from _chapter(content, part)
+        yield Heading(3, Markup("Planned analyses"))
+        yield Facts(tuple(content.standing.plans))
+        if content.standing.departures:
+            yield Paragraph(Markup("The study departed from the plan as follows."))
+            yield Bullets(tuple(escape(line) for line in content.standing.departures))
 
 
-def _where_means_are(content: Content) -> str:
-    tables = _numbered("Table", [one.number for one in content.descriptives])
-    figures = _numbered("Figure", [one.number for one in content.figures])
-    verb = "shows" if len(content.descriptives) + len(content.figures) == 1 else "show"
-    return f"{apa.listing([one for one in (tables, figures) if one])} {verb} the means of each reader in each condition."
+def _here(shown: Iterable[Shown], place: str = MANUSCRIPT) -> Iterator[Shown]:
+    """Yield what has its place in the manuscript, or in the supplement."""
+    return (one for one in shown if place_of(one.number)[0] == place)
 
 
-def _numbered(noun: str, numbers: Sequence[int]) -> str:
-    """Name tables or figures by number: ``Table 3``, ``Figures 1 to 3``."""
-    if not numbers:
-        return ""
-    if len(numbers) == 1:
-        return f"{noun} {numbers[0]}"
-    between = " and " if len(numbers) == 2 else " to "
-    return f"{noun}s {numbers[0]}{between}{numbers[-1]}"
-
-
-def _plan(content: Content) -> Iterator[Node]:
-    standing = content.standing
-    yield Heading(3, Markup("The plan, and what departs from it"))
-    if standing.told:
-        yield Paragraph(escape(" ".join(standing.told)))
-    yield Facts(tuple(standing.plans))
-    if standing.departures:
-        yield Paragraph(Markup("The study departed from the plan as follows."))
-        yield Bullets(tuple(escape(line) for line in standing.departures))
-    else:
-        yield Paragraph(Markup("No departure from the frozen plan is known."))
+def _results(content: Content, marks: tuple[str, ...], most: int) -> tuple[list[Node], list[Section]]:
+    """Lay out the Results within a number of words; return also the analyses that are left for the supplement."""
+    nodes: list[Node] = [Heading(2, Markup("Results"), marks)]
+    if not (content.descriptives or content.further_tables):
+        nodes.append(Paragraph(Markup("There are no trials to describe yet.")))
+    nodes += [Paragraph(escape(remark)) for remark in content.remarks]
+    sections = content.planned or content.exploratory
+    if not content.planned:
+        nodes.append(Paragraph(escape(f"The study planned no analyses. {NOT_PLANNED}")))
+    left: list[Section] = []
+    for section in sections:
+        own = list(_section(section, content))
+        fits = words_in([*nodes, *own]) <= most
+        if fits or section is sections[0]:
+            nodes += own
+        else:
+            left.append(section)
+    if left:
+        names = apa.listing([one.analysis.plan.name for one in left])
+        nodes.append(Paragraph(escape(f"Results of {names} are in the Supplement.")))
+    nodes += _here(content.descriptives)
+    nodes += _here(content.figures[1:])
+    return nodes, left
 
 
 def _section(section: Section, content: Content) -> Iterator[Node]:
@@ -115,17 +125,80 @@ def _section(section: Section, content: Content) -> Iterator[Node]:
     tables = (*content.described_in(section.analysis), *(one.number for one in section.tables))
     for text in section.paragraphs:
         yield Paragraph(text, tables=tables, models=own)
-    yield from section.tables
 
 
-def _exploratory(content: Content) -> Iterator[Node]:
-    chapters = [one for one in content.chapters if not one.chapter.planned and not one.chapter.supplement]
-    if not content.exploratory and not chapters:
-        return
-    yield Heading(2, Markup("Exploratory results"))
-    yield Paragraph(Markup(NOT_PLANNED))
-    for section in content.exploratory:
+def recovery_words(content: Content) -> str:
+    """Say how many of the simulated effects lie inside their intervals."""
+    effects = [one for one in content.recovery if one.covered is not None]
+    inside = sum(bool(one.covered) for one in effects)
+    return f"{inside} of {apa.counted(len(effects), 'simulated effect')} lie inside the 95% interval recovered from the responses."
+
+
+def supplement(content: Content, left: Sequence[Section], references: Sequence[Reference]) -> list[Node]:
+    """Return the nodes of the supplement.
+
+    Parameters
+    ----------
+    content : Content
+    left : sequence of Section
+        Planned analyses that the manuscript has no room for.
+    references : sequence of Reference
+        What the supplement cites and the manuscript does not.
+    """
+    nodes = [
+        *_checks(content),
+        *_models(content, left),
+        *_means(content),
+        *_explored(content),
+        *_recovery(content),
+    ]
+    nodes += _in_files(content)
+    if references:
+        nodes.append(Heading(3, Markup("References of the supplement"), anchor="more-references"))
+        nodes += [Paragraph(one.apa(), "reference") for one in references]
+    return [Heading(2, Markup("Supplement"), anchor=SUPPLEMENT), *nodes] if nodes else []
+
+
+def _checks(content: Content) -> Iterator[Node]:
+    for part in content.chapters:
+        if part.chapter.name == "robustness":
+            yield from _chapter(content, part)
+    if not content.flow.refused:
+        yield Heading(3, Markup("Sessions and trials"), anchor="flow")
+        yield content.flow
+    if content.models_table is not None and not content.models_table.refused:
+        yield from _here([content.models_table], IN_SUPPLEMENT)
+
+
+def _models(content: Content, left: Sequence[Section]) -> Iterator[Node]:
+    """Yield the models behind the results: what the manuscript left, tables, and the steps by which random effects were reduced."""
+    for section in content.planned or content.exploratory:
+        if section in left:
+            yield from _section(section, content)
+        elif section.tables or (section.analysis.model and len(section.analysis.model.steps) > 1):
+            yield Heading(3, escape(f"Model: {section.analysis.plan.name}"), section.marks)
+        yield from _printed(section.tables)
+        yield from _steps(section)
+
+
+def _means(content: Content) -> Iterator[Node]:
+    tables = [*content.descriptives, *content.further_tables]
+    figures = [*content.figures, *content.further_figures]
+    shown: list[Numbered | Illustrated] = [*_here(tables, IN_SUPPLEMENT), *_here(figures, IN_SUPPLEMENT)]
+    if shown:
+        yield Heading(3, Markup("Further means"), anchor="further-means")
+        yield from shown
+
+
+def _explored(content: Content) -> Iterator[Node]:
+    sections = content.exploratory if content.planned else ()
+    chapters = [one for one in content.chapters if one.chapter.name != "robustness"]
+    for place, section in enumerate(sections):
         yield from _section(section, content)
+        if place == 0:
+            yield Paragraph(Markup(NOT_PLANNED))
+        yield from _printed(section.tables)
+        yield from _steps(section)
     for part in chapters:
         yield from _chapter(content, part)
 
@@ -133,82 +206,67 @@ def _exploratory(content: Content) -> Iterator[Node]:
 def _chapter(content: Content, part: NumberedChapter) -> Iterator[Node]:
     chapter = part.chapter
     yield Heading(3, escape(chapter.heading), chapter.marks, chapter.name)
-    if chapter.supplement:
-        yield from _chapter_methods(part)
+    if part.question:
+        yield Paragraph(
+            Markup("<b>{}</b>{}").format(part.question, "" if chapter.planned else " Exploratory.")
+        )
     tables = tuple(one.number for one in part.blocks if isinstance(one, Numbered))
     models = tuple(number for one in chapter.fits for number in content.number_of_fit(one.fit))
     for block in part.blocks:
         if isinstance(block, Numbered | Illustrated):
-            yield block
+            yield from _printed([block])
         elif block.startswith("<h3>"):
             yield Heading(4, Markup(str(block).removeprefix("<h3>").removesuffix("</h3>")))
         else:
             yield Paragraph(
                 block, tables=tables, models=models, origin="" if tables or models else "trials.csv"
             )
-
-
-def _chapter_methods(part: NumberedChapter) -> Iterator[Node]:
     for text in part.methods:
-        yield Paragraph(text, "small", origin=f"settings of the chapter {part.chapter.name}")
+        yield Paragraph(text, "small", origin=f"settings of the chapter {chapter.name}")
+
+
+def _printed(shown: Iterable[Numbered | Illustrated]) -> Iterator[Numbered | Illustrated]:
+    return (one for one in shown if not one.refused)
 
 
 def _recovery(content: Content) -> Iterator[Node]:
-    if not content.recovery:
+    if not content.recovery or content.recovery_table is None:
         return
-    yield Heading(2, Markup("Effects put in and effects recovered"), FINDINGS_OF_SIMULATED)
-    assert content.recovery_table is not None
-    yield Paragraph(escape(recovery_words(content)), tables=(content.recovery_table.number,))
-    if content.recovery_figure:
-        yield content.recovery_figure
-    yield content.recovery_table
-
-
-def recovery_words(content: Content) -> str:
-    """Say how many of the effects that were put in lie inside their intervals."""
-    effects = [one for one in content.recovery if one.covered is not None]
-    inside = sum(bool(one.covered) for one in effects)
-    return (
-        "Simulated readers with known effects went through the same pages, store, and models as people. "
-        f"{inside} of {apa.counted(len(effects), 'effect')} put in lie inside the 95% interval recovered."
+    yield Heading(3, Markup("Parameter recovery"), SIMULATED, "recovery")
+    said = "Simulated readers with known effects used the same pages, store, and models as people. "
+    yield Paragraph(escape(said + recovery_words(content)), tables=(content.recovery_table.number,))
+    yield from _printed(
+        [*([content.recovery_figure] if content.recovery_figure else []), content.recovery_table]
     )
-
-
-def _supplement(content: Content) -> Iterator[Node]:
-    sections = list(_supplementary(content))
-    if sections:
-        yield Heading(2, Markup("Supplement"), anchor=SUPPLEMENT)
-        yield from sections
-
-
-def _supplementary(content: Content) -> Iterator[Node]:
-    told = [one for one in content.chapters if not one.chapter.supplement and one.methods]
-    if told:
-        yield Heading(3, Markup("Methods of the exploratory analyses"))
-        for part in told:
-            for place, text in enumerate(part.methods):
-                head = Markup("<b>{}.</b> ").format(part.chapter.heading) if place == 0 else Markup("")
-                yield Paragraph(head + text, "small", origin=f"settings of the chapter {part.chapter.name}")
-    if content.further_tables or content.further_figures:
-        yield Heading(3, Markup("Means of other measures and conditions"))
-        yield from content.further_tables
-        yield from content.further_figures
-    reduced = [one for one in content.sections if one.analysis.model and len(one.analysis.model.steps) > 1]
-    if reduced:
-        yield Heading(3, Markup("Reduction of random effects"))
-        for section in reduced:
-            yield from _steps(section)
     for section in content.recovery_sections:
         yield from _section(section, content)
-    for part in content.chapters:
-        if part.chapter.supplement:
-            yield from _chapter(content, part)
+        yield from _printed(section.tables)
+        yield from _steps(section)
+
+
+def _in_files(content: Content) -> Iterator[Node]:
+    """List what is in files only, with the reason."""
+    line = Markup("<b>{} {}.</b> {}: {}. <code>{}</code>")
+    items = [
+        line.format("Table", one.number, one.table.title, one.refused, f"tables/{one.table.name}.csv")
+        for one in content.all_tables()
+        if one.refused
+    ]
+    items += [
+        line.format("Figure", one.number, one.drawing.title, one.refused, f"figures/{one.drawing.name}.svg")
+        for one in content.all_figures()
+        if one.refused
+    ]
+    if items:
+        yield Heading(3, Markup("Tables and figures in files"), anchor="in-files")
+        yield Bullets(tuple(items))
 
 
 def _steps(section: Section) -> Iterator[Node]:
     model = section.analysis.model
-    assert model is not None
-    yield Paragraph(Markup("<b>{}.</b>").format(section.heading), "small")
+    if model is None or len(model.steps) < 2:
+        return
+    yield Heading(4, Markup("Reduction of random effects"))
     steps = (
         Markup("<code>{}</code>: {} (log-likelihood {})").format(
             step.formula, step.verdict, apa.number(step.loglik)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis import apa
 from analysis.report.apa_tables import Origin
-from analysis.report.document import Document, Heading, Paragraph
+from analysis.report.document import Document, Finding, Heading, Paragraph
 from analysis.report.figure_sources import figure_source
 from analysis.report.filters import Condition, many
 from analysis.report.inline import plain_text
@@ -21,7 +21,7 @@ from analysis.tables import SAID
 NAMELESS = ("signal detection",)
 """Purposes of draws whose seed does not hold the study's name."""
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the layout of ``numbers.json``."""
 TRIALS, REGIONS, ITEMS = "trials.csv", "regions.csv.gz", "items.csv"
 ALWAYS = ("excluded_reason", "reader_group", *SAID)
@@ -64,7 +64,7 @@ class ModelFiles:
         )
 
 
-def sources_in_words(content: Content, models: Mapping[int, ModelFiles]) -> dict[int, str]:
+def sources_in_words(content: Content, models: Mapping[int, ModelFiles]) -> dict[str, str]:
     """Return one line for each table, by its number, that says where its numbers come from."""
     chapters, counts = _chapters(content), Counts(content)
     return {
@@ -74,12 +74,12 @@ def sources_in_words(content: Content, models: Mapping[int, ModelFiles]) -> dict
     }
 
 
-def figures_in_words(content: Content) -> dict[int, str]:
+def figures_in_words(content: Content) -> dict[str, str]:
     """Return one line for each figure, by its number, that says where its numbers come from."""
     counts, found = Counts(content), {}
     for one in content.all_figures():
         source = figure_source(one, content)
-        numbers = ", ".join(str(number) for number in source.tables)
+        numbers = ", ".join(source.tables)
         if source.tables:
             found[one.number] = f"Numbers: Table{'s' if len(source.tables) > 1 else ''} {numbers}."
         elif source.origin is not None:
@@ -132,7 +132,7 @@ def files_named(content: Content) -> set[str]:
     return {name for origin in origins for name in (origin.file, *origin.beside)} & {REGIONS, ITEMS}
 
 
-def _chapters(content: Content) -> dict[int, Any]:
+def _chapters(content: Content) -> dict[str, Any]:
     return {
         one.number: part.chapter
         for part in content.chapters
@@ -218,7 +218,7 @@ def numbers_of(document: Document, content: Content, models: Mapping[int, ModelF
     """
     chapters, counts = _chapters(content), Counts(content)
     tables = []
-    printed = {node.number for node in document.nodes if isinstance(node, Numbered)}
+    printed = {node.number for node in document.all_nodes if isinstance(node, Numbered)}
     for one in content.all_tables():
         origin = one.table.origin or Origin()
         fits = _fits(one, content, chapters.get(one.number))
@@ -297,10 +297,10 @@ def _figure_told(one: Illustrated, content: Content, counts: Counts) -> dict[str
 
 def _paragraphs(document: Document) -> list[dict[str, Any]]:
     found, part, section = [], "", ""
-    for node in document.nodes:
+    for node in document.all_nodes:
         if isinstance(node, Heading):
             part, section = (plain_text(node.text), "") if node.level == 2 else (part, plain_text(node.text))
-        elif isinstance(node, Paragraph) and node.anchor:
+        elif isinstance(node, Paragraph | Finding) and node.anchor:
             found.append(
                 {
                     "anchor": node.anchor,
@@ -308,7 +308,7 @@ def _paragraphs(document: Document) -> list[dict[str, Any]]:
                     "begins": plain_text(node.text)[:80],
                     "tables": list(node.tables),
                     "models": list(node.models),
-                    "from": node.origin,
+                    "from": node.origin if isinstance(node, Paragraph) else "",
                 }
             )
     return found

@@ -61,13 +61,14 @@ def verdict(found: Sequence[Contrast], analysis: Analysis, kinds: dict[str, str]
     if first.between:
         beside = f"between {named(first.groups[0], kinds)} and {who}"
         if result == NOT_ESTIMABLE:
-            return f"Whether the {difference} differs {beside} is not estimable: {UNDETERMINED}"
-        verb = "did not differ significantly" if result == NOT_SIGNIFICANT else "differed"
-        return f"The {difference} {verb} {beside}"
+            return f"Whether the {difference} differs {beside} cannot be estimated: {UNDETERMINED}"
+        if result == NOT_SIGNIFICANT:
+            return f"Whether the {difference} differs {beside} remains open"
+        return f"The {difference} differed {beside}"
     if result == NOT_ESTIMABLE:
-        return f"The {difference} is not estimable for {who}: {UNDETERMINED}"
+        return f"The {difference} cannot be estimated for {who}: {UNDETERMINED}"
     if result == NOT_SIGNIFICANT:
-        return f"{measure.title} of {who} did not differ significantly between {both}"
+        return f"Whether {measure.noun} of {who} differs between {both} remains open"
     than = f"in the {first.first} than in the {first.second} condition{where}"
     how = _accurate_or_fast(first, analysis)
     if how is None:
@@ -85,12 +86,14 @@ def _interaction(one: Contrast, result: str, difference: str, who: str, kinds: d
         beside = f"between {named(one.groups[0], kinds)} and {who}"
         changes = f"the {difference} changes between {conditions}"
         if result == NOT_ESTIMABLE:
-            return f"Whether how much {changes} differs {beside} is not estimable: {UNDETERMINED}"
-        return f"How much {changes} {'did not differ significantly' if result == NOT_SIGNIFICANT else 'differed'} {beside}"
+            return f"Whether how much {changes} differs {beside} cannot be estimated: {UNDETERMINED}"
+        if result == NOT_SIGNIFICANT:
+            return f"Whether how much {changes} differs {beside} remains open"
+        return f"How much {changes} differed {beside}"
     if result == NOT_ESTIMABLE:
-        return f"Whether the {difference} differs between {conditions} is not estimable for {who}: {UNDETERMINED}"
+        return f"Whether the {difference} differs between {conditions} cannot be estimated for {who}: {UNDETERMINED}"
     if result == NOT_SIGNIFICANT:
-        return f"The {difference} did not differ significantly between {conditions} for {who}"
+        return f"Whether the {difference} differs between {conditions} remains open for {who}"
     if result == OPPOSITE:
         return f"The {difference} had opposite directions in {conditions} for {who}"
     return f"The {difference} was {result} in the {one.at[0]} than in the {one.at[1]} condition for {who}"

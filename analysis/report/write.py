@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -14,7 +14,7 @@ from markupsafe import Markup
 from analysis import apa
 from analysis.report.apa_tables import Head
 from analysis.report.content import gather
-from analysis.report.document import Bullets, Document, Facts, Filed, Heading, document_of
+from analysis.report.document import Bullets, Document, Facts, Finding, Heading, document_of
 from analysis.report.docx_file import write_docx
 from analysis.report.inline import head_markup, note_markup
 from analysis.report.latex_files import write_latex
@@ -31,6 +31,7 @@ def write_report(
     out_folder: str | Path,
     when: datetime | None = None,
     told: Callable[[str], None] = lambda _: None,
+    wanted: Collection[str] = (),
 ) -> Path:
     """Write a dated report folder and return the path of its page.
 
@@ -44,20 +45,23 @@ def write_report(
         Now, unless given.
     told : callable
         Called with a line before each slow step.
+    wanted : collection of str
+        Optional chapters (:func:`analysis.report.chapters.optional_names`).
 
     Returns
     -------
     pathlib.Path
-        ``<out_folder>/<date-time>/report.html``; beside it ``report.docx``, ``report.tex`` with ``latex/`` and
-        ``references.bib``, ``figures/``, ``tables/``, ``models/``, ``models.R``, ``numbers.json`` and ``trials.csv``.
+        ``<out_folder>/<date-time>/report.html``; next to it ``report.docx`` and ``supplement.docx``, ``report.tex`` and
+        ``supplement.tex`` with ``latex/`` and ``references.bib``, ``figures/``, ``tables/``, ``models/``, ``models.R``,
+        ``numbers.json`` and ``trials.csv``.
 
     Raises
     ------
     UserError
-        Where the study's plan names what does not exist, or the folder cannot be written.
+        Where the study's plan or ``wanted`` names what does not exist, or the folder cannot be written.
     """
     when = when or datetime.now().astimezone()
-    return write_files(gather(tables, told), out_folder, when, told)
+    return write_files(gather(tables, told, wanted), out_folder, when, told)
 
 
 def write_files(
@@ -87,7 +91,7 @@ def write_files(
         told_of = numbers_of(document, content, models)
         (folder / "numbers.json").write_text(json.dumps(told_of, ensure_ascii=False, indent=1), "utf-8")
         write_docx(document, folder, sources, when)
-        write_latex(document, folder, sources)
+        write_latex(document, folder, sources, [one for one in content.all_tables() if one.refused])
         page = folder / "report.html"
         own_copy = tables.folder.resolve().parent == folder.resolve()
         page.write_text(
@@ -109,8 +113,10 @@ def write_files(
 
 FILES = (
     ("report.html", "the page"),
-    ("report.docx", "the same to edit in Word"),
-    ("report.tex", "the same for LaTeX, with latex/ and references.bib"),
+    ("report.docx", "Answer and manuscript to edit in Word"),
+    ("supplement.docx", "the supplement for Word"),
+    ("report.tex", "Answer and manuscript for LaTeX, with latex/ and references.bib"),
+    ("supplement.tex", "the supplement for LaTeX"),
     ("figures", "SVG and PNG"),
     ("tables", "CSV as shown; _full: unrounded"),
     ("trials.csv", "every trial"),
@@ -149,9 +155,9 @@ def render(content: Content, when: datetime, data: str | None = None) -> str:
 def render_document(
     document: Document,
     content: Content,
-    sources: Mapping[int, str],
+    sources: Mapping[str, str],
     data: str | None = None,
-    sources_of_figures: Mapping[int, str] = MappingProxyType({}),
+    sources_of_figures: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """Return the report's page: HTML with its style and figures inside, nothing fetched from elsewhere.
 
@@ -178,7 +184,7 @@ def render_document(
     environment.filters["note"] = note_markup
     environment.filters["number"] = apa.number
     kinds = {"numbered_table": Numbered, "numbered_figure": Illustrated, "head": Head, "heading": Heading}
-    for name, kind in {**kinds, "bullets": Bullets, "facts": Facts, "filed": Filed}.items():
+    for name, kind in {**kinds, "bullets": Bullets, "facts": Facts, "finding": Finding}.items():
         environment.tests[name] = lambda node, kind=kind: isinstance(node, kind)
     return environment.get_template("report.html.jinja").render(
         document=document,

@@ -1,4 +1,4 @@
-"""``wrods report``: a dated report of a study, or of a folder with its handed-over tables."""
+"""``wrods report``: a dated report of a study, or of a folder with its exported tables."""
 
 from __future__ import annotations
 
@@ -19,22 +19,37 @@ DATED = "%Y-%m-%d_%H-%M-%S"
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Folder for the report; reports/ in the study by default."
 )
+@click.option(
+    "--with",
+    "wanted",
+    multiple=True,
+    metavar="CHAPTER",
+    help="Add an optional chapter, such as cost; can be repeated.",
+)
 @click.option("--open", "show", is_flag=True, help="Open the report in the browser.")
-def report(study: Path, out: Path | None, show: bool) -> None:
-    """Write a dated report: models, figures, tables, and a filled-in Results section.
+def report(study: Path, out: Path | None, wanted: tuple[str, ...], show: bool) -> None:
+    """Write a dated report: an Answer of two pages, a manuscript (Method and Results), and a supplement.
 
     STUDY is a study's folder, an export of one (CSV, Parquet or Psych-DS), or a folder with trials.parquet and dictionary.json.
-    The dated folder holds report.html (one page that needs no network), report.docx to edit, report.tex with a LaTeX file a table
-    and references.bib, figures as SVG and PNG, tables as CSV (as shown and unrounded), all trials, models.R that refits each model
-    with lme4, and numbers.json, which says where each number comes from. It prints what it wrote; the page's path is the last line.
+    The dated folder holds report.html (one page that needs no network), report.docx and supplement.docx to edit, report.tex and
+    supplement.tex with a LaTeX file for each table and references.bib, figures as SVG and PNG, tables as CSV (as shown and
+    unrounded), all trials, models.R, which refits each model with lme4, and numbers.json, which names the source of each number.
+    The path of the page is the last line of the output.
 
-    Example: wrods report my-study
+    Optional chapters: asking, companions, ratios, cost, fidelity, profiles, rankings.
+
+    Example: wrods report my-study --with cost
     """
+    from analysis.report.chapters import checked_names
+
+    checked_names(wanted)
     when = datetime.now().astimezone()
-    write_and_show(_handover(study, out, when), out or study / "reports", when, show=show)
+    write_and_show(_handover(study, out, when), out or study / "reports", when, wanted, show=show)
 
 
-def write_and_show(data: Path, out: Path, when: datetime, *, show: bool) -> None:
+def write_and_show(
+    data: Path, out: Path, when: datetime, wanted: tuple[str, ...] = (), *, show: bool
+) -> None:
     """Write the report of a folder of tables, print its files and, if asked, open its page."""
     from analysis import load
     from analysis.report import files_of, write_report
@@ -43,7 +58,7 @@ def write_and_show(data: Path, out: Path, when: datetime, *, show: bool) -> None
 
     tables = load(data)
     with ReportProgress() as progress:
-        page = write_report(tables, out, when, progress)
+        page = write_report(tables, out, when, progress, wanted)
     for name, words in files_of(page.parent):
         click.echo(f"  {name}: {words}", err=True)
     click.echo(page)

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from analysis.report.in_short import in_short
 
 from analysis import load
 from analysis.plan import MEASURES
 from analysis.report.content import gather
 from analysis.report.described import _pilot, described
-from analysis.report.in_short import in_short
 from analysis.report.numbered import Content
 from analysis.report.parted import parts_of
 from analysis.report.write import write_files

@@ -203,7 +203,8 @@ DIFFERENCE = "The difference in accuracy between the transposed and the word con
         ),
         (
             contrast((-2.0, -0.5), p_adjusted=0.2),
-            f"{DIFFERENCE} did not differ significantly between the cursive and the plain condition for people",
+            f"Whether {DIFFERENCE[0].lower()}{DIFFERENCE[1:]} differs between the cursive and the plain condition remains open for "
+            "people",
         ),
         (
             contrast(groups=("human", "gpt")),

@@ -15,7 +15,12 @@ from analysis import load
 from analysis.carrying_out import carry_out
 from analysis.figures.drawing import NOT_DATA, spread
 from analysis.recovery_check import recovered, recovery_plans
+from analysis.report import chapters
 from analysis.report.content import _carried_out
+from analysis.report.document import document_of
+from analysis.report.nodes import Heading
+from analysis.report.numbered import MOST_FIGURES, MOST_TABLES, MOST_WORDS, Illustrated, Numbered
+from analysis.report.reading_order import words_in
 from analysis.report.write import render, write_report
 from analysis.tables import write_trials_csv
 from experiment.cli import main
@@ -46,19 +51,38 @@ def test_ids_are_unique_and_every_reference_is_in_the_page(rehearsal: Rehearsal)
 def test_the_contents_name_every_part_in_the_order_of_the_page(rehearsal: Rehearsal) -> None:
     contents = re.search(r'<nav class="contents".*?</nav>', rehearsal.html, flags=re.DOTALL)
     assert contents is not None
-    entries = re.findall(r'<a href="#([^"]+)">(.*?)</a>', contents.group())
-    heads = re.findall(r'<h2 id="([^"]+)">(.*?)(?:<span|</h2>)', rehearsal.html)
-    assert entries == heads and [name for _, name in heads][:3] == ["In short", "Method", "Planned results"]
+    entries = [name for _, name in re.findall(r'<a href="#([^"]+)">(.*?)</a>', contents.group())]
+    assert entries[:5] == ["Answer", "Method", "Results", "References", "Supplement"]
+    places = [rehearsal.html.index(f">{name}<", contents.end()) for name in entries]
+    assert places == sorted(places)
 
 
-def test_the_first_words_are_the_findings_with_their_sizes_and_what_limits_them(rehearsal: Rehearsal) -> None:
-    opening = rehearsal.html.split('<h2 id="in-short">')[1].split("<h2")[0]
-    said = words_of(opening.split("<nav")[0])
-    assert rehearsal.html.index("In short") < rehearsal.html.index('<nav class="contents"')
-    assert 5 <= len(re.findall(r"\.(?= [A-Z]|$)", said)) <= 14
+def test_the_answer_comes_first_with_its_figure_and_its_table(rehearsal: Rehearsal) -> None:
+    opening = rehearsal.html.split('<h2 id="answer">')[1].split("<h2")[0]
+    said = words_of(opening)
+    assert opening.index('class="finding"') < opening.index('id="figure-1"') < opening.index('id="table-1"')
     for one in rehearsal.content.planned[0].analysis.contrasts[:1]:
         assert f"{abs(one.estimate):.1f} percentage points" in said and one.first in said
-    assert "listed below" in said and "nothing is said about language models in general" in said
+    for limit in ("What cannot be concluded", "Sensitivity", "Plan", "Sample", "Software check"):
+        assert f"<dt>{limit}</dt>" in opening
+
+
+def test_the_manuscript_stays_within_its_budget(rehearsal: Rehearsal) -> None:
+    nodes = document_of(rehearsal.content, datetime(2026, 11, 21, tzinfo=UTC)).nodes
+    begins = next(
+        place for place, node in enumerate(nodes) if isinstance(node, Heading) and node.text == "Method"
+    )
+    assert 300 < words_in(nodes[begins:]) <= MOST_WORDS + 400
+    assert sum(isinstance(node, Numbered) for node in nodes) <= MOST_TABLES
+    assert sum(isinstance(node, Illustrated) for node in nodes) <= MOST_FIGURES
+
+
+def test_what_is_not_printed_is_listed_with_its_file_and_the_reason(rehearsal: Rehearsal) -> None:
+    refused = [one for one in rehearsal.content.all_tables() if one.refused]
+    listed = rehearsal.html.split('id="in-files"')[1]
+    for one in refused:
+        assert f"tables/{one.table.name}.csv" in listed and f'id="table-{one.number}"' not in rehearsal.html
+    assert refused
 
 
 def test_figures_tables_trials_and_models_lie_beside_the_page(rehearsal: Rehearsal) -> None:
@@ -73,7 +97,7 @@ def test_figures_tables_trials_and_models_lie_beside_the_page(rehearsal: Rehears
         assert (folder / "figures" / f"{name}.svg").read_text("utf-8").count("<svg") == 1
         assert (folder / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     shown = [path for path in sorted((folder / "tables").glob("*.csv")) if not path.stem.endswith("_full")]
-    assert [int(path.name.split("_")[1]) for path in shown] == list(range(1, len(shown) + 1))
+    assert {path.stem for path in shown} == {one.table.name for one in rehearsal.content.all_tables()}
     assert all(path.with_name(f"{path.stem}_full.csv").is_file() for path in shown)
     assert len(pd.read_csv(folder / "trials.csv")) == len(rehearsal.tables.trials)
 
@@ -102,7 +126,7 @@ def test_simulated_and_baseline_readers_are_marked_on_every_figure_they_are_in(r
 def test_every_section_with_simulated_readers_is_marked(rehearsal: Rehearsal) -> None:
     for section in rehearsal.content.sections:
         assert "simulated readers: not data" in section.marks
-    assert rehearsal.html.index("are not data") < rehearsal.html.index(">Method<")
+    assert rehearsal.html.index("Not evidence about people") < rehearsal.html.index(">Method</h2>")
 
 
 def test_nothing_is_said_about_people_where_there_are_none(rehearsal: Rehearsal) -> None:
@@ -142,7 +166,7 @@ def test_a_model_has_no_m_and_no_sd(rehearsal: Rehearsal) -> None:
 
 def test_tables_have_an_apa_number_title_and_note(rehearsal: Rehearsal) -> None:
     for one in rehearsal.content.all_tables():
-        assert f'<span class="number">Table {one.number}</span>' in rehearsal.html
+        assert one.refused or f'<span class="number">Table {one.number}</span>' in rehearsal.html
     model = rehearsal.content.planned[0].tables[1].table
     assert model.columns[:5] == ("Fixed effects", "b", "SE", "z", "p")
     assert any(row[:3] == ("Random effects", "Variance", "SD") for row in model.rows)
@@ -228,6 +252,20 @@ def test_wrods_report_writes_a_report_of_a_folder_with_tables(handover: Make, tm
     assert page.is_file() and page.name == "report.html" and tmp_path / "out" in page.parents
 
 
+def test_an_unknown_chapter_is_refused_with_the_list_of_optional_ones(
+    handover: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        chapters, "DECLARED", (chapters.Declared("fidelity", "", lambda _: None, is_optional=True),)
+    )
+    folder = handover(study_rows(human=4, items=8))
+    result = CliRunner().invoke(
+        main, ["report", str(folder), "--out", str(tmp_path / "out"), "--with", "costs"]
+    )
+    assert result.exit_code != 0 and "--with costs: no optional chapter has this name" in result.output
+    assert "fidelity" in result.output and not (tmp_path / "out").exists()
+
+
 def footer_of(page: Path) -> str:
     return words_of(page.read_text("utf-8").split("<footer>")[1])
 
@@ -238,7 +276,7 @@ def test_the_footer_names_what_lies_beside_the_page(rehearsal: Rehearsal, tmp_pa
     rows = study_rows(human=1, items=4)
     own = write_handover(tmp_path / "2026-11-21_10-00-00" / "data", rows.reset_index(drop=True))
     page = write_report(load(own), tmp_path, when)
-    assert "data/ , the tables as the study handed them over" in footer_of(page)
+    assert "data/ ; the exported tables" in footer_of(page)
     assert "models.R" in footer_of(page) and (page.parent / "models.R").exists()
 
 

@@ -29,7 +29,7 @@ from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Chapter, Material, referred
 from analysis.report.chapters import cost_linking, cost_words
-from analysis.report.chapters.cost import MOST_PARTS, write
+from analysis.report.chapters.cost import write
 from tests.analysis import word_study
 from tests.analysis.cost_study import STEP, rows_of, study
 from tests.analysis.letter_study import LEVELS as POSITIONS
@@ -396,10 +396,8 @@ def test_two_factors_have_a_part_each(tmp_path: Path) -> None:
     assert "<h3>Costs side by side: size</h3>" in [str(one) for one in found.chapter.blocks]
 
 
-@pytest.mark.parametrize("ways", [2, MOST_PARTS + 1])
-def test_ways_of_asking_by_which_sessions_differ_have_parts_and_many_stand_in_the_supplement(
-    tmp_path: Path, ways: int
-) -> None:
+def test_ways_of_asking_by_which_sessions_differ_have_parts(tmp_path: Path) -> None:
+    ways = 2
     rows = rows_of(LEVELS, people=3 * ways, items=9)
     names = [f"w{number}" for number in range(ways)]
     places = {reader: number % ways for number, reader in enumerate(sorted(rows["reader"].unique()))}
@@ -412,7 +410,6 @@ def test_ways_of_asking_by_which_sessions_differ_have_parts_and_many_stand_in_th
         own = tables[f"cost_ratios_form_way_{name}"]
         assert f"way {name}" in own.title
     assert "cost_ratios_form" not in tables
-    assert found.chapter.supplement == (ways > MOST_PARTS)
 
 
 def test_words_changed_in_the_reference_are_no_baseline(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from analysis.report.wording import LONGEST
 from scipy import stats
 
 from analysis import Tables, load
@@ -31,7 +32,6 @@ from analysis.published.h_test_tables import (
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Chapter, Material
 from analysis.report.chapters.h_test import write
-from analysis.report.wording import LONGEST
 from analysis.results import Analysis
 
 KS = (4, 14, 28, 50)

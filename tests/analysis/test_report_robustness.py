@@ -175,7 +175,7 @@ def test_every_planned_contrast_is_a_row_and_each_kind_of_check_one_column(writt
         one for each in planned for one in each.contrasts if one.estimable
     ]
     laid = table(written.chapters["robustness"], "matrix")
-    assert laid.columns == ("Contrast", *matrix.checks, "Agree") and len(matrix.checks) <= 9
+    assert laid.columns == ("Contrast", *matrix.checks, "Agree", "Checks") and len(matrix.checks) <= 9
     row = next(
         one
         for one in matrix.rows

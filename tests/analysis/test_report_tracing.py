@@ -62,7 +62,7 @@ def numbers_in(text: str) -> list[str]:
     return [one for one in NUMBER.findall(text) if re.search(r"\d", one)]
 
 
-def body_of_table(page: str, number: int) -> str:
+def body_of_table(page: str, number: str) -> str:
     part = page.split(f'<div class="table" id="table-{number}">')[1].split("</table>")[0]
     return part.split("<tbody>")[1]
 
@@ -71,7 +71,7 @@ def test_each_number_in_a_table_of_the_page_is_in_its_unrounded_file(
     rehearsal: Rehearsal, told: dict[str, Any]
 ) -> None:
     checked = 0
-    for one in told["tables"]:
+    for one in (one for one in told["tables"] if one["printed"]):
         values = values_in(rehearsal.page.parent / one["unrounded"])
         cells = re.findall(r"<td>(.*?)</td>", body_of_table(rehearsal.html, one["number"]), re.DOTALL)
         for cell in cells:
@@ -79,7 +79,7 @@ def test_each_number_in_a_table_of_the_page_is_in_its_unrounded_file(
                 if not re.search(r"[<>] \S*$", html.unescape(cell)):
                     assert is_written(number, values), (one["title"], cell)
                     checked += 1
-    assert checked > 300
+    assert checked > 150
 
 
 def test_each_statistic_in_a_sentence_is_in_a_table_that_its_paragraph_names(
@@ -171,7 +171,7 @@ def walk(page: Path) -> int:
             shown = pd.read_csv(folder / one["unrounded"], encoding="utf-8-sig", dtype=str)
             if "Trials" in shown:
                 assert pd.to_numeric(shown["Trials"], errors="coerce").sum() == one["rows"], name
-        if "shown" in one:
+        if one.get("printed"):
             part = text.split(f'id="table-{one["number"]}"')[1].split("</div>")[0]
             assert f"{one['rows']:,} of {one['of_rows']:,} rows" in part, name
     return recounted
@@ -181,7 +181,7 @@ def test_each_table_and_figure_is_traced_to_rows_and_to_a_model_or_a_computation
     rehearsal: Rehearsal, told: dict[str, Any]
 ) -> None:
     assert walk(rehearsal.page) >= 5
-    for one in told["tables"]:
+    for one in (one for one in told["tables"] if one["printed"]):
         part = rehearsal.html.split(f'id="table-{one["number"]}"')[1].split("</div>")[0]
         assert one["unrounded"] in part and (rehearsal.page.parent / one["latex"]).is_file()
         for model in one["models"]:
@@ -214,7 +214,7 @@ def test_a_figure_names_the_tables_that_it_was_drawn_from_and_not_all_of_its_cha
     if not figure.startswith("letter_map"):
         others.append("letter_zones")
     named = [
-        Numbered(number, ApaTable(f"table_{number:02d}_{name}", name, ("a",), ()))
+        Numbered(str(number), ApaTable(f"table_{number:02d}_{name}", name, ("a",), ()))
         for number, name in enumerate([*others, *tables], 1)
     ]
     shown: Any = SimpleNamespace(drawing=SimpleNamespace(name=figure))
@@ -224,7 +224,7 @@ def test_a_figure_names_the_tables_that_it_was_drawn_from_and_not_all_of_its_cha
         tables=SimpleNamespace(factors={}),
     )
     found = figure_source(shown, content)
-    assert [named[number - 1].table.title for number in found.tables] == tables
+    assert [named[int(number) - 1].table.title for number in found.tables] == tables
 
 
 @pytest.mark.full

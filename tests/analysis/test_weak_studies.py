@@ -59,7 +59,6 @@ def test_an_empty_condition_is_named_and_the_rest_compared(tmp_path: Path) -> No
     rows = study_rows(human=8, items=12)
     content, words = told(tmp_path, rows[rows["position"] != "final"])
     assert "People: no trials in final." in words
-    assert "conditions of position (intact, initial, internal)" in words
     assert "No trial of position final could be analysed." in words
     assert "Not tested, since a condition has no trials: final − intact." in words
     accuracy = content.exploratory[0].analysis
@@ -198,7 +197,7 @@ def test_what_is_not_estimable_is_an_en_dash_and_a_sentence(fitted: Content, se:
     differences = [row for row in section.tables[0].table.rows if row[0] == "initial − internal"]
     assert differences and all(set(row[1:]) == {"–"} for row in differences)
     text = " ".join(section.paragraphs)
-    assert "is not estimable for people: these data do not determine it." in text
+    assert "cannot be estimated for people: these data do not determine it." in text
     assert "<i>b</i>" not in text and "percentage points" not in text
 
 

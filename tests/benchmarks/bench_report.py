@@ -61,13 +61,11 @@ def report(
     from analysis.report import chapters, content
     from analysis.report.write import write_files
 
-    def name_of(writer: chapters.Writer) -> str:
-        return writer.__module__.rpartition(".")[2]
+    def timed(one: chapters.Declared) -> chapters.Declared:
+        write = one.write
+        return replace(one, write=lambda material: measured(f"chapter: {one.name}", lambda: write(material)))
 
-    def timed(writer: chapters.Writer) -> chapters.Writer:
-        return lambda material: measured(f"chapter: {name_of(writer)}", lambda: writer(material))
-
-    chapters.WRITERS = tuple(timed(one) for one in chapters.WRITERS if not wanted or name_of(one) in wanted)
+    chapters.DECLARED = tuple(timed(one) for one in chapters.DECLARED if not wanted or one.name in wanted)
 
     def fitted(plans: Iterable[Plan], *given: Any) -> Any:
         taken = [replace(plan, planned=planned) for plan in plans] if models else []

@@ -40,7 +40,6 @@ def write(material: Material) -> Chapter | None:
         marks,
         methods=(escape(ASKING),),
         fits=tuple(reported),
-        supplement=True,
     )
 
 

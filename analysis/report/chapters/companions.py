@@ -55,7 +55,6 @@ def write(material: Material) -> Chapter | None:
         marks=marks_of(tuple(groups), material.kinds),
         methods=tuple(escape(METHODS[kind]) for kind in kinds),
         fits=tuple(fits),
-        supplement=True,
     )
 
 

@@ -65,7 +65,6 @@ def write(material: Material) -> Chapter | None:
         marks_of(tuple(groups), material.kinds),
         methods=(METHOD,),
         sources=("finn2015", "spearman1910", "brown1910"),
-        supplement=True,
     )
 
 

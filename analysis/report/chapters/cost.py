@@ -18,9 +18,6 @@ from analysis.report.parted import of_part, parts_by
 from analysis.tables import Tables
 from stimuli.errors import UserError
 
-MOST_PARTS = 4
-"""Where cost is told of more parts of the trials by themselves, the chapter stands in the supplement."""
-
 
 def write(material: Material) -> Chapter | None:
     """Write what reading cost people and models; None where nobody has a time, tokens or surprisal in two conditions.
@@ -33,11 +30,9 @@ def write(material: Material) -> Chapter | None:
     whole = Part()
     trials = tables.trials
     used = trials[trials["excluded_reason"].isna()]
-    told_apart = 0
     for factor, levels in material.tables.factors.items():
         if len(levels) > 1:
             shown = parts_by(factor, used, tables)
-            told_apart += len(shown)
             whole.add(_of_factor(material, tables, factor, shown, left))
     for cells in material.tables.crossed:
         if cost_times.are_timed_by(material, cells):
@@ -57,7 +52,6 @@ def write(material: Material) -> Chapter | None:
         methods=tuple(whole.methods),
         fits=tuple(whole.fits),
         sources=tuple(whole.sources),
-        supplement=told_apart > MOST_PARTS,
     )
 
 

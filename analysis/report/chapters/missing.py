@@ -79,7 +79,6 @@ def write(material: Material) -> Chapter | None:
         marks=marks_of(tuple(material.kinds), material.kinds),
         methods=methods,
         fits=tuple(said.fits),
-        supplement=True,
     )
 
 

@@ -78,7 +78,6 @@ def write(material: Material) -> Chapter | None:
         marks=marks_of(groups, material.kinds),
         methods=tuple(methods),
         sources=tuple(sources),
-        supplement=True,
     )
 
 

@@ -76,7 +76,6 @@ def write(material: Material) -> Chapter | None:
         marks_of(tuple(kinds), kinds),
         methods=(METHOD,),
         sources=("cao2023",),
-        supplement=True,
     )
 
 

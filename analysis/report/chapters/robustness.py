@@ -46,7 +46,6 @@ def write(material: Material) -> Chapter | None:
         planned=True,
         methods=(escape(METHOD),),
         sources=_SOURCES,
-        supplement=True,
     )
 
 
@@ -60,7 +59,8 @@ def matrix_table(matrix: Matrix) -> ApaTable:
             analysis = row.analysis
             rows.append(Head([f"{analysis.plan.name[0].upper()}{analysis.plan.name[1:]}"]))
         cells = [row.cells[name].outcome if name in row.cells else NOT_APPLICABLE for name in checks]
-        rows.append((contrast_in_words(row.contrast), *cells, f"{row.agreeing} of {len(row.cells)}"))
+        counts = (apa.count(row.agreeing), apa.count(len(row.cells)))
+        rows.append((contrast_in_words(row.contrast), *cells, *counts))
     note = (
         "Same: the check's interval leads to the planned conclusion; weaker: it includes zero where the planned test is significant; "
         f"reversed: the estimate has the other sign; appears: it excludes zero where the planned test is not significant; "
@@ -72,7 +72,7 @@ def matrix_table(matrix: Matrix) -> ApaTable:
     return ApaTable(
         "matrix",
         "Planned contrasts under each check",
-        ("Contrast", *checks, "Agree"),
+        ("Contrast", *checks, "Agree", "Checks"),
         tuple(rows),
         note,
         origin,

@@ -55,7 +55,6 @@ def write(material: Material) -> Chapter | None:
         methods=(METHOD,),
         fits=tuple(fits),
         sources=("hautus1995", "decarlo1998"),
-        supplement=True,
     )
 
 

@@ -1,0 +1,62 @@
+"""How certain the answer to a planned question is: the worst of its checks decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from analysis.results import Analysis, Contrast
+from analysis.robustness.matrix import DECISIVE, REVERSED, SAME, Checked
+
+
+@dataclass(frozen=True)
+class Grade:
+    """A degree of certainty, and the words that open its sentence."""
+
+    word: str
+    opening: str
+
+
+CLEAR = Grade("Clear", "Yes:")
+SUPPORTED = Grade("Supported", "Probably:")
+FRAGILE = Grade("Fragile", "Perhaps:")
+CONTRADICTED = Grade("Contradicted", "The analyses disagree:")
+EQUIVALENT = Grade("Equivalent", "No difference that matters:")
+OPEN = Grade("Open", "")
+NOT_ESTIMABLE = Grade("Not estimable", "")
+
+
+def grade_of(one: Contrast, analysis: Analysis, checked: Checked | None) -> Grade:
+    """Grade a contrast by its planned test and its checks.
+
+    A significant contrast is clear where all checks agree, supported where only other preparations of the data weaken it,
+    fragile where another scale, another treatment of participants and items, or items left out do, and contradicted where a
+    check excludes zero on the other side.
+    """
+    if not one.estimable:
+        return NOT_ESTIMABLE
+    if one.equivalence is not None and one.equivalence.equivalent:
+        return EQUIVALENT
+    if one.p_adjusted >= analysis.plan.alpha:
+        return OPEN
+    cells = {} if checked is None else checked.cells
+    failing = {name: cell for name, cell in cells.items() if cell.outcome != SAME}
+    if any(cell.outcome == REVERSED and cell.excludes_zero for cell in failing.values()):
+        return CONTRADICTED
+    if any(name in DECISIVE for name in failing):
+        return FRAGILE
+    return SUPPORTED if failing else CLEAR
+
+
+def support_of(checked: Checked | None) -> str:
+    """Say how many checks agree with a contrast, and which do not: ``supported in 5 of 8 checks; weaker: points``."""
+    if checked is None or not checked.cells:
+        return "no check applies"
+    many = len(checked.cells)
+    if checked.agreeing == many:
+        return f"all {many} checks agree" if many > 1 else "the one check agrees"
+    said: dict[str, list[str]] = {}
+    for name, cell in checked.cells.items():
+        if cell.outcome != SAME:
+            said.setdefault(cell.outcome, []).append(f"{name[0].lower()}{name[1:]}")
+    failing = "; ".join(f"{outcome}: {', '.join(names)}" for outcome, names in said.items())
+    return f"{checked.agreeing} of {many} checks agree; {failing}"

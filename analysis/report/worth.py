@@ -1,0 +1,87 @@
+"""Which tables and figures are worth printing: those with something in them that varies and that no other table shows.
+
+A refused table or figure keeps its number and its file; the report lists it with the reason under "Tables and figures in files".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import numpy as np
+
+from analysis import apa
+from analysis.figures import Drawing
+from analysis.report.apa_tables import ApaTable, Head
+
+MOST_EMPTY, MOST_SHOWN = 0.6, 0.6
+"""Shares of cells that are empty, and of numbers that one printed table holds already, above which a table is not printed."""
+FEWEST_NUMBERS = 5
+"""A table of fewer numbers is told apart from others by them alone and never counts as shown."""
+LONGEST = 24
+"""Rows above which a table is in its file only; no journal would print it."""
+
+
+def refusal(table: ApaTable, printed: Collection[ApaTable]) -> str:
+    """Return why a table is not worth printing; empty if it is.
+
+    Tables laid out as those of a paper that the study copies are what its reader looks for and are always printed.
+
+    Parameters
+    ----------
+    table : ApaTable
+    printed : collection of ApaTable
+        Those printed so far.
+    """
+    if table.of_paper:
+        return ""
+    rows = [row for row in table.rows if not isinstance(row, Head)]
+    if table.drawn:
+        return "a figure shows these numbers"
+    if len(rows) > LONGEST:
+        return f"{len(rows)} rows"
+    if len(rows) < 2:
+        return "one row" if rows else "no rows"
+    cells = [str(cell).strip() for row in rows for cell in row[1:]]
+    if sum(cell in ("", apa.MISSING) for cell in cells) > MOST_EMPTY * len(cells):
+        return "most cells are empty"
+    columns = [
+        [str(row[place]) for row in rows if len(row) > place] for place in range(1, len(table.columns))
+    ]
+    if not any(len(set(column)) > 1 for column in columns):
+        return "nothing varies"
+    own = numbers_in(table)
+    if len(own) >= FEWEST_NUMBERS:
+        for other in printed:
+            if len(own & numbers_in(other)) >= MOST_SHOWN * len(own):
+                return f"its numbers are in the table “{other.title}”"
+    return ""
+
+
+def numbers_in(table: ApaTable) -> set[str]:
+    """Return the numbers of a table as they are printed; whole numbers and zeros, which many tables share, are left out."""
+    found = (str(cell).split(" [")[0] for row in table.rows if not isinstance(row, Head) for cell in row[1:])
+    return {cell for cell in found if "." in cell and set(cell) & set("123456789")}
+
+
+def refusal_of_figure(drawing: Drawing) -> str:
+    """Return why a figure is not worth printing: it is empty, or holds one point; empty if it is worth it."""
+    points = 0
+    for axes in drawing.figure.axes:
+        if axes.images or axes.patches:
+            return ""
+        points += sum(len(_finite(line.get_xydata())) for line in axes.lines)
+        points += sum(len(_finite(one.get_offsets())) for one in axes.collections)
+        points += sum(
+            len(np.atleast_1d(path.vertices)) > 4 for one in axes.collections for path in one.get_paths()
+        )
+    return "" if points > 1 else "no more than one point" if points else "it is empty"
+
+
+def _finite(values: object) -> list[tuple[float, float]]:
+    return list(_points(np.ma.filled(np.ma.asarray(values, dtype=float), np.nan)))
+
+
+def _points(values: np.ndarray) -> Iterator[tuple[float, float]]:
+    for one in np.atleast_2d(values):
+        if len(one) == 2 and np.isfinite(one).all():
+            yield float(one[0]), float(one[1])

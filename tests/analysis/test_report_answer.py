@@ -1,0 +1,181 @@
+"""The Answer grades each planned question by its test and its checks, in one sentence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from analysis import load
+from analysis.report.answer import MOST_FINDINGS, answer
+from analysis.report.content import gather
+from analysis.report.differences import differences
+from analysis.report.grades import (
+    CLEAR,
+    CONTRADICTED,
+    EQUIVALENT,
+    FRAGILE,
+    OPEN,
+    SUPPORTED,
+    Grade,
+    grade_of,
+    support_of,
+)
+from analysis.report.inline import plain_text
+from analysis.report.nodes import Facts, Finding
+from analysis.report.numbered import Content
+from analysis.results import Equivalence
+from analysis.robustness.matrix import BY_ITEMS, LIMITS, SAME, SCALE, Cell, Checked, Matrix
+from tests.analysis.letter_study import PLANNED, study_rows, write_handover
+
+pytestmark = pytest.mark.usefixtures("without_chapters")
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory: pytest.TempPathFactory, without_chapters: None) -> Content:
+    rows = study_rows(human=24, models=("restorer",), items=24)
+    planned = {"comprehension": PLANNED["comprehension"]}
+    return gather(load(write_handover(tmp_path_factory.mktemp("answer"), rows, planned=planned)))
+
+
+def findings(content: Content) -> list[Finding]:
+    return [one for one in answer(content, "") if isinstance(one, Finding)]
+
+
+def limits(content: Content) -> dict[str, str]:
+    return dict(next(one for one in answer(content, "") if isinstance(one, Facts)).pairs)
+
+
+def test_each_planned_difference_is_answered_for_people_and_between_people_and_the_model(
+    content: Content,
+) -> None:
+    found = findings(content)
+    (section,) = content.planned
+    labels = dict.fromkeys(one.label for one in section.analysis.contrasts)
+    assert len(found) == min(2 * len(labels), MOST_FINDINGS)
+    first = section.analysis.contrasts[0]
+    assert first.first in found[0].question and "of people" in found[0].question
+    assert "between people and the model restorer?" in found[1].question
+    assert all(plain_text(one.text).count("95%\u00a0CI") == 1 and one.models for one in found)
+
+
+SIGNIFICANT = {
+    "all agree": ({SCALE: "same", LIMITS: "same"}, CLEAR),
+    "another preparation weakens it": ({SCALE: "same", LIMITS: "weaker"}, SUPPORTED),
+    "another scale weakens it": ({SCALE: "weaker", LIMITS: "same"}, FRAGILE),
+    "items as clusters weaken it": ({BY_ITEMS: "weaker"}, FRAGILE),
+    "another analysis finds the opposite": ({BY_ITEMS: "reversed"}, CONTRADICTED),
+}
+
+
+def checked(content: Content, outcomes: dict[str, str], p: float = 0.001) -> Checked:
+    analysis = content.planned[0].analysis
+    one = replace(analysis.contrasts[0], p_adjusted=p, estimate=-2.0)
+    return Checked(analysis, one, {name: Cell(said, 1.0, 0.5, 1.5) for name, said in outcomes.items()})
+
+
+@pytest.mark.parametrize(("outcomes", "grade"), SIGNIFICANT.values(), ids=SIGNIFICANT)
+def test_the_worst_check_decides_how_certain_a_significant_result_is(
+    content: Content, outcomes: dict[str, str], grade: Grade
+) -> None:
+    row = checked(content, outcomes)
+    assert grade_of(row.contrast, row.analysis, row) is grade
+    agreeing = sum(one == SAME for one in outcomes.values())
+    assert (f"{agreeing} of {len(outcomes)} checks agree" in support_of(row)) is (agreeing < len(outcomes))
+
+
+def test_what_is_not_significant_is_open_unless_it_is_equivalent(content: Content) -> None:
+    row = checked(content, {SCALE: "appears"}, p=0.4)
+    assert grade_of(row.contrast, row.analysis, row) is OPEN
+    equal = Equivalence(0.5, 0.2, 1.0, -2.5, None, 0.01, 0.01, 1, 0.1, 0.9, 0.9, True)
+    assert grade_of(replace(row.contrast, equivalence=equal), row.analysis, row) is EQUIVALENT
+
+
+def test_a_failing_check_changes_the_headline_and_is_named_below(content: Content) -> None:
+    section = content.planned[0]
+    row = checked(content, {SCALE: "weaker", BY_ITEMS: "same"})
+    analysis = replace(section.analysis, contrasts=(row.contrast,))
+    given = replace(content, planned=(replace(section, analysis=analysis),), matrix=Matrix((row,)))
+    (found,) = findings(given)
+    assert found.grade == "Fragile" and plain_text(found.text).startswith("Perhaps:")
+    assert found.support == "1 of 2 checks agree; weaker: points"
+    assert "1 of 2 checks agree" in limits(given)["Robustness"]
+
+
+def test_an_open_answer_says_what_cannot_be_concluded_and_what_could_have_been_detected(
+    content: Content,
+) -> None:
+    section = content.planned[0]
+    row = checked(content, {}, p=0.4)
+    given = replace(
+        content, planned=(replace(section, analysis=replace(section.analysis, contrasts=(row.contrast,))),)
+    )
+    (found,) = findings(given)
+    assert "remains open" in found.text and "did not differ" not in found.text
+    told = limits(given)
+    assert "equivalence was not tested" in told["What cannot be concluded"]
+    assert "language models in general: one model was tested" in told["What cannot be concluded"]
+    assert "could be detected with 80% power" in told["Sensitivity"] and "24 participants" in told["Sample"]
+
+
+def crowded(content: Content, significant: dict[str, int], levels: int = 26) -> Content:
+    """Give the first plan as many conditions against one reference: of each reader the last ones differ, the last one most."""
+    section = content.planned[0]
+    one = next(one for one in section.analysis.contrasts if one.groups == ("human",))
+    contrasts = tuple(
+        replace(
+            one, first=f"c{place}", second="intact", groups=(group,), estimate=-0.1 * (place + 1),
+            points=-1.0 * (place + 1), points_low=-1.5 * (place + 1), points_high=-0.5 * (place + 1),
+            p_adjusted=0.001 if place >= levels - many else 0.5,
+        )
+        for group, many in significant.items() for place in range(levels)
+    )  # fmt: skip
+    kinds = {group: "human" if group == "human" else "model" for group in significant}
+    analysis = replace(section.analysis, contrasts=contrasts)
+    return replace(content, planned=(replace(section, analysis=analysis),), kinds=kinds)
+
+
+def test_many_conditions_are_told_by_how_many_differ_with_the_greatest_and_the_smallest(
+    content: Content,
+) -> None:
+    (found,) = findings(crowded(content, {"human": 18, "restorer": 0}))
+    said = plain_text(found.text)
+    assert said.startswith(
+        "People were less accurate in 18 of 26 conditions than in the intact condition. The greatest difference was in"
+    )
+    assert "The smallest significant one was in the c8 condition (\u22129.0 percentage points" in said
+    assert (
+        "Whether accuracy of the model restorer differs from the intact condition remains open in all 26 conditions"
+        in said
+    )
+
+
+def test_of_many_models_in_many_conditions_the_fewest_and_the_most_are_told(content: Content) -> None:
+    (found,) = findings(crowded(content, {f"m{place}": 10 + 2 * place for place in range(5)}))
+    said = plain_text(found.text)
+    assert "differed significantly from the intact condition in 10 (m0) to 18 (m4) of 26 conditions." in said
+
+
+def test_results_tell_many_conditions_together_and_point_to_their_table(content: Content) -> None:
+    own = crowded(content, {"human": 18}).planned[0].analysis
+    first = replace(own.contrasts[0], groups=("human", "restorer"), p_adjusted=0.001)
+    equal = [
+        Equivalence(
+            estimate=0.5, se=0.2, half_width=1.0, statistic=-2.5, p=p, df=None, p_adjusted=p, family=1,
+            low=0.1, high=0.9, level=0.9, equivalent=p < 0.05,
+        )
+        for p in (0.01, 0.2)
+    ]  # fmt: skip
+    between = tuple(
+        replace(first, first=f"c{place}", equivalence=equal[place % 2], points_low=-1.0, points_high=1.0)
+        for place in range(26)
+    )
+    lost = replace(own.contrasts[0], first="lost", estimable=False)
+    tested = (*own.contrasts, *between, lost)
+    text = [plain_text(one) for one in differences(tested, own, {"human": "human"}, "7")]
+    assert len(text) == 3 and len(text[0]) < 1_500
+    assert "People were less accurate in 18 of 26 conditions than in the intact condition." in text[0]
+    assert "The greatest difference was in the c25 condition (b\u00a0=\u00a0" in text[0]
+    assert "are equivalent within the bound fixed beforehand in 13 of 26 conditions." in text[0]
+    assert "cannot be estimated for people" in text[1]
+    assert text[2].endswith("Table 7 has each difference with its estimate, test, and interval.")
