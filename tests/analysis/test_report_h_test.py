@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from analysis.report.wording import LONGEST
 from scipy import stats
 
 from analysis import Tables, load
@@ -32,6 +31,7 @@ from analysis.published.h_test_tables import (
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Chapter, Material
 from analysis.report.chapters.h_test import write
+from analysis.report.worth import LONGEST
 from analysis.results import Analysis
 
 KS = (4, 14, 28, 50)

@@ -138,7 +138,7 @@ def test_the_method_names_scaling_penalty_grouping_control_and_intervals(reporte
 
 
 def test_the_word_file_has_the_chapter_with_its_figures(reported: Reported) -> None:
-    document = WordFile(str(reported.folder / "report.docx"))
+    document = WordFile(str(reported.folder / "supplement.docx"))
     text = "\n".join(one.text for one in document.paragraphs)
     assert "What the layers tell" in text and "Accuracy of probes by layer and condition" in text
     assert len(document.inline_shapes) >= 3
