@@ -101,8 +101,10 @@ def _finding(one: Contrast, section: Section, content: Content) -> Finding:
         said = _direction(one, analysis) if grade.opening else "This remains open"
         begin = Markup("<b>{}</b> ").format(grade.opening) if grade.opening else Markup("")
         text = begin + escape(said) + _statistics(one, section)
-    question = _question(one, analysis, content.kinds)
-    return Finding(question, text, grade.word, support_of(checked), *_sources(section, content))
+    question = _asked(one, analysis, content.kinds)
+    return Finding(
+        _of_trials(question, analysis), text, grade.word, support_of(checked), *_sources(section, content)
+    )
 
 
 def _direction(one: Contrast, analysis: Analysis) -> str:
@@ -134,7 +136,13 @@ def _means(one: Contrast, cells: Sequence[Cell], analysis: Analysis) -> str:
     return f"{told[0]} vs. {told[1]}; "
 
 
-def _question(one: Contrast, analysis: Analysis, kinds: dict[str, str]) -> str:
+def _of_trials(question: str, analysis: Analysis) -> str:
+    """Put the name of an analysis of some of the trials, which says of which, before its question."""
+    name = analysis.plan.name
+    return f"{name[0].upper()}{name[1:]}: {question}" if analysis.plan.subset else question
+
+
+def _asked(one: Contrast, analysis: Analysis, kinds: dict[str, str]) -> str:
     noun = analysis.plan.measure.noun
     where = f" within {one.at[0]}" if len(one.at) == 1 else ""
     both = f"the {one.first} and the {one.second} condition{where}"
@@ -167,7 +175,7 @@ def _together(found: Sequence[Contrast], section: Section, content: Content) -> 
     text = escape(f"Which of {len(found)} {who}: {'; '.join(parts)}. Estimates range over {size.range}.")
     noun = analysis.plan.measure.noun
     question = f"{noun[0].upper()}{noun[1:]}, {first.label}: which of {len(found)} {who}?"
-    return Finding(question, text, "", "", *_sources(section, content))
+    return Finding(_of_trials(question, section.analysis), text, "", "", *_sources(section, content))
 
 
 def _of_crowd(found: Sequence[Contrast], section: Section, content: Content) -> Finding:
@@ -177,7 +185,7 @@ def _of_crowd(found: Sequence[Contrast], section: Section, content: Content) -> 
     )
     noun, first = section.analysis.plan.measure.noun, found[0]
     question = f"In which conditions does {noun} differ from the {first.second} condition?"
-    return Finding(question, text, "", "", *_sources(section, content))
+    return Finding(_of_trials(question, section.analysis), text, "", "", *_sources(section, content))
 
 
 def _bracketed(one: Contrast, analysis: Analysis) -> Markup:
