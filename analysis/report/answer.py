@@ -41,8 +41,6 @@ FEW_MODELS = 8
 """No claim is made about models in general from fewer."""
 MANY_MISSING = 0.05
 """A reader with a greater share of answers that could not be scored is named."""
-REACH = 2.8016
-"""Standard errors between zero and an effect that 80% of studies find at two-sided alpha = .05."""
 
 
 def answer(content: Content, recovered: str) -> Iterator[Node]:
@@ -235,7 +233,7 @@ def answer_table(analyses: Sequence[Analysis], matrix: Matrix) -> ApaTable | Non
         one.model.source for one in analyses if one.model is not None and one.model.source is not None
     )
     note = (
-        "Estimates have 95% intervals; p is adjusted as in the Method. Detectable: the smallest difference that 80% of such studies "
+        "Each interval belongs to its p, adjusted as in the Method. Detectable: the smallest difference that 80% of such studies "
         "would find. Agree: how many of the checks find the same (Supplement, Robustness). Clear: all checks agree; supported: other "
         "preparations weaken it; fragile: another scale, clustering or set of items weakens it; open: neither a difference nor "
         "equivalence shown."
@@ -255,14 +253,13 @@ def answer_table(analyses: Sequence[Analysis], matrix: Matrix) -> ApaTable | Non
 def detectable(one: Contrast, analysis: Analysis) -> str:
     """Return the smallest difference that 80% of studies with this standard error would find, on the scale of the estimate."""
     size = felt([one], analysis.plan.measure)
-    low, high = size.ends
     if size.scale == PERCENT:
-        return apa.number(as_percent(REACH * one.se), 1)
-    if size.scale == ODDS:
-        return apa.ratio(float(np.exp(REACH * one.se)))
-    if low is None or high is None:
-        return apa.MISSING
-    return apa.number(REACH * (high - low) / 3.92, size.places)
+        return apa.number(as_percent(one.detectable), 1)
+    return (
+        apa.ratio(float(np.exp(one.detectable)))
+        if size.scale == ODDS
+        else apa.number(one.detectable, size.places)
+    )
 
 
 def _limits(content: Content, sections: Sequence[Section], recovered: str) -> Iterator[tuple[str, str]]:

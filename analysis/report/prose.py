@@ -173,7 +173,7 @@ def _model_sentences(analysis: Analysis, model: FittedModel | None, table: str |
     return escape(text) + code + escape(f" {rule}" if rule else "") + escape(reduced if steps else "")
 
 
-def _shares_sentences(analysis: Analysis, model: FittedModel | None, table: int | None) -> Markup:
+def _shares_sentences(analysis: Analysis, model: FittedModel | None, table: str | None) -> Markup:
     """Say how shares were estimated, and which model of people accompanies them."""
     measure = analysis.plan.measure
     over = "for these items" if analysis.plan.items == "fixed" else "over participants and items"

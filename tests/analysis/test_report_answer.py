@@ -98,7 +98,7 @@ def test_a_failing_check_changes_the_headline_and_is_named_below(content: Conten
     given = replace(content, planned=(replace(section, analysis=analysis),), matrix=Matrix((row,)))
     (found,) = findings(given)
     assert found.grade == "Fragile" and plain_text(found.text).startswith("Perhaps:")
-    assert found.support == "1 of 2 checks agree; weaker: points"
+    assert found.support == "1 of 2 checks agree; weaker: log odds"
     assert "1 of 2 checks agree" in limits(given)["Robustness"]
 
 
@@ -124,8 +124,8 @@ def crowded(content: Content, significant: dict[str, int], levels: int = 26) -> 
     one = next(one for one in section.analysis.contrasts if one.groups == ("human",))
     contrasts = tuple(
         replace(
-            one, first=f"c{place}", second="intact", groups=(group,), estimate=-0.1 * (place + 1),
-            points=-1.0 * (place + 1), points_low=-1.5 * (place + 1), points_high=-0.5 * (place + 1),
+            one, first=f"c{place}", second="intact", groups=(group,), estimate=-1.0 * (place + 1),
+            low=-1.5 * (place + 1), high=-0.5 * (place + 1),
             p_adjusted=0.001 if place >= levels - many else 0.5,
         )
         for group, many in significant.items() for place in range(levels)
@@ -166,16 +166,13 @@ def test_results_tell_many_conditions_together_and_point_to_their_table(content:
         )
         for p in (0.01, 0.2)
     ]  # fmt: skip
-    between = tuple(
-        replace(first, first=f"c{place}", equivalence=equal[place % 2], points_low=-1.0, points_high=1.0)
-        for place in range(26)
-    )
+    between = tuple(replace(first, first=f"c{place}", equivalence=equal[place % 2]) for place in range(26))
     lost = replace(own.contrasts[0], first="lost", estimable=False)
     tested = (*own.contrasts, *between, lost)
     text = [plain_text(one) for one in differences(tested, own, {"human": "human"}, "7")]
     assert len(text) == 3 and len(text[0]) < 1_500
     assert "People were less accurate in 18 of 26 conditions than in the intact condition." in text[0]
-    assert "The greatest difference was in the c25 condition (b\u00a0=\u00a0" in text[0]
+    assert "The greatest difference was in the c25 condition (−26.0 percentage points" in text[0]
     assert "are equivalent within the bound fixed beforehand in 13 of 26 conditions." in text[0]
     assert "cannot be estimated for people" in text[1]
     assert text[2].endswith("Table 7 has each difference with its estimate, test, and interval.")
