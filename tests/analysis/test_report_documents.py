@@ -24,7 +24,7 @@ from matplotlib.textpath import TextPath
 
 from analysis.figures.drawing import Drawing, styled
 from analysis.report.apa_tables import ApaTable, Head
-from analysis.report.document import Bullets, Document, Filed, Heading, Paragraph, document_of
+from analysis.report.document import Bullets, Document, Facts, Finding, Heading, Paragraph, document_of
 from analysis.report.docx_file import MOST_TALL, fitted_columns, write_docx
 from analysis.report.inline import head_markup, plain_text, runs_of, with_symbols
 from analysis.report.latex_files import escaped, set_markup, table_in_latex, write_latex
@@ -58,13 +58,13 @@ def test_every_heading_of_the_page_is_a_heading_in_word(rehearsal: Rehearsal, wo
             if isinstance(node, Heading) and node.level == level
         ]
         found = texts(word, f"Heading {level - 1}")
-        assert len(wanted) > 3 and all(any(one.startswith(text) for one in found) for text in wanted)
+        assert len(wanted) >= 3 and all(any(one.startswith(text) for one in found) for text in wanted)
 
 
 def test_every_paragraph_of_the_page_is_in_word_with_its_italics(rehearsal: Rehearsal, word: Any) -> None:
     said = {one.text: one for one in word.paragraphs}
     paragraphs = [n for n in document_of(rehearsal.content, WHEN).nodes if isinstance(n, Paragraph)]
-    assert len(paragraphs) > 20
+    assert len(paragraphs) > 10
     for one in paragraphs:
         found = said[plain_text(one.text)]
         italic = "".join(run.text for run in found.runs if run.italic)
@@ -74,18 +74,17 @@ def test_every_paragraph_of_the_page_is_in_word_with_its_italics(rehearsal: Rehe
 def test_tables_are_tables_with_three_rules_a_bold_number_and_an_italic_title(
     rehearsal: Rehearsal, word: Any
 ) -> None:
-    tables = list(rehearsal.content.all_tables())
-    assert len(word.tables) == len(tables)
+    tables = [one for one in document_of(rehearsal.content, WHEN).nodes if isinstance(one, Numbered)]
+    assert len(word.tables) == len(tables) and tables[0].number == "1"
     assert texts(word, "Table Number")[:1] and word.styles["Table Number"].font.bold
     assert word.styles["Table Title"].font.italic
     for one in tables:
         assert f"Table {one.number}" in texts(word, "Table Number")
         assert one.table.title in texts(word, "Table Title")
-    shown = (one.table for one in rehearsal.content.planned[0].tables)
-    model = next(one for one in shown if one.columns[0] == "Fixed effects")
-    laid = next(table for table in word.tables if table.cell(1, 0).text == model.rows[0][0])
+    model = tables[0].table
+    laid = word.tables[0]
     assert [cell.text for cell in laid.rows[0].cells] == list(model.columns)
-    assert [cell.text for cell in laid.rows[1].cells] == list(model.rows[0])
+    assert [cell.text for cell in laid.rows[2].cells] == list(model.rows[1])
     ruled = [
         (place, edge.tag.split("}")[1])
         for place, row in enumerate(laid.rows)
@@ -99,7 +98,8 @@ def test_tables_are_tables_with_three_rules_a_bold_number_and_an_italic_title(
 
 def test_figures_are_pictures_with_alternative_text(rehearsal: Rehearsal, word: Any) -> None:
     told = [shape._inline.docPr.get("descr") for shape in word.inline_shapes]
-    assert told == [one.drawing.alternative for one in rehearsal.content.all_figures()]
+    figures = [one for one in document_of(rehearsal.content, WHEN).nodes if isinstance(one, Illustrated)]
+    assert told == [one.drawing.alternative for one in figures] and figures
     assert all(shape.width <= docx.shared.Inches(6.5) for shape in word.inline_shapes)
 
 
@@ -109,10 +109,13 @@ def test_each_page_of_the_word_file_says_that_it_holds_readers_that_are_not_data
 
 def test_report_tex_takes_in_every_table_and_figure_once(rehearsal: Rehearsal) -> None:
     folder = rehearsal.page.parent
-    tex = (folder / "report.tex").read_text("utf-8")
-    wanted = [f"latex/{one.table.name}" for one in rehearsal.content.all_tables()]
+    tex = "".join((folder / name).read_text("utf-8") for name in ("report.tex", "supplement.tex"))
+    printed = [one for one in rehearsal.content.all_tables() if not one.refused]
+    wanted = [f"latex/{one.table.name}" for one in printed]
     assert sorted(re.findall(r"\\input\{(latex/[^}]+)\}", tex)) == sorted(wanted)
-    pictures = [f"figures/{one.drawing.name}.png" for one in rehearsal.content.all_figures()]
+    pictures = [
+        f"figures/{one.drawing.name}.png" for one in rehearsal.content.all_figures() if not one.refused
+    ]
     assert sorted(re.findall(r"\{(figures/[^}]+)\}", tex)) == sorted(pictures)
     for name in wanted:
         table = (folder / f"{name}.tex").read_text("utf-8")
@@ -130,7 +133,8 @@ def test_references_are_those_cited_and_each_is_listed_in_every_format(
     listed = document_of(rehearsal.content, WHEN).references
     assert list(own) == [one.key for one in listed] and {"wrods", "bates2015lme4", "rcore"} <= set(own)
     assert len(own) < len(known())
-    assert texts(word, "Reference") == [plain_text(one.apa()) for one in listed]
+    more = texts(docx.Document(str(folder / "supplement.docx")), "Reference")
+    assert sorted([*texts(word, "Reference"), *more]) == sorted(plain_text(one.apa()) for one in listed)
     for one in listed:
         assert str(one.apa()) in rehearsal.html
     assert own["wrods"].fields["version"]
@@ -173,39 +177,42 @@ def nasty() -> Document:
             Paragraph(Markup("<b>{}</b> <code>{}</code>").format(NASTY, NASTY), anchor="p1"),
             Bullets((Markup("[label] {}").format(NASTY),)),
             Bullets((Markup("<code>{}</code>").format(NASTY),), ordered=True),
-            Numbered(1, ApaTable("table_01_nasty", NASTY, ("A", NASTY), rows, NASTY)),
-            Numbered(2, ApaTable("table_02_long", "Long", ("A", "b"), long, "Note.")),
-            Filed(Numbered(3, ApaTable("table_03_filed", NASTY, ("A", "b"), long, NASTY)), len(long)),
+            Finding(NASTY, Markup("{}").format(NASTY), NASTY, NASTY),
+            Facts(((NASTY, NASTY),)),
+            Numbered("1", ApaTable("table_01_nasty", NASTY, ("A", NASTY), rows, NASTY)),
+            Numbered("S2", ApaTable("table_s02_long", "Long", ("A", "b"), long, "Note.")),
             Heading(4, Markup("{}").format(NASTY)),
         ),
+        (Heading(2, Markup("Supplement"), anchor="supplement"), Paragraph(Markup("{}").format(NASTY))),
         (known()["bates2015lme4"],),
     )
 
 
 def test_any_text_goes_into_word_as_it_stands(tmp_path: Path) -> None:
-    word = docx.Document(str(write_docx(nasty(), tmp_path, {1: NASTY}, WHEN)))
+    word = docx.Document(str(write_docx(nasty(), tmp_path, {"1": NASTY}, WHEN)))
     assert sum(NASTY in one.text for one in word.paragraphs) >= 8
     assert word.tables[0].cell(2, 1).text == NASTY
 
 
-def test_a_table_in_a_file_takes_a_line_in_word_and_its_source_none(tmp_path: Path) -> None:
-    given = {1: "of the first", 2: "of the second", 3: "of the filed"}
-    word = docx.Document(str(write_docx(nasty(), tmp_path, given, WHEN)))
+def test_the_supplement_is_a_file_of_its_own_in_word_and_latex(tmp_path: Path) -> None:
+    own = ApaTable("table_f01_own", "Own", ("A", "b"), (("a", "1"),))
+    word = docx.Document(
+        str(write_docx(nasty(), tmp_path, {"1": "of the first", "F1": "of the filed"}, WHEN))
+    )
     lines = [one.text for one in word.paragraphs]
-    assert f"Table 3. {NASTY}: 60 rows, in tables/table_03_filed.csv." in lines
-    assert [line for line in lines if " of the " in line] == [
-        "Table 1. of the first",
-        "Table 2. of the second",
-    ]
-    written = write_latex(nasty(), tmp_path, given).read_text("utf-8")
-    assert "of the second" in written and "of the filed" not in written
+    assert "Table 1. of the first" in lines and not any("of the filed" in line for line in lines)
+    more = docx.Document(str(tmp_path / "supplement.docx"))
+    assert "Supplement" in texts(more, "Heading 1") and "Supplement" not in texts(word, "Heading 1")
+    written = write_latex(nasty(), tmp_path, {}, [Numbered("F1", own)]).read_text("utf-8")
+    assert "Supplement" not in written and "Supplement" in (tmp_path / "supplement.tex").read_text("utf-8")
+    assert (tmp_path / "latex" / "table_f01_own.tex").is_file()
 
 
 def test_a_picture_taller_than_a_page_is_made_smaller_in_word(tmp_path: Path) -> None:
     with styled():
         drawing = Drawing("tall", "Tall", "Note.", "A line.", "<svg></svg>", plt.figure(figsize=(6, 12)))
         drawing.save(tmp_path / "figures")
-    document = replace(nasty(), nodes=(Illustrated(1, drawing),))
+    document = replace(nasty(), nodes=(Illustrated("1", drawing),))
     word = docx.Document(str(write_docx(document, tmp_path, {}, WHEN)))
     (picture,) = word.inline_shapes
     assert picture.height == Inches(MOST_TALL) and picture.width / picture.height == pytest.approx(
@@ -224,7 +231,7 @@ def test_tables_are_written_into_word_without_reading_them_anew_for_each_row(
         return cells(self)
 
     monkeypatch.setattr(Table, "_cells", property(counted))
-    word = docx.Document(str(write_docx(nasty(), tmp_path, {1: NASTY}, WHEN)))
+    word = docx.Document(str(write_docx(nasty(), tmp_path, {"1": NASTY}, WHEN)))
     assert read == []
     rows = word.tables[1].rows
     widths = [[cell.width for cell in row.cells] for row in (rows[0], rows[1], rows[-1])]
@@ -234,7 +241,7 @@ def test_tables_are_written_into_word_without_reading_them_anew_for_each_row(
 def test_no_word_of_a_first_column_is_broken(tmp_path: Path) -> None:
     columns = ("item type", "Trials", "n", "M", "SD", "95% CI")
     rows = (Head(["People"]), ("transposed", "4,968", "124", "86.1", "9.5", "[84.7, 87.4]"))
-    laid = replace(nasty(), nodes=(Numbered(1, ApaTable("table_01_means", "Means", columns, rows, "")),))
+    laid = replace(nasty(), nodes=(Numbered("1", ApaTable("table_01_means", "Means", columns, rows, "")),))
     (table,) = docx.Document(str(write_docx(laid, tmp_path, {}, WHEN))).tables
     # DejaVu Serif is the widest of what stands in for Times; beside it the row's indent and the margins of a cell
     font = FontProperties(family="DejaVu Serif", size=10)
@@ -246,7 +253,7 @@ def test_no_word_of_a_first_column_is_broken(tmp_path: Path) -> None:
 def test_report_tex_compiles_whatever_the_texts_hold(tmp_path: Path, program: str) -> None:
     if shutil.which(program) is None:
         pytest.skip(f"{program} is not installed")
-    write_latex(nasty(), tmp_path, {1: NASTY})
+    write_latex(nasty(), tmp_path, {"1": NASTY})
     done = subprocess.run(
         [program, "-interaction=nonstopmode", "-halt-on-error", "report.tex"],
         cwd=tmp_path, capture_output=True, timeout=250, check=False,
@@ -256,7 +263,7 @@ def test_report_tex_compiles_whatever_the_texts_hold(tmp_path: Path, program: st
 
 
 def test_a_table_too_long_for_a_page_runs_over_pages() -> None:
-    long = next(node for node in nasty().nodes if isinstance(node, Numbered) and node.number == 2)
+    long = next(node for node in nasty().nodes if isinstance(node, Numbered) and node.number == "S2")
     assert "\\begin{longtable}" in table_in_latex(long, "") and "\\endhead" in table_in_latex(long, "")
 
 
