@@ -149,7 +149,7 @@ def _styles(word: WordDocument) -> None:
         ("Byline", 11, {"alignment": WD_ALIGN_PARAGRAPH.CENTER, "space_after": Pt(12)}),
         ("Not Data", 11, {"space_after": Pt(6)}),
         ("Small Text", 10, {"space_after": Pt(4)}),
-        ("Reference", 12, {"left_indent": Inches(0.5), "first_line_indent": Inches(-0.5)}),
+        ("Reference", 11, {"left_indent": Inches(0.5), "first_line_indent": Inches(-0.5)}),
         ("Table Number", 12, {"keep_with_next": True, "space_before": Pt(14)}),
         ("Table Title", 12, {"keep_with_next": True, "space_after": Pt(6)}),
         ("Step", 10, {"left_indent": Inches(0.3), "first_line_indent": Inches(-0.3), "space_after": Pt(3)}),
@@ -166,8 +166,7 @@ def _styles(word: WordDocument) -> None:
             bold=name in ("Table Number", "Not Data", "Warning"),
             italic=name == "Table Title",
         )
-        if name != "Reference":
-            style.paragraph_format.line_spacing_rule = WD_LINE_SPACING.SINGLE
+        style.paragraph_format.line_spacing_rule = WD_LINE_SPACING.SINGLE
         for setting, value in settings.items():
             setattr(style.paragraph_format, setting, value)
     word.styles["Not Data"].font.color.rgb = RGBColor(0x8A, 0x1C, 0x00)
