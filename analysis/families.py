@@ -159,17 +159,36 @@ def _with_interval(one: Contrast, p: float, reach: float, many: int) -> Contrast
 def by_false_discovery(family: Sequence[Contrast], alphas: Sequence[float]) -> list[Contrast]:
     """Return the contrasts of an exploratory family, corrected for the rate of false discoveries.
 
-    Where R of m tests are significant, their intervals have level 1 - R alpha / m, and those of the others 1 - (R + 1) alpha / m.
+    Their intervals have the levels of :func:`interval_levels`.
     """
     p = np.array([one.p if one.estimable else 1.0 for one in family])
-    adjusted_ps, many = by_p_alone(p, "BH"), len(family)
+    q = by_p_alone(p, "BH")
     found = []
-    for one, q, alpha in zip(family, adjusted_ps.tolist(), alphas, strict=True):
-        significant = int((adjusted_ps < alpha).sum())
-        share = (significant if q < alpha else min(significant + 1, many)) / many
+    for place, (one, alpha) in enumerate(zip(family, alphas, strict=True)):
         df = float("inf") if one.df is None else one.df
-        found.append(_with_interval(one, q, _own_reach(one, df, share * alpha), many))
+        reach = _own_reach(one, df, 1 - float(interval_levels(q, alpha)[place]))
+        found.append(_with_interval(one, float(q[place]), reach, len(family)))
     return found
+
+
+def interval_levels(p_adjusted: Floats, alpha: float = 0.05) -> Floats:
+    """Return the confidence levels of intervals that agree with p values adjusted by Benjamini and Hochberg's method.
+
+    Parameters
+    ----------
+    p_adjusted : ndarray, shape (tests,)
+    alpha : float
+
+    Returns
+    -------
+    ndarray, shape (tests,)
+        1 - R alpha / m for the R significant of m tests, 1 - (R + 1) alpha / m for the others (Benjamini and Yekutieli, 2005), so
+        that an interval excludes 0 exactly where its adjusted p is below alpha.
+    """
+    many = max(1, len(p_adjusted))
+    significant = p_adjusted < alpha
+    found = int(significant.sum())
+    return np.where(significant, 1 - found * alpha / many, 1 - min(found + 1, many) * alpha / many)
 
 
 def correlations(family: Sequence[Contrast]) -> Floats:
@@ -225,10 +244,25 @@ def correction_of(plan: Plan) -> str:
     return "the largest |t|" if plan.planned else "Benjamini and Hochberg’s method"
 
 
-def with_adjusted(table: pd.DataFrame) -> pd.DataFrame:
-    """Add ``p_adjusted`` by Benjamini and Hochberg over the rows that have a p."""
-    known = table["p"].notna()
-    adjusted = pd.Series(np.nan, index=table.index)
+def with_adjusted(table: pd.DataFrame, low: str = "", high: str = "") -> pd.DataFrame:
+    """Add ``p_adjusted`` by Benjamini and Hochberg over the rows that have a p.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        With ``p`` and, for intervals, ``estimate, se`` and ``df`` (missing or infinite: normal).
+    low, high : str
+        Columns in which to put the ends of the intervals that agree with the adjusted p (:func:`interval_levels`).
+    """
+    known = table["p"].notna().to_numpy()
+    adjusted = np.full(len(table), np.nan)
     if known.any():
         adjusted[known] = by_p_alone(table.loc[known, "p"].to_numpy(dtype=float), "BH")
-    return table.assign(p_adjusted=adjusted)
+    table = table.assign(p_adjusted=adjusted)
+    if low and known.any():
+        own = table[known]
+        df = own["df"].fillna(np.inf).to_numpy(dtype=float) if "df" in own else np.inf
+        reach = stats.t.isf((1 - interval_levels(adjusted[known])) / 2, df) * own["se"]
+        table.loc[known, low] = own["estimate"] - reach
+        table.loc[known, high] = own["estimate"] + reach
+    return table

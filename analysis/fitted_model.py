@@ -620,10 +620,8 @@ class FittedModel:
             direction = "higher" if row["estimate"] > 0 else "lower"
             text = f"{start}{what} was {direction} for {first} than for {second}, {self._statistics(row)}."
         else:
-            text = (
-                f"{start}{what} did not differ significantly between {first} and {second}, {self._statistics(row)}; "
-                "this result does not show that they are equivalent."
-            )
+            whether = "whether" if start else "Whether"
+            text = f"{start}{whether} {what} differs between {first} and {second} remains open, {self._statistics(row)}."
         return text
 
 

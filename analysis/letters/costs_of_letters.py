@@ -7,6 +7,7 @@ intact with the same right answer, levels are told as they are (:attr:`~analysis
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -167,7 +168,8 @@ def letter_contrast(
         As :func:`letter_costs`, and where no group has both levels.
     """
     costs = _asked(tables, by, measure, resamples)
-    found = contrast_table(costs, [Question.of_pairs(f"{first} − {second}", [((first,), (second,))])])
+    asked = [Question.of_pairs(f"{first} − {second}", [((first,), (second,))])]
+    found = contrast_table(costs, asked).drop(columns="draws")
     if found.empty:
         seen = {level for one in costs for level in one.profile.levels}
         raise unknown_name("level of changed letters:", first if first not in seen else second, seen)
@@ -181,7 +183,8 @@ def contrast_table(costs: Sequence[GroupCosts], questions: Sequence[Question]) -
     -------
     pandas.DataFrame
         A row per question and reader group that has every level of it: ``reader_group, reader_kind, contrast, difference, low,
-        high`` (paired within resamples), ``p`` (twice the share of resamples on the other side of 0; nan without resamples).
+        high`` (paired within resamples), ``p`` (twice the share of resamples on the other side of 0; nan without resamples), and
+        the ``draws`` themselves, an array a row.
     """
     found = []
     for question in questions:
@@ -207,10 +210,27 @@ def contrast_table(costs: Sequence[GroupCosts], questions: Sequence[Question]) -
                     "low": ends.low,
                     "high": ends.high,
                     "p": p,
+                    "draws": np.sort(defined),
                 }
             )
-    names = ["reader_group", "reader_kind", "contrast", "difference", "low", "high", "p"]
+    names = ["reader_group", "reader_kind", "contrast", "difference", "low", "high", "p", "draws"]
     return pd.DataFrame(found, columns=names)
+
+
+def agreeing(draws: Array, level: float, significant: bool) -> tuple[float, float]:
+    """Return a percentile interval that excludes 0 exactly where the bootstrap's p is below 1 - ``level``.
+
+    Parameters
+    ----------
+    draws : ndarray, shape (resamples,)
+        Sorted.
+    level : float
+    significant : bool
+        Whether the adjusted p is below alpha; where too few resamples were drawn to tell, the interval reaches 0.
+    """
+    outside = max(0, math.ceil(round(len(draws) * (1 - level) / 2, 9)) - 1)
+    low, high = float(draws[outside]), float(draws[-1 - outside])
+    return (low, high) if significant else (min(low, 0.0), max(high, 0.0))
 
 
 def _without_noise(sums: Array, parts: Array) -> Array:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import integrate, special, stats
 
@@ -13,7 +14,9 @@ from analysis import load
 from analysis.accuracy import analyse_accuracy
 from analysis.contrasts import averaged_probability
 from analysis.cost import analyse_time
-from analysis.families import by_false_discovery
+from analysis.families import by_false_discovery, interval_levels, with_adjusted
+from analysis.letters.costs_of_letters import agreeing
+from analysis.mixed.adjustments import corrected
 from analysis.planned import plans
 from analysis.random_structure import RandomTerm, formula, reduced
 from analysis.recovery_check import recovered, recovery_plans
@@ -157,3 +160,23 @@ def test_known_accuracy_effects_have_the_right_order(joint: Analysis) -> None:
     b = {one.term: one.estimate for one in joint.model.coefficients}
     assert b["positioninitial"] < b["positioninternal"] < 0
     assert b["(Intercept)"] == pytest.approx(ACCURACY["intercept"], abs=0.7)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_intervals_of_corrected_tests_agree_with_their_p_values(seed: int) -> None:
+    """Of normal estimates, of t tests, and of bootstraps, however few draws there are."""
+    rng = np.random.default_rng(seed)
+    estimate = rng.normal(scale=rng.choice([0.5, 3.0]), size=rng.integers(1, 12))
+    for df in (np.inf, 7.0):
+        p = 2 * stats.t.sf(np.abs(estimate), df)
+        table = with_adjusted(
+            pd.DataFrame({"estimate": estimate, "se": 1.0, "df": df, "p": p}), "low", "high"
+        )
+        excludes = (table["low"] > 0) | (table["high"] < 0)
+        assert (excludes == (table["p_adjusted"] < 0.05)).all()
+    draws = np.sort(estimate[:, None] + rng.normal(size=(len(estimate), 400)), axis=1)
+    beyond = np.minimum((draws <= 0).mean(axis=1), (draws >= 0).mean(axis=1))
+    q = corrected(np.minimum(1, 2 * np.maximum(beyond, 1 / 400)), "BH")
+    for own, adjusted, level in zip(draws, q, interval_levels(q), strict=True):
+        low, high = agreeing(own, level, bool(adjusted < 0.05))
+        assert (low > 0 or high < 0) == (adjusted < 0.05)

@@ -50,8 +50,11 @@ def spilling(
         return part
     name = plain("spill_over", factor)
     table = pd.concat(
-        [with_adjusted(own) for _, own in found.table.groupby("scale", sort=False)]
+        [with_adjusted(own, "low", "high") for _, own in found.table.groupby("scale", sort=False)]
     ).sort_index()
+    log = table["scale"] == "log"
+    for end in ("low", "high"):
+        table.loc[log, f"percent_{end}"] = 100 * np.expm1(table.loc[log, end])
     part.groups = list(dict.fromkeys(table["reader_group"]))
     part.say(
         Markup(
@@ -202,7 +205,8 @@ def spill_table(
     note = (
         f"M = mean in {base} at mean covariates, ms (geometric on the log scale). b = difference from it: of natural "
         f"logarithms, or in ms. "
-        "df where the statistic is t; z otherwise. p adjusted by Benjamini–Hochberg's method over all rows of a scale. Percents "
+        "df where the statistic is t; z otherwise. p adjusted by Benjamini–Hochberg's method over all rows of a scale, with the "
+        "intervals that agree with it (Benjamini & Yekutieli, 2005). Percents "
         "in ms are ratios of two estimates and have no interval."
     )
     columns = (factor, "Scale", "M", "b", "SE", "df", "p adjusted", "95% CI", "Percent", "95% CI")

@@ -8,17 +8,19 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
+from analysis.families import interval_levels, with_adjusted
 from analysis.figures.letter_curves import FEWEST_ITEMS, KIND_LOOKS, CurvePanel, CurvePoint
 from analysis.letters.costs_of_letters import (
     SEPARATOR,
     GroupCosts,
     Question,
+    agreeing,
     contrast_table,
     cost_table,
     group_costs,
 )
 from analysis.letters.rows import LetterRows, letter_rows
-from analysis.mixed.adjustments import corrected
+from analysis.plan import ALPHA
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.tables import Tables
 from stimuli.errors import UserError
@@ -166,16 +168,20 @@ def _all(by: dict[str, list[GroupCosts]]) -> list[GroupCosts]:
 
 
 def _adjusted(found: Sequence[Measured]) -> list[Measured]:
-    """Adjust all p values of the chapter by Benjamini and Hochberg: none of them was planned."""
-    p = np.concatenate([one.contrasts["p"].to_numpy(dtype=float) for one in found] or [np.zeros(0)])
-    known = np.isfinite(p)
-    p[known] = corrected(p[known], "BH") if known.any() else p[known]
-    start, done = 0, []
-    for one in found:
-        own = one.contrasts.assign(p_adjusted=p[start : start + len(one.contrasts)])
-        start += len(own)
-        done.append(Measured(one.measure, one.given, one.by, own))
-    return done
+    """Adjust all p values of the chapter by Benjamini and Hochberg, as none was planned, and make the intervals agree."""
+    if not found:
+        return []
+    table = pd.concat([one.contrasts.assign(_of=place) for place, one in enumerate(found)], ignore_index=True)
+    table = with_adjusted(table)
+    known = table["p"].notna()
+    levels = interval_levels(table.loc[known, "p_adjusted"].to_numpy(dtype=float))
+    for place, level in zip(table.index[known], levels, strict=True):
+        significant = bool(table.loc[place, "p_adjusted"] < ALPHA)
+        table.loc[place, ["low", "high"]] = agreeing(table.loc[place, "draws"], level, significant)
+    return [
+        replace(one, contrasts=table[table["_of"] == place].drop(columns=["draws", "_of"]))
+        for place, one in enumerate(found)
+    ]
 
 
 def _questions(by: dict[str, list[GroupCosts]]) -> list[Question]:

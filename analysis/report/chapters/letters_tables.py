@@ -145,7 +145,6 @@ def contrasts_table(name: str, found: Sequence[Measured]) -> ApaTable | None:
                         _headed(str(row.contrast)),
                         apa.number(values[0], one.measure.decimals),
                         apa.interval(values[1], values[2], one.measure.decimals),
-                        apa.p_value(row.p),
                         apa.p_value(row.p_adjusted),
                     )
                 )
@@ -154,9 +153,10 @@ def contrasts_table(name: str, found: Sequence[Measured]) -> ApaTable | None:
     note = (
         "A difference above 0: the first costs more (more errors, more time, more bits). Places are compared "
         "within kinds of change and kinds within places, averaged over "
-        "those that have both. p is that of the bootstrap (two-sided), adjusted by Benjamini–Hochberg over all rows of this table."
+        "those that have both. p is that of the bootstrap (two-sided), adjusted by Benjamini–Hochberg over all rows of this table; "
+        "the intervals agree with it (Benjamini & Yekutieli, 2005)."
     )
-    columns = ("Difference", "Estimate", "95% CI", "p", "p adjusted")
+    columns = ("Difference", "Estimate", "95% CI", "p adjusted")
     title = "Letter places, kinds and distances of change compared"
     return ApaTable(name, title, columns, tuple(rows), note, _origin(found))
 

@@ -8,6 +8,7 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from analysis import apa
+from analysis.families import with_adjusted
 from analysis.figures.sensitivity import sensitivity_figure
 from analysis.measures.signal_detection import (
     GROUP,
@@ -16,7 +17,6 @@ from analysis.measures.signal_detection import (
     signal_detection,
 )
 from analysis.measures.two_classes import Classes, ProbitModel, of_groups, probit_model, two_class_trials
-from analysis.mixed.adjustments import corrected
 from analysis.names import plain
 from analysis.preparing import each_answer_once, not_told_apart, unseen
 from analysis.readers import headed, kinds_of, named
@@ -202,10 +202,7 @@ def _modelled(
     model: ProbitModel, factor: str, classes: Classes, stem: str, kinds: dict[str, str]
 ) -> list[Block]:
     estimates = sensitivity_and_bias(model.fit, model.data)
-    differences = differences_in_sensitivity(model.fit, model.data)
-    differences = differences.assign(
-        p_adjusted=corrected(differences["p"].to_numpy(dtype=float), "BH"),
-    )
+    differences = with_adjusted(differences_in_sensitivity(model.fit, model.data), "ci_low", "ci_high")
     text = Markup(
         "Response by {} was modelled in a probit mixed model (<code>{}</code>), "
         "{} answers ([[table:{}_model]], [[table:{}_differences]])."
@@ -248,14 +245,15 @@ def _findings(differences: pd.DataFrame, factor: str, only: str, kinds: dict[str
         levels = f"{one['first']} and {one['second']}"
         first, *others = (named(group or only, kinds) for group in one["groups"])
         if others:
-            verb = "differed" if significant else "did not differ significantly"
             what = "sensitivity" if one["measure"] == "d_prime" else "the criterion"
-            text = f"The difference of {what} between {levels} {verb} between {first} and {others[0]}, "
+            text = f"The difference in {what} between {levels} differed between {first} and {others[0]}, "
+            if not significant:
+                text = f"Whether the difference in {what} between {levels} differs between {first} and {others[0]} remains open, "
         elif significant:
             how = "higher" if one["estimate"] > 0 else "lower"
             text = f"{noun} of {first} was {how} in {one['first']} than in {one['second']}, "
         else:
-            text = f"{noun} of {first} did not differ significantly between {levels}, "
+            text = f"Whether {noun[0].lower()}{noun[1:]} of {first} differs between {levels} remains open, "
         told.append(
             escape(text)
             + Markup("<i>b</i>{0}{1}, <i>SE</i>{0}{2}, <i>z</i>{0}{3}, {4}, 95%\u00a0CI\u00a0{5}.").format(

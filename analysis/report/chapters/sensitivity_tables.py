@@ -128,7 +128,7 @@ def differences_table(name: str, differences: pd.DataFrame, model: ProbitModel, 
     columns = ("Difference", "Readers", "b", "SE", "z", "p adjusted", "95% CI")
     note = (
         "Of two readers: the difference of the first minus that of the second. p adjusted by Benjamini and Hochberg's method "
-        "over the rows of this table; all tests two-sided."
+        "over the rows of this table, with the intervals that agree with it (Benjamini & Yekutieli, 2005); all tests two-sided."
     )
     title = f"Differences of sensitivity and bias between levels of {factor}"
     return ApaTable(name, title, columns, tuple(rows), note, Origin(fits=(model.fit,), computed=OF_PROBIT))
