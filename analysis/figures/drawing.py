@@ -160,6 +160,13 @@ def reader_handle(look: Look, kind: str, label: str) -> Line2D:
     )
 
 
+def are_numbers_in_order(levels: Sequence[str]) -> bool:
+    """Return whether levels are numbers or percentages that rise or fall, so that a line may join them."""
+    found = [re.fullmatch(r"([-\u2212]?\d+(?:\.\d+)?)\s*%?", level.strip()) for level in levels]
+    values = [float(one[1].replace("\u2212", "-")) for one in found if one is not None]
+    return 1 < len(levels) == len(values) and values in (sorted(values), sorted(values, reverse=True))
+
+
 def spread(positions: Sequence[float], gap: float, low: float, high: float) -> list[float]:
     """Move label positions apart until they are at least ``gap`` from each other, within ``low`` and ``high``.
 

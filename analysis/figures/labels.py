@@ -40,7 +40,7 @@ def width_of(text: str, size: float, *, bold: bool = False) -> float:
     if not text.strip():
         return 0.0
     font = FontProperties(
-        family=style()["settings"]["font.sans-serif"], weight="bold" if bold else "normal", size=size
+        family=style()["settings"]["font.sans-serif"][0], weight="bold" if bold else "normal", size=size
     )
     return float(TextPath((0, 0), text.replace("$", "S"), prop=font).get_extents().width) / 72
 

@@ -15,6 +15,7 @@ from analysis.figures.drawing import (
     WIDTH,
     Drawing,
     Look,
+    are_numbers_in_order,
     as_svg,
     label_ends,
     looks,
@@ -108,7 +109,8 @@ def _panel(
         x = [changed.index(cost.level) + shift for cost in mine]
         y = [cost.cost for cost in mine]
         baseline = mine[0].kind == "baseline"
-        axes.plot(x, y, color=it.colour, ls=it.line, lw=1.0 if baseline else 1.5, zorder=3)
+        if are_numbers_in_order(changed):
+            axes.plot(x, y, color=it.colour, ls=it.line, lw=1.0 if baseline else 1.5, zorder=3)
         for one, cost in zip(x, mine, strict=True):
             if np.isfinite(cost.low) and not baseline:
                 axes.plot([one, one], [cost.low, cost.high], color=it.colour, lw=1.5, zorder=4)

@@ -96,27 +96,24 @@ def _finding(one: Contrast, section: Section, content: Content) -> Finding:
     grade = grade_of(one, analysis, checked)
     text = Markup("This cannot be estimated from these data.")
     if one.estimable:
-        said = _direction(one, analysis) if grade.opening else "This remains open"
-        begin = Markup("<b>{}</b> ").format(grade.opening) if grade.opening else Markup("")
-        text = begin + escape(said) + _statistics(one, section)
+        opening = grade.opening or "This remains open:"
+        text = Markup("<b>{}</b> {}.").format(opening, _size(one, section, told=bool(grade.opening)))
     question = _asked(one, analysis, content.kinds)
     return Finding(
         _of_trials(question, analysis), text, grade.word, support_of(checked), *_sources(section, content)
     )
 
 
-def _direction(one: Contrast, analysis: Analysis) -> str:
-    """Say which way a difference goes, in the few words that follow its question."""
+def _size(one: Contrast, section: Section, *, told: bool) -> str:
+    """Return direction and size of a difference in a few words after its question; the table has the test."""
+    size = felt([one], section.analysis.plan.measure).size
     if one.between or one.interaction:
-        return "by the estimate"
-    words = words_of_direction(analysis) or ("lower", "higher")
-    return f"{words[0 if one.estimate < 0 else 1]} in the {one.first} condition"
-
-
-def _statistics(one: Contrast, section: Section) -> Markup:
-    """Write the means and the difference of a sentence, in brackets, with its full stop."""
-    means = "" if one.between else _means(one, section.cells, section.analysis)
-    return Markup(" ({}").format(means) + _bracketed(one, section.analysis).removeprefix(" (")
+        return f"the estimate is {size}"
+    means = _means(one, section.cells, section.analysis)
+    if not told:
+        return f"{means}{size}"
+    words = words_of_direction(section.analysis) or ("lower", "higher")
+    return f"{words[0 if one.estimate < 0 else 1]} in the {one.first} condition ({means}{size})"
 
 
 def _means(one: Contrast, cells: Sequence[Cell], analysis: Analysis) -> str:

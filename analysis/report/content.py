@@ -13,6 +13,7 @@ from analysis.carrying_out import carry_out, carry_out_all
 from analysis.departures import standing_of, with_bounds_fixed_beforehand
 from analysis.descriptives import Cell, describe_rows, described_rows
 from analysis.figures import recovery_figure
+from analysis.figures.condition import has_contrasts
 from analysis.mixed import Fit
 from analysis.names import plain
 from analysis.plan import MEASURES, RECOVERED, Plan
@@ -40,6 +41,7 @@ from analysis.report.described import (
 from analysis.report.method_models import models_table
 from analysis.report.methods import method_parts
 from analysis.report.numbered import MANUSCRIPT, SUPPLEMENT, Content, Numbered, Numbers, Section
+from analysis.report.planned_effects import planned_effects
 from analysis.report.prose import paragraphs, warnings_of
 from analysis.results import Analysis
 from analysis.robustness import robustness_matrix
@@ -84,7 +86,9 @@ def gather(
     written = write_chapters(Material(tables, tuple(analyses), kinds, told, matrix), wanted)
     found, extra, recovering = _recovery(tables, analyses, told)
     told("figures")
-    drawn = [drawing for one in means for drawing in figures_of(one, used, tables)]
+    effects_drawn = planned_effects(analyses, matrix, found, tables.dictionary["truth"] or {})
+    drawn = [drawing for one in means for drawing in figures_of(one, used, tables, effects_drawn)]
+    drawn = sorted(drawn, key=lambda one: not has_contrasts(one[1]))
     laid = [table for one in means for table in tables_of(one, _prose(tables))]
     tested = answer_table([one for one in analyses if one.plan.planned] or analyses, matrix)
     answered = None if tested is None else numbers.table(tested, MANUSCRIPT)

@@ -10,6 +10,7 @@ import pandas as pd
 
 from analysis.descriptives import Cell, describe, describe_rows, described_rows, valid_only
 from analysis.figures import Drawing, condition_figure, position_figure
+from analysis.figures.condition import Conditions
 from analysis.plan import DESCRIBED, RATING, RECOVERED, Measure, Plan
 from analysis.planned import has_ratings
 from analysis.position import Cost, costs
@@ -17,6 +18,7 @@ from analysis.preparing import COUNTED_ONCE, each_answer_once, time_bounds
 from analysis.report import description_tables
 from analysis.report.apa_tables import ApaTable, Origin
 from analysis.report.parted import Part, crossed_parts, parts_of, table_of_part
+from analysis.report.planned_effects import Asked
 from analysis.results import Analysis
 from analysis.tables import Tables
 from analysis.within import held_by
@@ -144,28 +146,52 @@ def valid_only_tables(used: pd.DataFrame, tables: Tables) -> Iterator[ApaTable]:
             yield with_copies_told(table_of_part(laid, part, f"valid_only_{part.stem}"), rows, part.factor)
 
 
-def figures_of(one: Description, used: pd.DataFrame, tables: Tables) -> Iterator[tuple[Pair, Drawing]]:
-    """Draw the means of every measure, and what each condition costs against the first."""
+def figures_of(
+    one: Description, used: pd.DataFrame, tables: Tables, asked: Asked
+) -> Iterator[tuple[Pair, Drawing]]:
+    """Draw the means of every measure with its planned contrasts, and what each condition costs against the first.
+
+    Measures with planned contrasts come first.
+    """
     part, factor, levels = one.part, one.part.factor, one.part.levels
     rows, pilot = part.rows(used), part.rows(_pilot(tables))
     panels: list[tuple[Measure, Sequence[Cost], Sequence[Cost]]] = []
+    shown: list[Conditions] = []
     for measure, own in one.cells.items():
         if not own:
             continue
         trials = within_bounds(rows, measure, tables)
         chance = _chance(tables, rows) if measure.name == "correct" else None
-        name = f"condition_{measure.name}_{part.stem}"
-        drawing = condition_figure(name, own, trials, pilot, measure, factor, levels, chance, part.told)
-        yield ("correct" if measure is RECOVERED else measure.name, factor), drawing
+        unit, effects = asked.get((measure.name, part.stem), ("", ()))
+        shown.append(Conditions(measure, factor, levels, own, trials, pilot, chance, effects, unit))
         if measure in (RECOVERED, RATING) or factor in tables.crossed:
             continue
         study = str(tables.dictionary["study"])
         lost = costs(trials, measure, factor, levels, study)
         if lost and (measure.name == "correct" or not any(one.logged for one, _, _ in panels)):
             panels.append((measure, lost, costs(pilot, measure, factor, levels, study)))
+    for some in _by_figure(shown):
+        name = f"condition_{'_and_'.join(row.measure.name for row in some)}_{part.stem}"
+        first = some[0].measure
+        yield (
+            ("correct" if first is RECOVERED else first.name, factor),
+            condition_figure(name, some, part.told),
+        )
     if any(cost.kind != "baseline" for _, lost, _ in panels for cost in lost):
         drawing = position_figure(f"cost_{part.stem}", panels, factor, levels, part.told)
         yield (panels[0][0].name, factor), drawing
+
+
+def _by_figure(shown: Sequence[Conditions]) -> Iterator[list[Conditions]]:
+    """Yield the measures of each figure: those with planned contrasts first, where the first shares its own with a time."""
+    planned = sorted(shown, key=lambda row: not row.effects)
+    together = planned[:2]
+    if len(together) == 2 and all(row.is_beside for row in together):
+        first, second = (row.measure for row in together)
+        if second.logged and first is not RECOVERED:
+            yield together
+            planned = planned[2:]
+    yield from ([row] for row in planned)
 
 
 def within_bounds(trials: pd.DataFrame, measure: Measure, tables: Tables) -> pd.DataFrame:

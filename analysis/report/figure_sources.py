@@ -6,12 +6,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from analysis.figures.condition import has_contrasts
 from analysis.report.apa_tables import Origin
 from analysis.report.filters import JUDGED, filled
 from analysis.report.numbered import Content, Illustrated, Numbered
 
 SAME_NUMBERS = (
     (r"condition_score_(.+)", ("descriptives_correct_{}",)),
+    (r"condition_(.+?)_and_([a-z]+(?:_time)?)_(.+)", ("descriptives_{0}_{2}", "descriptives_{1}_{2}")),
     (r"condition_(.+)", ("descriptives_{}",)),
     (r"fidelity_map_(.+)", ("fidelity_{}",)),
     (r"letter_curves.*", ("letter_places_start", "letter_places_end")),
@@ -53,6 +55,8 @@ def figure_source(figure: Illustrated, content: Content) -> FigureSource:
         if match := re.fullmatch(pattern, name):
             wanted = "|".join(told).format(*map(re.escape, match.groups()))
             found = [one.number for one in (near or tables) if re.fullmatch(wanted, _bare(one))]
+            if has_contrasts(figure.drawing) and content.answer_table is not None:
+                found = [content.answer_table.number, *found]
             if found:
                 return FigureSource(tuple(found))
     if name.startswith("items_"):

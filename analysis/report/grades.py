@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analysis.results import Analysis, Contrast
-from analysis.robustness.matrix import DECISIVE, REVERSED, SAME, Checked
+from analysis.robustness.matrix import APPEARS, DECISIVE, REVERSED, SAME, WEAKER, Checked
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def grade_of(one: Contrast, analysis: Analysis, checked: Checked | None) -> Grad
 
 
 def support_of(checked: Checked | None) -> str:
-    """Say how many checks agree with a contrast, and which do not: ``supported in 5 of 8 checks; weaker: points``."""
+    """Report how many checks agree with a contrast, and what the others find: ``2 of 3 checks agree; the difference is …``."""
     if checked is None or not checked.cells:
         return "no check applies"
     many = len(checked.cells)
@@ -58,5 +58,23 @@ def support_of(checked: Checked | None) -> str:
     for name, cell in checked.cells.items():
         if cell.outcome != SAME:
             said.setdefault(cell.outcome, []).append(f"{name[0].lower()}{name[1:]}")
-    failing = "; ".join(f"{outcome}: {', '.join(names)}" for outcome, names in said.items())
-    return f"{checked.agreeing} of {many} checks agree; {failing}"
+    found = [
+        f"{FOUND[outcome]} in {_of_checks(len(names), many)} ({', '.join(names)})"
+        for outcome, names in said.items()
+    ]
+    agreeing = [f"{checked.agreeing} of {many} checks agree"] if checked.agreeing else []
+    return "; ".join([*agreeing, *found])
+
+
+FOUND = {
+    WEAKER: "the difference is weaker",
+    REVERSED: "the difference is reversed",
+    APPEARS: "a difference appears",
+}
+
+
+def _of_checks(some: int, many: int) -> str:
+    """Count some of the checks: ``all 3 checks``, ``1 of 3 checks``, ``the one check``."""
+    if some < many:
+        return f"{some} of {many}"
+    return f"all {many} checks" if many > 1 else "the one check"

@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
+from math import exp
 from pathlib import Path
 
 import pandas as pd
@@ -89,8 +90,7 @@ def test_figures_tables_trials_and_models_lie_beside_the_page(rehearsal: Rehears
     folder = rehearsal.page.parent
     assert folder.name == "2026-11-21_10-00-00"
     for name in (
-        "condition_correct_position",
-        "condition_reading_time_position",
+        "condition_correct_and_reading_time_position",
         "cost_position",
         "recovery",
     ):
@@ -115,12 +115,26 @@ def test_the_r_script_names_a_file_of_rows_for_each_model(rehearsal: Rehearsal) 
 
 def test_simulated_and_baseline_readers_are_marked_on_every_figure_they_are_in(rehearsal: Rehearsal) -> None:
     figures = list(rehearsal.content.all_figures())
-    assert len(figures) == 5
+    assert len(figures) == 4
     for one in figures:
         texts = " ".join(text.get_text() for text in one.drawing.figure.texts)
         assert NOT_DATA in texts
-        if one.drawing.name in ("condition_correct_position", "cost_position"):
+        if one.drawing.name in ("condition_correct_and_reading_time_position", "cost_position"):
             assert "Baselines: not data" in texts
+
+
+def test_what_simulated_readers_were_given_is_a_triangle_next_to_its_contrast(rehearsal: Rehearsal) -> None:
+    content = rehearsal.content
+    *_, forest = content.figures[0].drawing.figure.axes
+    drawn = [line.get_xdata()[0] for line in forest.lines if line.get_marker() == "v"]
+    given = {one.label: one.truth for one in content.recovery if one.measure == "reading_time"}
+    told = [one for one in content.planned if one.analysis.plan.measure.name == "reading_time"]
+    wanted = [
+        given.get(f"{one.first} − intact", 0.0) - given.get(f"{one.second} − intact", 0.0)
+        for one in told[0].analysis.contrasts
+        if one.groups == ("simulated",)
+    ]
+    assert wanted and drawn == pytest.approx([100 * (exp(one) - 1) for one in wanted])
 
 
 def test_every_section_with_simulated_readers_is_marked(rehearsal: Rehearsal) -> None:

@@ -1,0 +1,108 @@
+"""The planned contrasts as the figure of the Answer draws them: with the tables' intervals, their grades, and what was built in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from analysis.figures.condition import Effect
+from analysis.names import stem_of
+from analysis.readers import headed, spoken
+from analysis.recovery_check import SIMULATED, TRUTH_OF, Recovered
+from analysis.report.apa_tables import as_percent
+from analysis.report.felt import ODDS, PERCENT, POINTS, felt
+from analysis.report.grades import CONTRADICTED, FRAGILE, grade_of
+from analysis.results import Analysis, Contrast
+from analysis.robustness.matrix import Matrix
+
+Asked = Mapping[tuple[str, str], tuple[str, tuple[Effect, ...]]]
+"""Unit and contrasts by measure and by the stem of the trials that are compared."""
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
+
+
+def planned_effects(
+    analyses: Sequence[Analysis], matrix: Matrix, found: Sequence[Recovered], truth: Mapping[str, Any]
+) -> Asked:
+    """Return the planned contrasts of each measure; an analysis of some of the trials is not drawn over the means of all.
+
+    Parameters
+    ----------
+    analyses : sequence of Analysis
+    matrix : Matrix
+        Their checks.
+    found : sequence of Recovered
+        What simulated readers were given, on the scale of their models.
+    truth : mapping
+        The same as the study states it, of the dictionary.
+    """
+    asked: dict[tuple[str, str], tuple[str, tuple[Effect, ...]]] = {}
+    for analysis in analyses:
+        plan, tested = analysis.plan, [one for one in analysis.contrasts if one.estimable]
+        key = (plan.measure.name, stem_of(plan.factor, plan.trials, plan.within))
+        if not plan.planned or plan.subset or not tested or key in asked:
+            continue
+        scale = felt(tested[:1], plan.measure).scale
+        unit = {POINTS: "percentage points", PERCENT: "%", ODDS: ODDS}.get(scale, plan.measure.unit)
+        levels = _built_in(analysis, found, truth)
+        effects = [
+            _effect(one, analysis, matrix, levels)
+            for label in dict.fromkeys(one.label for one in tested)
+            for one in tested
+            if one.label == label
+        ]
+        asked[key] = (unit, tuple(effects))
+    return asked
+
+
+def _effect(one: Contrast, analysis: Analysis, matrix: Matrix, levels: Mapping[str, float]) -> Effect:
+    size = felt([one], analysis.plan.measure)
+    low, high = (
+        sign * np.inf if end is None else float(end) for sign, end in zip((-1, 1), size.ends, strict=True)
+    )
+    grade = grade_of(one, analysis, next((row for row in matrix.rows if row.contrast is one), None))
+    who = f"vs. {spoken(one.groups[1])}" if one.between else headed(one.groups[0])
+    built_in = None
+    if one.groups == (SIMULATED,) and not one.at and {one.first, one.second} <= set(levels):
+        difference = levels[one.first] - levels[one.second]
+        built_in = as_percent(difference) if size.scale == PERCENT else difference
+    return Effect(
+        one.label,
+        who,
+        "" if one.between else one.groups[0],
+        float(size.values[0]),
+        low,
+        high,
+        grade.word,
+        grade in (FRAGILE, CONTRADICTED),
+        built_in,
+    )
+
+
+def _built_in(analysis: Analysis, found: Sequence[Recovered], truth: Mapping[str, Any]) -> dict[str, float]:
+    """Return what simulated readers were given in each level, on the scale of the contrasts; empty where that is not known."""
+    plan = analysis.plan
+    own = {one.label: one.truth for one in found if one.measure == plan.measure.name}
+    levels = dict(_levels(own))
+    if plan.measure.logged or not levels:
+        return levels
+    if plan.measure.scale != "points" or (truth.get("lapses") or {}).get("rate"):
+        return {}
+    given = truth[TRUTH_OF[plan.measure.name]]
+    spread = np.hypot(float(given.get("participant_sd", 0.0)), float(given.get("item_sd", 0.0)))
+    weights = _WEIGHTS / _WEIGHTS.sum()
+    return {level: 100 * float(weights @ expit(logit + spread * _NODES)) for level, logit in levels.items()}
+
+
+def _levels(own: Mapping[str, float]) -> Iterator[tuple[str, float]]:
+    """Yield each level with its value, from an intercept and the differences from its level."""
+    for label, value in own.items():
+        if label.startswith("intercept (") and label.endswith(")"):
+            reference = label.removeprefix("intercept (").removesuffix(")")
+            yield reference, value
+            for other, difference in own.items():
+                level = other.removesuffix(f" − {reference}")
+                if level != other:
+                    yield level, value + difference
