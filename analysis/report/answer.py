@@ -97,23 +97,44 @@ def _finding(one: Contrast, section: Section, content: Content) -> Finding:
     text = Markup("This cannot be estimated from these data.")
     if one.estimable:
         opening = grade.opening or "This remains open:"
-        text = Markup("<b>{}</b> {}.").format(opening, _size(one, section, told=bool(grade.opening)))
+        text = Markup("<b>{}</b> {}.").format(
+            opening, _size(one, section, content.kinds, told=bool(grade.opening))
+        )
     question = _asked(one, analysis, content.kinds)
     return Finding(
         _of_trials(question, analysis), text, grade.word, support_of(checked), *_sources(section, content)
     )
 
 
-def _size(one: Contrast, section: Section, *, told: bool) -> str:
+def _size(one: Contrast, section: Section, kinds: dict[str, str], *, told: bool) -> str:
     """Return direction and size of a difference in a few words after its question; the table has the test."""
-    size = felt([one], section.analysis.plan.measure).size
-    if one.between or one.interaction:
+    measure = section.analysis.plan.measure
+    size = felt([one], measure).size
+    if one.between:
+        return f"{_of_both(one, section.analysis, kinds)}{size}"
+    if one.interaction:
         return f"the estimate is {size}"
     means = _means(one, section.cells, section.analysis)
     if not told:
         return f"{means}{size}"
     words = words_of_direction(section.analysis) or ("lower", "higher")
     return f"{words[0 if one.estimate < 0 else 1]} in the {one.first} condition ({means}{size})"
+
+
+def _of_both(one: Contrast, analysis: Analysis, kinds: dict[str, str]) -> str:
+    """Name the difference of each of two readers: ``it is -17.5 for people and 3.1 for the model m, a difference of ``."""
+    own = {
+        each.groups[0]: felt([each], analysis.plan.measure)
+        for each in analysis.contrasts
+        if not each.between and each.estimable and (each.label, each.at) == (one.label, one.at)
+    }
+    if not set(one.groups) <= own.keys() or any(size.scale == ODDS for size in own.values()):
+        return "the estimate is "
+    first, second = (
+        f"{apa.number(own[group].values[0], own[group].places)} for {named(group, kinds)}"
+        for group in one.groups
+    )
+    return f"it is {first} and {second}, a difference of "
 
 
 def _means(one: Contrast, cells: Sequence[Cell], analysis: Analysis) -> str:
@@ -232,8 +253,8 @@ def answer_table(analyses: Sequence[Analysis], matrix: Matrix) -> ApaTable | Non
     note = (
         "Each interval belongs to its p, adjusted as in the Method. Detectable: the smallest difference that 80% of such studies "
         "would find. Agree: how many of the checks find the same (Supplement, Robustness). Clear: all checks agree; supported: other "
-        "preparations weaken it; fragile: another scale, clustering or set of items weakens it; open: neither a difference nor "
-        "equivalence shown."
+        "preparations weaken it, or no check applies; fragile: another scale, clustering or set of items weakens it; open: neither "
+        "a difference nor equivalence shown."
     )
     columns = ("Contrast", "Estimate [95% CI]", "p", "Detectable", "Agree", "Checks", "Grade")
     title = "Planned contrasts, what the study could detect, and how many checks agree"

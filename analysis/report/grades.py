@@ -28,9 +28,9 @@ NOT_ESTIMABLE = Grade("Not estimable", "")
 def grade_of(one: Contrast, analysis: Analysis, checked: Checked | None) -> Grade:
     """Grade a contrast by its planned test and its checks.
 
-    A significant contrast is clear where all checks agree, supported where only other preparations of the data weaken it,
-    fragile where another scale, another treatment of participants and items, or items left out do, and contradicted where a
-    check excludes zero on the other side.
+    A significant contrast is clear where all checks agree, supported where only other preparations of the data weaken it or no
+    check applies, fragile where another scale, another treatment of participants and items, or items left out do, and
+    contradicted where a check excludes zero on the other side.
     """
     if not one.estimable:
         return NOT_ESTIMABLE
@@ -44,7 +44,7 @@ def grade_of(one: Contrast, analysis: Analysis, checked: Checked | None) -> Grad
         return CONTRADICTED
     if any(name in DECISIVE for name in failing):
         return FRAGILE
-    return SUPPORTED if failing else CLEAR
+    return CLEAR if cells and not failing else SUPPORTED
 
 
 def support_of(checked: Checked | None) -> str:

@@ -56,12 +56,14 @@ def test_each_planned_difference_is_answered_for_people_and_between_people_and_t
     first = section.analysis.contrasts[0]
     assert first.first in found[0].question and "of people" in found[0].question
     assert "between people and the model restorer?" in found[1].question
+    assert " for people and " in found[1].text and ", a difference of " in found[1].text
     assert all("percentage points" in one.text and "CI" not in one.text and one.models for one in found), (
         "p and interval are in the table"
     )
 
 
 SIGNIFICANT = {
+    "no check applies": ({}, SUPPORTED),
     "all agree": ({SCALE: "same", LIMITS: "same"}, CLEAR),
     "another preparation weakens it": ({SCALE: "same", LIMITS: "weaker"}, SUPPORTED),
     "another scale weakens it": ({SCALE: "weaker", LIMITS: "same"}, FRAGILE),
