@@ -56,7 +56,7 @@ def test_the_chapter_has_tables_and_a_figure_and_marks_what_is_no_data(tmp_path:
     folder = profile_study(tmp_path / "simulated", 0.5, kind="simulated")
     kinds = {"simulated": "simulated", "net": "model"}
     chapter = write(Material(load(folder), kinds=kinds))
-    assert chapter is not None and chapter.supplement and "simulated readers: not data" in chapter.marks
+    assert chapter is not None and "simulated readers: not data" in chapter.marks
     tables = {one.name: one for one in chapter.blocks if isinstance(one, ApaTable)}
     assert [row[0] for row in tables["profiles_position"].rows] == [
         "share right (failures as wrong)",

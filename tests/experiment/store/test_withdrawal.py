@@ -344,10 +344,10 @@ def test_a_backup_that_was_out_of_reach_is_cleaned_the_next_time(
 def test_a_file_that_is_no_backup_is_reported_and_stops_nothing(
     study: Path, plan: Any, make_trial: Make
 ) -> None:
-    (study / "backups").mkdir()
-    (study / "backups" / "old.db").write_bytes(b"no database at all, but long enough to be read" * 50)
     with open_store(study) as store:
         ids = fill(store, plan, make_trial)
+        (study / "backups").mkdir(exist_ok=True)
+        (study / "backups" / "old.db").write_bytes(b"no database at all, but long enough to be read" * 50)
         _, scrubbed = w.withdraw(store, "positions", study, [ids["hers"]], actor="me")
     assert len(scrubbed.left) == 1 and "old.db" in scrubbed.left[0]
 
