@@ -364,7 +364,7 @@ def _value(axes: Axes, row: Conditions, at: tuple[float, float, float], y: float
         axes.annotate(text, (at[0], y), (0, 4.5), ha="center", va="bottom", **style_of)
     elif step >= 0.13:
         low, high = (end if np.isfinite(end) else at[0] for end in at[1:])
-        is_right = high < np.mean(axes.get_xlim())
+        is_right = low + high < sum(axes.get_xlim())
         axes.annotate(
             text, (high if is_right else low, y), (5 if is_right else -5, 0),
             ha="left" if is_right else "right", va="center_baseline", **style_of,

@@ -188,7 +188,7 @@ def _together(found: Sequence[Contrast], section: Section, content: Content) -> 
             names = f" ({listed(own, content.kinds)})" if len(own) <= 3 else ""
             parts.append(f"{len(own)} {grade.word.lower()}{names}")
     size = felt([one for one in found if one.estimable] or found, analysis.plan.measure)
-    text = escape(f"Which of {len(found)} {who}: {'; '.join(parts)}. Estimates range over {size.range}.")
+    text = escape(f"{'; '.join(parts)}. Estimates: {size.range}.")
     noun = analysis.plan.measure.noun
     question = f"{noun[0].upper()}{noun[1:]}, {first.label}: which of {len(found)} {who}?"
     return Finding(_of_trials(question, section.analysis), text, "", "", *_sources(section, content))

@@ -164,6 +164,20 @@ def test_of_many_models_in_many_conditions_the_fewest_and_the_most_are_told(cont
     assert "differed significantly from the intact condition in 10 (m0) to 18 (m4) of 26 conditions." in said
 
 
+def test_more_than_two_models_are_summed_up_in_one_answer(content: Content) -> None:
+    section = content.planned[0]
+    one = section.analysis.contrasts[0]
+    models = tuple(
+        replace(one, groups=(f"m{place}",), p_adjusted=0.5, estimate=-float(place)) for place in range(3)
+    )
+    kinds = {f"m{place}": "model" for place in range(3)}
+    analysis = replace(section.analysis, contrasts=models)
+    (found,) = findings(replace(content, planned=(replace(section, analysis=analysis),), kinds=kinds))
+    assert found.question.endswith("which of 3 models show this difference?")
+    said = plain_text(found.text)
+    assert said.startswith("3 open") and said.endswith("Estimates: −2.0 to 0.0 percentage points.")
+
+
 def test_results_tell_many_conditions_together_and_point_to_their_table(content: Content) -> None:
     own = crowded(content, {"human": 18}).planned[0].analysis
     first = replace(own.contrasts[0], groups=("human", "restorer"), p_adjusted=0.001)
