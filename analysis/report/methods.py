@@ -93,7 +93,7 @@ def _participants(tables: Tables) -> Iterator[Markup]:
         said = (
             f"Participants were {many}"
             if group == "human"
-            else f"In place of participants stood {many} (programs with known effects)"
+            else f"The sample consisted of {many} (programs with known effects, not participants)"
         )
         came = tables.dictionary.get("participants") or {}
         imported = group == "human" and bool(came.get("imported"))
@@ -115,7 +115,7 @@ def _participants(tables: Tables) -> Iterator[Markup]:
 
 
 def _without_trials(begun: int, people: str) -> str:
-    """Say that sessions were begun, and none came to a trial."""
+    """Report that sessions began but no trial was answered."""
     if begun < 1:
         return f"No session of {people} was held but pilots."
     sessions, were, them = (
@@ -137,17 +137,16 @@ def _excluded(tables: Tables, group: str) -> str:
     parts = []
     names = _RULES | {"filler": fillers_named(tables, group)}
     for one in lost:
-        who = (
-            f" ({apa.counted(int(one['readers_lost']), 'reader')} altogether)" if one["readers_lost"] else ""
-        )
+        readers = int(one["readers_lost"])
+        whole = f", {apa.counted(readers, 'reader')} altogether" if readers else ""
         parts.append(
-            f"{names.get(one['why'], one['why'])}: {apa.counted(int(one['trials_lost']), 'trial')}{who}"
+            f"{names.get(one['why'], one['why'])} ({apa.counted(int(one['trials_lost']), 'trial')}{whole})"
         )
-    return f"Excluded were, in this order, {'; '.join(parts)}."
+    return f"The following were excluded, in this order: {'; '.join(parts)}."
 
 
 def _of_themselves(came: Mapping[str, Any]) -> Iterator[Markup]:
-    """Say how people were found and what they answered about themselves."""
+    """Describe how people were recruited and what they answered about themselves."""
     said = []
     if came.get("recruit"):
         said.append(f"They were recruited by {_recruitment(str(came['recruit']))}.")
@@ -235,13 +234,13 @@ LANGUAGES = {
 
 
 def _all_imported(tables: Tables) -> bool:
-    """Say whether every session of people was imported, so that the study's own procedure was not theirs."""
+    """Return whether every session of people was imported, so that the study's own procedure was not theirs."""
     came = tables.dictionary.get("participants") or {}
     return bool(came.get("imported")) and not came.get("first_session")
 
 
 def _only_imported_models(tables: Tables) -> bool:
-    """Say whether nobody but models answered, all of them elsewhere."""
+    """Return whether only models answered, all of them elsewhere."""
     readers = tables.dictionary["readers"].values()
     return bool(readers) and all(one.get("kind") == "model" and imported(one) for one in readers)
 
@@ -280,19 +279,19 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) 
     if not has_models and not estimated:
         said.append(
             "No mixed-effects model could be fitted to these answers; conditions are described by means, with intervals where "
-            "there is something to take them from."
+            "these can be computed."
         )
     if estimated:
         said.append(_of_shares(estimated))
     said.append(
-        "Answers that could not be scored, refusals, and timeouts counted as wrong, for people and models alike."
+        "Answers that could not be scored, refusals, and timeouts counted as incorrect for both people and models."
     )
     timed = [one for one in fitted if one.plan.measure.logged]
     if timed:
         said.append(
-            f"Times of valid answers{_right_or_wrong(timed)} were analysed with linear mixed-effects models of their natural "
-            f"logarithms (REML, Satterthwaite degrees of freedom; {cite('kuznetsova2017')}); because a log scale can hide or create "
-            f"an interaction ({cite('loftus1978')}), times were analysed in milliseconds as well."
+            f"Log-transformed times of valid answers{_right_or_wrong(timed)} were analysed with linear mixed-effects models "
+            f"(REML, Satterthwaite degrees of freedom; {cite('kuznetsova2017')}). Because a log scale can hide or create an "
+            f"interaction ({cite('loftus1978')}), times were also analysed in milliseconds."
         )
     for measure in MEASURES.values():
         bounds = time_bounds(tables.dictionary["exclude"], measure.name) if measure.logged else None
@@ -303,35 +302,35 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) 
     yield escape(" ".join(said))
     if has_models:
         yield escape(
-            f"Random effects of the mixed models started at those that the design justified ({cite('barr2013')}): intercepts and "
-            "condition slopes of participants and of items. Item slopes had all correlations where that took at most "
-            f"{MOST_COLUMNS} columns with {ITEMS_FOR_A_COLUMN} items each; otherwise they were independent between conditions, with "
-            f"one variance, or with one for each of {CONDITIONS_APART[0]} to {CONDITIONS_APART[-1]} conditions. Where a fit was "
-            f"singular or did not converge ({cite('bates2015parsimonious')}), correlations were removed first (leaving independent "
-            "deviations in each condition), then slopes without variance, then all slopes. Conditions had treatment coding. "
-            f"Explained variance is Nakagawa’s R², marginal and conditional ({cite('nakagawa2013')}; {cite('nakagawa2017')}; random "
-            f"slopes: {cite('johnson2014')})."
+            f"The random effects of each mixed model started from those that the design justified ({cite('barr2013')}): random "
+            "intercepts and condition slopes for participants and items. Item slopes had all correlations if these took at most "
+            f"{MOST_COLUMNS} columns with {ITEMS_FOR_A_COLUMN} items each; otherwise, they were independent between conditions, with "
+            f"one variance or with one for each of {CONDITIONS_APART[0]} to {CONDITIONS_APART[-1]} conditions. If a fit was "
+            f"singular or did not converge ({cite('bates2015parsimonious')}), correlations were removed first (which leaves "
+            "independent deviations in each condition), then slopes with zero variance, then all slopes. Conditions were treatment "
+            f"coded. Explained variance is Nakagawa’s marginal and conditional R² ({cite('nakagawa2013')}; {cite('nakagawa2017')}; "
+            f"with random slopes: {cite('johnson2014')})."
             + (_OF_TWO_FACTORS if any(one.plan.crossing is not None for one in fitted) else "")
         )
     means = f"Means have {_intervals(tables)}."
     if any(one.has_results for one in analyses):
         means = (
-            "Unless the plan said otherwise, tests were two-sided at α = .05. All planned differences of one measure, of people, of "
-            "each model, and between them, were adjusted together by the largest of their correlated |t| "
-            f"({cite('hothorn2008')}), which has simultaneous intervals: an adjusted p is below α exactly where its interval excludes "
-            f"zero. Exploratory differences were corrected over one analysis ({cite('benjamini1995')}), with the intervals that agree "
-            f"with that correction ({cite('benjamini2005')}). {means}"
+            "Unless the plan stated otherwise, tests were two-sided at α = .05. All planned differences in one measure (of people, of "
+            "each model, and between them) were adjusted together by the distribution of the largest of their correlated |t| values "
+            f"({cite('hothorn2008')}), which yields simultaneous intervals: An adjusted p is below α exactly when its interval "
+            f"excludes zero. Exploratory differences were corrected within each analysis ({cite('benjamini1995')}), with intervals "
+            f"that agree with that correction ({cite('benjamini2005')}). {means}"
         )
     yield escape(means)
     software = f"The analyses were run in {software_words(tables.dictionary)}"
     if any(one.plan.equivalence is not None and len(one.plan.groups) > 1 for one in analyses):
         yield escape(
-            "Equivalence was tested with two one-sided tests against the bound fixed in the plan, corrected by Bonferroni's method "
+            "Equivalence was tested with two one-sided tests against the bound set in the plan, with Bonferroni’s correction "
             f"({cite('schuirmann1987')}; {cite('lakens2017')})."
         )
     if any(one.plan.stand_in for one in analyses):
         yield escape(
-            "The plan names people; none have answered yet. Simulated readers stand in for them, as a rehearsal."
+            "The plan is about people, none of whom have answered yet; as a rehearsal, simulated readers took their place."
         )
     if has_models:
         software += (
@@ -342,37 +341,37 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) 
 
 
 def _of_shares(estimated: list[Analysis]) -> str:
-    """Say how shares were estimated."""
+    """Describe how shares were estimated."""
     nouns = apa.listing(list(dict.fromkeys(one.plan.measure.noun for one in estimated)))
     several = any(len(one.groups) > 1 for one in estimated)
     fixed = any(one.plan.items == "fixed" for one in estimated)
-    told = f"Differences in {nouns} were estimated in percentage points from condition means in which every item counted alike. "
+    told = f"Differences in {nouns} were estimated in percentage points from condition means in which every item had the same weight. "
     told += (
-        f"Their variances add what participants and what items contribute and subtract what both contain ({cite('clark1973')}; "
-        f"{cite('cameron2011')}), with approximate degrees of freedom ({cite('satterthwaite1946')}); conditions with 0% or "
-        "100% correct answers stay in the analysis."
+        "The variance of a difference adds the contributions of participants and of items and subtracts that of single answers, "
+        f"which both contain ({cite('clark1973')}; {cite('cameron2011')}), with approximate degrees of freedom "
+        f"({cite('satterthwaite1946')}); conditions with 0% or 100% correct answers were retained."
     )
     if several:
         told += (
-            " From each participant’s answer the mean answer of the model to the same item in the same condition was subtracted, so "
-            "that readers are compared over the same items; where fewer than five items of a model differ between conditions, its "
-            "variance is that of one more item."
+            " To compare people with a model over the same items, the model’s mean answer to an item in a condition was subtracted "
+            "from each participant’s answer to it. If fewer than five items of a model differed between conditions, its variance was "
+            "that of one more item."
         )
     if fixed:
-        told += " Where the plan takes the items as fixed, the results hold for these items only."
+        told += " Where the plan treats items as fixed, the results hold for these items only."
     if any(one.companion is not None for one in estimated):
         told += " Logistic mixed-effects models of people (Laplace approximation) served as a check on the scale of log odds."
     return told
 
 
 _OF_TWO_FACTORS = (
-    " Where two factors were compared together, participants had slopes of each and of their interaction, as far as these varied "
-    "within them, in centred columns once correlations were gone; conditions of items were the cells."
+    " If two factors were compared together, participants had random slopes for each and for their interaction, as far as these "
+    "varied within participants (in centred columns once correlations were removed); the conditions of items were the cells."
 )
 
 
 def _intervals(tables: Tables) -> str:
-    """Say which intervals means have: of participants, or, where there are none, of models over items."""
+    """Describe the intervals of means: over participants or, without participants, over items."""
     used = tables.trials[tables.trials["excluded_reason"].isna()]
     people = used[used["reader_kind"].isin(PARTICIPANT_KINDS)]
     if people.empty:
@@ -382,18 +381,20 @@ def _intervals(tables: Tables) -> str:
         people[name].nunique() > 1 and bool((people.groupby("reader")[name].nunique() <= 1).all())
         for name in tables.factors
     ):
-        told += ", or Student’s where participants were in one condition each"
+        told += ", or Student’s intervals if each participant was in one condition"
     return told
 
 
 def _right_or_wrong(timed: list[Analysis]) -> str:
-    """Say whether times of wrong answers were analysed, as the plans of these analyses have it."""
+    """Name the answers whose times were analysed according to the plans."""
     without = [one for one in timed if keeps_right_answers_alone(one.plan.exclude)]
     if not without:
-        return ", right and wrong,"
+        return ", correct and incorrect,"
     if len(without) == len(timed):
-        return " that were right"
-    return f", right and wrong (right ones alone in {apa.listing([one.plan.name for one in without])}),"
+        return " that were correct"
+    return (
+        f", correct and incorrect (only correct ones in {apa.listing([one.plan.name for one in without])}),"
+    )
 
 
 def cite(key: str) -> str:

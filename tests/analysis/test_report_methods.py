@@ -93,7 +93,7 @@ def test_participants_are_counted_and_left_out_with_reasons(full: dict[str, str]
         "Participants were 12 people, who began 13 sessions between March 1, 2026, and March 5, 2026." in said
     )
     assert "This left 11 people and 88 trials for analysis." in said
-    assert "attention checks failed: 12 trials (1 reader altogether)" in said
+    assert "attention checks failed (12 trials, 1 reader altogether)" in said
 
 
 def test_what_participants_said_of_themselves_is_summed(full: dict[str, str]) -> None:
@@ -229,8 +229,8 @@ def test_models_alone_have_no_minutes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("exclude", "said"),
     [
-        ({}, "Times of valid answers, right and wrong, were analysed"),
-        ({"answers": "wrong"}, "Times of valid answers that were right were analysed"),
+        ({}, "Log-transformed times of valid answers, correct and incorrect, were analysed"),
+        ({"answers": "wrong"}, "Log-transformed times of valid answers that were correct were analysed"),
     ],
 )
 def test_whether_times_of_wrong_answers_are_analysed_is_what_the_plan_says(

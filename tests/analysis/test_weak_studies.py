@@ -71,7 +71,7 @@ def test_one_participant_has_no_model_but_a_description(tmp_path: Path) -> None:
     assert not any(section.analysis.model for section in content.sections)
     assert "There is one participant" in words
     assert "nothing can be said about people in general" in words
-    assert "Random effects of the mixed models" not in words
+    assert "random effects of each mixed model" not in words
     assert "the estimates concern this participant" in words
     assert "Participants' means have no interval" in words and "Note. </" not in words
     assert "A point is the mean of one participant and has no interval." in words
@@ -123,7 +123,7 @@ def test_conditions_between_participants_have_no_slope_and_the_reason_is_that(tm
     assert "Every participant is in one condition of position, so the model has no slope of it" in words
     assert "fewer than 2 trials per condition" not in words
     assert "Intervals are Student's ones over participants, each in one condition" in words
-    assert "or Student’s where participants were in one condition each" in words
+    assert "or Student’s intervals if each participant was in one condition" in words
 
 
 @pytest.mark.parametrize("readers", [{"pilot": True}, {"baselines": ("random", "oracle")}])
