@@ -149,7 +149,7 @@ def test_nothing_is_said_about_people_where_there_are_none(rehearsal: Rehearsal)
         said = " ".join(words_of(one) for one in sentences).lower()
         assert "people" not in said
         assert "participants were" not in said
-    assert "Simulated readers stand in for them, as a rehearsal" in rehearsal.html
+    assert "as a rehearsal, simulated readers took their place" in rehearsal.html
 
 
 def test_a_pilot_visitor_is_on_the_figures_and_in_no_model(rehearsal: Rehearsal) -> None:
