@@ -332,11 +332,12 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) 
         yield escape(
             "The plan is about people, none of whom have answered yet; as a rehearsal, simulated readers took their place."
         )
-    if has_models:
-        software += (
-            " The program models.R recomputes the planned estimates in base R and refits every model with lme4 "
-            f"({cite('bates2015lme4')})."
-        )
+    parts = [
+        *(["recomputes the estimates in base R"] if estimated else []),
+        *([f"refits every model with lme4 ({cite('bates2015lme4')})"] if has_models else []),
+    ]
+    if parts:
+        software += f" The program models.R {' and '.join(parts)}."
     yield escape(software)
 
 

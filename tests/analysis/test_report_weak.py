@@ -42,13 +42,25 @@ def test_every_format_is_written_of_whatever_is_there(tmp_path: Path, name: str)
     tables = load(write_handover(tmp_path / "handover", rows, planned=PLANNED))
     folder = write_report(tables, tmp_path, datetime(2026, 11, 21, tzinfo=UTC)).parent
     told = json.loads((folder / "numbers.json").read_text("utf-8"))
-    word = docx.Document(str(folder / "report.docx"))
-    tex = (folder / "report.tex").read_text("utf-8")
-    printed = [one for one in told["tables"] if one["printed"]]
-    assert len(word.tables) == len(printed) == tex.count("\\input{latex/")
-    assert len(word.inline_shapes) == len(told["figures"]) == tex.count("\\includegraphics")
+    for stem in ("report", "supplement"):
+        tables_of, figures_of = (
+            [
+                one
+                for one in told[name]
+                if one.get("printed", not one["number"].startswith("F"))
+                and one["number"].startswith("S") == (stem == "supplement")
+            ]
+            for name in ("tables", "figures")
+        )
+        if not (folder / f"{stem}.docx").exists():
+            assert stem == "supplement" and not tables_of and not figures_of
+            continue
+        word = docx.Document(str(folder / f"{stem}.docx"))
+        tex = (folder / f"{stem}.tex").read_text("utf-8")
+        assert len(word.tables) == len(tables_of) == tex.count("\\input{latex/")
+        assert len(word.inline_shapes) == len(figures_of) == tex.count("\\includegraphics")
     for one in told["tables"]:
         assert all((folder / one[file]).is_file() for file in ("shown", "unrounded", "latex"))
     for one in told["models"]:
         assert len(pd.read_csv(folder / one["rows_file"])) == one["rows"]
-    assert (folder / "models.R").is_file() is bool(told["models"])
+    assert (folder / "models.R").is_file() is bool(told["models"] or told["estimates"])
