@@ -12,7 +12,7 @@ from analysis import apa
 from analysis.departures import why_no_bound
 from analysis.descriptives import Cell
 from analysis.readers import is_several, named
-from analysis.report.apa_tables import ApaTable, Head, Origin, as_percent
+from analysis.report.apa_tables import ApaTable, Head, as_percent
 from analysis.report.chapters.robustness import contrast_in_words
 from analysis.report.felt import ODDS, PERCENT, POINTS, felt, p_said
 from analysis.report.grades import (
@@ -27,6 +27,7 @@ from analysis.report.grades import (
 )
 from analysis.report.many_conditions import crowds, of_many_conditions
 from analysis.report.many_levels import MOST_TOLD
+from analysis.report.model_tables import origin_of_contrasts
 from analysis.report.nodes import Facts, Finding, Node, Paragraph
 from analysis.report.numbered import Content, Section
 from analysis.report.verdicts import listed, words_of_direction
@@ -247,9 +248,6 @@ def answer_table(analyses: Sequence[Analysis], matrix: Matrix) -> ApaTable | Non
             rows.append((contrast_in_words(one), *cells, *agreeing, grade_of(one, analysis, checked).word))
     if not rows:
         return None
-    fits = tuple(
-        one.model.source for one in analyses if one.model is not None and one.model.source is not None
-    )
     note = (
         "Each interval belongs to its p, adjusted as in the Method. Detectable: the smallest difference that 80% of such studies "
         "would find. Agree: how many of the checks find the same (Supplement, Robustness). Clear: all checks agree; supported: other "
@@ -264,7 +262,7 @@ def answer_table(analyses: Sequence[Analysis], matrix: Matrix) -> ApaTable | Non
         columns,
         tuple(rows),
         note,
-        Origin(fits, computed="differences of the planned models"),
+        origin_of_contrasts([one for one in analyses if any(each.estimable for each in one.contrasts)]),
     )
 
 

@@ -334,19 +334,29 @@ def contrast_table(analysis: Analysis, name: str) -> ApaTable:
             f"{note} En dashes: planned, not estimated ({left_out}), and counted in the adjustment.".strip()
         )
     title = f"Differences in {analysis.plan.measure.noun} between conditions of {analysis.plan.factor} ({_who(analysis)})"
-    return ApaTable(name, title, tuple(columns), tuple(rows), note, _of_contrasts(analysis))
+    return ApaTable(name, title, tuple(columns), tuple(rows), note, origin_of_contrasts([analysis]))
 
 
-def _of_contrasts(analysis: Analysis) -> Origin:
-    if any(one.crossed is not None for one in analysis.contrasts):
-        factor = analysis.plan.factor
-        return Origin(
-            columns=("correct", "response_status", factor, "reader_group", "reader", "item_id"),
-            rows="less what the plan leaves out",
-            where=(*JUDGED, where("reader_group", *analysis.groups), *filled("item_id", factor)),
-            computed=OF_POINTS,
-        )
-    return _of(analysis.model, OF_DIFFERENCES)
+def origin_of_contrasts(analyses: Sequence[Analysis]) -> Origin:
+    """Return where the differences of analyses come from: trials, if they are estimated as shares, and mixed models."""
+    shares = [one for one in analyses if any(each.crossed is not None for each in one.contrasts)]
+    fits = tuple(
+        one.model.source
+        for one in analyses
+        if one not in shares and one.model is not None and one.model.source is not None
+    )
+    if not shares:
+        return Origin(fits, computed=OF_DIFFERENCES)
+    factors = tuple(dict.fromkeys(one.plan.factor for one in shares))
+    groups = tuple(dict.fromkeys(group for one in shares for group in one.groups))
+    shown = factors if len(factors) == 1 else ()
+    return Origin(
+        fits,
+        columns=("correct", "response_status", *factors, "reader_group", "reader", "item_id"),
+        rows="less what each plan leaves out" if len(shares) > 1 else "less what the plan leaves out",
+        where=(*JUDGED, where("reader_group", *groups), *filled("item_id", *shown)),
+        computed=f"{OF_POINTS}; {OF_DIFFERENCES}" if fits else OF_POINTS,
+    )
 
 
 def _contrast_row(one: Contrast, statistic: str, raw: bool, places: int) -> tuple[str, ...]:
@@ -406,4 +416,4 @@ def equivalence_table(analysis: Analysis, name: str) -> ApaTable | None:
         "Difference", unit[bound.unit].capitalize(), f"{level}% CI", statistic, "p", "p adjusted", "Equivalent"
     )  # fmt: skip
     title = f"Equivalence of readers in differences in {analysis.plan.measure.noun}"
-    return ApaTable(name, title, columns, tuple(rows), note, _of_contrasts(analysis))
+    return ApaTable(name, title, columns, tuple(rows), note, origin_of_contrasts([analysis]))

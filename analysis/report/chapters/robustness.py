@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from markupsafe import Markup, escape
 
 from analysis import apa
 from analysis.readers import headed, spoken
-from analysis.report.apa_tables import ApaTable, Head, Origin
+from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Chapter, Material, marks_of
+from analysis.report.model_tables import origin_of_contrasts
 from analysis.results import Contrast
 from analysis.robustness.matrix import ITEM_SETS, LIMITS, SAME, Cell, Checked, Matrix
 
@@ -66,9 +69,9 @@ def matrix_table(matrix: Matrix) -> ApaTable:
         f"reversed: the estimate has the other sign; appears: it excludes zero where the planned test is not significant; "
         f"{NOT_APPLICABLE}: the check does not apply. Leaving out items also costs precision."
     )
-    fits = {id(row.analysis): row.analysis.model for row in matrix.rows}
-    sources = tuple(model.source for model in fits.values() if model is not None and model.source is not None)
-    origin = Origin(sources, computed="the planned contrasts again under each check; by wrods alone")
+    analyses = list({id(row.analysis): row.analysis for row in matrix.rows}.values())
+    computed = "the planned contrasts again under each check; by wrods alone"
+    origin = replace(origin_of_contrasts(analyses), computed=computed)
     return ApaTable(
         "matrix",
         "Planned contrasts under each check",
