@@ -419,10 +419,6 @@ class Estimate:
         needed = float(stats.t.isf(alpha / 2, self.df)) if quantile is None else quantile
         return (needed + float(stats.t.ppf(power, self.df))) * self.se
 
-    def smallest_equivalent(self, alpha: float = 0.05) -> float:
-        """Return the smallest bound within which this result would be equivalence."""
-        return abs(self.value) + float(stats.t.isf(alpha, self.df)) * self.se
-
     @property
     def few_units(self) -> bool:
         """Whether participants or items are too few for its degrees of freedom to be trusted."""

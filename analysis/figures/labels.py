@@ -24,8 +24,6 @@ LABEL_SIZE = 9.0
 """Points of an axis' labels, as the style has them."""
 SMALLEST = 6.0
 """Points of labels where a page would else not hold all rows."""
-TITLE_SIZE = 9.5
-"""Points of a panel's title, as the style has them."""
 _APART = 0.09
 """Inches between two labels that stand side by side."""
 _LEAST_SLANTED = 1.5

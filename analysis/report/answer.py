@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 from analysis import apa
 from analysis.departures import why_no_bound
 from analysis.descriptives import Cell
+from analysis.random_structure import MODELS_FOR_A_CLAIM
 from analysis.readers import is_several, named
 from analysis.report.apa_tables import ApaTable, Head, as_percent
 from analysis.report.chapters.robustness import contrast_in_words
@@ -38,8 +39,6 @@ MOST_FINDINGS = 6
 """Questions that are answered in sentences; the table has the others."""
 MOST_SINGLY = 2
 """Models whose comparison with people is a question of its own; more are summed up in one sentence."""
-FEW_MODELS = 8
-"""No claim is made about models in general from fewer."""
 MANY_MISSING = 0.05
 """A reader with a greater share of answers that could not be scored is named."""
 
@@ -295,7 +294,7 @@ def _named(term: str, sentences: Iterator[str] | list[str]) -> Iterator[tuple[st
 
 
 def _robustness(content: Content, sections: Sequence[Section]) -> Iterator[str]:
-    """Say how many significant contrasts survive their checks, and which do not."""
+    """Report how many significant contrasts hold in all of their checks, and which do not."""
     graded = [
         (one, grade_of(one, section.analysis, _checked(one, content.matrix)))
         for section in sections
@@ -335,7 +334,7 @@ def _not_concluded(content: Content, sections: Sequence[Section]) -> Iterator[st
     if not content.has_people and "simulated" in content.kinds.values():
         yield "Anything about people: none took part."
     models = sum(kind == "model" for kind in content.kinds.values())
-    if 0 < models < FEW_MODELS:
+    if 0 < models < MODELS_FOR_A_CLAIM:
         yield f"Anything about language models in general: {apa.worded(models, 'model')} {'was' if models == 1 else 'were'} tested."
     yield from content.cautions
 
@@ -406,7 +405,7 @@ def _sample(content: Content) -> Iterator[str]:
 
 
 def _doubts(sections: Sequence[Section]) -> Iterator[str]:
-    """Say which models failed, did not converge or are singular."""
+    """Name the models that failed, did not converge, or are singular."""
     found: dict[str, list[str]] = {}
     for section in sections:
         found.setdefault(_doubt(section.analysis), []).append(section.analysis.plan.name)

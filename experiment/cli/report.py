@@ -33,7 +33,8 @@ def report(study: Path, out: Path | None, wanted: tuple[str, ...], show: bool) -
     STUDY is a study's folder, an export of one (CSV, Parquet or Psych-DS), or a folder with trials.parquet and dictionary.json.
     The dated folder holds report.html (one page that needs no network), report.docx and supplement.docx to edit, report.tex and
     supplement.tex with a LaTeX file for each table and references.bib, figures as SVG and PNG, tables as CSV (as shown and
-    unrounded), all trials, models.R, which refits each model with lme4, and numbers.json, which names the source of each number.
+    unrounded), all trials, models.R, which recomputes the estimates and refits each model with lme4, and numbers.json, which names
+    the source of each number.
     The path of the page is the last line of the output.
 
     Optional chapters: asking, companions, ratios, cost, fidelity, profiles, rankings.
