@@ -26,43 +26,15 @@ WITHIN_PARTICIPANTS, WITHIN_ITEMS, NONE = "within participants", "within items",
 
 @dataclass(frozen=True)
 class ReadingProfile:
-    """Means by place around a changed word.
-
-    Attributes
-    ----------
-    table : pandas.DataFrame
-        A row per ``measure`` (``time`` in ms, ``surprisal`` in bits), ``reader_group, reader_kind``, level of the factor and
-        ``place`` (-2 to 3): ``mean`` (over participants' own means; over items of a model) with ``low, high``, ``interval``
-        (how it was made), ``units`` (participants or items) and ``words`` (values behind it).
-    factor : str
-    levels : tuple of str
-        The one against which costs are measured first.
-    """
+    """Means by place around a changed word."""
 
     table: pd.DataFrame
     factor: str
-    levels: tuple[str, ...]
+    levels: tuple[str, ...]  # the one against which costs are measured first
 
 
 def reading_profile(tables: Tables, factor: str, table: WordTable | None = None) -> ReadingProfile:
-    """Average times and surprisal by place around a changed word, in one pass over the regions.
-
-    Intervals are 95% within-participant ones of the levels at a place (Cousineau, 2005, with Morey's correction, 2008),
-    and within items for a model; where no two items have all levels, Student's over items.
-
-    Parameters
-    ----------
-    tables : Tables
-    factor : str
-        The factor whose first level is the intact one.
-    table : WordTable, optional
-        Of the same factor, where it is at hand.
-
-    Raises
-    ------
-    UserError
-        As :func:`analysis.costs.words.word_table`.
-    """
+    """Average times and surprisal by place, with intervals by Cousineau (2005) and Morey (2008)."""
     table = word_table(tables, factor) if table is None else table
     table = replace(table, words=table.words.assign(at=places(table)))
     keys = ["measure", "reader_group", "reader_kind", "unit", factor, "at"]

@@ -24,20 +24,11 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Slopes:
-    """Slopes with their covariance over items.
+    """Slopes with their covariance over items."""
 
-    Attributes
-    ----------
-    names : tuple of str, length p
-        Predictors, the intercept first.
-    estimate : ndarray, shape (p,)
-    cov : ndarray, shape (p, p)
-    items : int
-    """
-
-    names: tuple[str, ...]
-    estimate: Array
-    cov: Array
+    names: tuple[str, ...]  # predictors, the intercept first
+    estimate: Array  # shape (p,)
+    cov: Array  # shape (p, p)
     items: int
 
     def of(self, names: Sequence[str]) -> tuple[float, float, float]:
@@ -51,23 +42,7 @@ class Slopes:
 def clustered_slopes(
     rows: pd.DataFrame, response: str, predictors: Sequence[str], weights: str, random: str
 ) -> Slopes:
-    """Regress a response on numeric predictors with items as clusters.
-
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        Complete rows with ``item``, the response, predictors and weights (numbers of times in a mean).
-    response : str
-    predictors : sequence of str
-    weights : str
-    random : str
-        ``(1 | item)``, or empty where each item has one row.
-
-    Raises
-    ------
-    UserError
-        Where predictors are linearly dependent, or there are not more items than predictors.
-    """
+    """Regress a response on numeric predictors with items as clusters."""
     names = ("(Intercept)", *predictors)
     codes, items = pd.factorize(rows["item"])
     x = np.column_stack([np.ones(len(rows)), rows[list(predictors)].to_numpy(dtype=float)])

@@ -27,31 +27,15 @@ _CELLS = 2_000_000
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """What each level costs against the first one.
+    """What each level costs against the first one."""
 
-    Attributes
-    ----------
-    intact : str
-        The level against which costs are measured.
-    levels : tuple of str, length k
-        Without the intact level.
-    estimate : ndarray, shape (k,)
-        Means of differences, in the units of the values; nan where no unit has both levels.
-    draws : ndarray, shape (resamples, k)
-        The bootstrap's; nan where there are fewer than two units of what is drawn.
-    participants, items : int
-        How many the estimates rest on; ``participants`` is 0 where the reader is one model.
-    resampled : str
-        What was drawn.
-    """
-
-    intact: str
-    levels: tuple[str, ...]
+    intact: str  # the level against which costs are measured
+    levels: tuple[str, ...]  # without the intact level
     estimate: Array
     draws: Array
-    participants: int
+    participants: int  # how many the estimates rest on; ``participants`` is 0 where the reader is one model
     items: int
-    resampled: str
+    resampled: str  # what was drawn
 
     def interval(self, place: int, level: float = 0.95) -> Interval:
         """Return the percentile interval of one level."""
@@ -67,26 +51,7 @@ def crossed_profile(
     *,
     value: str = "value",
 ) -> Profile:
-    """Return the profile of participants, resampling participants and items.
-
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        One row per observation (or mean of several) with ``reader``, ``item``, the factor and the value.
-    factor : str
-    levels : tuple of str
-        The intact level first.
-    seed : int
-        From :func:`stimuli.seeds.stable_seed`.
-    resamples : int
-    value : str
-        Column of the values.
-
-    Raises
-    ------
-    UserError
-        Where no row is of the intact level.
-    """
+    """Return the profile of participants, resampling participants and items."""
     rows = rows[rows[factor].isin(levels) & rows[value].notna()]
     if not (rows[factor] == levels[0]).any():
         raise UserError(
@@ -126,13 +91,7 @@ def paired_profile(
     *,
     value: str = "value",
 ) -> Profile:
-    """Return the profile of one model, whose items are their own controls; items are resampled.
-
-    Parameters
-    ----------
-    rows, factor, levels, seed, resamples, value
-        As :func:`crossed_profile`, with all rows of one reader; several rows of an item and level are averaged first.
-    """
+    """Return the profile of one model, whose items are their own controls; items are resampled."""
     rows = rows[rows[factor].isin(levels) & rows[value].notna()]
     means = rows.pivot_table(index="item", columns=factor, values=value, aggfunc="mean", observed=True)
     table = means.reindex(columns=list(levels)).to_numpy(dtype=float)

@@ -35,35 +35,7 @@ def linking(
     folds: int = FOLDS,
     table: WordTable | None = None,
 ) -> pd.DataFrame:
-    """Regress mean reading times of words on each model's surprisal, with and without baseline and spill-over predictors.
-
-    Parameters
-    ----------
-    tables : Tables
-    factor : str
-        The factor whose first level is the intact one.
-    words : sequence of {'all', 'unchanged', 'changed'}
-        Which words; the first two of a text are never in it, since they have no two words before them.
-    folds : int
-        Of the cross-validation by item.
-    table : WordTable, optional
-        Of the same factor, where it is at hand.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per group of participants, model, choice of words, ``baseline`` and ``spill_over`` (truth values): ``slope, slope_low,
-        slope_high`` (ms a bit of the word itself), ``slope_total, total_low, total_high`` (with the two words before, where spilled;
-        intervals hold under unequal spread, :mod:`~analysis.costs.clustered`), ``gain, gain_low,
-        gain_high`` (held-out log-likelihood that surprisal adds, nats a word, interval over items), ``delta_aic`` (of the model
-        with surprisal minus without: below 0 speaks for it), ``words_used, items, sound``.
-
-    Raises
-    ------
-    UserError
-        As :func:`~analysis.costs.words.word_table`; for another choice of words; where no word has both a time and a
-        surprisal.
-    """
+    """Regress words' mean times on each model's surprisal, with and without baseline predictors."""
     for one in words:
         if one not in WORDS:
             raise unknown_name("words:", one, WORDS)
@@ -88,22 +60,7 @@ def linking(
 
 
 def word_means(tables: Tables, table: WordTable) -> pd.DataFrame:
-    """Return the mean time and surprisal of every word, in two passes over the regions.
-
-    Participants differ in speed and, in a Latin square, in the words they read; each time is therefore taken from the
-    participant's own mean and put on the mean of all before words are averaged.
-
-    Parameters
-    ----------
-    tables : Tables
-    table : WordTable
-
-    Returns
-    -------
-    pandas.DataFrame
-        The words, with ``rt GROUP`` (ms) and ``n GROUP`` (times) for every group of participants and ``surprisal GROUP`` (bits)
-        for every model that has any.
-    """
+    """Return the mean time and surprisal of every word, in two passes over the regions."""
     heard: list[pd.DataFrame] = []
     by_reader = ["reader_group", "reader"]
     for batch in region_rows(tables, table):

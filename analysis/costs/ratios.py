@@ -26,22 +26,13 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class CostProfile:
-    """The cost profile of one reader group in one measure.
-
-    Attributes
-    ----------
-    group, kind, measure : str
-    profile : Profile
-        Log ratios.
-    without : int
-        Cells of reader, item and level that have no logarithm, since they cost 0.
-    """
+    """The cost profile of one reader group in one measure."""
 
     group: str
     kind: str
     measure: str
-    profile: Profile
-    without: int
+    profile: Profile  # log ratios
+    without: int  # cells of reader, item and level that have no logarithm, since they cost 0
 
     @property
     def scaled(self) -> tuple[Array, Array]:
@@ -52,16 +43,7 @@ class CostProfile:
 
 
 def cost_profiles(costs: UnitCosts, *, study: str = "", resamples: int = RESAMPLES) -> list[CostProfile]:
-    """Return the profile of every reader group in every measure that it has in the intact and another level.
-
-    Parameters
-    ----------
-    costs : UnitCosts
-        From :func:`analysis.costs.units.unit_costs`.
-    study : str
-        Seeds the bootstrap.
-    resamples : int
-    """
+    """Return every reader group's profile in every measure that it has intact and in another level."""
     found = []
     for measure, rows in costs.rows.groupby("measure", sort=False):
         for group in group_order(rows):
@@ -82,21 +64,7 @@ def cost_profiles(costs: UnitCosts, *, study: str = "", resamples: int = RESAMPL
 
 
 def log_ratios(found: list[CostProfile], factor: str) -> pd.DataFrame:
-    """Return the log ratios as a table.
-
-    Parameters
-    ----------
-    found : list of CostProfile
-    factor : str
-        Names the column of levels.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per measure, reader group and level: ``measure, unit`` (of the cost itself), ``reader_group, reader_kind``, the
-        level, ``log_ratio, low, high`` (natural logarithm of changed / intact with its 95% interval), ``percent`` (the same
-        as percent more), ``participants`` (0 for a model), ``items``, ``without``, ``resampled``.
-    """
+    """Return the log ratios as a table."""
     rows = []
     for one in found:
         for place, level in enumerate(one.profile.levels):
@@ -123,30 +91,7 @@ def log_ratios(found: list[CostProfile], factor: str) -> pd.DataFrame:
 
 
 def profiles(found: list[CostProfile], factor: str, reference: tuple[str, str] | None = None) -> pd.DataFrame:
-    """Return profiles scaled to their own mean, each beside the reference reader's.
-
-    Parameters
-    ----------
-    found : list of CostProfile
-    factor : str
-        Names the column of levels.
-    reference : (str, str), optional
-        Reader group and measure of the profile to compare with; by default the first one of participants.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per measure, reader group and level, of profiles with two levels or more: ``scaled`` (1 is the mean cost of
-        this reader's levels) with ``low, high``; ``mean_log_ratio`` (what it was divided by) with ``mean_low, mean_high`` (nan
-        where there is no interval, as of one participant) and ``unsure`` (that interval includes 0, or there is none: the
-        shape then means nothing); ``difference, difference_low, difference_high`` (minus
-        the reference's; nan in its own rows, and where both profiles do not have the same levels).
-
-    Raises
-    ------
-    UserError
-        Where the reference is not among the profiles.
-    """
+    """Return profiles scaled to their own mean, each beside the reference reader's."""
     chosen = next((one for one in found if _is_reference(one, reference)), None)
     if chosen is None and reference is not None:
         known = ", ".join(f"{one.group} {one.measure}" for one in found)

@@ -20,21 +20,7 @@ MOST_TRIALS = 20_000
 
 
 def fewer_participants(tables: Tables, most: int = MOST_TRIALS) -> tuple[Tables, tuple[str, ...]]:
-    """Keep as many whole participants of each group as have at most so many analysed trials together.
-
-    Parameters
-    ----------
-    tables : Tables
-    most : int
-        Trials of one reader group; two participants stay in any case.
-
-    Returns
-    -------
-    Tables
-        The same where no group has more.
-    tuple of str
-        A sentence for each group that was thinned out.
-    """
+    """Keep as many whole participants of each group as have at most so many analysed trials together."""
     trials = tables.trials
     people = trials["reader_kind"].isin(PARTICIPANT_KINDS)
     used = people & trials["excluded_reason"].isna()

@@ -30,21 +30,9 @@ _COLUMNS = [
 
 @dataclass(frozen=True)
 class TimeScales:
-    """One comparison of times on both scales.
+    """One comparison of times on both scales."""
 
-    Attributes
-    ----------
-    log, own : Analysis
-        Of log times, and of milliseconds.
-    table : pandas.DataFrame
-        A row per contrast and reader group (or pair of groups): ``contrast, groups, log_estimate, log_low, log_high, log_p``
-        (natural-log units), ``percent, percent_low, percent_high`` (the same as percent; of two groups the percent by
-        which one's ratio is larger), ``ms, ms_low, ms_high, ms_p``, ``agree``: ``same`` (both intervals lie on one side of 0,
-        or both include it), ``one scale only``, ``opposite``, or ``not estimable``. p values are those of the single test; the
-        analyses hold the corrected ones.
-    """
-
-    log: Analysis
+    log: Analysis  # of log times, and of milliseconds
     own: Analysis
     table: pd.DataFrame
 
@@ -52,22 +40,7 @@ class TimeScales:
 def time_scales(
     plan: Plan, tables: Tables, family: str = "Gamma", *, on_log: Analysis | None = None
 ) -> TimeScales:
-    """Carry out a plan of ``rt`` or ``reading_time`` on both scales.
-
-    Parameters
-    ----------
-    plan : Plan
-    tables : Tables
-    family : {'Gamma', 'inverse.gaussian'}
-        Distribution of the times on their own scale; the link is the identity.
-    on_log : Analysis, optional
-        The same plan's analysis of log times, where it was carried out already.
-
-    Raises
-    ------
-    UserError
-        For a plan of another measure, and another family.
-    """
+    """Carry out a plan of ``rt`` or ``reading_time`` on both scales."""
     if plan.measure.unit != "ms":
         raise UserError(f"{plan.measure.noun} is no time", mend="Give a plan of rt or reading_time.")
     if family not in FAMILIES:

@@ -31,25 +31,11 @@ _KEPT = ("reader_group", "reader", "session_id", "trial_index", "attempt", "item
 
 @dataclass(frozen=True)
 class SpillOver:
-    """Costs of single words.
-
-    Attributes
-    ----------
-    table : pandas.DataFrame
-        A row per reader group, zone, scale and level: ``reader_group, zone, scale`` (``log`` or ``ms``), the factor's level,
-        ``intact`` (mean of the intact level in ms, covariates at their means; geometric on the log scale), ``estimate, se,
-        df, low, high, p`` (differences: log units or ms), ``percent, percent_low, percent_high`` (the same as percent of
-        the intact level; ratios on the log scale, nan on the other), ``rows`` (trials), ``participants, items, words`` (times),
-        ``stands`` (whether the model converged).
-    models : dict
-        The :class:`~analysis.ladder.Climb` of each (reader group, zone, scale).
-    remarks : tuple of str
-        What was left out, in sentences.
-    """
+    """Costs of single words."""
 
     table: pd.DataFrame
     models: dict[tuple[str, str, str], Climb]
-    remarks: tuple[str, ...]
+    remarks: tuple[str, ...]  # what was left out, in sentences
 
 
 def spill_over(
@@ -60,25 +46,7 @@ def spill_over(
     covariates: tuple[str, ...] = COVARIATES,
     table: WordTable | None = None,
 ) -> SpillOver:
-    """Model the times of changed words and of the two words after them.
-
-    Parameters
-    ----------
-    tables : Tables
-    factor : str
-        The factor whose first level is the intact one.
-    most_rows : int
-        Rows of one reader group above which whole participants are drawn.
-    covariates : tuple of str
-        Columns of :class:`~analysis.costs.words.WordTable`; centred, and left out where they do not vary or are not known.
-    table : WordTable, optional
-        Of the same factor, where it is at hand.
-
-    Raises
-    ------
-    UserError
-        As :func:`analysis.costs.words.word_table`; where people have no times on regions; for an unknown covariate.
-    """
+    """Model the times of changed words and of the two words after them."""
     table = word_table(tables, factor) if table is None else table
     unknown = [name for name in covariates if name not in table.words]
     if unknown:

@@ -20,40 +20,21 @@ _BINS = 512
 
 @dataclass(frozen=True, eq=False)
 class TimeSpread:
-    """The times of one group of participants in one condition.
-
-    Attributes
-    ----------
-    group, kind, measure, level : str
-    percentiles : ndarray, shape (7,)
-        Of all times together, ms; :data:`PERCENTILES`.
-    medians : ndarray, shape (participants,)
-        Of each participant, ms.
-    grid, density : ndarray, shape (bins,)
-        Times (ms, evenly spaced logarithms) and the density of log times there (Gaussian kernel, Silverman's width).
-    trials : int
-    """
+    """The times of one group of participants in one condition."""
 
     group: str
     kind: str
     measure: str
     level: str
-    percentiles: Array
-    medians: Array
+    percentiles: Array  # shape (7,): of all times together, ms; `PERCENTILES`
+    medians: Array  # shape (participants,): of each participant, ms
     grid: Array
-    density: Array
+    density: Array  # shape (bins,)
     trials: int
 
 
 def time_spreads(tables: Tables, factor: str, measure: str) -> list[TimeSpread]:
-    """Describe the times of every group of participants in every level: valid answers within the study's bounds.
-
-    Parameters
-    ----------
-    tables : Tables
-    factor : str
-    measure : {'reading_time', 'rt'}
-    """
+    """Describe each group's times in every level: valid answers within the study's bounds."""
     trials = tables.trials
     used = trials["excluded_reason"].isna() & trials["reader_kind"].isin(PARTICIPANT_KINDS)
     used &= not_failed(trials) & trials["item_id"].notna() & trials[f"{measure}_excluded"].isna()
@@ -81,18 +62,7 @@ def _spread(own: pd.DataFrame, group: str, measure: str, level: str) -> TimeSpre
 
 
 def log_density(times: Array) -> tuple[Array, Array]:
-    """Return a grid of times and the density of their logarithms there: counts in bins, smoothed.
-
-    Parameters
-    ----------
-    times : ndarray, shape (n,)
-        Above 0.
-
-    Returns
-    -------
-    tuple of ndarray, shape (bins,)
-        The density integrates to 1 over log times.
-    """
+    """Return a grid of times and the density of their logarithms there: counts in bins, smoothed."""
     logs = np.log(times)
     spread = float(logs.std(ddof=1)) if len(logs) > 1 else 0.0
     iqr = float(np.subtract(*np.percentile(logs, [75, 25]))) / 1.349

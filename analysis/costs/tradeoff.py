@@ -20,10 +20,7 @@ BITS = ("surprisal", "surprisal_after", "surprisal_changed")
 
 
 def shown_profiles(found: Sequence[CostProfile]) -> list[CostProfile]:
-    """Choose the costs that figures show of each reader: one of :data:`SPENT` and one of :data:`BITS` at most.
-
-    A cost that is the same in every condition (one token for every answer) is passed over where the reader has another one.
-    """
+    """Choose at most one of :data:`SPENT` and one of :data:`BITS` for each reader's figures."""
     chosen: list[CostProfile] = []
     for group in dict.fromkeys(one.group for one in found):
         own = {one.measure: one for one in found if one.group == group}
@@ -39,22 +36,7 @@ def _varies(one: CostProfile) -> bool:
 
 
 def cost_and_accuracy(shown: Sequence[CostProfile], cells: Sequence[Cell], factor: str) -> pd.DataFrame:
-    """Put each reader's log ratio of cost beside the share of right answers, condition by condition.
-
-    Parameters
-    ----------
-    shown : sequence of CostProfile
-    cells : sequence of Cell
-        Of accuracy, failures counted as wrong (:func:`analysis.descriptives.describe`).
-    factor : str
-        Names the column of levels.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per reader group, measure and level with both: ``reader_group, reader_kind, measure``, the level, ``log_ratio,
-        cost_low, cost_high`` (0 and nan in the baseline itself), ``correct, correct_low, correct_high`` (shares).
-    """
+    """Put each reader's log ratio of cost beside the share of right answers, condition by condition."""
     right = {(cell.group, cell.level): cell for cell in cells}
     rows = []
     for one in shown:

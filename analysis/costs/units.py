@@ -54,50 +54,18 @@ _COLUMNS = ["measure", "reader_group", "reader_kind", "reader", "item"]
 
 @dataclass(frozen=True)
 class UnitCosts:
-    """Costs by reader, item and condition.
-
-    Attributes
-    ----------
-    rows : pandas.DataFrame
-        A row per ``measure, reader_group, reader_kind, reader`` (the group's name for a model), ``item`` (set and item)
-        and level of the factor: ``cost`` (mean, in the unit of :data:`UNITS`; of people geometric), ``value`` (its natural
-        logarithm, nan where the cost is 0), ``trials``.
-    factor : str
-    levels : tuple of str
-        The intact one first.
-    remarks : tuple of str
-        What could not be measured, and why.
-    """
+    """Costs by reader, item and condition."""
 
     rows: pd.DataFrame
     factor: str
-    levels: tuple[str, ...]
-    remarks: tuple[str, ...]
+    levels: tuple[str, ...]  # the intact one first
+    remarks: tuple[str, ...]  # what could not be measured, and why
 
 
 def unit_costs(
     tables: Tables, factor: str, table: WordTable | None = None, *, of_words: bool = True
 ) -> UnitCosts:
-    """Collect all costs that a study recorded.
-
-    ``time_changed`` and ``surprisal_changed`` are means over the changed words of a trial (in the intact level over the same
-    words unchanged), ``time_after`` and ``surprisal_after`` over the two intact words behind each.
-
-    Parameters
-    ----------
-    tables : Tables
-    factor : str
-        The factor whose first level is the intact one.
-    table : WordTable, optional
-        Of the same factor, where it is at hand.
-    of_words : bool
-        Whether costs of single words are collected too.
-
-    Raises
-    ------
-    UserError
-        For an unknown factor.
-    """
+    """Collect all costs that a study recorded."""
     levels = tables.levels_of(factor)
     parts = [_times(tables, factor, name) for name in ("reading_time", "rt")]
     machines = ~tables.trials["reader_kind"].isin(PARTICIPANT_KINDS)

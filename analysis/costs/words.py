@@ -27,28 +27,12 @@ _KEY = ["set", "item_id"]
 
 @dataclass(frozen=True)
 class WordTable:
-    """The words of a study.
-
-    Attributes
-    ----------
-    words : pandas.DataFrame
-        A row per item, level of every factor and word: ``set, item_id``, the factors, ``region``, ``shown, intact,
-        is_changed``; ``word`` (its identity over levels: set, item, place); ``zone`` (one of :data:`ZONES`, None elsewhere);
-        ``letters`` of the form shown, ``zipf`` of the intact one (log10 per billion words; nan in a language without a
-        list), the same of the word before (``previous_``) and the one before that (``second_``), nan at the beginning;
-        ``place`` (as ``region``, a number).
-    factor : str
-        The factor whose levels change words.
-    levels : tuple of str
-        Its levels, the intact one first.
-    factors : tuple of str
-        All factors of the study.
-    """
+    """The words of a study."""
 
     words: pd.DataFrame
-    factor: str
-    levels: tuple[str, ...]
-    factors: tuple[str, ...]
+    factor: str  # the factor whose levels change words
+    levels: tuple[str, ...]  # its levels, the intact one first
+    factors: tuple[str, ...]  # all factors of the study
 
     @property
     def on(self) -> list[str]:
@@ -57,23 +41,7 @@ class WordTable:
 
 
 def word_table(tables: Tables, factor: str) -> WordTable:
-    """Collect the words of a study from its regions.
-
-    In a level that changes words a zone is counted from the words that this level changes. In the intact level it is
-    counted from all words that any level changes, so that every changed word has its own intact form beside it. A word that
-    follows a changed one and is itself changed is a target.
-
-    Parameters
-    ----------
-    tables : Tables
-    factor : str
-        The factor whose first level is the intact one.
-
-    Raises
-    ------
-    UserError
-        For an unknown factor, and where there are no regions or none of them is changed.
-    """
+    """Collect the words of a study from its regions."""
     factors, levels = tables.factors, tables.levels_of(factor)
     names = [*_KEY, *factors, "region"]
     parts: list[pd.DataFrame] = []

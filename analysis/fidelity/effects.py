@@ -25,31 +25,7 @@ _NAN = float("nan")
 
 
 def effects(analysis: Analysis, people: Analysis | None = None) -> pd.DataFrame:
-    """Return every contrast of the first reader group beside each other group's.
-
-    Parameters
-    ----------
-    analysis : Analysis
-        Of several reader groups, the people first. Its plan's ``equivalence`` is the bound.
-    people : Analysis, optional
-        Of people alone, where a plan gives people and models measures of their own and ``analysis`` is that of the models
-        (:func:`analysis.bounded.across_measures` adds the comparisons).
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per contrast and model: ``contrast, people, model, unit`` (``points`` for accuracy, else ``modelled``: natural
-        logarithms of times); ``human, human_low, human_high``, ``machine, machine_low, machine_high``, ``difference,
-        difference_low, difference_high`` (human minus model, with the intervals of the analysis), ``p`` (that it is 0, adjusted as
-        the analysis says); ``bound`` (half width, in ``unit``; nan without), ``equivalence_low, equivalence_high`` (the
-        interval of coverage 1 - 2 alpha), ``equivalence_p`` (corrected likewise), ``same_direction``, ``verdict``, ``why`` (a
-        planned one is not in the model; else empty). Of a planned analysis every reader of the plan has its rows.
-
-    Raises
-    ------
-    UserError
-        For an analysis of a single group.
-    """
+    """Return every contrast of the first reader group beside each other group's."""
     first = people or analysis
     own_groups, groups = (one.plan.groups if one.plan.planned else one.groups for one in (first, analysis))
     models = groups[1:] if people is None else groups
@@ -122,33 +98,7 @@ def cost_effects(
     bound: Bound | None = None,
     alpha: float = 0.05,
 ) -> pd.DataFrame:
-    """Return differences between levels of people's cost beside each model's, as log ratios, each in its own measure.
-
-    Parameters
-    ----------
-    people : CostProfile
-        The profile of the participants (times).
-    models : sequence of CostProfile
-        Profiles of models in any measure (tokens, surprisal, latency).
-    contrasts : sequence of Difference
-        Of levels; the intact one costs 0.
-    bound : Bound, optional
-        A ratio.
-    alpha : float
-        Level of the equivalence test.
-
-    Returns
-    -------
-    pandas.DataFrame
-        As :func:`effects`, with ``measure`` and ``model_measure``; ``unit`` is ``log ratio``, intervals are percentile
-        bootstraps. ``p`` and ``equivalence_p`` are twice and once the share of draws on the far side of 0, and of the nearer
-        bound (at least 1 / draws), uncorrected.
-
-    Raises
-    ------
-    UserError
-        For a bound that is no ratio, and a level that is in none of the profiles.
-    """
+    """Return differences between levels of people's and each model's cost, as log ratios."""
     if bound is not None and bound.unit != "ratio":
         raise UserError(
             f"a bound of {bound.said or bound.value} for log ratios", mend="Write it like: 10%, or 1.2 times."

@@ -33,23 +33,12 @@ BOOTSTRAP_SPLITS = 100
 
 @dataclass(frozen=True, eq=False)
 class ItemCells:
-    """One reader group's values, level by level.
-
-    Attributes
-    ----------
-    items : tuple of str
-    means : dict of str to ndarray, shape (items,)
-        Item means by level; nan where the item was not met.
-    halves : dict of str to Halves
-        Without the levels whose units cannot be halved.
-    units : int
-        Participants, or sessions of a model.
-    """
+    """One reader group's values, level by level."""
 
     items: tuple[str, ...]
-    means: dict[str, Array]
-    halves: dict[str, Halves]
-    units: int
+    means: dict[str, Array]  # shape (items,): item means by level; nan where the item was not met
+    halves: dict[str, Halves]  # without the levels whose units cannot be halved
+    units: int  # participants, or sessions of a model
 
 
 def item_cells(
@@ -60,18 +49,7 @@ def item_cells(
     seed: int,
     splits: int = SPLITS,
 ) -> ItemCells:
-    """Average a group's values by item and level, for all its units and for random halves of them.
-
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        ``unit, list, item``, the factor and ``value``.
-    factor : str
-    levels, items : tuple of str
-        In the order of the result.
-    seed, splits : int
-        As :func:`~analysis.fidelity.reliability.halves`.
-    """
+    """Average a group's values by item and level, for all its units and for random halves of them."""
     codes, units = pd.factorize(rows["unit"])
     lists = pd.factorize(rows["list"].astype(object).where(rows["list"].notna(), "-"))[0]
     strata = np.zeros(len(units), dtype=np.intp)
@@ -93,29 +71,7 @@ def item_cells(
 
 
 def item_values(trials: pd.DataFrame, factor: str, measure: str) -> pd.DataFrame:
-    """Return the values that items are compared by, one row a trial.
-
-    Failures count as wrong. Times and token counts are logarithms; times are taken from the participant's own mean, so that a
-    slow participant does not make the items of one list look hard.
-
-    Parameters
-    ----------
-    trials : pandas.DataFrame
-        A flagged trials table.
-    factor : str
-    measure : str
-        Of :data:`PEOPLES` or :data:`MODELS`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``reader_group, unit`` (participant; session of a model), ``list, item``, the factor, ``value``.
-
-    Raises
-    ------
-    UserError
-        For another measure.
-    """
+    """Return the values that items are compared by, one row a trial."""
     known = dict.fromkeys((*PEOPLES, *MODELS))
     if measure not in known:
         raise unknown_name("measure of items:", measure, known)
@@ -149,20 +105,7 @@ def item_values(trials: pd.DataFrame, factor: str, measure: str) -> pd.DataFrame
 
 
 def item_means_by_level(tables: Tables, factor: str, measure: str) -> dict[str, pd.DataFrame]:
-    """Return the item means that :func:`item_agreement` correlates, reader group by reader group.
-
-    Parameters
-    ----------
-    tables : Tables
-    factor : str
-    measure : str
-        Of :data:`PEOPLES` or :data:`MODELS`.
-
-    Returns
-    -------
-    dict of str to pandas.DataFrame
-        By reader group: a row per item, a column per level; nan where the item was not met in it.
-    """
+    """Return the item means that :func:`item_agreement` correlates, reader group by reader group."""
     levels = tables.levels_of(factor)
     rows = item_values(tables.trials, factor, measure)
     means = rows.groupby(["reader_group", "item", factor], observed=True)["value"].mean().unstack()
@@ -180,33 +123,7 @@ def item_agreement(
     splits: int = SPLITS,
     resamples: int = RESAMPLES,
 ) -> pd.DataFrame:
-    """Correlate people's item means with each model's, level by level.
-
-    Parameters
-    ----------
-    tables : Tables
-    factor : str
-    measure : {'correct', 'reading_time', 'rt'}
-        Of people.
-    model_measure : str, optional
-        Of models, one of :data:`MODELS`; by default that of people.
-    splits, resamples : int
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per group of participants, model and level, and one ``within levels`` (correlations averaged as Fisher's z,
-        weights items - 3): ``people, model``, the level, ``items`` (met by both), ``correlation, low, high`` (Pearson; 95%
-        bootstrap over items), ``rank_correlation`` (Spearman), ``people_reliability, model_reliability`` (stepped up; nan
-        where there are no halves), ``ceiling, ceiling_low, ceiling_high``, ``ceiling_of`` (``both`` or ``people``),
-        ``corrected, corrected_low, corrected_high`` (correlation / ceiling; nan where the ceiling's reliabilities are not
-        above 0), ``unsure`` (the interval of a reliability includes 0 or is missing).
-
-    Raises
-    ------
-    UserError
-        For an unknown factor or measure, and where there are no participants or no models.
-    """
+    """Correlate people's item means with each model's, level by level."""
     levels, study = tuple(tables.levels_of(factor)), str(tables.dictionary["study"])
     asked = model_measure or measure
     for name, known in ((measure, PEOPLES), (asked, MODELS)):

@@ -28,43 +28,14 @@ Array = NDArray[np.float64]
 
 
 def accuracy_profiles(tables: Tables, factor: str, *, resamples: int = RESAMPLES) -> list[CostProfile]:
-    """Return what each level costs every reader group in accuracy (shares lost, failures wrong).
-
-    Parameters
-    ----------
-    tables : Tables
-    factor : str
-        The factor whose first level is the intact one.
-    resamples : int
-
-    Raises
-    ------
-    UserError
-        For an unknown factor.
-    """
+    """Return what each level costs every reader group in accuracy (shares lost, failures wrong)."""
     return trial_profiles(tables, factor, "correct", resamples=resamples)
 
 
 def trial_profiles(
     tables: Tables, factor: str, measure: str, *, resamples: int = RESAMPLES
 ) -> list[CostProfile]:
-    """Return what each level costs every reader group that has a measure; more is worse.
-
-    Parameters
-    ----------
-    tables : Tables
-    factor : str
-        The factor whose first level is the intact one.
-    measure : str
-        Of :data:`analysis.fidelity.items.PEOPLES` or :data:`~analysis.fidelity.items.MODELS`, on the scale of
-        :func:`analysis.fidelity.items.item_values`; accuracy and margin count as lost.
-    resamples : int
-
-    Raises
-    ------
-    UserError
-        For an unknown factor or measure.
-    """
+    """Return what each level costs every reader group that has a measure; more is worse."""
     wanted = tables.levels_of(factor)
     rows = item_values(tables.trials, factor, measure).rename(columns={"unit": "reader"})
     if measure in ("correct", "margin"):
@@ -88,27 +59,7 @@ def trial_profiles(
 
 
 def rank_agreement(people: CostProfile, models: Sequence[CostProfile]) -> pd.DataFrame:
-    """Compare the order of conditions, the intact one included, between people and each model.
-
-    Parameters
-    ----------
-    people : CostProfile
-    models : sequence of CostProfile
-        In any measure in which more is worse.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per model and measure: ``people, measure, model, model_measure, levels`` (how many), ``tau, tau_low, tau_high``
-        (Kendall's tau-b), ``rho, rho_low, rho_high`` (Spearman's; 95% percentile intervals over the resamples of both
-        sides), ``same_order`` (share of resamples with the same order of all levels), ``by_chance`` (that share if order
-        were chance: 1 / levels!).
-
-    Raises
-    ------
-    UserError
-        With fewer than three levels in common with a model.
-    """
+    """Compare the order of conditions, the intact one included, between people and each model."""
     rows = []
     for model in models:
         common = [level for level in people.profile.levels if level in model.profile.levels]

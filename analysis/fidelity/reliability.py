@@ -23,16 +23,10 @@ _CELLS = 4_000_000
 
 @dataclass(frozen=True, eq=False)
 class Halves:
-    """Item means of the two halves of many splits.
+    """Item means of the two halves of many splits."""
 
-    Attributes
-    ----------
-    first, second : ndarray, shape (splits, items)
-        nan where no reader of that half met the item.
-    """
-
-    first: Array
-    second: Array
+    first: Array  # shape (splits, items); nan where no reader of that half met the item
+    second: Array  # shape (splits, items)
 
 
 def spearman_brown(r: Array) -> Array:
@@ -48,24 +42,7 @@ def halves(
     seed: int,
     splits: int = SPLITS,
 ) -> Halves:
-    """Deal readers into halves, again and again.
-
-    Parameters
-    ----------
-    sums, counts : sparse matrix, shape (readers, items)
-        Sum and number of each reader's values on each item.
-    strata : ndarray of int, shape (readers,)
-        The list of each reader; halves are dealt within lists.
-    seed : int
-        From :func:`stimuli.seeds.stable_seed`.
-    splits : int
-        Fewer are made where they would not fit in 64 MB.
-
-    Raises
-    ------
-    UserError
-        With fewer than two readers or one split.
-    """
+    """Deal readers into halves, again and again."""
     readers, items = sums.shape
     if readers < 2:
         told = "one reader has" if readers == 1 else "without readers there are"
@@ -91,19 +68,7 @@ def halves(
 
 
 def weighted_correlations(one: Array, other: Array, weights: Array) -> Array:
-    """Correlate rows under several weightings of their columns.
-
-    Parameters
-    ----------
-    one, other : ndarray, shape (rows, items)
-        Columns where either is nan do not count in that row.
-    weights : ndarray, shape (draws, items)
-
-    Returns
-    -------
-    ndarray, shape (draws, rows)
-        Pearson's r; nan where either side does not vary.
-    """
+    """Correlate rows under several weightings of their columns."""
     present = np.isfinite(one) & np.isfinite(other)
     at = present.astype(float).T
     # deviations from the row's own mean keep the sums of squares small and so exact
@@ -124,19 +89,7 @@ def _row_mean(values: Array, present: NDArray[np.bool_]) -> Array:
 
 
 def reliability(found: Halves, weights: Array | None = None) -> Array:
-    """Return the stepped-up mean correlation of halves.
-
-    Parameters
-    ----------
-    found : Halves
-    weights : ndarray, shape (draws, items), optional
-        Bootstrap weights of items; by default each counts once.
-
-    Returns
-    -------
-    ndarray, shape (draws,)
-        nan where no split has a correlation; may be negative where there is nothing but noise.
-    """
+    """Return the stepped-up mean correlation of halves."""
     if weights is None:
         weights = np.ones((1, found.first.shape[1]))
     r = weighted_correlations(found.first, found.second, weights)

@@ -28,95 +28,44 @@ FEWEST_PEOPLE = 5
 
 @dataclass(frozen=True, eq=False)
 class Profiles:
-    """Means of readers in conditions.
+    """Means of readers in conditions."""
 
-    Attributes
-    ----------
-    measure : str
-        ``correct`` (share right, failures as wrong) or ``rt`` (mean log time of valid answers).
-    group : str
-        Reader group of the people.
-    conditions : tuple of str
-    people : tuple of str
-    whole, first, second : ndarray, shape (people, conditions)
-        Over all items of a person, and over those of each half.
-    left_out : int
-        People who do not have a trial in each half of each condition.
-    models : tuple of str
-    of_models : ndarray, shape (models, conditions)
-        The same of models, over all of their trials; empty for times.
-    """
-
-    measure: str
-    group: str
+    measure: str  # ``correct`` (share right, failures as wrong) or ``rt`` (mean log time of valid answers)
+    group: str  # reader group of the people
     conditions: tuple[str, ...]
     people: tuple[str, ...]
-    whole: Array
-    first: Array
-    second: Array
-    left_out: int
+    whole: Array  # shape (people, conditions): over all items of a person, and over those of each half
+    first: Array  # shape (people, conditions)
+    second: Array  # shape (people, conditions)
+    left_out: int  # people who do not have a trial in each half of each condition
     models: tuple[str, ...]
     of_models: Array
 
 
 @dataclass(frozen=True, eq=False)
 class PeopleTold:
-    """What profiles say.
-
-    Attributes
-    ----------
-    identified : Identified
-        Of halves by shape: conditions' means over people, and each person's own mean, taken away.
-    whole : float
-        Reliability of whole profiles' shape, by Spearman and Brown's formula.
-    typical : ndarray, shape (people,)
-        Correlation of each person's profile with the mean of the others.
-    of_models : ndarray, shape (models,)
-        Correlation of each model's profile with the mean of all people.
-    below : ndarray, shape (models,)
-        Share of people whose correlation is below the model's.
-    """
+    """What profiles say."""
 
     identified: Identified
-    whole: float
-    typical: Array
-    of_models: Array
-    below: Array
+    whole: float  # reliability of whole profiles' shape, by Spearman and Brown's formula
+    typical: Array  # shape (people,): correlation of each person's profile with the mean of the others
+    of_models: Array  # shape (models,): correlation of each model's profile with the mean of all people
+    below: Array  # shape (models,): share of people whose correlation is below the model's
 
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """People's profiles in two dimensions, and where models lie in them.
+    """People's profiles in two dimensions, and where models lie in them."""
 
-    Attributes
-    ----------
-    people : ndarray, shape (people, 2)
-    models : ndarray, shape (models, 2)
-    shares : tuple of float
-        Of the variance between people.
-    """
-
-    people: Array
-    models: Array
-    shares: tuple[float, float]
+    people: Array  # shape (people, 2)
+    models: Array  # shape (models, 2)
+    shares: tuple[float, float]  # of the variance between people
 
 
 def profiles(
     trials: pd.DataFrame, factor: str, levels: list[str], measure: str, study: str
 ) -> Profiles | None:
-    """Average people and models in each condition of a factor; None with too few people, conditions or trials.
-
-    Parameters
-    ----------
-    trials : pandas.DataFrame
-        As :func:`analysis.load` returns them.
-    factor : str
-    levels : list of str
-        In the order of the profile.
-    measure : {"correct", "rt"}
-    study : str
-        For the split of each person's items in a condition: every other one in a seeded order.
-    """
+    """Average people and models in each condition of a factor; None with too few of any."""
     rows = _measured(trials, factor, measure)
     people = rows[rows["reader_kind"].isin(PARTICIPANT_KINDS)]
     for group, own in people.groupby(GROUP, sort=False):

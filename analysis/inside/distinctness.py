@@ -38,19 +38,7 @@ ASSIGNMENTS = 9999
 
 @dataclass(frozen=True, eq=False)
 class Between:
-    """How alike the maps of several readers are, each half of the items against the other.
-
-    Attributes
-    ----------
-    r : ndarray, shape (readers, readers)
-        Mean over splits of the correlation of one half's map of the row's reader with the other half's of the column's; on the
-        diagonal the reliability of half the items.
-    corrected : ndarray, shape (readers, readers)
-        The same divided by the geometric mean of both reliabilities; nan where one is not above 0.
-    p : ndarray, shape (readers, readers)
-        Of as large a difference of whole maps when the two readers are exchanged at random, item by item; nan on the diagonal.
-    least_p : float
-    """
+    """How alike the maps of several readers are, each half of the items against the other."""
 
     r: Array
     corrected: Array
@@ -60,33 +48,15 @@ class Between:
 
 @dataclass(frozen=True)
 class Identified:
-    """How many halves are most like the other half of their own reader.
+    """How many halves are most like the other half of their own reader."""
 
-    Attributes
-    ----------
-    readers, halves : int
-        Readers, and halves that were assigned: two a reader.
-    matched : int
-        Of the one split that is tested.
-    p, least_p : float
-        Share of all assignments of second halves to first ones, the right one counted, with as many matches; and the smallest
-        that there can be.
-    exact : bool
-        Whether all assignments were tried.
-    share : float
-        Share matched, averaged over random splits; it estimates, and is not tested.
-    chance : float
-    within, between : float
-        Mean correlation of halves of one reader, and of halves of different readers, over the splits.
-    """
-
-    readers: int
+    readers: int  # readers, and halves that were assigned: two a reader
     halves: int
-    matched: int
+    matched: int  # of the one split that is tested
     p: float
     least_p: float
-    exact: bool
-    share: float
+    exact: bool  # whether all assignments were tried
+    share: float  # share matched, averaged over random splits; it estimates, and is not tested
     chance: float
     within: float
     between: float
@@ -100,23 +70,7 @@ def between_readers(
     many: int = SPLITS,
     swaps: int = SWAPS,
 ) -> Between:
-    """Hold the maps of several readers of the same items against each other.
-
-    Parameters
-    ----------
-    maps : ndarray, shape (readers, items, conditions, layers)
-        Of items that all readers saw in all conditions, at the same depths.
-    seed : int
-        From :func:`stimuli.seeds.stable_seed`.
-    centring : {"layers", "both"}
-    many, swaps : int
-        Splits, and exchanges for p.
-
-    Raises
-    ------
-    UserError
-        Fewer than 4 items, or cells are missing.
-    """
+    """Hold the maps of several readers of the same items against each other."""
     _check(maps)
     first = splits(maps.shape[1], seed, many)
     crossed = _crossed(maps, first, centring)
@@ -140,18 +94,7 @@ def exchanged(
     centring: Centring = "layers",
     swaps: int = SWAPS,
 ) -> float:
-    """Return p of the hypothesis that two readers' centred maps differ by noise alone: items exchanged between them at random.
-
-    Parameters
-    ----------
-    one, other : ndarray, shape (items, conditions, layers)
-        Of the same items.
-
-    Notes
-    -----
-    Each item's map is centred, and each reader's maps are divided by the length of their mean, so that readers who differ in how
-    much all conditions move them, and not in how, are no different ones. The statistic is 1 less the correlation of the means.
-    """
+    """Return p of whether two readers' centred maps differ by noise alone: items exchanged at random."""
     a, b = (_of_length_one(centred(maps, centring)) for maps in (one, other))
     total = (a + b).mean(axis=0).ravel() / 2
     difference = ((a - b) / 2).reshape(len(a), -1)
@@ -169,23 +112,7 @@ def identified(
     over: tuple[Array, Array] | None = None,
     assignments: int = ASSIGNMENTS,
 ) -> Identified:
-    """Assign halves to readers.
-
-    Parameters
-    ----------
-    halves_of : tuple of two ndarray, shape (readers, …)
-        Centred maps or profiles of the two halves, in the split that is tested.
-    seed : int
-    over : tuple of two ndarray, shape (splits, readers, …), optional
-        The same in many splits, for the estimate.
-    assignments : int
-        Drawn where there are too many to try all.
-
-    Notes
-    -----
-    Were all readers alike, second halves could belong to any of them; so all assignments of second halves have the same chance,
-    and p is exact in the split that is tested. Averages over splits of the same items are not, and have no p.
-    """
+    """Assign halves to readers."""
     one, other = (part.reshape(len(part), -1) for part in halves_of)
     readers = len(one)
     table = _table(one, other)
@@ -221,15 +148,7 @@ def identified_models(
     centring: Centring = "layers",
     many: int = SPLITS,
 ) -> Identified:
-    """Assign halves of items to models.
-
-    Parameters
-    ----------
-    maps : ndarray, shape (readers, items, conditions, layers)
-        As for :func:`between_readers`.
-    order : ndarray of int, shape (items,)
-        A fixed random order of the items: every other one belongs to the first half of the split that is tested.
-    """
+    """Assign halves of items to models."""
     _check(maps)
     first = np.zeros(maps.shape[1], dtype=bool)
     first[order[::2]] = True

@@ -30,54 +30,19 @@ _UP = 4
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """Hidden states of one model at one position of its prompts.
-
-    Attributes
-    ----------
-    run : str
-        Name of the folder in ``states/`` that holds the states; of several, the one with most of these trials.
-    group : str
-        ``reader_group`` of the trials: one model.
-    position : str
-        ``last``, ``mean``, ``region N``, or ``regions`` (their mean).
-    rows : pandas.DataFrame
-        The used trials (not excluded) of the model that have states at the position, index 0 to n − 1: the columns of
-        ``tables.trials`` and ``work_key``.
-    layers : int
-        How many layers there are: 0 is what the embedding gives, the last one the last block before the final norm.
-    width : int
-    folder : pathlib.Path
-        ``states/<run>``; what is computed from the states may be kept in ``results`` beside them.
-    """
+    """Hidden states of one model at one position of its prompts."""
 
     run: str
-    group: str
-    position: str
+    group: str  # ``reader_group`` of the trials: one model
+    position: str  # ``last``, ``mean``, ``region N``, or ``regions`` (their mean)
     rows: pd.DataFrame
     layers: int
     width: int
-    folder: Path
+    folder: Path  # ``states/<run>``; what is computed from the states may be kept in ``results`` beside them
     _parts: tuple[_Part, ...]
 
     def layer(self, number: int, where: NDArray[np.intp] | None = None) -> NDArray[np.float32]:
-        """Read one layer.
-
-        Parameters
-        ----------
-        number : int
-            0 to ``layers`` − 1.
-        where : ndarray of int, optional
-            Places in ``rows``, in any order; all of them unless given.
-
-        Returns
-        -------
-        ndarray of float32, shape (n or len(where), width)
-
-        Raises
-        ------
-        UserError
-            There is no such layer, or its file is missing or shorter than the index says.
-        """
+        """Read one layer."""
         if not 0 <= number < self.layers:
             raise UserError(
                 f"layer {number} is none of {self.group}'s", mend=f"Layers go from 0 to {self.layers - 1}."
@@ -102,19 +67,11 @@ _AT_ONCE = 8192
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """What one folder holds of some trials.
-
-    Attributes
-    ----------
-    trial : ndarray of int, shape (m,)
-        Places in ``Kept.rows``, in order.
-    row : ndarray of int, shape (m,)
-        Rows of the memory maps.
-    """
+    """What one folder holds of some trials."""
 
     folder: Path
-    trial: NDArray[np.intp]
-    row: NDArray[np.int64]
+    trial: NDArray[np.intp]  # shape (m,): places in ``Kept.rows``, in order
+    row: NDArray[np.int64]  # shape (m,): rows of the memory maps
 
     @property
     def most(self) -> int:
@@ -140,26 +97,7 @@ def states_folder(tables: Tables) -> Path | None:
 
 
 def kept_states(tables: Tables, position: str) -> list[Kept]:
-    """Return the hidden states of every model at one position.
-
-    Parameters
-    ----------
-    tables : Tables
-        They lie in the folder of a study, or somewhat below it.
-    position : str
-        ``last``, ``mean``, ``region N``, or ``regions``: the mean over all regions of a trial.
-
-    Returns
-    -------
-    list of Kept
-        A model each, in the order in which a report names readers; empty where nothing is kept, or where trials cannot be told from
-        their states (tables handed over without ``work_key``). A model whose runs are of different shapes comes once for each shape.
-
-    Raises
-    ------
-    UserError
-        The layers of a run are missing or of unlike width.
-    """
+    """Return the hidden states of every model at one position."""
     folder = states_folder(tables)
     trials = _trials_with_keys(tables) if folder is not None else pd.DataFrame()
     if folder is None or trials.empty:

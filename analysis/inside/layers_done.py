@@ -8,31 +8,15 @@ from stimuli.durations import short_duration
 
 
 class LayersDone(str):
-    """A line such as ``probing net: layer 3 of 28, about 5 min left``.
+    """A line such as ``probing net: layer 3 of 28, about 5 min left``."""
 
-    Attributes
-    ----------
-    what : str
-        What is done to which model.
-    done, of : int
-        Layers that are done, and all of them.
-    """
-
-    what: str
-    done: int
+    what: str  # what is done to which model
+    done: int  # layers that are done, and all of them
     of: int
 
     @classmethod
     def before(cls, what: str, number: int, layers: int, seconds: float | None = None) -> Self:
-        """Return the line that is told before a layer.
-
-        Parameters
-        ----------
-        number, layers : int
-            Number of the layer, 0 for the embedding, and how many files of layers there are.
-        seconds : float, optional
-            That a layer took until now; without it nothing is said of the time that is left.
-        """
+        """Return the line that is told before a layer."""
         said = f"{what}: layer {number} of {layers - 1}"
         if seconds is not None:
             left = seconds * (layers - number)

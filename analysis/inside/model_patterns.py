@@ -37,19 +37,12 @@ FEWEST_ITEMS = 8
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A map with 95% percentile intervals of a bootstrap over items.
+    """A map with 95% percentile intervals of a bootstrap over items."""
 
-    Attributes
-    ----------
-    value, low, high : ndarray, shape (conditions, layers + 1)
-        The last column is the mean over layers.
-    items : ndarray of int, shape (conditions,)
-    """
-
-    value: Array
-    low: Array
-    high: Array
-    items: NDArray[np.int64]
+    value: Array  # shape (conditions, layers + 1): the last column is the mean over layers
+    low: Array  # shape (conditions, layers + 1)
+    high: Array  # shape (conditions, layers + 1)
+    items: NDArray[np.int64]  # shape (conditions,)
 
 
 @dataclass(frozen=True)
@@ -64,44 +57,23 @@ class TwoSets:
 
 @dataclass(frozen=True, eq=False)
 class SeveralModels:
-    """Maps of models of the same items.
-
-    Attributes
-    ----------
-    models : tuple of str
-    items, conditions, depths : int
-        What all of them have; the depths are relative ones where models have unlike many layers.
-    interpolated : bool
-    layers, both : Between
-        With each layer's mean taken away, and each condition's too.
-    identified : Identified
-    cosine : ndarray, shape (models, models)
-        Of whole maps as vectors, as in the paper.
-    r, r_both : ndarray, shape (models, models)
-        Correlation of whole maps with each layer's mean taken away, and each condition's too.
-    """
+    """Maps of models of the same items."""
 
     models: tuple[str, ...]
-    items: int
+    items: int  # what all of them have; the depths are relative ones where models have unlike many layers
     conditions: int
     depths: int
     interpolated: bool
-    layers: Between
+    layers: Between  # with each layer's mean taken away, and each condition's too
     both: Between
     identified: Identified
-    cosine: Array
+    cosine: Array  # shape (models, models): of whole maps as vectors, as in the paper
     r: Array
-    r_both: Array
+    r_both: Array  # shape (models, models)
 
 
 def cells(of_items: NDArray[np.floating], seed: int) -> Cells:
-    """Average a model's items in each cell, with intervals; items are drawn with all their cells.
-
-    Parameters
-    ----------
-    of_items : ndarray, shape (items, conditions, layers)
-    seed : int
-    """
+    """Average a model's items in each cell, with intervals; items are drawn with all their cells."""
     whole = np.concatenate([of_items, of_items.mean(axis=2, keepdims=True)], axis=2).astype(float)
     flat = whole.reshape(len(whole), -1)
     known = np.isfinite(flat)
@@ -127,13 +99,7 @@ def accuracy_of(trials: pd.DataFrame, one: Represented) -> Array:
 
 
 def with_accuracy(one: Represented, accuracy: Array, study: str) -> tuple[float, float, int]:
-    """Correlate, over conditions, ranks of the mean centred cosine and of accuracy; p by permuting conditions, one-sided.
-
-    Returns
-    -------
-    tuple of (float, float, int)
-        Spearman's correlation, p, and the number of conditions; nan with fewer than three, or where one does not differ.
-    """
+    """Correlate ranks of the mean centred cosine and of accuracy over conditions; p is one-sided."""
     near = one.pattern.map(centred=True).mean(axis=1)
     known = np.isfinite(near) & np.isfinite(accuracy)
     if known.sum() < FEWEST_CONDITIONS:
@@ -153,15 +119,7 @@ def reliability(one: Represented, study: str) -> tuple[Halves, Halves]:
 
 
 def between_sets(found: Sequence[tuple[str, Represented]], study: str) -> Iterator[TwoSets]:
-    """Compare each model's maps in every two data sets that it read.
-
-    Parameters
-    ----------
-    found : sequence of (str, Represented)
-        Name of the data set (task, study), and the map.
-    study : str
-        For the seed.
-    """
+    """Compare each model's maps in every two data sets that it read."""
     for (name, one), (other_name, other) in combinations(found, 2):
         if one.group != other.group or one.pattern.layers != other.pattern.layers:
             continue
@@ -172,10 +130,7 @@ def between_sets(found: Sequence[tuple[str, Represented]], study: str) -> Iterat
 
 
 def between_models(found: Sequence[Represented], study: str) -> SeveralModels | None:
-    """Compare the maps of models of one set of items; None with fewer than two, or with too few items that all of them have.
-
-    Models of unlike depth are compared at as many relative depths as the shallowest has layers, linear between layers.
-    """
+    """Compare the maps of models on the items that all of them have; None with too few."""
     if len(found) < 2:
         return None
     conditions = [

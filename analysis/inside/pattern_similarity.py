@@ -46,64 +46,31 @@ FLAT = 1e-9
 
 @dataclass(frozen=True)
 class Alike:
-    """How alike two maps are.
+    """How alike two maps are."""
 
-    Attributes
-    ----------
-    conditions, layers : int
-        Cells that both have.
-    cosine : float
-        Of the maps as vectors, as in the paper.
-    r, p : float
-        Correlation with each layer's mean taken away, and its p.
-    r_both, p_both : float
-        The same with each condition's mean taken away too.
-    least_p : float
-        The smallest p that these orders can give.
-    exact : bool
-        Whether all orders were tried.
-    """
-
-    conditions: int
+    conditions: int  # cells that both have
     layers: int
-    cosine: float
-    r: float
+    cosine: float  # of the maps as vectors, as in the paper
+    r: float  # correlation with each layer's mean taken away, and its p
     p: float
-    r_both: float
+    r_both: float  # the same with each condition's mean taken away too
     p_both: float
-    least_p: float
-    exact: bool
+    least_p: float  # the smallest p that these orders can give
+    exact: bool  # whether all orders were tried
 
 
 @dataclass(frozen=True)
 class Halves:
-    """How alike the maps of two halves of one model's items are: what a correlation with another map can reach at most.
-
-    Attributes
-    ----------
-    items : int
-    half : float
-        Mean correlation of the halves over random splits.
-    whole : float
-        For all items, by Spearman and Brown's formula, 2r / (1 + r).
-    cosine : float
-        Mean cosine of the halves' maps as vectors, as in the paper.
-    """
+    """Similarity of the maps of two halves of a model's items: the most that a correlation can reach."""
 
     items: int
-    half: float
-    whole: float
-    cosine: float
+    half: float  # mean correlation of the halves over random splits
+    whole: float  # for all items, by Spearman and Brown's formula, 2r / (1 + r)
+    cosine: float  # mean cosine of the halves' maps as vectors, as in the paper
 
 
 def centred(pattern: NDArray[np.floating], centring: Centring = "layers") -> Array:
-    """Take away what any two maps share.
-
-    Parameters
-    ----------
-    pattern : ndarray, shape (…, conditions, layers)
-    centring : {"layers", "both"}
-    """
+    """Take away what any two maps share."""
     found = np.asarray(pattern, dtype=float)
     found = found - found.mean(axis=-2, keepdims=True)
     return np.asarray(found - found.mean(axis=-1, keepdims=True) if centring == "both" else found)
@@ -119,22 +86,7 @@ def cosine(one: NDArray[np.floating], other: NDArray[np.floating]) -> float:
 def alike(
     one: NDArray[np.floating], other: NDArray[np.floating], seed: int, *, orders: int = ORDERS
 ) -> Alike:
-    """Compare two maps of the same conditions and layers.
-
-    Parameters
-    ----------
-    one, other : ndarray, shape (conditions, layers)
-        Without missing cells (:func:`common`, :func:`at_depths`).
-    seed : int
-        From :func:`stimuli.seeds.stable_seed`.
-    orders : int
-        Drawn where there are too many to try all.
-
-    Raises
-    ------
-    UserError
-        The maps have other shapes, or fewer than three conditions.
-    """
+    """Compare two maps of the same conditions and layers."""
     if one.shape != other.shape or one.ndim != 2 or one.shape[0] < FEWEST_CONDITIONS:
         raise UserError(
             f"maps of shapes {one.shape} and {other.shape}",
@@ -175,16 +127,7 @@ def _all_orders(many: int) -> NDArray[np.intp]:
 def common(
     parts: Sequence[tuple[Sequence[str], NDArray[np.floating]]],
 ) -> tuple[tuple[str, ...], list[Array]]:
-    """Keep the conditions that all maps have without a gap, in the order of the first.
-
-    Parameters
-    ----------
-    parts : sequence of (conditions, ndarray of shape (conditions, layers))
-
-    Returns
-    -------
-    tuple of (conditions, list of ndarray)
-    """
+    """Keep the conditions that all maps have without a gap, in the order of the first."""
     known = [dict(zip(names, np.asarray(cells, dtype=float), strict=True)) for names, cells in parts]
     kept = tuple(
         name for name in parts[0][0] if all(name in rows and np.isfinite(rows[name]).all() for rows in known)
@@ -196,14 +139,7 @@ def common(
 
 
 def at_depths(pattern: NDArray[np.floating], layers: int) -> Array:
-    """Return a map at so many relative depths, 0 the embedding's output and 1 the last block, linear between layers.
-
-    Parameters
-    ----------
-    pattern : ndarray, shape (…, layers)
-    layers : int
-        At least 2; the map as it is where it has as many.
-    """
+    """Return a map at relative depths (0 embedding, 1 last block), linear between layers."""
     given = np.asarray(pattern, dtype=float)
     if given.shape[-1] == layers:
         return given
@@ -247,17 +183,7 @@ def row_correlations(one: Array, other: Array) -> Array:
 def halves(
     of_items: NDArray[np.floating], seed: int, *, centring: Centring = "layers", many: int = SPLITS
 ) -> Halves:
-    """Correlate the maps of random halves of one model's items.
-
-    Parameters
-    ----------
-    of_items : ndarray, shape (items, conditions, layers)
-        NaN where an item was not seen in a condition; conditions without items are left out.
-    seed : int
-    centring : {"layers", "both"}
-    many : int
-        Splits.
-    """
+    """Correlate the maps of random halves of one model's items."""
     own = of_items[:, np.isfinite(means(of_items)).all(axis=1)]
     if len(own) < 4 or own.shape[1] < FEWEST_CONDITIONS:
         return Halves(len(own), float("nan"), float("nan"), float("nan"))

@@ -31,66 +31,37 @@ WORDING = ("prompt_variant", "label_map", "choice_order")
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Which states are compared with which.
-
-    Attributes
-    ----------
-    items : tuple of str
-    conditions : tuple of str
-        Without the intact one.
-    item, condition : ndarray of int, shape (pairs,)
-        Places in ``items`` and ``conditions``.
-    changed, intact : ndarray of int, shape (pairs,)
-        Places of the states.
-    same_wording : ndarray of bool, shape (pairs,)
-        Whether both were asked about in the same wording of the prompt, with the same labels and order of choices.
-    """
+    """Which states are compared with which."""
 
     items: tuple[str, ...]
-    conditions: tuple[str, ...]
-    item: Places
-    condition: Places
-    changed: Places
-    intact: Places
+    conditions: tuple[str, ...]  # without the intact one
+    item: Places  # shape (pairs,): places in ``items`` and ``conditions``
+    condition: Places  # shape (pairs,)
+    changed: Places  # shape (pairs,): places of the states
+    intact: Places  # shape (pairs,)
     same_wording: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
 class LayerCosines:
-    """What one layer says.
-
-    Attributes
-    ----------
-    cosine, centred : ndarray of float32, shape (items, conditions)
-        Of each item with its intact form; means over an item's pairs; nan where there is none.
-    apart, apart_centred : float
-        Mean cosine of two different items, both intact, over all such pairs.
-    """
+    """What one layer says."""
 
     cosine: NDArray[np.float32]
-    centred: NDArray[np.float32]
-    apart: float
+    centred: NDArray[np.float32]  # shape (items, conditions)
+    apart: float  # mean cosine of two different items, both intact, over all such pairs
     apart_centred: float
 
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """A model's map of conditions and layers, item by item.
-
-    Attributes
-    ----------
-    items, conditions : tuple of str
-    cosine, centred : ndarray of float32, shape (items, conditions, layers)
-    apart, apart_centred : ndarray, shape (layers,)
-        As in :class:`LayerCosines`.
-    """
+    """A model's map of conditions and layers, item by item."""
 
     items: tuple[str, ...]
     conditions: tuple[str, ...]
-    cosine: NDArray[np.float32]
-    centred: NDArray[np.float32]
-    apart: Array
-    apart_centred: Array
+    cosine: NDArray[np.float32]  # shape (items, conditions, layers)
+    centred: NDArray[np.float32]  # shape (items, conditions, layers)
+    apart: Array  # shape (layers,): as in `LayerCosines`
+    apart_centred: Array  # shape (layers,)
 
     @property
     def layers(self) -> int:
@@ -129,22 +100,7 @@ def pair_rows(
     conditions: Sequence[str],
     within: Sequence[str] = (),
 ) -> Pairs:
-    """Pair each changed text's states with those of the same item intact, in the same wording of the prompt where there is one.
-
-    Of replicates of one prompt the first is taken. A text whose item was never seen intact has no pair.
-
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        Trials of one model, index 0 to n − 1: ``set, item_id``, the factor and, where they are there, the columns of
-        :data:`WORDING`.
-    factor, intact : str
-        The factor and its level at which texts are as they are.
-    conditions : sequence of str
-        The other levels, in the order of the map; those that nothing was seen in are left out.
-    within : sequence of str
-        Other factors: texts are paired inside their levels alone.
-    """
+    """Pair each changed text's states with those of the same item intact, in the same wording if any."""
     same_item = [name for name in ("set", "item_id", *within) if name in rows]
     wording = [name for name in WORDING if name in rows]
     known = rows.assign(_place=np.arange(len(rows)))[[*same_item, *wording, factor, "_place"]]
@@ -182,19 +138,7 @@ def _looked_up(changed: pd.DataFrame, base: pd.DataFrame, by: list[str]) -> NDAr
 
 
 def layer_cosines(read: Reader, pairs: Pairs) -> LayerCosines:
-    """Compare the pairs of one layer in two passes over it, a thousand rows in memory at a time.
-
-    Parameters
-    ----------
-    read : callable
-        :meth:`analysis.inside.kept.Kept.layer` of one layer, or an array's own indexing.
-    pairs : Pairs
-
-    Notes
-    -----
-    The mean state is that of all rows of the pairs, each once. With unit vectors u_i of n intact items the mean cosine of
-    different items is (‖Σ u_i‖² − n)/(n (n − 1)): no pair is formed.
-    """
+    """Compare the pairs of one layer in two passes over it, a thousand rows in memory at a time."""
     used = np.union1d(pairs.changed, pairs.intact)
     mean = _mean_state(read, used)
     bases, where = np.unique(pairs.intact, return_inverse=True)

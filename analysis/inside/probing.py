@@ -37,47 +37,23 @@ Codes = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Probing:
-    """What the probes of one model gave for one target.
+    """What the probes of one model gave for one target."""
 
-    Attributes
-    ----------
-    group : str
-        The model.
-    target : str
-        ``answer``, ``response`` or ``condition``.
-    classes, conditions : tuple of str
-        Labels that are told apart; conditions in the order of the study.
-    label, condition, family : ndarray of int, shape (rows,)
-        Of each row (a trial).
-    controls : ndarray of int, shape (control tasks, rows)
-        Random labels.
-    items, families : int
-        Items of these rows, and those that are independent of each other.
-    dealt : Dealt
-    layers : tuple of ProbedLayer
-        From the embedding on.
-    width : int
-    left_out : tuple of str
-        Which trials are not among the rows, and why, in words.
-    kept : bool
-        Whether results lie beside the states.
-    """
-
-    group: str
-    target: str
-    classes: tuple[str, ...]
+    group: str  # the model
+    target: str  # ``answer``, ``response`` or ``condition``
+    classes: tuple[str, ...]  # labels that are told apart; conditions in the order of the study
     conditions: tuple[str, ...]
-    label: Codes
-    condition: Codes
-    family: Codes
-    controls: Codes
-    items: int
+    label: Codes  # shape (rows,): of each row (a trial)
+    condition: Codes  # shape (rows,)
+    family: Codes  # shape (rows,)
+    controls: Codes  # shape (control tasks, rows): random labels
+    items: int  # items of these rows, and those that are independent of each other
     families: int
     dealt: Dealt
-    layers: tuple[ProbedLayer, ...]
+    layers: tuple[ProbedLayer, ...]  # from the embedding on
     width: int
-    left_out: tuple[str, ...]
-    kept: bool
+    left_out: tuple[str, ...]  # which trials are not among the rows, and why, in words
+    kept: bool  # whether results lie beside the states
 
     @property
     def tested(self) -> NDArray[np.bool_]:
@@ -95,41 +71,17 @@ class Probing:
 
 @dataclass(frozen=True)
 class Unprobed:
-    """A model that keeps states and could not be probed.
-
-    Attributes
-    ----------
-    group, target : str
-    why : str
-        In words, a whole sentence.
-    """
+    """A model that keeps states and could not be probed."""
 
     group: str
     target: str
-    why: str
+    why: str  # in words, a whole sentence
 
 
 def probings(
     tables: Tables, told: Callable[[str], None] = lambda _: None
 ) -> tuple[list[Probing], list[Unprobed]]:
-    """Probe every model of a study that kept the states of its prompts' last tokens.
-
-    Parameters
-    ----------
-    tables : Tables
-    told : callable
-        Called before each layer that is computed, with a :class:`LayersDone`: model, layer, and how long the rest may take.
-
-    Returns
-    -------
-    list of Probing, list of Unprobed
-        By target and model, each in the order of the study.
-
-    Raises
-    ------
-    UserError
-        Where the study's settings name what is not there.
-    """
+    """Probe every model of a study that kept the states of its prompts' last tokens."""
     settings = settings_of(tables.dictionary.get("probing"))
     if settings is None:
         return [], []

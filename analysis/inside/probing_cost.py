@@ -10,20 +10,7 @@ SECONDS_A_CELL = 6e-8
 
 
 def probing_seconds(trials: int, layers: int, width: int, settings: Settings, models: int = 1) -> float:
-    """Return about how many seconds of one core the probes of a study take.
-
-    Parameters
-    ----------
-    trials : int
-        Of one model.
-    layers : int
-        Files of layers, the embedding included.
-    width : int
-        Dimensions of a layer.
-    settings : Settings
-        Where it names no folds, five are assumed; items that come with a training split take a fifth of that.
-    models : int
-    """
+    """Return about how many seconds of one core the probes of a study take."""
     folds = 1 if settings.test else settings.folds or FOLDS
     trained = trials * (folds - 1) / folds if folds > 1 else trials
     regressions = folds * (INNER_FOLDS * len(settings.penalties) + 1 + settings.controls)

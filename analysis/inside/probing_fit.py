@@ -38,51 +38,25 @@ _LARGEST = float(np.finfo(np.float16).max)
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Which rows train and which test.
+    """Which rows train and which test."""
 
-    Attributes
-    ----------
-    train, test : ndarray of int
-        Places of rows.
-    inner : ndarray of int, shape (len(train),)
-        The fold of each training row in the choice of the penalty.
-    """
-
-    train: Codes
+    train: Codes  # places of rows
     test: Codes
-    inner: Codes
+    inner: Codes  # shape (len(train),); The fold of each training row in the choice of the penalty
 
 
 @dataclass(frozen=True, eq=False)
 class ProbedLayer:
-    """What the probe of one layer gave.
-
-    Attributes
-    ----------
-    predicted : ndarray of int, shape (rows,)
-        Code of the predicted label of each row when it was held out; −1 where it never was.
-    controls : ndarray of int, shape (control tasks, rows)
-        The same of probes that were trained on random labels.
-    penalties : ndarray, shape (splits,)
-        The chosen inverse strength C of each split.
-    trained : ndarray, shape (splits,)
-        Share of training rows that the probe gets right.
-    trained_controls : ndarray, shape (splits, control tasks)
-        Share of training rows of which the random label is learnt: how much a probe of this size can memorise.
-    fits, unconverged : int
-        Regressions, and those that reached the most iterations.
-    clipped : int
-        Training cells that did not fit into 16 bits when the states were kept, over the splits.
-    """
+    """What the probe of one layer gave."""
 
     predicted: NDArray[np.int16]
     controls: NDArray[np.int16]
-    penalties: NDArray[np.float64]
-    trained: NDArray[np.float64]
+    penalties: NDArray[np.float64]  # shape (splits,): the chosen inverse strength C of each split
+    trained: NDArray[np.float64]  # shape (splits,): share of training rows that the probe gets right
     trained_controls: NDArray[np.float64]
-    fits: int
+    fits: int  # regressions, and those that reached the most iterations
     unconverged: int
-    clipped: int
+    clipped: int  # training cells that did not fit into 16 bits when the states were kept, over the splits
 
 
 def probe_layer(
@@ -92,35 +66,7 @@ def probe_layer(
     splits: Sequence[Split],
     penalties: Sequence[float],
 ) -> ProbedLayer:
-    """Train and test the probe of one layer.
-
-    Parameters
-    ----------
-    read : callable
-        Returns the states of rows by place, float32 of shape (len(places), width); called for some rows at a time.
-    labels : ndarray of int, shape (rows,)
-        Code of each row's label.
-    control_labels : ndarray of int, shape (control tasks, rows)
-        The same of each control task.
-    splits : sequence of Split
-    penalties : sequence of float
-        Values of C, from the strongest penalty (smallest C) to the weakest.
-
-    Returns
-    -------
-    ProbedLayer
-
-    Raises
-    ------
-    UserError
-        scikit-learn is not installed.
-
-    Notes
-    -----
-    A ridge-penalised regression depends on the states through their inner products alone. Where there are at most half as many
-    training rows as dimensions, rows are therefore written in an orthonormal basis of the space that they span (QR), which
-    leaves every prediction as it is and makes the fits smaller.
-    """
+    """Train and test the probe of one layer."""
     predicted = np.full(len(labels), UNTESTED, dtype=np.int16)
     controls = np.full((len(control_labels), len(labels)), UNTESTED, dtype=np.int16)
     chosen, trained, trained_controls = [], [], []
@@ -240,10 +186,7 @@ def _choose(
 def _fitted(
     z: NDArray[np.floating], y: Codes, c: float, start: LogisticRegression | None, count: _Count
 ) -> LogisticRegression:
-    """Fit one regression; a fit of the same classes to start from saves iterations and changes nothing else.
-
-    Where all rows have one label there is nothing to fit, and it is always given.
-    """
+    """Fit one regression; a start only saves iterations."""
     if len(np.unique(y)) == 1:
         from sklearn.dummy import DummyClassifier
 

@@ -31,23 +31,12 @@ GEOMETRY = "geometry:"
 
 @dataclass(frozen=True, eq=False)
 class Dealt:
-    """Rows dealt to training and test.
-
-    Attributes
-    ----------
-    splits : tuple of Split
-    test_splits : tuple of str
-        The data set's splits that test; empty where items are dealt to folds.
-    left_out : int
-        Rows that neither train nor test: their family has items in a training and in a test split.
-    training : int
-        Rows that would train, the most of any split.
-    """
+    """Rows dealt to training and test."""
 
     splits: tuple[Split, ...]
-    test_splits: tuple[str, ...]
+    test_splits: tuple[str, ...]  # the data set's splits that test; empty where items are dealt to folds
     left_out: int
-    training: int
+    training: int  # rows that would train, the most of any split
 
     def parts(self, rows: int) -> Codes:
         """Return which split tests each row, −1 where none does; shape (rows,)."""
@@ -63,26 +52,7 @@ class Dealt:
 
 
 def families_of(rows: pd.DataFrame, items: pd.DataFrame, keep_together: Sequence[str]) -> Codes:
-    """Return the family of each trial's item.
-
-    Items belong together that come from one record of the source, show the same text (in the form before any change; items without
-    such a form: all that they show), have the same ``pair`` or ``dialogue``, belong to one group of letter geometry, or have
-    the same value in a column that the study names; and so does what belongs together with one of them.
-
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        Trials, with ``set, item_id``.
-    items : pandas.DataFrame
-        The items table; may be empty.
-    keep_together : sequence of str
-        Columns of items, with or without ``cov_``.
-
-    Raises
-    ------
-    UserError
-        For a column that items do not have.
-    """
+    """Return the family of each trial's item."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -160,30 +130,7 @@ def deal(
     study: str,
     most: int,
 ) -> Dealt:
-    """Deal rows to training and test.
-
-    Where items come from a training split of their data set and from others, the others test, as the data set means it; else
-    families are dealt to folds, each of which tests once. Settings may ask for either. Families with the same labels are dealt
-    one after the other, so that each part has its share of each label.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Name of each row's item; what is drawn depends on names alone, not on the order of rows.
-    labels, families : ndarray of int, shape (rows,)
-    splits : sequence of str or None
-        Of each row's item.
-    settings : Settings
-    study : str
-        Seeds the hash.
-    most : int
-        Rows that train at most; families are drawn until there are so many.
-
-    Raises
-    ------
-    UserError
-        A split is named that no item has, or that leaves nothing to train on; or there are fewer families than folds.
-    """
+    """Deal rows to training and test."""
     tests = _test_splits(splits, settings)
     if not tests:
         folds = settings.folds or FOLDS
@@ -255,13 +202,7 @@ def _drawn(train: Codes, names: Sequence[str], families: Codes, study: str, most
 def dealt_folds(
     names: Sequence[str], labels: Codes, families: Codes, folds: int, seed: tuple[str, ...]
 ) -> Codes:
-    """Deal families to folds of nearly equal size and label shares.
-
-    Returns
-    -------
-    ndarray of int, shape (rows,)
-        0 to ``folds`` − 1.
-    """
+    """Deal families to folds of nearly equal size and label shares."""
     of_item: dict[tuple[int, str], Counter[int]] = {}
     for name, label, family in zip(names, labels, families, strict=True):
         of_item.setdefault((int(family), name), Counter())[int(label)] += 1
@@ -281,28 +222,7 @@ def dealt_folds(
 def control_labels(
     names: Sequence[str], labels: Codes, parts: Codes, tasks: int, seed: tuple[str, ...]
 ) -> Codes:
-    """Give each item a random label, the same in all its trials, each label to as many items of a part as have it.
-
-    Labels are shuffled within parts: were they shuffled over all items, a label that is rare in training would be frequent in test,
-    and a probe that has learnt nothing would come out below chance.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Item of each row.
-    labels : ndarray of int, shape (rows,)
-        An item whose label differs from trial to trial (options in random order, swapped labels) counts with its most frequent
-        one, of equally frequent ones with one that a hash draws.
-    parts : ndarray of int, shape (rows,)
-        The fold in which the row's item is tested; −1 where it never is.
-    tasks : int
-        How many control tasks.
-    seed : tuple of str
-
-    Returns
-    -------
-    ndarray of int, shape (tasks, rows)
-    """
+    """Give each item a random label for all its trials, keeping the labels' counts in each part."""
     of_item: dict[str, Counter[int]] = {}
     of_part: dict[int, dict[str, None]] = {}
     for name, label, part in zip(names, labels, parts, strict=True):
@@ -332,13 +252,7 @@ def most_frequent(counts: Counter[int]) -> int:
 def shuffled_within(
     names: Sequence[str], labels: Codes, keys: Sequence[str], tasks: int, seed: tuple[str, ...]
 ) -> Codes:
-    """Shuffle labels among the trials of each item: the control where the label is the condition itself.
-
-    Parameters
-    ----------
-    names, keys : sequence of str
-        Item of each row, and what tells its trials apart.
-    """
+    """Shuffle labels among the trials of each item: the control where the label is the condition itself."""
     found = np.empty((tasks, len(labels)), dtype=np.intp)
     own: dict[str, list[int]] = {}
     for place, name in enumerate(names):

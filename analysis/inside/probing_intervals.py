@@ -33,65 +33,30 @@ _CELLS = 4_000_000
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """A value of every condition and layer.
+    """A value of every condition and layer."""
 
-    Attributes
-    ----------
-    value, low, high : ndarray, shape (conditions, layers)
-        With percentile intervals, each by itself.
-    low_all, high_all : ndarray, shape (conditions, layers)
-        Simultaneous over all of these values.
-    unmoved : ndarray of bool, shape (conditions, layers)
-        Which values no draw changes, so that their intervals are by :func:`analysis.intervals.without_spread`.
-    """
-
-    value: Array
-    low: Array
-    high: Array
-    low_all: Array
-    high_all: Array
+    value: Array  # shape (conditions, layers): with percentile intervals, each by itself
+    low: Array  # shape (conditions, layers)
+    high: Array  # shape (conditions, layers)
+    low_all: Array  # shape (conditions, layers): simultaneous over all of these values
+    high_all: Array  # shape (conditions, layers)
     unmoved: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
 class Accuracies:
-    """What the probes of one model get right, in shares of 1.
+    """What the probes of one model get right, in shares of 1."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        The conditions, and all of them together behind them where there are several.
-    trials : ndarray of int, shape (conditions,)
-        Held-out trials.
-    units : int
-        Families that were drawn again.
-    widened : float
-        Factor of intervals' widths (:func:`widening`).
-    chance : ndarray, shape (conditions, layers)
-        What is got right without the states: by always giving the label most frequent in training, or by guessing among the labels,
-        whichever is more. Where the condition itself is predicted, all trials of one have the same label: chance in a condition is
-        the share of all trials that the probe of that layer takes for it.
-    accuracy : Estimates
-    steps : Estimates
-        Accuracy at a layer minus that at the one before; shape (conditions, layers − 1).
-    against : Estimates
-        Accuracy in a condition minus that in the first one; shape (conditions − 1, layers); without all conditions together.
-    control : Estimates
-        Accuracy of the control task, the mean over its shuffles.
-    selectivity : Estimates
-        Accuracy minus that of the control task.
-    """
-
-    names: tuple[str, ...]
-    trials: NDArray[np.intp]
-    units: int
-    widened: float
+    names: tuple[str, ...]  # the conditions, and all of them together behind them where there are several
+    trials: NDArray[np.intp]  # shape (conditions,): held-out trials
+    units: int  # families that were drawn again
+    widened: float  # factor of intervals' widths (`widening`)
     chance: Array
     accuracy: Estimates
-    steps: Estimates
+    steps: Estimates  # accuracy at a layer minus that at the one before; shape (conditions, layers − 1)
     against: Estimates
-    control: Estimates
-    selectivity: Estimates
+    control: Estimates  # accuracy of the control task, the mean over its shuffles
+    selectivity: Estimates  # accuracy minus that of the control task
 
     @property
     def intervals(self) -> str:
@@ -104,15 +69,7 @@ class Accuracies:
 
 
 def accuracies(one: Probing, study: str, resamples: int = RESAMPLES) -> Accuracies:
-    """Return accuracy, steps, differences and selectivity of a model's probes, with intervals.
-
-    Parameters
-    ----------
-    one : Probing
-    study : str
-        Seeds the draws.
-    resamples : int
-    """
+    """Return accuracy, steps, differences and selectivity of a model's probes, with intervals."""
     tested = one.tested
     label, condition, family = one.label[tested], one.condition[tested], one.family[tested]
     right = np.stack([layer.predicted[tested] == label for layer in one.layers], axis=1).astype(float)
@@ -179,19 +136,7 @@ def _chance(one: Probing, tested: NDArray[np.bool_]) -> Array:
 
 
 def widening(splits: int) -> float:
-    """Return by how much intervals of cross-validated accuracies are wider than those of a bootstrap over items.
-
-    Parameters
-    ----------
-    splits : int
-        Folds; 1 where items were split once into training and test.
-
-    Notes
-    -----
-    Nadeau and Bengio (2003) put s²(1/K + n₂/n₁) in the place of s²/K for the variance of the mean of K folds of n₂ tested and n₁
-    training items, which is 1 + K n₂/n₁ = 1 + K/(K − 1) times as much: 2.25 in five folds. It is a rule of thumb: no unbiased
-    estimate of that variance exists (Bengio & Grandvalet, 2004).
-    """
+    """Return how much wider than a bootstrap's a cross-validated interval is (Nadeau & Bengio, 2003)."""
     return float(np.sqrt(1 + splits / (splits - 1))) if splits > 1 else 1.0
 
 
@@ -240,22 +185,7 @@ class _Sums:
 
 
 def _estimates(value: Array, draws: Array, wider: float, units: NDArray[np.intp], least: float) -> Estimates:
-    """Put percentile intervals around values, and intervals that hold for all of them together, both within ``least`` and 1.
-
-    The simultaneous ones are as many standard errors wide as the largest deviation of a draw, in standard errors, over all values
-    is in 95% of the draws (max-t).
-
-    Parameters
-    ----------
-    value : ndarray, shape (conditions, columns)
-    draws : ndarray, shape (draws, conditions, columns)
-    wider : float
-        Of :func:`widening`.
-    units : ndarray of int, shape (conditions,)
-        How many families each value is of.
-    least : float
-        0 of shares, −1 of differences of shares.
-    """
+    """Put percentile and simultaneous intervals around values, both within ``least`` and 1."""
     low, high = percentile_ends(draws, LEVEL)
     known = np.isfinite(value)
     away, error = np.zeros_like(draws), np.full(value.shape, np.nan)

@@ -19,18 +19,7 @@ _COUNTS = ("fits", "unconverged", "clipped")
 
 
 def folder_of(states: Path, target: str, settings: Mapping[str, Any], parts: Sequence[Any]) -> Path:
-    """Return the folder for the results of one probing, named by a hash of all that they are made of.
-
-    Parameters
-    ----------
-    states : Path
-        ``states/<run>``.
-    target : str
-    settings : mapping
-        What can be written as JSON.
-    parts : sequence of list of str or ndarray
-        Keys of trials, labels, folds … in the order of rows.
-    """
+    """Return the folder for the results of one probing, named by a hash of all that they are made of."""
     arrays = [one for one in parts if isinstance(one, np.ndarray)]
     lists = [list(one) for one in parts if not isinstance(one, np.ndarray)]
     mark = fingerprint({"layout": LAYOUT, **settings, "parts": lists}, *arrays)

@@ -26,25 +26,7 @@ def conditions_of(rows: pd.DataFrame, factors: Sequence[str]) -> Texts:
 
 
 def labels_of(rows: pd.DataFrame, items: pd.DataFrame, target: str, factors: Sequence[str]) -> Texts:
-    """Return the label of each trial; None where it has none.
-
-    An answer among options that differ from item to item is the letter at which it stood in the order shown (A, B, C …). One of
-    classes that are the same throughout (*Yes*, *No*) is the label by which the reader was told to give it.
-
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        Trials, with ``answer, response, label_map, choice_order``.
-    items : pandas.DataFrame
-        The items table.
-    target : {'answer', 'response', 'condition'}
-    factors : sequence of str
-
-    Returns
-    -------
-    pandas.Series of str or None
-        None throughout where answers are free texts or have more than ten kinds.
-    """
+    """Return the label of each trial; None where it has none."""
     if target == "condition":
         return conditions_of(rows, factors)
     given = rows[target].astype(object).where(rows[target].notna(), None)

@@ -22,45 +22,18 @@ FOLDS, INNER_FOLDS, CONTROLS = 5, 3, 5
 
 @dataclass(frozen=True)
 class Settings:
-    """How states are probed.
+    """How states are probed."""
 
-    Attributes
-    ----------
-    predict : tuple of str
-        Of :data:`TARGETS`.
-    folds : int or None
-        Parts into which items are dealt, each tested once; None: 5, unless items say which of them are for training.
-    test : tuple of str
-        Splits of the data set whose items test; all others train. Empty: none is named.
-    keep_together : tuple of str
-        Further columns of items: those with the same value are in training or test together.
-    penalties : tuple of float
-        Values of C among which each probe chooses, the strongest penalty first.
-    controls : int
-        Control tasks with random labels.
-    """
-
-    predict: tuple[str, ...] = ("answer",)
+    predict: tuple[str, ...] = ("answer",)  # of `TARGETS`
     folds: int | None = None
     test: tuple[str, ...] = ()
     keep_together: tuple[str, ...] = ()
     penalties: tuple[float, ...] = PENALTIES
-    controls: int = CONTROLS
+    controls: int = CONTROLS  # control tasks with random labels
 
 
 def settings_of(given: Mapping[str, Any] | str | None) -> Settings | None:
-    """Read what a study says; None where it wants no probing.
-
-    Parameters
-    ----------
-    given : mapping, str or None
-        ``analysis: probing:`` as the study was handed over; None where it says nothing.
-
-    Raises
-    ------
-    UserError
-        Where both folds and splits are named.
-    """
+    """Read what a study says; None where it wants no probing."""
     if given == NONE:
         return None
     if given is None or isinstance(given, str):

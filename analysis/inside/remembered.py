@@ -34,23 +34,7 @@ def fingerprint(told: Mapping[str, Any], *arrays: NDArray[Any]) -> str:
 
 
 def remembered(folder: Path, name: str, mark: str, compute: Callable[[], Arrays]) -> Arrays:
-    """Return what was computed before, else compute it and keep it.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        ``states/<run>``.
-    name : str
-        Letters, digits, ``_`` and ``-``: what it is of, and the layer.
-    mark : str
-        From :func:`fingerprint`.
-    compute : callable
-        Returns named arrays.
-
-    Notes
-    -----
-    A file that cannot be read is computed again. Where the folder cannot be written to (an archive), nothing is kept.
-    """
+    """Return what was computed before, else compute it and keep it."""
     file = folder / RESULTS / f"{name}-{mark[:20]}.npz"
     known = read(file)
     if known is None:

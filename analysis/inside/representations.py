@@ -32,26 +32,12 @@ FEWEST_ITEMS = 2
 
 @dataclass(frozen=True, eq=False)
 class Represented:
-    """One model's map in one set of items.
+    """One model's map in one set of items."""
 
-    Attributes
-    ----------
-    group : str
-        Reader group.
-    run, position : str
-        As :class:`analysis.inside.kept.Kept` has them.
-    part : str
-        Name of the set of items; empty where a study has one.
-    factor, intact : str
-    pattern : Pattern
-    pairs, other_wording : int
-        Pairs of states that were compared, and how many of them were asked in another wording of the prompt than the intact text.
-    """
-
-    group: str
-    run: str
+    group: str  # reader group
+    run: str  # as `analysis.inside.kept.Kept` has them
     position: str
-    part: str
+    part: str  # name of the set of items; empty where a study has one
     factor: str
     intact: str
     pattern: Pattern
@@ -67,21 +53,7 @@ class Represented:
 def represented(
     tables: Tables, does: Levels, told: Callable[[str], None] = lambda _: None
 ) -> list[Represented]:
-    """Return the map of every model with hidden states, by one factor.
-
-    Parameters
-    ----------
-    tables : Tables
-    does : Levels
-        What the factor's levels do; without an intact one there is no map.
-    told : callable
-        Called before each layer that is computed, with a :class:`LayersDone`.
-
-    Returns
-    -------
-    list of Represented
-        By model and set of items; empty without states, or without items seen both intact and changed.
-    """
+    """Return the map of every model with hidden states, by one factor."""
     if does.intact is None:
         return []
     found: list[Represented] = []

@@ -27,24 +27,12 @@ _LOSS_COLUMNS = ("step", "epoch", "tokens", "training_loss", "validation_loss", 
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained model that read the study.
+    """A trained model that read the study."""
 
-    Attributes
-    ----------
-    group : str
-        ``reader_group`` of its trials.
-    base : str
-        ``reader_group`` of the model that it was made from.
-    training : str
-        Name of the training.
-    record : mapping
-        ``tuning.json``; empty where it is not at hand.
-    """
-
-    group: str
-    base: str
-    training: str
-    record: Mapping[str, Any] = field(default_factory=dict)
+    group: str  # ``reader_group`` of its trials
+    base: str  # ``reader_group`` of the model that it was made from
+    training: str  # name of the training
+    record: Mapping[str, Any] = field(default_factory=dict)  # ``tuning.json``; empty where it is not at hand
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -69,18 +57,10 @@ class Trained:
 
 @dataclass(frozen=True)
 class Family:
-    """A model and what was trained from it, in the order in which the trainings began.
-
-    Attributes
-    ----------
-    base : str
-    base_was_asked : bool
-        Whether the base has used trials.
-    models : tuple of Trained
-    """
+    """A model and what was trained from it, in the order in which the trainings began."""
 
     base: str
-    base_was_asked: bool
+    base_was_asked: bool  # whether the base has used trials
     models: tuple[Trained, ...]
 
     @property
@@ -91,13 +71,7 @@ class Family:
 
 
 def families(tables: Tables) -> list[Family]:
-    """Return the models of a study that were trained, by base; empty where none has used trials.
-
-    Raises
-    ------
-    UserError
-        A record of a training cannot be read.
-    """
+    """Return the models of a study that were trained, by base; empty where none has used trials."""
     used = tables.trials[tables.trials["excluded_reason"].isna()]
     asked = set(used["reader_group"].astype(str))
     found: dict[str, list[Trained]] = {}
@@ -116,13 +90,7 @@ def families(tables: Tables) -> list[Family]:
 
 
 def record_of(tables: Tables, training: str) -> Mapping[str, Any]:
-    """Return what is recorded of a training; empty where nothing is at hand.
-
-    Raises
-    ------
-    UserError
-        The file is no record.
-    """
+    """Return what is recorded of a training; empty where nothing is at hand."""
     folder = _folder_of(tables, training)
     file = None if folder is None else folder / RECORD
     if file is None or not file.is_file():
@@ -137,14 +105,7 @@ def record_of(tables: Tables, training: str) -> Mapping[str, Any]:
 
 
 def loss_of(tables: Tables, training: str) -> pd.DataFrame | None:
-    """Return the losses of a training; None where they are not at hand.
-
-    Returns
-    -------
-    pandas.DataFrame or None
-        ``step, epoch, tokens, training_loss, validation_loss`` (nats a token; NaN where not taken), ``learning_rate, seconds``;
-        step 0 is the model as it was.
-    """
+    """Return the losses of a training; None where they are not at hand."""
     folder = _folder_of(tables, training)
     file = None if folder is None else folder / LOSS
     if file is None or not file.is_file():

@@ -35,57 +35,25 @@ MOST_ROWS = 60_000
 
 @dataclass(frozen=True)
 class Part:
-    """Materials in which trained models are compared with their base.
+    """Materials in which trained models are compared with their base."""
 
-    Attributes
-    ----------
-    title : str
-        What they are, in words.
-    name : str
-        In letters, digits and underscores.
-    measure : {'RR', 'right'}
-        Recovery rate, or share right.
-    factor : str
-        Whose levels are the conditions; empty for none.
-    levels : dict of str to str
-        What a condition is called, by level, in order.
-    trials : pandas.DataFrame
-        Used trials of the family with ``condition``.
-    measured : pandas.DataFrame
-        For recovery, what :func:`analysis.measures.recovery.recovery_trials` measures of them; else empty.
-    """
-
-    title: str
-    name: str
-    measure: str
-    factor: str
-    levels: dict[str, str]
-    trials: pd.DataFrame
+    title: str  # what they are, in words
+    name: str  # in letters, digits and underscores
+    measure: str  # recovery rate, or share right
+    factor: str  # whose levels are the conditions; empty for none
+    levels: dict[str, str]  # what a condition is called, by level, in order
+    trials: pd.DataFrame  # used trials of the family with ``condition``
     measured: pd.DataFrame
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Two models in one condition, over the items that both were asked.
+    """Two models in one condition, over the items that both were asked."""
 
-    Attributes
-    ----------
-    condition, first, second : str
-        ``second`` minus ``first``.
-    against_control : bool
-        Whether ``first`` is the control of training (FT-Ori), not the base.
-    items : int
-    before, after, difference, low, high : float
-        Percent, and points with the 95% interval over items: percentile bootstrap of the recovery rate, Student's of shares right.
-    p, p_adjusted : float
-        Sign flips of items' differences (McNemar's exact test where each item is right or wrong once); adjusted after Benjamini
-        and Hochberg over the part.
-    """
-
-    condition: str
+    condition: str  # ``second`` minus ``first``
     first: str
     second: str
-    against_control: bool
+    against_control: bool  # whether ``first`` is the control of training (FT-Ori), not the base
     items: int
     before: float
     after: float
@@ -98,18 +66,9 @@ class Difference:
 
 @dataclass(frozen=True)
 class Modelled:
-    """A mixed model of one part.
+    """A mixed model of one part."""
 
-    Attributes
-    ----------
-    fit : analysis.mixed.Fit
-        With training by condition.
-    training, interaction : LikelihoodRatio or None
-        Whether models differ at all conditions alike, and whether they differ otherwise from condition to condition; None where
-        there is one condition.
-    """
-
-    fit: Fit
+    fit: Fit  # with training by condition
     training: LikelihoodRatio
     interaction: LikelihoodRatio | None
 
@@ -166,10 +125,7 @@ def _measured(
 
 
 def cells_of(part: Part, study: str) -> pd.DataFrame:
-    """Return every model's value in every condition: ``reader_group, condition, trials, value, low, high`` in percent.
-
-    Intervals are 95% percentile bootstraps over items.
-    """
+    """Return every model's value in every condition, in percent."""
     if part.measure == RECOVERY:
         sums = recovery(part.measured, ["condition"], study=study)
         named = {"rr": "value", "rr_low": "low", "rr_high": "high"}
@@ -253,15 +209,7 @@ def _rates(means: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def modelled(part: Part, family: Family) -> Modelled | str:
-    """Fit a logistic mixed model of training by condition with a variance between items.
-
-    Words recovered of words changed for recovery, with a variance between answers of several words; else right or wrong.
-
-    Returns
-    -------
-    Modelled, or str
-        Why there is none.
-    """
+    """Fit a logistic mixed model of training by condition with a variance between items."""
     rows = part.measured if part.measure == RECOVERY else part.trials
     if len(rows) > MOST_ROWS:
         return f"there are {len(rows):,} answers; state a plan for a model of so many"

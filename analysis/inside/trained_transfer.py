@@ -27,22 +27,11 @@ _ITEM = ["making", "task", "item_id"]
 
 @dataclass(frozen=True)
 class Cell:
-    """One test task (or all of them) of one trained model.
+    """One test task (or all of them) of one trained model."""
 
-    Attributes
-    ----------
-    task : str
-        What was tested: a task, or ``average`` (all items of all tasks).
-    model : Trained
-    compared : Paired
-        Trained minus base.
-    p_adjusted : float
-        After Benjamini and Hochberg over the cells of the table; of averages over the averages.
-    """
-
-    task: str
+    task: str  # what was tested: a task, or ``average`` (all items of all tasks)
     model: Trained
-    compared: Paired
+    compared: Paired  # trained minus base
     p_adjusted: float
 
     @property
@@ -53,55 +42,22 @@ class Cell:
 
 @dataclass(frozen=True)
 class Transfer:
-    """The table of transfer of one base.
-
-    Attributes
-    ----------
-    base : str
-    tasks : tuple of str
-        Rows, in the paper's order.
-    models : tuple of Trained
-        Columns: by the task that they were trained on, in the same order, then others.
-    base_accuracy : mapping of str to float
-        Share right of the base, by task and ``average`` (mean of the tasks).
-    accuracy : pandas.DataFrame, shape (tasks + average, models)
-        Share right of each trained model by its name; the average is the mean of the tasks.
-    cells, averages : tuple of Cell
-        Comparisons; a cell with fewer than ten common items is left out.
-    diagonal : Diagonal or None
-        None for fewer than two tasks both trained and tested.
-    """
+    """The table of transfer of one base."""
 
     base: str
-    tasks: tuple[str, ...]
+    tasks: tuple[str, ...]  # rows, in the paper's order
     models: tuple[Trained, ...]
-    base_accuracy: Mapping[str, float]
+    base_accuracy: Mapping[str, float]  # share right of the base, by task and ``average`` (mean of the tasks)
     accuracy: pd.DataFrame
-    cells: tuple[Cell, ...]
+    cells: tuple[Cell, ...]  # comparisons; a cell with fewer than ten common items is left out
     averages: tuple[Cell, ...]
-    diagonal: Diagonal | None
+    diagonal: Diagonal | None  # none for fewer than two tasks both trained and tested
 
 
 def transfer(
     rows: pd.DataFrame, family: Family, bound: float | None = None, seed: int = 0
 ) -> Transfer | None:
-    """Compare what was trained from one base with the base, task by task.
-
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        Trials of :func:`analysis.published.h_test_tables.asked`.
-    family : Family
-    bound : float, optional
-        Smallest difference that matters, as a share.
-    seed : int
-        Of sign flips, orders and resamples.
-
-    Returns
-    -------
-    Transfer or None
-        None where base and trained models have no task in common.
-    """
+    """Compare what was trained from one base with the base, task by task."""
     rows_of = {str(group): own for group, own in rows.groupby("reader_group")}
     base = rows_of.get(family.base)
     models = [one for one in family.models if one.group in rows_of]
@@ -152,16 +108,7 @@ def _item_gains(base: pd.DataFrame, trained: pd.DataFrame) -> pd.Series[float]:
 def diagonal_of_items(
     gains: Mapping[str, pd.Series[float]], trained_on: Mapping[str, str], seed: int
 ) -> Diagonal | None:
-    """Set gains on the task trained against gains on others, with an interval over items.
-
-    Parameters
-    ----------
-    gains : mapping of str to pandas.Series
-        Gain of each item (index ``making, task, item_id``) by model.
-    trained_on : mapping of str to str
-        Task by model.
-    seed : int
-    """
+    """Set gains on the task trained against gains on others, with an interval over items."""
     if not gains:
         return None
     items = pd.DataFrame(gains)

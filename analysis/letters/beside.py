@@ -28,40 +28,20 @@ class Cost:
 
 @dataclass(frozen=True)
 class Beside:
-    """What one kind of change at one place costs people and a model.
+    """What one kind of change at one place costs people and a model."""
 
-    Attributes
-    ----------
-    kind, place : str
-        As :func:`analysis.letters.letter_changes` names them.
-    people, model : dict of str to Cost
-        By measure: ``time`` (log ratio against intact, people), ``bits`` (surprisal of the text, the model; ``bits_changed`` and
-        ``bits_after`` of its parts), ``correct`` (share of right answers lost, both); what was not measured is not there.
-    distance : str
-        Places between the two letters, or empty: all distances together.
-    """
-
-    kind: str
+    kind: str  # as `analysis.letters.letter_changes` names them
     place: str
     people: Mapping[str, Cost]
     model: Mapping[str, Cost]
-    distance: str = ""
+    distance: str = ""  # places between the two letters, or empty: all distances together
 
 
 @dataclass(frozen=True)
 class Pair:
-    """People and one model.
+    """People and one model."""
 
-    Attributes
-    ----------
-    people, people_kind, model : str
-        Reader groups, and the people's reader kind.
-    rows : tuple of Beside
-        Kinds of change in turn, each place by place; those for which people have a time. Where a place has several distances, a
-        row for all of them is followed by one for each.
-    """
-
-    people: str
+    people: str  # reader groups, and the people's reader kind
     people_kind: str
     model: str
     rows: tuple[Beside, ...]
@@ -85,25 +65,7 @@ def beside(
     kinds: Sequence[str],
     places: Sequence[str],
 ) -> list[Pair]:
-    """Put people's costs beside those of each model.
-
-    Parameters
-    ----------
-    times, right : sequence of GroupCosts
-        People's reading times, and the accuracy of people and models, as
-        :func:`~analysis.letters.costs_of_letters.group_costs` gives them: by kind and zone, and by kind, zone and distance where
-        distances are to be told apart.
-    of_models : dict of str to sequence of GroupCosts
-        Likewise models' measures: ``bits`` (surprisal), and others that are told beside it.
-    kinds, places : sequence of str
-        Which, in the order of the rows.
-
-    Returns
-    -------
-    list of Pair
-        People (participants where there are some, else simulated readers) with each model that has surprisal or accuracy, those that
-        tell surprisal first; empty where nobody has times or no model tells surprisal.
-    """
+    """Put people's costs beside those of each model."""
     timed = sorted(times, key=lambda one: one.kind != "human")
     bits = of_models.get(BITS, ())
     if not timed or not bits:

@@ -18,37 +18,7 @@ KINDS = ("transposition", "substitution", "shuffle", "other")
 
 
 def letter_changes(items: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
-    """Describe the changed letters of every item and condition.
-
-    Parameters
-    ----------
-    items : pandas.DataFrame
-        The items table, with ``changes`` as JSON.
-    factors : sequence of str
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per item and condition whose letters changed or that is intact (words and sentences that moved whole are in
-        none): ``set, item_id``, the factors; ``changed_words``; ``zone`` (``initial``: the first letter took part; ``final``:
-        the last; ``outer``: both; ``internal``: neither; ``intact``; ``mixed`` where words of the item differ); ``kind``
-        (``transposition``: two letters changed places; ``substitution``: letters replaced, none moved; ``shuffle``: more than
-        two moved; ``other``; ``intact``; ``mixed``); and as means over the changed words, nan where there are none:
-        ``place`` and ``place_from_end`` (of the first and of the last changed letter, from 1), ``distance`` (places between
-        the first and the last changed letter), ``letters``; ``same_place, same_place_from_end, same_distance`` (whether the
-        changed words of the item agree in it, so that the mean is a place at all); ``derived`` (whether changes were found by
-        comparing forms), ``forms`` (the changed words as pairs of intact and shown).
-
-    Notes
-    -----
-    Items that were imported, and tables without a column ``changes``, carry no record of what was done. What was done is then
-    found by comparing the form shown with the intact one, case aside (:func:`~analysis.letters.forms.changes_of_forms`).
-
-    Raises
-    ------
-    UserError
-        Where items hold neither changes nor forms to compare, or something that is none.
-    """
+    """Describe the changed letters of every item and condition."""
     if "changes" not in items and not {"shown", "intact"} <= set(items):
         raise UserError(
             "items.parquet: column 'changes' is missing, so nothing is known of letters",
@@ -105,13 +75,7 @@ def _read(text: Any, item: str, column: str) -> Any:
 
 
 def of_forms(intact: str, shown: str) -> dict[str, Any] | None:
-    """Describe one word by its two forms, as :func:`letter_changes` does; None where no letter changed or none can be told.
-
-    Parameters
-    ----------
-    intact, shown : str
-        One word each; case does not count.
-    """
+    """Describe a word by its two forms, as :func:`letter_changes` does; None where no letter changed."""
     changes = changes_of_forms({"word": intact}, {"word": shown})
     return _of_word(changes[0]) if changes and len(changes) == 1 else None
 
@@ -147,11 +111,7 @@ def _of_word(change: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _places(change: Mapping[str, Any]) -> tuple[list[int], int]:
-    """Return the places of the letters that took part in a change, and of how many letters they are places.
-
-    Where letters were only taken out, places are those of the intact word; where letters were only put in, of the form shown:
-    letters that stand elsewhere because one before them came or went have not moved.
-    """
+    """Return the places of the letters that took part in a change, and the number of letters."""
     permutation, inserted, deleted = change["permutation"], change["inserted"], change["deleted"]
     stayed = [origin for origin in permutation if origin is not None]
     only_edited = not change["substituted"] and stayed == sorted(stayed)

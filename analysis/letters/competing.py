@@ -36,24 +36,11 @@ FEWEST_ROWS, FEWEST_ITEMS = 10, 10
 
 @dataclass(frozen=True)
 class Competing:
-    """Competing explanations.
-
-    Attributes
-    ----------
-    table : pandas.DataFrame
-        A row per reader group and explanation, best AIC first: ``reader_group, reader_kind`` and the columns of
-        :meth:`analysis.heldout.Competition.table`; gains are over ``length and frequency``.
-    competitions : dict of str to Competition
-        By reader group.
-    remarks : tuple of str
-        What could not compete, and why.
-    rows : dict of str to pandas.DataFrame
-        What the models of a reader group were fitted to, predictors as they are in them.
-    """
+    """Competing explanations."""
 
     table: pd.DataFrame
-    competitions: dict[str, Competition]
-    remarks: tuple[str, ...]
+    competitions: dict[str, Competition]  # by reader group
+    remarks: tuple[str, ...]  # what could not compete, and why
     rows: dict[str, pd.DataFrame] = field(default_factory=dict)
 
     def fitted(self, group: str, name: str, measure: str) -> Fit | None:
@@ -76,26 +63,7 @@ def competing_predictors(
     most_rows: int = MOST_ROWS,
     groups: Sequence[str] = (),
 ) -> Competing:
-    """Let the explanations of changed letters compete for every reader.
-
-    Parameters
-    ----------
-    tables : Tables
-        Items need their covariates (``cov_match_…``, and ``cov_tokens_…`` where the study names a tokenizer).
-    measure : str
-        As :func:`analysis.fidelity.items.item_values`; ``correct`` is modelled as binomial.
-    folds : int
-        Of items.
-    most_rows : int
-        Rows of one reader group above which whole participants are drawn by a stable hash (of a model: rows).
-    groups : sequence of str
-        Reader groups; all by default.
-
-    Raises
-    ------
-    UserError
-        As :func:`~analysis.letters.rows.changed_trials`; where no item is changed.
-    """
+    """Let the explanations of changed letters compete for every reader."""
     rows = changed_trials(tables, measure)
     rows = rows[rows["zone"] != INTACT]
     if rows.empty:

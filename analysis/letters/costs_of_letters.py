@@ -35,37 +35,20 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class GroupCosts:
-    """What levels of changed letters cost one reader group.
-
-    Attributes
-    ----------
-    group, kind : str
-    profile : Profile
-        Levels are named as :func:`letter_costs` says.
-    items_of : dict of str to int
-        Items met in each level.
-    """
+    """What levels of changed letters cost one reader group."""
 
     group: str
     kind: str
-    profile: Profile
-    items_of: dict[str, int]
+    profile: Profile  # levels are named as `letter_costs` says
+    items_of: dict[str, int]  # items met in each level
 
 
 @dataclass(frozen=True)
 class Question:
-    """One contrast of kinds or places of change.
+    """One contrast of kinds or places of change."""
 
-    Attributes
-    ----------
-    name : str
-        In words, such as ``substitution − transposition``.
-    weights : dict of str to float
-        Of the levels whose weighted sum is asked for.
-    """
-
-    name: str
-    weights: dict[str, float]
+    name: str  # in words, such as ``substitution − transposition``
+    weights: dict[str, float]  # of the levels whose weighted sum is asked for
 
     @classmethod
     def of_pairs(cls, name: str, pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> Question:
@@ -88,30 +71,7 @@ class Question:
 def letter_costs(
     tables: Tables, by: str | Sequence[str], measure: str = "correct", *, resamples: int = RESAMPLES
 ) -> pd.DataFrame:
-    """Return costs by what was done to the letters.
-
-    Parameters
-    ----------
-    tables : Tables
-    by : str or sequence of str
-        One or several of :data:`BY`: ``zone`` (initial, internal, final, outer), ``place`` (position by position), ``kind``, …; of
-        several each combination is a level. Items whose changed words differ in a place or distance are not among its levels.
-    measure : str
-        As :func:`~analysis.letters.rows.letter_rows`.
-    resamples : int
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per reader group and level: ``reader_group, reader_kind, level, cost, low, high`` (95% bootstrap over participants and
-        items, or items), ``participants, items, resampled``; ``items`` counts those of the group, ``items_of_level`` those met
-        in the level.
-
-    Raises
-    ------
-    UserError
-        As :func:`~analysis.letters.rows.letter_rows`; for another ``by``; where no reader has both an intact and a changed item.
-    """
+    """Return costs by what was done to the letters."""
     return cost_table(_asked(tables, by, measure, resamples))
 
 
@@ -148,25 +108,7 @@ def letter_contrast(
     *,
     resamples: int = RESAMPLES,
 ) -> pd.DataFrame:
-    """Return how much more one kind of change costs than another, such as transposition minus substitution.
-
-    Parameters
-    ----------
-    tables, by, measure, resamples
-        As :func:`letter_costs`; levels are compared whether or not there is an intact form.
-    first, second : str
-        Levels, as there.
-
-    Returns
-    -------
-    pandas.DataFrame
-        As :func:`contrast_table`; groups that lack one of the levels have no row.
-
-    Raises
-    ------
-    UserError
-        As :func:`letter_costs`, and where no group has both levels.
-    """
+    """Return how much more one kind of change costs than another, e.g. transposition than substitution."""
     costs = _asked(tables, by, measure, resamples)
     asked = [Question.of_pairs(f"{first} − {second}", [((first,), (second,))])]
     found = contrast_table(costs, asked).drop(columns="draws")
@@ -177,15 +119,7 @@ def letter_contrast(
 
 
 def contrast_table(costs: Sequence[GroupCosts], questions: Sequence[Question]) -> pd.DataFrame:
-    """Answer questions of profiles.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per question and reader group that has every level of it: ``reader_group, reader_kind, contrast, difference, low,
-        high`` (paired within resamples), ``p`` (twice the share of resamples on the other side of 0; nan without resamples), and
-        the ``draws`` themselves, an array a row.
-    """
+    """Answer questions of profiles."""
     found = []
     for question in questions:
         for one in costs:
@@ -218,16 +152,7 @@ def contrast_table(costs: Sequence[GroupCosts], questions: Sequence[Question]) -
 
 
 def agreeing(draws: Array, level: float, significant: bool) -> tuple[float, float]:
-    """Return a percentile interval that excludes 0 exactly where the bootstrap's p is below 1 - ``level``.
-
-    Parameters
-    ----------
-    draws : ndarray, shape (resamples,)
-        Sorted.
-    level : float
-    significant : bool
-        Whether the adjusted p is below alpha; where too few resamples were drawn to tell, the interval reaches 0.
-    """
+    """Return a percentile interval that excludes 0 exactly where the bootstrap's p is below 1 - ``level``."""
     outside = max(0, math.ceil(round(len(draws) * (1 - level) / 2, 9)) - 1)
     low, high = float(draws[outside]), float(draws[-1 - outside])
     return (low, high) if significant else (min(low, 0.0), max(high, 0.0))
@@ -258,16 +183,7 @@ def group_costs(
     *,
     resamples: int = RESAMPLES,
 ) -> list[GroupCosts]:
-    """Return the costs of every reader group that has any; see :func:`letter_costs`.
-
-    Parameters
-    ----------
-    given : LetterRows
-    by, measure, resamples
-        As :func:`letter_costs`.
-    study : str
-        Seeds the bootstrap.
-    """
+    """Return the costs of every reader group that has any; see :func:`letter_costs`."""
     names = [by] if isinstance(by, str) else list(by)
     for name in names:
         if name not in BY:

@@ -19,19 +19,7 @@ IMPORTED = "imported"
 
 
 def changes_of_forms(intact: Mapping[str, str], shown: Mapping[str, str]) -> list[dict[str, Any]] | None:
-    """Derive the changed words of an item from its forms.
-
-    Parameters
-    ----------
-    intact, shown : mapping of str to str
-        Texts by field; fields without a counterpart are left aside.
-
-    Returns
-    -------
-    list of dict or None
-        As an item's recorded changes: ``field, unit, word, intact, shown, permutation, displaced, substituted, inserted,
-        deleted``, in lower case. None where words came, went or changed places, so that letters cannot be compared.
-    """
+    """Derive the changed words of an item from its forms."""
     found: list[dict[str, Any]] = []
     for field in intact:
         if not intact[field] or not shown.get(field):

@@ -27,44 +27,16 @@ MOST_ROWS = 200_000
 
 @dataclass(frozen=True)
 class LetterRows:
-    """Values of a measure with what was done to the letters.
-
-    Attributes
-    ----------
-    rows : pandas.DataFrame
-        ``reader_group, reader_kind, unit, reader, item, value`` and the columns of
-        :func:`~analysis.letters.changes.letter_changes`.
-    has_intact : bool
-        Whether changed items were also met intact with the same right answer, so that there is something to measure a cost from. Where
-        not (a transposed nonword and the word that it comes from ask for other answers), rows of intact items are left out and
-        values are told as they are.
-    remarks : tuple of str
-        What was left out, and why.
-    why_none : str
-        Why there is nothing intact to measure a cost from, in words; empty where there is.
-    """
+    """Values of a measure with what was done to the letters."""
 
     rows: pd.DataFrame
     has_intact: bool
-    remarks: tuple[str, ...] = ()
-    why_none: str = ""
+    remarks: tuple[str, ...] = ()  # what was left out, and why
+    why_none: str = ""  # why there is nothing intact to measure a cost from, in words; empty where there is
 
 
 def letter_rows(tables: Tables, measure: str) -> LetterRows:
-    """Return the observations of a measure.
-
-    Parameters
-    ----------
-    tables : Tables
-    measure : str
-        As :func:`analysis.fidelity.items.item_values`, or ``time_changed`` (people, log ms) and ``surprisal_changed`` (models,
-        bits) of single words.
-
-    Raises
-    ------
-    UserError
-        As :func:`changed_trials`.
-    """
+    """Return the observations of a measure."""
     if measure in OF_WORDS:
         rows, remarks = _changed_words(tables, measure)
     else:
@@ -101,13 +73,7 @@ def _comparable(rows: pd.DataFrame) -> pd.Series[bool]:
 
 
 def changed_trials(tables: Tables, measure: str) -> pd.DataFrame:
-    """Return the values of a measure, one row a trial, with what was done to the letters of its item.
-
-    Raises
-    ------
-    UserError
-        As :func:`~analysis.letters.changes.letter_changes`; for a study without factors or an unknown measure.
-    """
+    """Return the values of a measure, one row a trial, with what was done to the letters of its item."""
     factors = list(tables.factors)
     if not factors:
         raise UserError("the study has no factor", mend="Compare conditions that change letters differently.")
@@ -163,21 +129,7 @@ def _changed_words(tables: Tables, measure: str) -> tuple[pd.DataFrame, tuple[st
 
 
 def bearable(rows: pd.DataFrame, most: int) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Keep whole participants or sessions, drawn by a stable hash, of a reader group that has more rows than can be borne.
-
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        With ``reader_group`` and ``unit``.
-    most : int
-        Rows of one group.
-
-    Returns
-    -------
-    rows : pandas.DataFrame
-    remarks : tuple of str
-        Which groups are stood for by fewer.
-    """
+    """Keep whole participants or sessions, drawn by a stable hash, up to the most rows that are fitted."""
     drawn = draw(rows["reader_group"], rows["unit"], most)
     remarks = tuple(
         f"{group}: {stay:,} of {there:,} participants or sessions, drawn by a stable hash, stand for all (at most {most:,} rows)."

@@ -19,20 +19,7 @@ _READ = {"is_changed", "surprisal"}
 
 
 def surprisal_parts(tables: Tables) -> dict[str, Tables]:
-    """Return the tables twice, with the surprisal of a part of each text in place of that of the whole text.
-
-    Parameters
-    ----------
-    tables : Tables
-        With a regions table.
-
-    Returns
-    -------
-    dict of str to Tables
-        ``bits_changed``: trials have the summed surprisal of the words that some condition changes, changed or intact;
-        ``bits_after``: that of all other words behind the first of those (0 where there are none). Trials without surprisal of
-        single words, and of items that no condition changes, have none. Empty where no region has surprisal.
-    """
+    """Return the tables twice, with the surprisal of a part of each text instead of the whole."""
     words = _changed_words(tables)
     if words.empty:
         return {}

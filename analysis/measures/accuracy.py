@@ -34,20 +34,7 @@ def asked(trials: pd.DataFrame) -> pd.DataFrame:
 def with_chance(
     trials: pd.DataFrame, items: pd.DataFrame, factors: Mapping[str, Sequence[str]]
 ) -> pd.DataFrame:
-    """Add the column ``chance``: 1 / number of the item's choices where a choice is asked for, 0 for typed answers.
-
-    Parameters
-    ----------
-    trials, items : pandas.DataFrame
-        As :func:`analysis.load` returns them.
-    factors : mapping
-        The study's factors, which with ``item_id`` (and ``set``) name an item's line.
-
-    Raises
-    ------
-    UserError
-        Where a trial asks for a choice and the items table does not say of how many.
-    """
+    """Add ``chance``: 1 / number of choices where a choice is asked for, 0 for typed answers."""
     chance = pd.Series(0.0, index=trials.index)
     choosing = trials["trial_type"] == "choose"
     if choosing.any():
@@ -75,32 +62,7 @@ def with_chance(
 def accuracy(
     trials: pd.DataFrame, by: Sequence[str] | str = (), *, study: str = "", resamples: int = 2000
 ) -> pd.DataFrame:
-    """Return accuracy with failures as wrong, left out, and at chance, with bootstrap intervals and bounds.
-
-    Parameters
-    ----------
-    trials : pandas.DataFrame
-        A flagged trials table; where it has ``chance`` (:func:`with_chance`), failures are also put at chance.
-    by : sequence of str, or str
-        Columns beside ``reader_group``: factors, ``reader``.
-    study : str
-        Seeds the bootstrap.
-    resamples : int
-        0 for no intervals.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per reader group and cell: ``trials, valid, missing, correct`` (counts), ``missing_share``;
-        ``wrong``, ``valid_only``, ``chance`` (shares correct; nan where not to be had) each with ``_low`` and ``_high`` (95%
-        percentile bootstrap over participants, or over items for a model or baseline); ``lowest`` and ``highest``: the
-        share correct if every failure had been wrong, or right. Shares are means over all trials of the cell.
-
-    Raises
-    ------
-    UserError
-        For an unknown column.
-    """
+    """Return accuracy with failures wrong, left out and at chance, with bootstrap intervals and bounds."""
     by = cell_columns(trials, by)
     rows = _cells(trials, by)
     kinds = kinds_of(rows) if len(rows) else {}
@@ -143,19 +105,7 @@ def accuracy(
 
 
 def missingness(trials: pd.DataFrame, by: Sequence[str] | str = ()) -> pd.DataFrame:
-    """Count answers by status: what was missing, where, and of which kind.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per reader group and cell: ``trials``, ``missing`` (not valid), ``missing_share``, and a count per status
-        that occurs. The model of it is :func:`analysis.accuracy.analyse_missingness`.
-
-    Raises
-    ------
-    UserError
-        For an unknown column.
-    """
+    """Count answers by status: what was missing, where, and of which kind."""
     by = cell_columns(trials, by)
     rows = _cells(trials, by, judged=False)
     keys = [GROUP, *by]
@@ -168,23 +118,7 @@ def missingness(trials: pd.DataFrame, by: Sequence[str] | str = ()) -> pd.DataFr
 
 
 def adjusted_accuracy(trials: pd.DataFrame, by: Sequence[str] | str = ()) -> pd.DataFrame:
-    """Return H-TEST's three numbers: accuracy of all, adjusted accuracy of the answered, out-of-context ratio.
-
-    An out-of-context response is one in which no label could be read (Lee & Lim, 2024, H-TEST, appendix D). The released
-    code's adjusted accuracy is undefined where the first answers are such and may carry over from the task before;
-    this one is correct / answered, missing where nothing was answered.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per reader group and cell: ``trials, answered, correct``, ``accuracy``, ``adjusted_accuracy``,
-        ``out_of_context_ratio`` (shares).
-
-    Raises
-    ------
-    UserError
-        For an unknown column.
-    """
+    """Return accuracy, that of the answered, and the out-of-context ratio (Lee & Lim, 2024, appendix D)."""
     by = cell_columns(trials, by)
     table = accuracy(trials, by, resamples=0)
     return pd.DataFrame(

@@ -25,27 +25,7 @@ ALPHA = 0.05
 
 
 def against_chance(trials: pd.DataFrame, by: Sequence[str] | str, *, study: str = "") -> pd.DataFrame:
-    """Compare the accuracy of choices with chance in each cell.
-
-    Parameters
-    ----------
-    trials : pandas.DataFrame
-        A flagged trials table with ``chance`` (:func:`analysis.measures.accuracy.with_chance`); typed answers, whose chance is
-        0, are left out.
-    by : sequence of str, or str
-        Factors that make a cell.
-    study : str
-        Seeds the bootstrap.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per reader group and cell: the factors, ``kind, trials, correct, answered, accuracy`` (failures as wrong), ``low, high``
-        (Clopper and Pearson, 1934), ``unit_low, unit_high`` (bootstrap over participants; of a model or baseline that of its
-        mean, :func:`analysis.intervals.share_over_items`), ``chance`` (mean of 1 /
-        options), ``p, p_adjusted`` (exact, two-sided; Benjamini and Hochberg over the table), ``verdict`` (``below``,
-        ``above`` or empty), ``adjusted_accuracy, out_of_context_ratio`` (H-TEST's).
-    """
+    """Compare the accuracy of choices with chance in each cell."""
     rows = asked(trials)
     rows = rows[(rows["trial_type"] == "choose") & (rows["chance"] > 0)]
     by = cell_columns(trials, by)

@@ -10,13 +10,7 @@ from stimuli.errors import unknown_name
 
 
 def cell_columns(trials: pd.DataFrame, by: Sequence[str] | str) -> list[str]:
-    """Return the columns that are named, of which one may be given as text alone.
-
-    Raises
-    ------
-    UserError
-        For a column that the table does not have.
-    """
+    """Return the columns that are named, of which one may be given as text alone."""
     names = [by] if isinstance(by, str) else list(by)
     for name in names:
         if name not in trials.columns:

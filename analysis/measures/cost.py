@@ -32,35 +32,17 @@ _READ = tuple(name for name in COSTS if name != "total_tokens")
 
 @dataclass(frozen=True)
 class Ratio:
-    """How much more something costs.
+    """How much more something costs."""
 
-    Attributes
-    ----------
-    corrected : float
-        Geometric mean of the items' ratios; 1 is no change.
-    published : float
-        TypoBench's: sum of ratios over all items, those with an intact value of 0 counted as 0.
-    of_sums : float
-        Ratio of the sums: what a bill changes by.
-    items, without : int
-        Items with a ratio; items that have none because a value is 0.
-    """
-
-    corrected: float
+    corrected: float  # geometric mean of the items' ratios; 1 is no change
     published: float
-    of_sums: float
-    items: int
+    of_sums: float  # ratio of the sums: what a bill changes by
+    items: int  # items with a ratio; items that have none because a value is 0
     without: int
 
 
 def cost_ratio(intact: Array, changed: Array) -> Ratio:
-    """Return how much more paired items cost.
-
-    Parameters
-    ----------
-    intact, changed : ndarray, shape (items,)
-        Values of at least 0 of one unit (tokens, milliseconds); pairs with nan are left out.
-    """
+    """Return how much more paired items cost."""
     both = np.isfinite(intact) & np.isfinite(changed)
     base, cost = intact[both], changed[both]
     nan = float("nan")
@@ -75,23 +57,7 @@ def cost_ratio(intact: Array, changed: Array) -> Ratio:
 
 
 def costs_of(trials: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """Return the trials that count for a cost, with its value in ``cost``.
-
-    Tokens, surprisal and money are those of the trials that count for answers; times those of timed trials, also where these
-    stand beside other sessions and count for times alone.
-
-    Parameters
-    ----------
-    trials : pandas.DataFrame
-        A flagged trials table.
-    measure : str
-        One of :data:`COSTS`; ``total_tokens`` is prompt and completion tokens together.
-
-    Raises
-    ------
-    UserError
-        For another measure.
-    """
+    """Return the trials that count for a cost, with its value in ``cost``."""
     if measure not in COSTS:
         raise unknown_name("cost:", measure, COSTS)
     reason = trials["excluded_reason"]
@@ -113,33 +79,7 @@ def cost_ratios(
     study: str = "",
     resamples: int = 2000,
 ) -> pd.DataFrame:
-    """Return the cost of each level against the intact one, for every model and cost that was recorded.
-
-    Parameters
-    ----------
-    trials : pandas.DataFrame
-        A flagged trials table.
-    factor : str
-    intact : str
-        The level without scrambling.
-    measures : sequence of str
-        Of :data:`COSTS`; those that nobody recorded are left out.
-    study : str
-        Seeds the bootstrap.
-    resamples : int
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per measure, model and level: ``ratio`` (corrected) with ``ratio_low, ratio_high`` (95% bootstrap over items),
-        ``published``, ``of_sums``, ``items``, ``without`` (:class:`Ratio`), ``intact_mean`` and ``mean`` (in the
-        measure's unit: tokens, ms, bits, USD).
-
-    Raises
-    ------
-    UserError
-        For an unknown factor or measure.
-    """
+    """Return the cost of each level against the intact one, for every model and cost that was recorded."""
     if factor not in trials.columns:
         raise unknown_name("factor:", factor, list(trials.columns))
     kept = [GROUP, "set", "item_id", factor, "excluded_reason", "timed", *_READ]

@@ -19,45 +19,20 @@ ORDERS = 9999
 
 @dataclass(frozen=True)
 class Diagonal:
-    """What training gains on the task trained, beyond what it gains on other tasks.
+    """What training gains on the task trained, beyond what it gains on other tasks."""
 
-    Attributes
-    ----------
-    tasks : int
-        Tasks that were both trained and tested.
-    within, across : float
-        Mean gain in the cells of the diagonal, and off it, as shares.
-    difference, low, high : float
-        Within minus across; 95% percentile bootstrap over items within tasks (nan where gains of items are not known).
-    p : float
-        Two-sided: differences as far from 0 when trainings are assigned to test tasks in other orders.
-    smallest_p : float
-        The smallest that so many tasks allow.
-    """
-
-    tasks: int
-    within: float
+    tasks: int  # tasks that were both trained and tested
+    within: float  # mean gain in the cells of the diagonal, and off it, as shares
     across: float
     difference: float
     low: float
     high: float
-    p: float
-    smallest_p: float
+    p: float  # two-sided: differences as far from 0 when trainings are assigned to test tasks in other orders
+    smallest_p: float  # the smallest that so many tasks allow
 
 
 def diagonal(gains: NDArray[np.float64], seed: int = 0) -> Diagonal:
-    """Test whether gains on the diagonal are others than off it.
-
-    Under the hypothesis it does not matter which training meets which test task: every order of the columns is as likely.
-    Orders leave alone how easy a task is and how much a training gains everywhere.
-
-    Parameters
-    ----------
-    gains : ndarray, shape (n, n)
-        Test task by training task, n of 2 or more.
-    seed : int
-        Of the orders, where n is above 7.
-    """
+    """Test whether gains on the diagonal are others than off it."""
     n = len(gains)
     total, trace = float(gains.sum()), float(np.trace(gains))
     places = np.arange(n)

@@ -28,27 +28,14 @@ _NOTHING = "none"
 
 @dataclass(frozen=True)
 class Levels:
-    """What the levels of one factor do.
-
-    Attributes
-    ----------
-    factor : str
-    intact : str or None
-        The level at which every text is shown as it is; None where there is none, or several.
-    substituted, withheld : tuple of str
-        Levels at which every text has other letters; and at which it, or what teaches the rule, is not shown.
-    changed : tuple of str
-        Levels that scramble.
-    unknown : tuple of str
-        Levels of which the items do not say what was done to the text.
-    """
+    """What the levels of one factor do."""
 
     factor: str
     intact: str | None
     substituted: tuple[str, ...]
     withheld: tuple[str, ...]
-    changed: tuple[str, ...]
-    unknown: tuple[str, ...]
+    changed: tuple[str, ...]  # levels that scramble
+    unknown: tuple[str, ...]  # levels of which the items do not say what was done to the text
 
     @property
     def without_evidence(self) -> tuple[str, ...]:
@@ -62,24 +49,7 @@ def levels_of(
     levels: Sequence[str],
     between: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None,
 ) -> Levels:
-    """Say what each level of a factor does to the texts of a study's test items.
-
-    Parameters
-    ----------
-    items : pandas.DataFrame
-        The items table, with ``role``, ``provenance``, ``shown`` and ``intact`` where it was handed over.
-    factor : str
-    levels : sequence of str
-        In the order in which they are returned.
-    between : mapping, optional
-        What each level of a factor between sessions sets (``between`` in ``dictionary.json``): one without solved examples, or with
-        shuffled labels on them, withholds the evidence of a rule.
-
-    Notes
-    -----
-    A level is intact (substituted, withheld) only where all its items are; one whose items differ, as a level of another
-    factor than the scrambled one, is none of these and counts as changed.
-    """
+    """Say what each level of a factor does to the texts of a study's test items."""
     found: dict[str, Does | None] = dict.fromkeys(levels)
     if factor in items:
         rows = items[items["role"] == "test"] if "role" in items else items
@@ -104,29 +74,14 @@ def levels_of(
 
 
 def scrambled_levels(tables: Tables, factor: str) -> list[str]:
-    """Return the levels but the first that still show what was scrambled: not those with other letters throughout or no text.
-
-    Where no other level is left, all but the first are returned.
-    """
+    """Return the levels but the first that still show the scrambled text."""
     rest = tables.levels_of(factor)[1:]
     does = levels_of(tables.items, factor, rest, tables.dictionary.get("between"))
     return [level for level in rest if level not in (*does.substituted, *does.withheld)] or rest
 
 
 def done_to(provenance: Any, shown: Any, intact: Any) -> Does | None:
-    """Say what was done to one item's text; None where neither its record nor its texts say it.
-
-    Parameters
-    ----------
-    provenance, shown, intact : str or None
-        JSON, as the items table holds them.
-
-    Notes
-    -----
-    An operation at rate 0 changes nothing. ``substitute:all`` is Scrambled Bench's Sub at any rate but 0, ``published SUB`` the
-    released code's; other substitutions
-    (two letters of a word) are scrambles.
-    """
+    """Say what was done to one item's text; None where neither its record nor its texts say it."""
     operation = str(_parsed(provenance).get("operation") or "")
     name, _, rates = operation.partition("@")
     rate = rates.partition(";")[0]

@@ -31,20 +31,9 @@ SIGNS = ("mended", "printed")
 
 @dataclass(frozen=True)
 class RecoveredWords:
-    """What an answer did with the words of a text.
+    """What an answer did with the words of a text."""
 
-    Attributes
-    ----------
-    changed : int
-        Words that were shown in another form than the intact one (case aside).
-    recovered, with_one_typo : int
-        Of these, the words that stand in the answer as they were intact; or so but for one typo
-        (:func:`analysis.measures.words.with_one_typo`).
-    unchanged, kept : int
-        Words that were shown intact, and of these the words that the answer still has: a reader's own typing errors.
-    """
-
-    changed: int
+    changed: int  # words that were shown in another form than the intact one (case aside)
     recovered: int
     with_one_typo: int
     unchanged: int
@@ -57,25 +46,7 @@ def edit_distance(one: str, other: str) -> int:
 
 
 def recovery_rate(before: float, after: float, sign: str = "mended") -> float:
-    """Return the share of the edit distance that an answer took away, in percent.
-
-    Parameters
-    ----------
-    before, after : float
-        Sums of distances of the shown and of the answered texts from the intact ones.
-    sign : {'mended', 'printed'}
-        (before - after) / before, as in the paper's tables; or (after - before) / before, as its equation 1 is printed.
-
-    Returns
-    -------
-    float
-        At most 100 (mended); nan where nothing was changed.
-
-    Raises
-    ------
-    UserError
-        For another sign.
-    """
+    """Return the share of the edit distance that an answer took away, in percent."""
     if sign not in SIGNS:
         raise unknown_name("sign:", sign, SIGNS)
     if not before:
@@ -85,20 +56,7 @@ def recovery_rate(before: float, after: float, sign: str = "mended") -> float:
 
 
 def recovered_words(intact: str, shown: str, given: str | None) -> RecoveredWords:
-    """Count the words of an answer that stand for changed words of a text.
-
-    Parameters
-    ----------
-    intact, shown : str
-        The text before and after its change.
-    given : str or None
-        The answer; None recovers nothing.
-
-    Notes
-    -----
-    Words of answer and intact text are matched in order (:func:`analysis.measures.words.same_place`), so that a word left out
-    does not shift the rest. An intact word is changed where the shown text has another word in its place, or none.
-    """
+    """Count the words of an answer that stand for changed words of a text."""
     whole, seen = words_of(intact), words_of(shown)
     if len(whole) == len(seen):
         forms: list[str | None] = list(seen)
@@ -119,13 +77,7 @@ def recovered_words(intact: str, shown: str, given: str | None) -> RecoveredWord
 
 
 def shown_texts(items: pd.DataFrame, factors: Sequence[str]) -> dict[tuple[Any, ...], dict[str, str]]:
-    """Map an item's line (set, item_id and level of each factor in the items table) to intact text → shown text.
-
-    Raises
-    ------
-    UserError
-        Where the items table lacks what was shown.
-    """
+    """Map an item's line (set, item_id, factor levels) to intact text → shown text."""
     for name in ("item_id", "shown", "intact"):
         if name not in items:
             raise UserError(f"the items table has no column {name!r}", mend="Hand the study over again.")
@@ -142,32 +94,7 @@ def shown_texts(items: pd.DataFrame, factors: Sequence[str]) -> dict[tuple[Any, 
 def recovery_trials(
     trials: pd.DataFrame, items: pd.DataFrame, factors: Sequence[str], rows_at_once: int = 50_000
 ) -> pd.DataFrame:
-    """Measure every used trial in which a text was to be restored.
-
-    Parameters
-    ----------
-    trials, items : pandas.DataFrame
-        As :func:`analysis.load` returns them.
-    factors : sequence of str
-        The study's factors.
-    rows_at_once : int
-        Rows whose texts are compared before their numbers are put away.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per trial: ``session_id, trial_index, attempt, reader_group, reader_kind, reader, set, item_id,
-        prompt_variant``, the factors, ``response_status``; ``ed_shown`` and ``ed_given`` (character edit distance of the
-        shown and of the answered text from the intact one; an answer that is not there is the empty text),
-        ``characters`` (of the intact text), ``changed, recovered, with_one_typo, unchanged, kept`` (words,
-        :class:`RecoveredWords`) and ``not_recovered``: fit
-        ``cbind(recovered, not_recovered) ~ ...``.
-
-    Raises
-    ------
-    UserError
-        As :func:`shown_texts`; or where no line of the items table shows a trial's text.
-    """
+    """Measure every used trial in which a text was to be restored."""
     used = trials["excluded_reason"].isna() & (trials["trial_type"] == "recover")
     used &= trials["response_status"].notna() & trials["answer"].notna()
     rows = trials[used]
@@ -188,35 +115,7 @@ def recovery(
     study: str = "",
     resamples: int = 2000,
 ) -> pd.DataFrame:
-    """Sum recovered characters and words by reader group and cell.
-
-    Parameters
-    ----------
-    measured : pandas.DataFrame
-        From :func:`recovery_trials`.
-    by : sequence of str, or str
-        Factors that make a cell.
-    sign : {'mended', 'printed'}
-        Of the recovery rate.
-    study : str
-        Seeds the bootstrap.
-    resamples : int
-        0 for no intervals.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per reader group and cell: ``trials``, ``ed_shown`` and ``ed`` (mean distances in characters), ``rr`` (recovery rate,
-        %) with ``rr_low, rr_high`` (95% bootstrap over participants, or over items for a model) and ``rr_flagged`` (nothing
-        was changed in so many resamples that it has no interval), ``changed, recovered, with_one_typo`` (words), ``words`` and
-        ``words_with_one_typo`` (shares of changed words, with intervals), ``unchanged`` (words) and ``kept`` (share of
-        unchanged words that were copied right, with its interval).
-
-    Raises
-    ------
-    UserError
-        For an unknown column or sign.
-    """
+    """Sum recovered characters and words by reader group and cell."""
     if sign not in SIGNS:
         raise unknown_name("sign:", sign, SIGNS)
     by = cell_columns(measured, by)

@@ -22,19 +22,11 @@ _CELLS = 4_000_000
 
 @dataclass(frozen=True)
 class Interval:
-    """A percentile interval of a bootstrap.
-
-    Attributes
-    ----------
-    low, high : float
-        nan where there are fewer than two units, or where the statistic is undefined in most resamples.
-    undefined : float
-        Share of resamples in which the statistic has no value.
-    """
+    """A percentile interval of a bootstrap."""
 
     low: float
     high: float
-    undefined: float = 0.0
+    undefined: float = 0.0  # share of resamples in which the statistic has no value
 
     @property
     def includes_zero(self) -> bool:
@@ -50,26 +42,7 @@ def where_it_varies(ends: Interval) -> Interval:
 
 
 def resampled_means(values: Array, seed: int, resamples: int = RESAMPLES) -> Array:
-    """Resample units with replacement and average each column over the drawn units that have a value in it.
-
-    Parameters
-    ----------
-    values : ndarray, shape (units, columns)
-        NaN where a unit has no value; a unit is drawn with all its columns, so that columns stay paired.
-    seed : int
-        From :func:`stimuli.seeds.stable_seed`.
-    resamples : int
-
-    Returns
-    -------
-    ndarray, shape (resamples, columns)
-        NaN where no drawn unit has a value.
-
-    Raises
-    ------
-    UserError
-        Without units.
-    """
+    """Resample units with replacement and average each column over the drawn units that have a value."""
     units = len(values)
     if units == 0:
         raise UserError("a bootstrap over 0 units", mend="Give trials of at least one item or participant.")
@@ -115,16 +88,7 @@ def bootstrap(
     resamples: int = RESAMPLES,
     level: float = 0.95,
 ) -> Interval:
-    """Return the percentile interval of a statistic of column means.
-
-    Parameters
-    ----------
-    values : ndarray, shape (units, columns)
-    statistic : callable
-        From means, shape (resamples, columns), to shape (resamples,).
-    seed, resamples, level
-        As :func:`resampled_means` and :func:`interval`.
-    """
+    """Return the percentile interval of a statistic of column means."""
     if len(values) < 2:
         return Interval(float("nan"), float("nan"), 1.0)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -132,20 +96,6 @@ def bootstrap(
 
 
 def item_means(rows: pd.DataFrame, value: pd.Series[Any], factor: str) -> pd.DataFrame:
-    """Return the mean of each reader group's item in each level: what is drawn when items are resampled.
-
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        Trials with ``reader_group, set, item_id`` and the factor.
-    value : pandas.Series
-        Of the same rows.
-    factor : str
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by ``reader_group, set, item_id``, a column per level; nan where an item was not shown in it.
-    """
+    """Return the mean of each reader group's item in each level: what is drawn when items are resampled."""
     keys = [rows[name] for name in ("reader_group", "set", "item_id", factor)]
     return value.groupby(keys, dropna=False, observed=True).mean().unstack()

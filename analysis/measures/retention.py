@@ -28,23 +28,7 @@ BELOW = "< 0"
 
 
 def relative_gain(scrambled: float, intact: float, substituted: float) -> float:
-    """Return the relative performance gain in percent: (scrambled - substituted) / (intact - substituted) x 100.
-
-    Parameters
-    ----------
-    scrambled, intact, substituted : float
-        Accuracies on one scale.
-
-    Returns
-    -------
-    float
-        100 where scrambling costs nothing, 0 where scrambled text helps no more than substituted text; below 0 and above
-        100 may occur. nan where intact and substituted are equal.
-
-    Notes
-    -----
-    Cao, Kojima, Matsuo & Iwasawa (2023), eq. 2.
-    """
+    """Return 100 (scrambled − substituted) / (intact − substituted) (Cao et al., 2023)."""
     gap = intact - substituted
     return 100.0 * (scrambled - substituted) / gap if gap else float("nan")
 
@@ -56,28 +40,14 @@ def as_printed(value: float, decimals: int = 2) -> str:
 
 @dataclass(frozen=True)
 class Retention:
-    """TypoBench's retention of one model on one data set (Mind Scramble, 2024, arXiv:2410.01677, tables 1 and 3).
+    """TypoBench's retention of a model on a data set (Mind Scramble, arXiv:2410.01677, tables 1 and 3)."""
 
-    Attributes
-    ----------
-    absolute : float
-        Mean accuracy over the transforms, on the scale given.
-    relative : float
-        The same as a percentage of the accuracy on intact text; nan where that is 0.
-    """
-
-    absolute: float
-    relative: float
+    absolute: float  # mean accuracy over the transforms, on the scale given
+    relative: float  # the same as a percentage of the accuracy on intact text; nan where that is 0
 
 
 def retention(intact: float, scrambled: Sequence[float]) -> Retention:
-    """Return absolute and relative retention: the mean over transforms, and that mean over the intact accuracy.
-
-    Raises
-    ------
-    UserError
-        Without transforms.
-    """
+    """Return the mean over transforms, and that mean over the intact accuracy."""
     if not len(scrambled):
         raise UserError("retention over 0 transforms", mend="Give the accuracy under at least one.")
     mean = float(np.mean(scrambled))
@@ -85,18 +55,7 @@ def retention(intact: float, scrambled: Sequence[float]) -> Retention:
 
 
 def item_accuracies(trials: pd.DataFrame, factor: str, levels: Sequence[str]) -> dict[str, Array]:
-    """Return the share correct of each item in each level by reader group, failures counted as wrong.
-
-    Returns
-    -------
-    dict of str to ndarray, shape (items, levels)
-        NaN where a reader group did not see an item in a level.
-
-    Raises
-    ------
-    UserError
-        For an unknown factor, or a level that occurs in no used trial.
-    """
+    """Return the share correct of each item in each level by reader group, failures counted as wrong."""
     if factor not in trials.columns:
         raise unknown_name("factor:", factor, list(trials.columns))
     rows = asked(trials)
@@ -118,32 +77,7 @@ def relative_gains(
     study: str = "",
     resamples: int = 2000,
 ) -> pd.DataFrame:
-    """Return the relative performance gain of each reader group in each level of a factor.
-
-    Parameters
-    ----------
-    trials : pandas.DataFrame
-        A flagged trials table.
-    factor : str
-    intact, substituted : str
-        Levels that make the denominator.
-    study : str
-        Seeds the bootstrap.
-    resamples : int
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per reader group and level: ``accuracy`` (%), ``rpg`` (%), ``rpg_low, rpg_high`` (95% percentile bootstrap over
-        items, all levels of an item drawn together), ``printed`` (as the paper prints it, ``< 0`` for negative
-        values), ``gap`` (intact - substituted, percentage points) with ``gap_low, gap_high``, ``flagged`` (that interval
-        includes 0 or is missing, so the ratio says nothing), ``items``.
-
-    Raises
-    ------
-    UserError
-        As :func:`item_accuracies`.
-    """
+    """Return the relative performance gain of each reader group in each level of a factor."""
     levels = [str(level) for level in pd.unique(asked(trials)[factor].dropna())] if factor in trials else []
     levels = [intact, *(level for level in levels if level not in (intact, substituted)), substituted]
     found = []
@@ -184,34 +118,7 @@ def retentions(
     study: str = "",
     resamples: int = 2000,
 ) -> pd.DataFrame:
-    """Return TypoBench's retention, absolute and relative, of each reader group.
-
-    Parameters
-    ----------
-    trials : pandas.DataFrame
-        A flagged trials table.
-    factor : str
-    intact : str
-        The level without scrambling.
-    groups_of_levels : mapping, optional
-        Name → levels to average over (``{"character": [...], "word": [...]}``); all levels but the intact one as
-        ``all`` by default. Each level has the same weight, however many trials it has.
-    study : str
-        Seeds the bootstrap.
-    resamples : int
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per reader group and group of levels: ``intact`` (accuracy, %), ``absolute`` (%) and ``relative`` (%)
-        with ``_low, _high`` (95% bootstrap over items), ``flagged`` (the interval of the intact accuracy includes 0
-        or is missing).
-
-    Raises
-    ------
-    UserError
-        As :func:`item_accuracies`.
-    """
+    """Return TypoBench's retention, absolute and relative, of each reader group."""
     if factor not in trials.columns:
         raise unknown_name("factor:", factor, list(trials.columns))
     others = [str(one) for one in pd.unique(asked(trials)[factor].dropna()) if one != intact]

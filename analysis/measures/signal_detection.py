@@ -33,40 +33,17 @@ false alarms, with 1 added to the numbers of signal and other trials, whether or
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """Sensitivity and bias from counts.
+    """Sensitivity and bias from counts."""
 
-    Attributes
-    ----------
-    d_prime, criterion : float
-        A criterion above 0 is a bias against answering "signal".
-    d_prime_se, criterion_se : float
-        By the delta method for the corrected rates (Gourevitch & Galanter, 1967, Psychometrika 32, 25-33).
-    beta : float
-        ln of the likelihood ratio at the criterion, d' x c.
-    """
-
-    d_prime: float
+    d_prime: float  # A criterion above 0 is a bias against answering "signal"
     criterion: float
     d_prime_se: float
     criterion_se: float
-    beta: float
+    beta: float  # ln of the likelihood ratio at the criterion, d' x c
 
 
 def sensitivity(hits: float, signals: float, false_alarms: float, others: float) -> Sensitivity:
-    """Return d' and c of one reader in one condition, with the log-linear correction.
-
-    Parameters
-    ----------
-    hits, false_alarms : float
-        "Signal" answers to signal trials and to the others.
-    signals, others : float
-        Trials of either class with an answer.
-
-    Raises
-    ------
-    UserError
-        Counts below 0, or more "signal" answers than trials.
-    """
+    """Return d' and c of one reader in one condition, with the log-linear correction."""
     if min(hits, false_alarms) < 0 or hits > signals or false_alarms > others:
         raise UserError(
             f"{hits:g} hits of {signals:g} and {false_alarms:g} false alarms of {others:g}",
@@ -82,13 +59,7 @@ def sensitivity(hits: float, signals: float, false_alarms: float, others: float)
 
 
 def classes_of(trials: pd.DataFrame) -> tuple[str, str]:
-    """Return the two classes that answers name, in alphabetical order.
-
-    Raises
-    ------
-    UserError
-        Where there are not exactly two.
-    """
+    """Return the two classes that answers name, in alphabetical order."""
     found = sorted(trials["answer"].dropna().unique())
     if len(found) != 2:
         shown = ", ".join(map(repr, found[:4])) or "none"
@@ -102,29 +73,7 @@ def classes_of(trials: pd.DataFrame) -> tuple[str, str]:
 def signal_detection(
     trials: pd.DataFrame, by: Sequence[str] | str = (), signal: str | None = None
 ) -> pd.DataFrame:
-    """Return sensitivity and bias of each reader in each cell.
-
-    Parameters
-    ----------
-    trials : pandas.DataFrame
-        A flagged trials table of one task with two classes; ``answer`` and ``response`` hold classes.
-    by : sequence of str, or str
-        Factors that make a cell.
-    signal : str, optional
-        The class that counts as signal; the first in alphabetical order by default.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per reader and cell: ``reader_group, reader``, the factors, ``hits, signals, false_alarms, others`` (counts of
-        answered trials), ``missing`` (no valid answer, in neither), ``d_prime, criterion, d_prime_se, criterion_se,
-        beta``; log-linear correction throughout.
-
-    Raises
-    ------
-    UserError
-        As :func:`classes_of`, for an unknown column, or a signal that is no class.
-    """
+    """Return sensitivity and bias of each reader in each cell."""
     by = cell_columns(trials, by)
     rows = _answered(trials, by, signal)
     found = []
@@ -148,28 +97,13 @@ def signal_detection(
 
 @dataclass(frozen=True)
 class ProbitData:
-    """A probit model of responses, ready for :func:`analysis.mixed.fit`.
-
-    Attributes
-    ----------
-    rows : pandas.DataFrame
-        Valid answers with ``said_signal`` (1 or 0), ``truth`` (+0.5 signal, -0.5 other), ``participant``, ``item``,
-        ``item_reader``, ``people`` (1 for people and simulated readers) and ``people_truth``.
-    formula : str
-        Response by truth x condition (x reader group).
-    settings : dict
-        ``family``, ``link`` and ``levels`` for ``fit``.
-    cells : tuple of dict
-        The cells of which :func:`sensitivity_and_bias` tells, in the order of the levels.
-    signal : str
-        The class that counts as signal.
-    """
+    """A probit model of responses, ready for :func:`analysis.mixed.fit`."""
 
     rows: pd.DataFrame
-    formula: str
-    settings: dict[str, Any]
+    formula: str  # response by truth x condition (x reader group)
+    settings: dict[str, Any]  # ``family``, ``link`` and ``levels`` for ``fit``
     cells: tuple[dict[str, str], ...]
-    signal: str
+    signal: str  # the class that counts as signal
 
 
 def probit_data(
@@ -180,28 +114,7 @@ def probit_data(
     signal: str | None = None,
     random: Sequence[str] | None = None,
 ) -> ProbitData:
-    """Write the probit model whose coefficients of truth are d' and whose others are minus the criterion.
-
-    Parameters
-    ----------
-    trials : pandas.DataFrame
-        A flagged trials table.
-    factor : str
-        The compared factor.
-    levels, groups : sequence of str
-        Levels of the factor and reader groups, the reference first.
-    signal : str, optional
-        As :func:`signal_detection`.
-    random : sequence of str, optional
-        Random terms. By default people differ in bias and sensitivity, items in how they are answered (an item has one
-        truth, so no slope), and where there are several reader groups also from group to group. A model has no
-        participant variance.
-
-    Raises
-    ------
-    UserError
-        As :func:`signal_detection`, and where nothing is left.
-    """
+    """Write the probit model whose coefficients of truth are d' and whose others are minus the criterion."""
     rows = _answered(trials, (factor,), signal)
     rows = rows[rows["said_signal"].notna() & rows[factor].isin(levels) & rows[GROUP].isin(groups)].copy()
     if rows.empty:
@@ -238,22 +151,7 @@ def probit_data(
 
 
 def sensitivity_and_bias(fit: Fit, data: ProbitData, level: float = 0.95) -> pd.DataFrame:
-    """Read d' and criterion of each cell, with intervals, from a fitted probit model.
-
-    Parameters
-    ----------
-    fit : Fit
-        ``analysis.mixed.fit(data.formula, data.rows, **data.settings)``.
-    data : ProbitData
-    level : float
-        Coverage.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The cell's columns, ``measure`` (``d_prime`` or ``criterion``), ``estimate, se, statistic, p, ci_low, ci_high``. The
-        values hold for a reader and item at the centre of their distributions.
-    """
+    """Read d' and criterion of each cell, with intervals, from a fitted probit model."""
     weights = _weights(fit, data)
     names = [{**cell, "measure": measure} for cell in data.cells for measure in MEASURED]
     rows = [weights[place][measure] for place in range(len(data.cells)) for measure in MEASURED]
@@ -261,20 +159,7 @@ def sensitivity_and_bias(fit: Fit, data: ProbitData, level: float = 0.95) -> pd.
 
 
 def differences_in_sensitivity(fit: Fit, data: ProbitData, level: float = 0.95) -> pd.DataFrame:
-    """Test differences of d' and criterion between each level and the reference, within and between reader groups.
-
-    Parameters
-    ----------
-    fit, data, level
-        As :func:`sensitivity_and_bias`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per level but the reference, group and measure: ``first, second`` (levels), ``groups`` (one reader group, or the
-        first of the model and another one: its difference minus the other's), ``measure``, ``estimate, se, statistic, p,
-        ci_low, ci_high``.
-    """
+    """Test differences of d' and criterion from the reference, within and between reader groups."""
     weights = _weights(fit, data)
     factor = next(iter(name for name in data.settings["levels"] if name != GROUP))
     reference, *others = data.settings["levels"][factor]

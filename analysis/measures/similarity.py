@@ -21,48 +21,19 @@ _ROWS = 4096
 
 @dataclass(frozen=True)
 class Similarity:
-    """Similarity of paired vectors.
-
-    Attributes
-    ----------
-    pairs : int
-    cosine, low, high : float
-        Mean cosine and its 95% bootstrap interval over pairs.
-    centred : float
-        Mean cosine after the mean vector of both sides together is taken away.
-    unpaired : float
-        Mean cosine of vectors of different pairs (permuted): the baseline.
-    p : float
-        Share of permutations whose mean cosine is at least as high, counting the observed one.
-    """
+    """Similarity of paired vectors."""
 
     pairs: int
-    cosine: float
+    cosine: float  # mean cosine and its 95% bootstrap interval over pairs
     low: float
     high: float
-    centred: float
-    unpaired: float
-    p: float
+    centred: float  # mean cosine after the mean vector of both sides together is taken away
+    unpaired: float  # mean cosine of vectors of different pairs (permuted): the baseline
+    p: float  # share of permutations whose mean cosine is at least as high, counting the observed one
 
 
 def cosines(one: NDArray[np.floating], other: NDArray[np.floating]) -> Array:
-    """Return the cosine of each pair of rows.
-
-    Parameters
-    ----------
-    one, other : ndarray, shape (pairs, dimensions)
-        Also memory maps (``states/<run>/layer_NN.npy``): rows are read a few thousand at a time and computed in double precision.
-
-    Returns
-    -------
-    ndarray, shape (pairs,)
-        From -1 to 1; nan where a vector is 0.
-
-    Raises
-    ------
-    UserError
-        Where the shapes differ or are no tables of rows.
-    """
+    """Return the cosine of each pair of rows."""
     _check(one, other)
     found = np.empty(len(one))
     for start in range(0, len(one), _ROWS):
@@ -75,21 +46,7 @@ def cosines(one: NDArray[np.floating], other: NDArray[np.floating]) -> Array:
 def similarity(
     one: NDArray[np.floating], other: NDArray[np.floating], seed: int, permutations: int = 1000
 ) -> Similarity:
-    """Return mean cosine, centred cosine, and the baseline of permuted pairs.
-
-    Parameters
-    ----------
-    one, other : ndarray, shape (pairs, dimensions)
-        Row i of both belongs to one item: intact and scrambled.
-    seed : int
-        From :func:`stimuli.seeds.stable_seed`.
-    permutations : int
-
-    Raises
-    ------
-    UserError
-        As :func:`cosines`, or without pairs.
-    """
+    """Return mean cosine, centred cosine, and the baseline of permuted pairs."""
     own = cosines(one, other)
     if not len(own):
         raise UserError("similarity of 0 pairs of vectors", mend="Give at least one pair.")

@@ -16,11 +16,7 @@ _PLACE = ["session_id", "trial_index", "attempt"]
 
 
 def scored_similarities(tables: Tables, factor: str) -> pd.DataFrame:
-    """Return the used trials whose answer was compared, with ``similarity`` (cosine), ``compared_with`` and ``use`` (the model).
-
-    ``unrelated`` is, of an answer about an intact text, its mean cosine with the same reader's answers about other texts, else
-    nan. No verdict has to do with it: answers that count as right or wrong have their cosine too.
-    """
+    """Return the used trials whose answer was compared: ``similarity``, ``compared_with``, ``use``."""
     used = tables.trials[tables.trials["excluded_reason"].isna() & tables.trials[factor].notna()]
     kept = table_beside(tables.folder, Path(FILE).stem)
     if kept is None:

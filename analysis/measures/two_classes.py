@@ -47,36 +47,16 @@ ZERO = 1e-3
 
 @dataclass(frozen=True)
 class Classes:
-    """Trials that ask for one of two classes.
-
-    Attributes
-    ----------
-    signal, other : str
-        The signal is the class that items name first among their choices (A, word, yes); the first in alphabetical order where they
-        do not say.
-    sets : tuple of str
-        Sets of items that ask so; empty where items have none.
-    trials : pandas.DataFrame
-        The used trials.
-    """
+    """Trials that ask for one of two classes."""
 
     signal: str
     other: str
-    sets: tuple[str, ...]
-    trials: pd.DataFrame
+    sets: tuple[str, ...]  # sets of items that ask so; empty where items have none
+    trials: pd.DataFrame  # the used trials
 
 
 def two_class_trials(trials: pd.DataFrame, items: pd.DataFrame) -> list[Classes]:
-    """Find the trials in which one of the same two classes is chosen: A and B, word and nonword, yes and no.
-
-    A set of items counts where its keys name exactly two classes and every item offers two choices. Sets with the same two
-    classes go together.
-
-    Parameters
-    ----------
-    trials, items : pandas.DataFrame
-        As :func:`analysis.load` returns them.
-    """
+    """Find the trials that ask for one of the same two classes: A and B, word and nonword, yes and no."""
     used = trials["excluded_reason"].isna() & (trials["trial_type"] == "choose")
     rows = trials[used & trials["answer"].notna() & trials["response_status"].notna()]
     offered, leading = _offered(items)
@@ -111,25 +91,7 @@ def _offered(items: pd.DataFrame) -> tuple[dict[str, int], dict[str, str]]:
 
 
 def of_groups(classes: Classes, factor: str | None, levels: Sequence[str] = ()) -> pd.DataFrame:
-    """Return hits, false alarms, d' and criterion of every reader group in every level.
-
-    Parameters
-    ----------
-    classes : Classes
-    factor : str or None
-        None takes all trials together.
-    levels : sequence of str
-        In the order of the rows.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``reader_group, kind, level, readers`` (those with trials of both classes), ``pooled`` (of participants: fewer than two, or
-        than half, have both, so that values are those of all counts together), ``hits, signals, false_alarms, others,
-        missing`` (counts), ``hit_rate, false_alarm_rate`` (shares, of participants the mean), ``d_prime, criterion``, each with
-        ``_low, _high``: of participants the mean of their own values with Student's interval (pooled: a percentile
-        bootstrap over participants), of a model the value with the normal interval of its counts (Gourevitch & Galanter, 1967).
-    """
+    """Return hits, false alarms, d' and criterion of every reader group in every level."""
     table = signal_detection(classes.trials, [factor] if factor else [], classes.signal)
     if table.empty:
         return table
@@ -198,33 +160,18 @@ def _pooled(own: pd.DataFrame, level: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ProbitModel:
-    """A fitted model of responses.
-
-    Attributes
-    ----------
-    data : ProbitData
-    fit : Fit
-    steps : tuple of str
-        What was taken out of the random effects before, in words.
-    remarks : tuple of str
-        Which readers and levels are not in it and why, and whether answers were drawn.
-    groups, levels : tuple of str
-    """
+    """A fitted model of responses."""
 
     data: ProbitData
     fit: Fit
-    steps: tuple[str, ...]
-    remarks: tuple[str, ...]
+    steps: tuple[str, ...]  # what was taken out of the random effects before, in words
+    remarks: tuple[str, ...]  # which readers and levels are not in it and why, and whether answers were drawn
     groups: tuple[str, ...]
     levels: tuple[str, ...]
 
 
 def probit_model(classes: Classes, factor: str, levels: Sequence[str]) -> ProbitModel | list[str]:
-    """Fit response by truth x condition x reader group; where nothing can be fitted return why, in sentences.
-
-    Groups of people, models, and simulated readers where no people are; a group or level in which one class always or never gets
-    the answer "signal" has an infinite z and is left out.
-    """
+    """Fit response by truth x condition x reader group; return why, in sentences, if that is impossible."""
     rows = classes.trials[classes.trials[factor].isin(list(levels))]
     groups, kept, remarks = _in_model(rows, factor, levels, classes)
     if len(kept) < 2:

@@ -21,21 +21,7 @@ def words_of(text: str) -> tuple[str, ...]:
 
 
 def same_place(intact: Sequence[str], given: Sequence[str]) -> list[int | None]:
-    """Find for each intact word the given word that stands for it.
-
-    Equal words in the same order are matched first (longest common subsequence); between two of these, the words that are
-    left are matched in order so that as many letters as possible agree. A word may have none: an answer may leave words out.
-
-    Parameters
-    ----------
-    intact, given : sequence of str
-        Words as :func:`words_of` returns them.
-
-    Returns
-    -------
-    list of int or None
-        Place in ``given`` for each word of ``intact``.
-    """
+    """Find for each intact word the given word that stands for it."""
     places: list[int | None] = [None] * len(intact)
     for block in LCSseq.opcodes(list(intact), list(given)):
         if block.tag == "equal":
@@ -55,10 +41,7 @@ def same_place(intact: Sequence[str], given: Sequence[str]) -> list[int | None]:
 
 @lru_cache(maxsize=4096)
 def _matched(intact: tuple[str, ...], given: tuple[str, ...]) -> tuple[int | None, ...]:
-    """Match words in order with the greatest sum of letters' similarity (Needleman & Wunsch, 1970); gaps cost nothing.
-
-    Texts without any word in common make the table as large as both texts; it is cut where it would pass a million cells.
-    """
+    """Align words in order by the largest sum of similarities (Needleman & Wunsch, 1970), gaps free."""
     rows, columns = len(intact), len(given)
     if rows * columns > 1_000_000:
         return tuple(None for _ in intact)
@@ -87,10 +70,6 @@ def _matched(intact: tuple[str, ...], given: tuple[str, ...]) -> tuple[int | Non
 
 
 def with_one_typo(given: str, intact: str, shown: str) -> bool:
-    """Say whether a word is the intact one but for one typo, and nearer to it than to the form that was shown.
-
-    One typo is one letter too many, too few, wrong, or exchanged with its neighbour (optimal string alignment distance 1). The
-    second condition keeps an echo of the scrambled form, which may be one exchange away, from counting as recovered.
-    """
+    """Return whether a word is one typo from the intact one, and nearer to it than to the shown form."""
     away = int(OSA.distance(given, intact))
     return away == 0 or (away == 1 and int(OSA.distance(given, shown)) > 1)

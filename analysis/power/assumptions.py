@@ -28,31 +28,14 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Assumptions:
-    """The truth that data are drawn from.
+    """The truth that data are drawn from."""
 
-    Attributes
-    ----------
-    cells : mapping of (group, level) to float
-        Linear predictor for a participant and an item at the centre.
-    variance : tuple of VarianceTerm
-        Random effects; columns are ``(Intercept)``, ``people``, ``model``, an indicator of a level
-        (:func:`analysis.frames.indicator`), or one cell (:func:`cell_name`).
-    sigma : float or None
-        Residual standard deviation; None for accuracy.
-    kinds : mapping of str to str
-        Reader kind of each group.
-    source : str
-        Where the values come from, in words.
-    remarks : tuple of str
-        What was assumed without being said, and what was left out.
-    """
-
-    cells: Mapping[tuple[str, str], float]
+    cells: Mapping[tuple[str, str], float]  # linear predictor for a participant and an item at the centre
     variance: tuple[VarianceTerm, ...]
-    sigma: float | None
-    kinds: Mapping[str, str]
-    source: str
-    remarks: tuple[str, ...] = ()
+    sigma: float | None  # residual standard deviation; None for accuracy
+    kinds: Mapping[str, str]  # reader kind of each group
+    source: str  # where the values come from, in words
+    remarks: tuple[str, ...] = ()  # what was assumed without being said, and what was left out
 
     def variance_in(self, plan: Plan, group: str, level: str) -> float:
         """Variance of the linear predictor over participants, items and prompts in one cell, the residual left out."""
@@ -79,10 +62,7 @@ class Assumptions:
         return float(np.exp(eta)) if plan.measure.logged else eta
 
     def effect(self, plan: Plan, difference: Difference, groups: tuple[str, ...]) -> float:
-        """Return the true contrast within one group, or of the first group minus the second.
-
-        In percentage points for accuracy, on the modelled scale (a logarithm, or the measure's unit) for everything else.
-        """
+        """Return the true contrast within one group, or of the first group minus the second."""
         values = []
         for group in groups:
             own = {
@@ -144,11 +124,7 @@ def _active(name: str, plan: Plan, level: str, person: bool) -> float:
 
 
 def without_effects(assumptions: Assumptions, plan: Plan) -> Assumptions:
-    """Return the null: in each reader group every condition is as its reference; what is then found is a false alarm.
-
-    Means are equal on the scale that is tested, percentage points for accuracy, also where conditions scatter differently.
-    Differences between reader groups remain; those between conditions, and with them all interactions, are gone.
-    """
+    """Return the null hypothesis: every condition is as its reader group's reference."""
     reference = plan.levels[0]
     cells = {}
     for group, level in assumptions.cells:
@@ -161,13 +137,7 @@ def without_effects(assumptions: Assumptions, plan: Plan) -> Assumptions:
 
 
 def check(assumptions: Assumptions, plan: Plan) -> Assumptions:
-    """Return the assumptions if data can be drawn from them.
-
-    Raises
-    ------
-    UserError
-        Where a cell of the plan has no value, a value is no number, or a covariance matrix is none.
-    """
+    """Return the assumptions if data can be drawn from them."""
     for group in plan.groups:
         for level in plan.levels:
             if (group, level) not in assumptions.cells:

@@ -32,21 +32,13 @@ AXES = ("participants", "items", "prompts", "replicates")
 
 @dataclass(frozen=True)
 class Test:
-    """One test of a plan: a difference in a reader group or between two, or its equivalence to none.
-
-    Attributes
-    ----------
-    kind : {'difference', 'equivalence'}
-    difference : Difference
-    groups : tuple of str
-        One reader group, or the first of the plan and another.
-    """
+    """One test of a plan: a difference in a reader group or between two, or its equivalence to none."""
 
     __test__ = False
 
     kind: str
     difference: Difference
-    groups: tuple[str, ...]
+    groups: tuple[str, ...]  # one reader group, or the first of the plan and another
 
     @property
     def readers(self) -> str:
@@ -168,13 +160,7 @@ def _wrong_sign(test: Test, found: NDArray[np.bool_], estimates: Array, effect: 
 
 
 def check_wanted(wanted: float) -> None:
-    """Refuse a wanted power that is none.
-
-    Raises
-    ------
-    UserError
-        Outside (0, 1).
-    """
+    """Refuse a wanted power that is none."""
     if not 0.0 < wanted < 1.0:
         raise UserError(f"the wanted power is {wanted:g}; it lies between 0 and 1", mend="For example 0.8.")
 

@@ -29,24 +29,11 @@ WANTED = 0.8
 
 @dataclass(frozen=True)
 class Expected:
-    """The expected precision of one contrast.
-
-    Attributes
-    ----------
-    difference : Difference
-    groups : tuple of str
-        The reader group, or the two whose differences are compared.
-    se : float
-        In percentage points for accuracy, else on the modelled scale.
-    df : float
-    alpha : float
-    tests : int
-        Tests in the family; the level is divided by it (Bonferroni), which is slightly wider than the largest |t|.
-    """
+    """The expected precision of one contrast."""
 
     difference: Difference
-    groups: tuple[str, ...]
-    se: float
+    groups: tuple[str, ...]  # the reader group, or the two whose differences are compared
+    se: float  # in percentage points for accuracy, else on the modelled scale
     df: float
     alpha: float
     tests: int
@@ -75,22 +62,7 @@ class Expected:
 def expected_precision(
     plan: Plan, truth: Assumptions, sizes: Sizes, layout: Layout, tests: int
 ) -> list[Expected]:
-    """Work out the precision of each contrast of a plan, in each reader group and between the first and each other.
-
-    Parameters
-    ----------
-    plan : Plan
-    truth : Assumptions
-    sizes : Sizes
-    layout : str
-    tests : int
-        Tests in the family.
-
-    Raises
-    ------
-    UserError
-        If the layout does not suit the plan.
-    """
+    """Return the expected precision of a plan's contrasts, within and between reader groups."""
     return _Design(plan, truth, sizes, layout).expected(tests)
 
 
@@ -223,15 +195,7 @@ class _Design:
 def items_needed(
     plan: Plan, truth: Assumptions, sizes: Sizes, layout: Layout, bound: float, tests: Sequence[int]
 ) -> int | None:
-    """Return the items with which 80% of studies conclude every equivalence within a bound; None beyond 20 times as many.
-
-    Parameters
-    ----------
-    bound : float
-        On the scale of the standard errors.
-    tests : sequence of int
-        In the family of differences, and in that of equivalences.
-    """
+    """Return the items at which 80% of studies conclude every equivalence; None beyond 20 times as many."""
     design = _Design(plan, truth, sizes, layout)
     for items in np.unique(np.geomspace(sizes.items, 20 * sizes.items, 60).astype(int)).tolist():
         design.sizes = replace(sizes, items=items)

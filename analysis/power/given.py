@@ -31,31 +31,15 @@ SLOPES_TOGETHER = 0.5
 
 @dataclass(frozen=True)
 class Given:
-    """One statement.
-
-    Attributes
-    ----------
-    quantity : {'mean', 'effect', 'sd', 'correlation'}
-    of : str
-        A reader group; for spreads a component such as ``participant_slope`` or ``item``.
-    level : str
-        The condition; empty for spreads.
-    value : float
-    unit : str
-        Empty for the first unit of the measure (:func:`units_of`).
-    source : str
-        Where it comes from.
-    where : str
-        Place that an error names.
-    """
+    """One statement."""
 
     quantity: str
-    of: str
-    level: str
+    of: str  # A reader group; for spreads a component such as ``participant_slope`` or ``item``
+    level: str  # the condition; empty for spreads
     value: float
-    unit: str = ""
-    source: str = ""
-    where: str = "value"
+    unit: str = ""  # empty for the first unit of the measure (`units_of`)
+    source: str = ""  # where it comes from
+    where: str = "value"  # place that an error names
 
 
 @dataclass(frozen=True)
@@ -90,25 +74,7 @@ def assumed(
     source: str,
     known: Assumptions | None = None,
 ) -> Assumptions:
-    """Make assumptions of statements.
-
-    Parameters
-    ----------
-    plan : Plan
-    kinds : mapping of str to str
-        Reader kind of each group of the plan.
-    given : sequence of Given
-        Later ones override earlier ones.
-    source : str
-        Where they come from, in words.
-    known : Assumptions, optional
-        From a pilot: its spreads stand, and its cells where no statement says otherwise.
-
-    Raises
-    ------
-    UserError
-        For a quantity, group, level, component or unit that is not known, a value out of range, and a cell left open.
-    """
+    """Make assumptions of statements."""
     for one in given:
         _checked(one, plan, kinds)
     spreads = [one for one in given if one.quantity in ("sd", "correlation")]
@@ -150,10 +116,7 @@ def _interaction(one: Given, plan: Plan) -> Difference | None:
 
 
 def _against_what(one: Given, plan: Plan, begun: Assumptions) -> tuple[Given, str]:
-    """Return an effect as one of a condition against the reference, and the condition.
-
-    The size of an interaction is put into the cell that is first on both sides, given the other three.
-    """
+    """Return an effect as one of a condition against the reference, and the condition."""
     found = _interaction(one, plan)
     if found is None or plan.crossing is None:
         return one, one.level

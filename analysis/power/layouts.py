@@ -29,24 +29,11 @@ MOST_TRIALS = 5_000_000
 
 @dataclass(frozen=True, order=True)
 class Sizes:
-    """How large a study is.
+    """How large a study is."""
 
-    Attributes
-    ----------
-    participants : int
-        0 in a plan of models alone (:func:`sizes_of`).
-    items : int
-        Items that a participant sees; with a Latin square each in one condition.
-    prompts : int
-        Prompt wordings given to each model.
-    replicates : int
-        Times that a model answers the same item in the same condition and wording; answers of a model without chance
-        (temperature 0) repeat themselves and are one.
-    """
-
-    participants: int
-    items: int
-    prompts: int = 1
+    participants: int  # 0 in a plan of models alone (`sizes_of`)
+    items: int  # items that a participant sees; with a Latin square each in one condition
+    prompts: int = 1  # prompt wordings given to each model
     replicates: int = 1
 
     @property
@@ -61,13 +48,7 @@ def grid(
     prompts: tuple[int, ...],
     replicates: tuple[int, ...],
 ) -> list[Sizes]:
-    """Cross the sizes, in ascending order.
-
-    Raises
-    ------
-    UserError
-        Where a list is empty or a number is too small.
-    """
+    """Cross the sizes, in ascending order."""
     least = {"participants": 2, "items": 2, "prompts": 1, "replicates": 1}
     given = {"participants": participants, "items": items, "prompts": prompts, "replicates": replicates}
     for name, numbers in given.items():
@@ -87,13 +68,7 @@ def sizes_of(plan: Plan, kinds: Mapping[str, str], sizes: list[Sizes]) -> list[S
 
 
 def layout_named(name: str) -> Layout:
-    """Return a layout by its name.
-
-    Raises
-    ------
-    UserError
-        For another name.
-    """
+    """Return a layout by its name."""
     for one in name.split("+"):
         if one not in LAYOUTS:
             raise unknown_name("layout", one, LAYOUTS)
@@ -108,13 +83,7 @@ def layout_of(plan: Plan, layouts: Mapping[str, str]) -> Layout:
 
 
 def laid_out(plan: Plan, layout: Layout) -> tuple[tuple[int, str], ...]:
-    """Return the number of levels and the layout of what varies: of the cells of two factors at once where both are laid out alike.
-
-    Raises
-    ------
-    UserError
-        For two layouts of one factor.
-    """
+    """Return how many levels vary and their layout; cells of two factors with one layout count together."""
     named = layout.split("+")
     if len(set(named)) == 1 and len(named) <= 2:
         return ((len(plan.levels), named[0]),)
@@ -127,13 +96,7 @@ def laid_out(plan: Plan, layout: Layout) -> tuple[tuple[int, str], ...]:
 
 
 def trials(plan: Plan, kinds: Mapping[str, str], sizes: Sizes, layout: Layout) -> pd.DataFrame:
-    """Return a trials table of a study of this size, with all columns that the models of analysis read but no answers.
-
-    Raises
-    ------
-    UserError
-        Where the layout needs more items or participants than there are, or the table would not fit into memory.
-    """
+    """Return a trials table of a study of this size, without answers."""
     laid = laid_out(plan, layout)
     levels = len(plan.levels)
     people = [group for group in plan.groups if kinds[group] in PARTICIPANT_KINDS]
@@ -232,15 +195,7 @@ def _machine(group: str, sizes: Sizes, levels: int, laid: tuple[tuple[int, str],
 
 
 def answered(plan: Plan, table: pd.DataFrame, values: np.ndarray) -> ModelData:
-    """Put drawn values (logarithms, or bits and nats) into a table of trials and make the data of the mixed model.
-
-    Parameters
-    ----------
-    plan : Plan
-    table : pandas.DataFrame
-        From :func:`trials`.
-    values : ndarray, shape (rows,)
-    """
+    """Put drawn values (logarithms, or bits and nats) into trials and make the mixed model's data."""
     measure = plan.measure
     told = table.assign(**{measure.name: np.exp(values) if measure.logged else values})
     return quantity_data(told, plan) if measure.of == "models" else time_data(told, plan, None)

@@ -31,18 +31,10 @@ X, W = np.polynomial.legendre.leggauss(24)
 
 @dataclass(frozen=True)
 class Moments:
-    """Means and variances of the cells of a pilot, in log odds.
+    """Means and variances of the cells of a pilot, in log odds."""
 
-    Attributes
-    ----------
-    cells : mapping of (group, level) to float
-        Log odds at the centre.
-    variance : tuple of VarianceTerm
-        Of participants and of items; a column for each cell.
-    """
-
-    cells: Mapping[Cell, float]
-    variance: tuple[VarianceTerm, ...]
+    cells: Mapping[Cell, float]  # log odds at the centre
+    variance: tuple[VarianceTerm, ...]  # of participants and of items; a column for each cell
 
 
 @dataclass(frozen=True)
@@ -62,16 +54,7 @@ class _Part:
 def moments(
     people: Mapping[str, Answers], models: Mapping[str, tuple[Array, Array]], layout: Layout
 ) -> Moments:
-    """Estimate means and variances from people's answers and models' mean answers.
-
-    Parameters
-    ----------
-    people : mapping of str to Answers
-        By reader group, all of one layout.
-    models : mapping of str to (mean, noise)
-        By reader group, from :func:`analysis.estimate.crossed.model_means`.
-    layout : Layout
-    """
+    """Estimate means and variances from people's answers and models' mean answers."""
     parts: list[_Part] = []
     within: dict[str, Array] = {}
     for group, answers in people.items():

@@ -34,25 +34,7 @@ DRAWN = ("participant", "item", "item_condition", "item_reader", "item_cell", "p
 
 
 def from_pilot(plan: Plan, tables: Tables, kinds: Mapping[str, str], name: str = "") -> Assumptions:
-    """Take the estimates of a pilot's tables to be the truth: of accuracy by moments, else of the plan's mixed model.
-
-    Sessions marked as pilots are taken where there are no others, which no other analysis does. Groups that the
-    pilot lacks are left open.
-
-    Parameters
-    ----------
-    plan : Plan
-    tables : Tables
-    kinds : mapping of str to str
-        Reader kind of each group of the plan.
-    name : str
-        What the pilot is called; default its folder.
-
-    Raises
-    ------
-    UserError
-        If the pilot has no answers, or no model could be fitted; the message says why.
-    """
+    """Take a pilot's estimates as true: accuracy by moments, else the plan's mixed model."""
     trials, remarks = tables.trials, []
     if trials["excluded_reason"].notna().all() and (trials["excluded_reason"] == PILOT).any():
         trials = trials.assign(
@@ -193,18 +175,7 @@ def _renamed(term: VarianceTerm, plan: Plan, kinds: Mapping[str, str]) -> Varian
 
 
 def from_fit_file(plan: Plan, file: Path, kinds: Mapping[str, str]) -> Assumptions:
-    """Read what ``wrods fit --json`` printed.
-
-    The fit names things as the study does: factors by their names, readers in a column ``reader_group`` (or any other
-    that is crossed with them), treatment coding with the study's references, ``participant`` and ``item`` as grouping columns. A
-    fit that tells no readers apart and has participants is of the plan's people; its other readers are left open.
-
-    Raises
-    ------
-    UserError
-        For a file that is none, another family than the plan's, a term that is not of this form, and a condition, an interaction
-        or a reader of which the fit has no term.
-    """
+    """Read what ``wrods fit --json`` printed."""
     try:
         told = json.loads(file.read_text("utf-8"))
         fixed = {str(row["term"]): float(row["estimate"]) for row in told["fixed"]}

@@ -33,29 +33,7 @@ def simulate(
     processes: int = 1,
     progress: Progress | None = None,
 ) -> list[Outcome]:
-    """Simulate the studies of a grid.
-
-    Parameters
-    ----------
-    question : Question
-    grid : sequence of Sizes
-    studies : int
-        How many of each size.
-    processes : int
-        At work at once, one thread each.
-    progress : callable, optional
-        See ``Progress``.
-
-    Returns
-    -------
-    list of Outcome
-        By size and number, the same for any number of processes.
-
-    Raises
-    ------
-    UserError
-        For fewer than one study or process, a size that the layout does not allow, or processes that died.
-    """
+    """Simulate the studies of a grid."""
     if studies < 1:
         raise UserError(f"studies is {studies}; at least one can be simulated", mend="1000 is usual.")
     if processes < 1:

@@ -39,15 +39,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Question:
-    """Everything that determines a simulated study except its size and number.
-
-    Attributes
-    ----------
-    plan : Plan
-    assumptions : Assumptions
-    layout : str
-    seed : int
-    """
+    """Everything that determines a simulated study except its size and number."""
 
     plan: Plan
     assumptions: Assumptions
@@ -71,56 +63,28 @@ class Question:
 
 @dataclass(frozen=True)
 class Found:
-    """The result of one contrast in one study.
-
-    Attributes
-    ----------
-    difference : Difference
-    groups : tuple of str
-        The reader group, or the two whose differences are compared.
-    estimate, se : float
-        In percentage points, as a logarithm, or in the measure's unit.
-    p : float
-        Unadjusted.
-    significant : bool
-        Whether the adjusted p lies below the plan's level.
-    equivalent : bool or None
-        Whether equivalence is concluded; None if the plan has no bound for it.
-    """
+    """The result of one contrast in one study."""
 
     difference: Difference
-    groups: tuple[str, ...]
-    estimate: float
+    groups: tuple[str, ...]  # the reader group, or the two whose differences are compared
+    estimate: float  # in percentage points, as a logarithm, or in the measure's unit
     se: float
-    p: float
-    significant: bool
-    equivalent: bool | None = None
+    p: float  # unadjusted
+    significant: bool  # whether the adjusted p lies below the plan's level
+    equivalent: bool | None = None  # whether equivalence is concluded; None if the plan has no bound for it
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One simulated study.
-
-    Attributes
-    ----------
-    sizes : Sizes
-    number : int
-        Which of the studies of that size, from 0.
-    found : tuple of Found
-        Contrasts that the data determine.
-    fitted, converged, singular : bool
-        Of the reported mixed model; an estimate in percentage points needs none.
-    steps : int
-        Fits on the way to it; more than one where the random structure was reduced.
-    """
+    """One simulated study."""
 
     sizes: Sizes
-    number: int
-    found: tuple[Found, ...]
-    fitted: bool = True
+    number: int  # which of the studies of that size, from 0
+    found: tuple[Found, ...]  # contrasts that the data determine
+    fitted: bool = True  # of the reported mixed model; an estimate in percentage points needs none
     converged: bool = True
     singular: bool = False
-    steps: int = 1
+    steps: int = 1  # fits on the way to it; more than one where the random structure was reduced
 
 
 class _Asked(NamedTuple):
@@ -132,18 +96,7 @@ class _Asked(NamedTuple):
 
 
 class Study:
-    """A planned study of one size, ready to be simulated again and again.
-
-    Parameters
-    ----------
-    question : Question
-    sizes : Sizes
-
-    Raises
-    ------
-    UserError
-        If the layout cannot be made in this size.
-    """
+    """A planned study of one size, ready to be simulated again and again."""
 
     def __init__(self, question: Question, sizes: Sizes) -> None:
         self.question, self.sizes = question, sizes

@@ -19,14 +19,7 @@ KEYS = ("source", "means", "unit", "effects", "effect_unit", "spreads", "correla
 
 
 def from_table(file: Path) -> list[Given]:
-    """Read a table of the literature.
-
-    Raises
-    ------
-    UserError
-        For a file that is none, a column that is missing, a value that is no number, or a row without a source; says
-        the line.
-    """
+    """Read a table of the literature."""
     try:
         text = file.read_text("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -61,13 +54,7 @@ def from_table(file: Path) -> list[Given]:
 
 
 def number(text: str, where: str) -> float:
-    """Read a number.
-
-    Raises
-    ------
-    UserError
-        Where it is none.
-    """
+    """Read a number."""
     try:
         return float(text)
     except ValueError:
@@ -75,21 +62,7 @@ def number(text: str, where: str) -> float:
 
 
 def from_mapping(told: Mapping[str, Any], where: str) -> list[Given]:
-    """Read what a YAML file by hand holds.
-
-    Parameters
-    ----------
-    told : mapping
-        ``means`` and ``effects`` by reader and condition, ``spreads`` and ``correlations`` by component, ``unit`` and
-        ``effect_unit`` for all means and effects, ``source``.
-    where : str
-        Name of the file.
-
-    Raises
-    ------
-    UserError
-        For a key that is not known, or a value of another form.
-    """
+    """Read what a YAML file by hand holds."""
     for key in told:
         if key not in KEYS:
             raise unknown_name(f"{where}: key", str(key), KEYS)
@@ -119,13 +92,7 @@ def _mapping(value: Any, where: str) -> dict[str, Any]:
 
 
 def from_option(quantity: str, text: str) -> Given:
-    """Read an option: ``human:intact=95``, ``human:initial=-7points``, ``participant=0.7``.
-
-    Raises
-    ------
-    UserError
-        For another form.
-    """
+    """Read an option: ``human:intact=95``, ``human:initial=-7points``, ``participant=0.7``."""
     assert quantity in QUANTITIES
     where = f"--{quantity} {text}"
     name, sign, value = text.partition("=")

@@ -26,33 +26,7 @@ def planned_of(
     alpha: float | None = None,
     equivalence: str | None = None,
 ) -> tuple[list[Plan], list[str]]:
-    """Read the planned analyses of a study before it has data.
-
-    Parameters
-    ----------
-    planned : mapping
-        ``analysis.planned`` of a study.
-    factors : mapping of str to collection of str
-        Levels of each factor, the reference first.
-    only : collection of str
-        Names of the plans wanted; empty for all that can be simulated. Of a plan with a measure for each reader one can be wanted by
-        itself: ``places (reading time)``.
-    alpha : float, optional
-        Level in the place of the plan's.
-    equivalence : str, optional
-        Bound in the place of the plan's, as a study writes it (``5 points``).
-
-    Returns
-    -------
-    plans : list of Plan
-    remarks : list of str
-        Which plans are left out, and what of a plan is not simulated.
-
-    Raises
-    ------
-    UserError
-        Where nothing is planned, a name is not known, or nothing planned can be simulated.
-    """
+    """Read the planned analyses of a study before it has data."""
     if not planned:
         raise UserError(
             "the study plans no analysis, so there is nothing to find",

@@ -21,25 +21,13 @@ from analysis.readers import PARTICIPANT_KINDS
 
 @dataclass(frozen=True)
 class Told:
-    """One plan's power.
-
-    Attributes
-    ----------
-    question : Question
-    table : pandas.DataFrame
-        See :func:`analysis.power.power_table`.
-    needed : pandas.DataFrame
-        See :func:`analysis.power.needed`.
-    wanted : float
-    remarks : tuple of str
-        What was assumed, left out or cannot be said.
-    """
+    """One plan's power."""
 
     question: Question
-    table: pd.DataFrame
-    needed: pd.DataFrame
+    table: pd.DataFrame  # see `analysis.power.power_table`
+    needed: pd.DataFrame  # see `analysis.power.needed`
     wanted: float
-    remarks: tuple[str, ...]
+    remarks: tuple[str, ...]  # what was assumed, left out or cannot be said
 
     @property
     def stem(self) -> str:
@@ -197,26 +185,14 @@ def _plain(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def tell(question: Question, outcomes: Sequence[Outcome], wanted: float, remarks: Sequence[str] = ()) -> Told:
-    """Count what simulated studies found.
-
-    Raises
-    ------
-    UserError
-        For a wanted power outside (0, 1).
-    """
+    """Count what simulated studies found."""
     table = power_table(question.plan, question.assumptions, outcomes)
     said = (*remarks, *question.assumptions.remarks)
     return Told(question, table, needed(table, wanted), wanted, tuple(dict.fromkeys(said)))
 
 
 def write(told: Told, folder: Path) -> list[Path]:
-    """Write table and needed numbers as CSV, everything as JSON, and the figure as SVG and PNG.
-
-    Returns
-    -------
-    list of Path
-        The files, the table first.
-    """
+    """Write table and needed numbers as CSV, everything as JSON, and the figure as SVG and PNG."""
     from analysis.figures.power import power_figure
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -20,19 +20,11 @@ OWN = "the study's bounds"
 
 @dataclass(frozen=True)
 class Alternative:
-    """One rule for times with the name under which a multiverse shows it.
-
-    Attributes
-    ----------
-    name : str
-    rule : TimeRule
-    is_own : bool
-        Whether it is the one that the study declared.
-    """
+    """One rule for times with the name under which a multiverse shows it."""
 
     name: str
     rule: TimeRule
-    is_own: bool = False
+    is_own: bool = False  # whether it is the one that the study declared
 
 
 @cache
@@ -47,24 +39,7 @@ def alternatives(
     factors: Collection[str] = (),
     of_plan: Mapping[str, Any] | None = None,
 ) -> list[Alternative]:
-    """Return the time rules of a multiverse: the study's own first, then the usual ones of ``alternatives.json``.
-
-    Parameters
-    ----------
-    measure : str
-        ``rt`` or ``reading_time``.
-    exclude : mapping, optional
-        The dictionary's ``exclude``; where it bounds the measure, that rule is the own one, else "no rule" is.
-    factors : collection of str
-        Columns that make a condition, for rules that look at a participant's own times.
-    of_plan : mapping, optional
-        ``exclude`` of a planned analysis: bounds of its own are part of the own rule.
-
-    Raises
-    ------
-    UserError
-        As :func:`analysis.preparing.of_plan.own_bounds`.
-    """
+    """Return a multiverse's time rules: the study's own, then those of ``alternatives.json``."""
     own = own_bounds(exclude or {}, of_plan or {}, measure)
     found = [Alternative(OWN, own, True)] if own else []
     for one in _usual():
@@ -90,26 +65,7 @@ def of_flagged_sessions(
     back: bool = True,
     out: Collection[str] = (),
 ) -> pd.DataFrame:
-    """Flag a trials table anew with the sessions that the study excluded put back, and others taken out.
-
-    Parameters
-    ----------
-    trials : pandas.DataFrame
-        As :func:`analysis.load` returns it: ``flagged_reason`` holds the study's own reasons.
-    factors : collection of str
-        The columns that together make the condition.
-    collected : str, optional
-        Design hash of the newest version, as the store noted it.
-    back : bool
-        Count what the study excluded as if it had not.
-    out : collection of str
-        Sessions to leave out beside that.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A copy with another ``excluded_reason``; wrods' own reasons (practice, pilots, identical repeats …) hold as ever.
-    """
+    """Flag a trials table anew with the sessions that the study excluded put back, and others taken out."""
     changed = trials.copy()
     given = trials["flagged_reason"].where(pd.Series(not back, index=trials.index), None)
     reason = given.mask(given.isna() & trials["session_id"].isin(set(out)), "left out for comparison")

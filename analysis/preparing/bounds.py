@@ -28,15 +28,7 @@ class TimeRule(Protocol):
         """What is wrong with a time that does not count, in words."""
 
     def keeps(self, rows: pd.DataFrame, measure: str) -> pd.Series[bool]:
-        """Return which rows have a time that counts.
-
-        Parameters
-        ----------
-        rows : pandas.DataFrame
-            Trials that have a time, with ``reader_group``, ``reader`` and the factors.
-        measure : str
-            Column of the times, in milliseconds.
-        """
+        """Return which rows have a time that counts."""
 
 
 @dataclass(frozen=True)
@@ -88,25 +80,12 @@ class EveryTime:
 
 @dataclass(frozen=True)
 class Spread:
-    """Times within k spreads of the centre of a participant's times in a condition.
+    """Times within k spreads of the centre of a participant's times in a condition."""
 
-    Attributes
-    ----------
-    k : float
-        How many spreads to either side still count.
-    kind : {'sd', 'mad'}
-        Mean and standard deviation (n - 1), or median and 1.4826 x the median absolute deviation (Leys, Ley, Klein,
-        Bernard & Licata, 2013, Journal of Experimental Social Psychology 49, 764-766).
-    by : tuple of str
-        Columns that make a cell, beside reader group and reader: the factors.
-    logged : bool
-        Whether the spread is that of log times.
-    """
-
-    k: float
+    k: float  # how many spreads to either side still count
     kind: str = "sd"
-    by: tuple[str, ...] = ()
-    logged: bool = False
+    by: tuple[str, ...] = ()  # columns that make a cell, beside reader group and reader: the factors
+    logged: bool = False  # whether the spread is that of log times
 
     def __post_init__(self) -> None:
         """Refuse spreads that keep nothing and kinds that nobody knows."""
@@ -143,13 +122,7 @@ class Spread:
 
 
 def time_bounds(exclude: dict[str, Any], measure: str) -> Bounds | None:
-    """Return the bounds that a study gives for a time measure, or None.
-
-    Raises
-    ------
-    UserError
-        Where the rule is not of the form ``outside 200 ms to 10 s``.
-    """
+    """Return the bounds that a study gives for a time measure, or None."""
     rule = (exclude.get("trials") or {}).get(measure)
     if rule is None:
         return None
@@ -160,15 +133,7 @@ def time_bounds(exclude: dict[str, Any], measure: str) -> Bounds | None:
 
 
 def time_reasons(trials: pd.DataFrame, exclude: dict[str, Any], measure: str) -> pd.Series[str]:
-    """Say why a trial's time counts in no model of times; None where it does, and where there is no time.
-
-    The trial itself stays: an answer given too fast is still an answer, right or wrong.
-
-    Raises
-    ------
-    UserError
-        As :func:`time_bounds`.
-    """
+    """Say why a trial's time counts in no model of times; None where it does, and where there is no time."""
     bounds = time_bounds(exclude, measure)
     reason = pd.Series(np.full(len(trials), None), index=trials.index, dtype=object)
     if bounds is None:

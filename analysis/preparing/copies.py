@@ -18,23 +18,7 @@ TEXTS = ("shown", "choices", "key")
 
 
 def same_prompts(trials: pd.DataFrame, items: pd.DataFrame, factors: Collection[str]) -> pd.Series[float]:
-    """Give each prompt of a deterministic model a number, the same for all trials with that prompt.
-
-    Parameters
-    ----------
-    trials : pandas.DataFrame
-        A checked and flagged trials table.
-    items : pandas.DataFrame
-        What was shown in each condition of an item; may be empty.
-    factors : collection of str
-        The study's factors. Those of items alone can leave a prompt as it is: a factor between sessions may change the
-        procedure, and an item with solved examples may have others in each condition.
-
-    Returns
-    -------
-    pandas.Series of float
-        Aligned with ``trials``; nan where a trial is no answer of a deterministic model, or nothing says what it showed.
-    """
+    """Give each prompt of a deterministic model a number, the same for all trials with that prompt."""
     numbers = pd.Series(np.nan, index=trials.index)
     own = [name for name in factors if name in items and items[name].notna().any()]
     usable = is_deterministic(trials) & trials["excluded_reason"].isna()
@@ -59,15 +43,7 @@ def same_prompts(trials: pd.DataFrame, items: pd.DataFrame, factors: Collection[
 
 
 def copies(rows: pd.DataFrame, by: Iterable[str]) -> pd.Series[bool]:
-    """Mark answers that repeat an earlier one to the same prompt within the levels of some factors.
-
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        Trials with ``same_prompt`` (:func:`same_prompts`).
-    by : iterable of str
-        Factors whose conditions an analysis tells apart.
-    """
+    """Mark answers that repeat an earlier one to the same prompt within the levels of some factors."""
     known = rows["same_prompt"].notna()
     found = pd.Series(False, index=rows.index)
     if known.any():
@@ -97,14 +73,7 @@ def unseen(group: str, factor: str) -> str:
 
 
 def not_told_apart(rows: pd.DataFrame, factor: str) -> list[str]:
-    """Return the models to whom no prompt of the analysis shows which level of a factor it has, in the table's order.
-
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        Analysed trials with ``same_prompt``.
-    factor : str
-    """
+    """Return the models to which no prompt shows the level of a factor, in the table's order."""
     known = rows[rows["same_prompt"].notna()]
     if known.empty:
         return []

@@ -20,14 +20,7 @@ ORDER = (PILOT, OLD_VERSION, OTHER_DESIGN, PRACTICE, FILLER, CHECK, LATER_ATTEMP
 
 
 def newest_design(trials: pd.DataFrame, collected: str | None) -> str | None:
-    """Return the design hash of the newest version.
-
-    Parameters
-    ----------
-    trials : pandas.DataFrame
-    collected : str or None
-        What the store noted for that version. Without it, the hash that most of the version's trials bear.
-    """
+    """Return the design hash of the newest version."""
     if collected is not None or trials.empty:
         return collected
     newest = trials.loc[(trials["version"] == trials["version"].max()) & ~trials["is_pilot"], "design_hash"]
@@ -35,17 +28,7 @@ def newest_design(trials: pd.DataFrame, collected: str | None) -> str | None:
 
 
 def flag_trials(trials: pd.DataFrame, factors: Collection[str], collected: str | None = None) -> pd.DataFrame:
-    """Fill ``excluded_reason`` for the trials that no model uses; drops and reorders nothing.
-
-    Parameters
-    ----------
-    trials : pandas.DataFrame
-        A checked trials table with ``reader_group``.
-    factors : collection of str
-        The columns that together make the condition.
-    collected : str, optional
-        Design hash of the newest version, as the store noted it.
-    """
+    """Fill ``excluded_reason`` for the trials that no model uses; drops and reorders nothing."""
     trials = trials.copy(deep=False)
     design = newest_design(trials, collected)
     reason = trials["excluded_reason"].where(trials["excluded_reason"].astype(bool), None)
@@ -77,10 +60,7 @@ def flag_trials(trials: pd.DataFrame, factors: Collection[str], collected: str |
 
 
 def timed_beside_others(trials: pd.DataFrame) -> pd.Series[bool]:
-    """Mark trials of a model's timed sessions where it has others in the same version that count.
-
-    Both are answers to the same trials; counted together, each would count twice.
-    """
+    """Mark trials of a model's timed sessions where it has others in the same version that count."""
     timed = trials["timed"].astype(bool)
     if not timed.any():
         return timed
@@ -96,12 +76,7 @@ def is_deterministic(trials: pd.DataFrame) -> pd.Series[bool]:
 
 
 def identical_repeats(trials: pd.DataFrame, factors: Collection[str]) -> pd.Series[bool]:
-    """Mark the second and later of a model's answers that only repeat a deterministic one.
-
-    A model at temperature 0, or one whose labels are scored (which has a ``margin`` and no temperature), that got the
-    same prompt for the same item and gave the same answer tells nothing new: one row stands for all of them. Where nothing
-    says how answers were drawn, as in imported outputs, all count.
-    """
+    """Mark the second and later of a model's answers that only repeat a deterministic one."""
     usable = is_deterministic(trials) & trials["excluded_reason"].isna()
     same = ["reader", "version", "set", "item_id", "trial_type", *factors]
     same += ["prompt_variant", "label_map", "choice_order", "response_status", "response", "correct"]

@@ -18,23 +18,7 @@ from analysis.readers import group_order, kinds_of
 
 
 def flow(trials: pd.DataFrame, readers: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
-    """Count who and what is analysed and why the rest is not.
-
-    Parameters
-    ----------
-    trials : pandas.DataFrame
-        A flagged trials table with ``reader_group``.
-    readers : mapping
-        The dictionary's readers: how many sessions each began and finished, those without a trial too, and how many
-        people declined to take part.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per stage, one column per reader group: people who declined to take part (where there are any), sessions
-        begun, those of them without a trial and those not finished (where there are any), trials recorded, trials left out
-        under each reason that occurs, trials analysed, and of these the answers that could not be scored, by status.
-    """
+    """Count who and what is analysed and why the rest is not."""
     groups = group_order(trials)
     groups += [name for name, one in readers.items() if name not in groups and one.get("sessions")]
     counts: dict[str, list[int]] = {}
@@ -79,22 +63,7 @@ def flow(trials: pd.DataFrame, readers: Mapping[str, Mapping[str, Any]]) -> pd.D
 
 
 def flow_steps(trials: pd.DataFrame) -> pd.DataFrame:
-    """Count participants, sessions and trials that are left after each step, and say why the others went.
-
-    Parameters
-    ----------
-    trials : pandas.DataFrame
-        A flagged trials table with ``reader_group``.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per step and reader group: ``step`` (0 is all that was recorded), ``why`` (the reason of
-        ``excluded_reason``), ``group``, ``kind``, ``readers``, ``sessions``, ``trials`` (what is left after the step;
-        readers are participants, a model is one reader), ``readers_lost``, ``sessions_lost``, ``trials_lost``. Reasons
-        that the study gave come first, then wrods' own in the order in which they apply; a reason that
-        concerns nobody in any group is no step.
-    """
+    """Count participants, sessions and trials that are left after each step, and say why the others went."""
     reasons = trials["excluded_reason"]
     present = list(reasons.dropna().value_counts().index)
     given = [reason for reason in present if reason not in ORDER]
@@ -115,22 +84,7 @@ def flow_steps(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def time_steps(trials: pd.DataFrame, measure: str, rule: TimeRule | None = None) -> pd.DataFrame:
-    """Go on from the analysed trials to those whose times are in a model of times.
-
-    Parameters
-    ----------
-    trials : pandas.DataFrame
-        A flagged trials table with ``reader_group``.
-    measure : str
-        ``rt`` or ``reading_time``.
-    rule : TimeRule, optional
-        The study's bounds, or another rule.
-
-    Returns
-    -------
-    pandas.DataFrame
-        As :func:`flow_steps`: analysed, valid answers, of these with a time, of these within the rule.
-    """
+    """Go on from the analysed trials to those whose times are in a model of times."""
     used = trials[trials["excluded_reason"].isna()]
     kinds = kinds_of(used)
     rows = []

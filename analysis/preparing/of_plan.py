@@ -16,30 +16,7 @@ from stimuli.errors import UserError
 def left_out_by_plan(
     rows: pd.DataFrame, trials: pd.DataFrame, exclude: Mapping[str, Any]
 ) -> tuple[pd.Series[bool], list[str]]:
-    """Mark the rows that a plan leaves out, and say why and how many.
-
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        Trials that the analysis would use.
-    trials : pandas.DataFrame
-        The whole flagged trials table, in which signs of sessions are measured.
-    exclude : mapping
-        ``trials``: a time's column → ``outside 200 ms to 2 s`` (a trial without that time stays); ``sessions``: sign → rule, as
-        in the study's own exclusions; ``answers``: ``wrong`` for valid wrong answers.
-
-    Returns
-    -------
-    left_out : pandas.Series of bool
-        Aligned with ``rows``.
-    told : list of str
-        One sentence, empty without rules; a row counts for the first that applies to it.
-
-    Raises
-    ------
-    UserError
-        A rule that nobody knows, bounds of no known form, a sign that the trials table does not hold.
-    """
+    """Mark the rows that a plan leaves out, and say why and how many."""
     left_out = pd.Series(False, index=rows.index)
     told = []
     for said, applies in _rules(rows, trials, exclude):
@@ -52,25 +29,7 @@ def left_out_by_plan(
 
 
 def own_bounds(study: Mapping[str, Any], plan: Mapping[str, Any], measure: str) -> Bounds | None:
-    """Return the bounds within which times of an analysis count: the study's and the plan's own, the narrower on either side.
-
-    Parameters
-    ----------
-    study, plan : mapping
-        ``exclude`` of the study and of the plan.
-    measure : str
-        Column of the times.
-
-    Returns
-    -------
-    Bounds or None
-        None where neither has any.
-
-    Raises
-    ------
-    UserError
-        Bounds of no known form, or of study and plan without a common time.
-    """
+    """Return an analysis' time bounds: the study's and the plan's, the narrower on either side."""
     of_plan = time_bounds(dict(plan), measure)
     of_study = time_bounds(dict(study), measure)
     return of_study if of_plan is None else of_plan.within(of_study)

@@ -20,13 +20,7 @@ FASTEST_MS = 200.0
 
 
 def declared_rules(exclude: Mapping[str, Any]) -> list[SignRule]:
-    """Read ``analysis.exclude.sessions`` of a study.
-
-    Raises
-    ------
-    UserError
-        A sign that nobody measures, or a rule of no known form.
-    """
+    """Read ``analysis.exclude.sessions`` of a study."""
     found = []
     for sign, said in (exclude.get("sessions") or {}).items():
         try:
@@ -37,19 +31,7 @@ def declared_rules(exclude: Mapping[str, Any]) -> list[SignRule]:
 
 
 def session_signs(trials: pd.DataFrame) -> pd.DataFrame:
-    """Measure the signs of careless answering of every session of people or simulated readers.
-
-    Parameters
-    ----------
-    trials : pandas.DataFrame
-        As :func:`analysis.load` returns it; practice is left out here.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per session, indexed by ``session_id``: ``reader_group``, ``reader``, and a column per sign: shares (0
-        to 1), milliseconds or counts; NaN where there is nothing to measure.
-    """
+    """Measure the signs of careless answering of every session of people or simulated readers."""
     rows = trials[trials["reader_kind"].isin(["human", "simulated"]) & ~trials["is_practice"].astype(bool)]
     found = rows.groupby("session_id", sort=True)[["reader_group", "reader"]].first()
     for sign, measure in _SIGNS.items():
@@ -58,20 +40,7 @@ def session_signs(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def sessions_against_rules(trials: pd.DataFrame, exclude: Mapping[str, Any]) -> pd.DataFrame:
-    """Hold every session against every declared rule.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per session and rule: ``session_id, reader_group, reader, sign, rule, value, meets, excluded``, where
-        ``excluded`` says whether the study took the whole session out and ``meets`` is missing for signs that the trials
-        table does not hold.
-
-    Raises
-    ------
-    UserError
-        As :func:`declared_rules`.
-    """
+    """Hold every session against every declared rule."""
     rules = declared_rules(exclude)
     signs = session_signs(trials)
     given = (

@@ -28,14 +28,7 @@ FEWEST_POINTS = 4
 
 
 def geometry(tables: Tables) -> pd.DataFrame | None:
-    """Return a study's analysed letter-geometry trials; None where it has none.
-
-    Returns
-    -------
-    pandas.DataFrame or None
-        Without baselines that answer no such question. With ``right`` (what cannot be read is wrong), ``answered``, and
-        ``task`` and ``making``, by which items are told apart.
-    """
+    """Return a study's analysed letter-geometry trials; None where it has none."""
     trials = tables.trials
     if "family" not in tables.factors or "set" not in trials:
         return None
@@ -56,19 +49,7 @@ def geometry(tables: Tables) -> pd.DataFrame | None:
 
 @dataclass(frozen=True)
 class Share:
-    """A share of right answers and whether it is above or below chance.
-
-    Attributes
-    ----------
-    items : int
-    answers : int
-    value, low, high : float
-        Share right with its 95% interval: Student's over people, for a model
-        Wilson's of the effective number of answers.
-    p : float
-        Two-sided, against chance: exact where each item was answered once, else a t test over people or items; NaN for one
-        person or item.
-    """
+    """A share of right answers and whether it is above or below chance."""
 
     items: int
     answers: int
@@ -79,14 +60,7 @@ class Share:
 
 
 def share(rows: pd.DataFrame, chance: float = CHANCE) -> Share:
-    """Return the share of right answers of one reader group.
-
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        Its trials, with ``reader_kind``, ``reader``, ``task``, ``item_id`` and ``right``.
-    chance : float
-    """
+    """Return the share of right answers of one reader group."""
     mean, low, high = (value / 100 for value in mean_with_ends(rows))
     by_person = rows["reader_kind"].iloc[0] in PARTICIPANT_KINDS
     keys = ["reader"] if by_person else ["task", "item_id"]
@@ -102,18 +76,7 @@ def share(rows: pd.DataFrame, chance: float = CHANCE) -> Share:
 
 
 def by_option_alone(items: pd.DataFrame) -> tuple[int, int] | None:
-    """Return how many questions the rule "the one option that is not O, E or Ɛ" answers right, and of how many.
-
-    Parameters
-    ----------
-    items : pandas.DataFrame
-        ``Tables.items``, with ``set``, ``item_id``, ``choices`` (a JSON list) and ``answer``.
-
-    Returns
-    -------
-    tuple of (int, int) or None
-        None where the table does not tell options.
-    """
+    """Return how many questions "the one option that is not O, E or Ɛ" answers right, and of how many."""
     if not {"set", "item_id", "choices", "answer"} <= set(items.columns):
         return None
     own = items[(items["set"] == SET) & items["choices"].notna()].drop_duplicates("item_id")
@@ -134,28 +97,16 @@ def by_option_alone(items: pd.DataFrame) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class Point:
-    """A reader on H-TEST and on letter geometry: percentages with the ends of their 95% intervals.
-
-    Attributes
-    ----------
-    group : str
-    kind : str
-        Reader kind; empty for a value printed in the paper, which has no interval.
-    x, y : tuple of float
-        Percent right, low, high: H-TEST and letter geometry.
-    """
+    """A reader on H-TEST and on letter geometry: percentages with the ends of their 95% intervals."""
 
     group: str
-    kind: str
-    x: tuple[float, float, float]
+    kind: str  # reader kind; empty for a value printed in the paper, which has no interval
+    x: tuple[float, float, float]  # percent right, low, high: H-TEST and letter geometry
     y: tuple[float, float, float]
 
 
 def both_tests(tasks: Asked, questions: pd.DataFrame) -> list[Point]:
-    """Return every reader group that took both tests, and answered every task of H-TEST.
-
-    Of H-TEST the released items count where makings vary, and the largest number of examples where it varies, as in the paper.
-    """
+    """Return every reader group that took both tests, and answered every task of H-TEST."""
     rows = tasks.trials
     if len(tasks.makings) > 1:
         rows = rows[rows["making"] == tasks.makings[0]]

@@ -33,11 +33,7 @@ def picture_pairs(readers: Readers) -> list[tuple[str, str]]:
 
 
 def family_pairs(readers: Readers) -> list[tuple[str, str, str]]:
-    """Return ``(family, smaller, larger)`` for models next to each other in size, asked without thoughts and shown the same.
-
-    Models of one size keep the order of the study, such as one before and after more training. A family that is shown
-    pictures is one of its own, named with ``, pictures``.
-    """
+    """Return ``(family, smaller, larger)`` for neighbours in size without thoughts, shown the same."""
     families: dict[tuple[str, tuple[str, str]], list[tuple[float, str]]] = {}
     sizes = sizes_of(readers)
     for name, one in readers.items():
@@ -81,18 +77,7 @@ def size_of(said: object) -> float | None:
 def in_common(
     first: pd.DataFrame, second: pd.DataFrame, varied: str | None = None
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the trials that were asked under both of two conditions: the same item behind as many examples, with the same labels.
-
-    An item's mean is then over the same conditions in both, also where a run is not finished or an answer is left out.
-
-    Parameters
-    ----------
-    first, second : pandas.DataFrame
-        Trials of two models, or of one model under two conditions.
-    varied : str, optional
-        The column in which two conditions of one model differ, such as ``k``. Such conditions are asked in lists of their own,
-        whose wordings need not be the same: those are averaged over.
-    """
+    """Return the trials of the same items, examples and labels under both of two conditions."""
     apart = () if varied is None else (varied, "prompt_variant")
     keys = [name for name in _ASKED if name not in apart and name in first and name in second]
     both = first[keys].drop_duplicates().merge(second[keys].drop_duplicates(), on=keys)
@@ -101,24 +86,12 @@ def in_common(
 
 @dataclass(frozen=True)
 class Part:
-    """One part of the items compared between text and pictures.
+    """One part of the items compared between text and pictures."""
 
-    Attributes
-    ----------
-    task : str
-        A task, or :data:`ALL`.
-    making : str
-        Of which making the items are; empty for all.
-    k : int or None
-        Behind how many examples; None for all.
-    compared : Paired
-        Pictures minus text.
-    """
-
-    task: str
-    making: str
-    k: int | None
-    compared: Paired
+    task: str  # A task, or `ALL`
+    making: str  # of which making the items are; empty for all
+    k: int | None  # behind how many examples; None for all
+    compared: Paired  # pictures minus text
 
 
 def pictures_by_part(
@@ -128,26 +101,7 @@ def pictures_by_part(
     seed: int = 0,
     tasks: Sequence[str] = TASKS,
 ) -> Iterator[Part]:
-    """Compare a model shown pictures with the same model shown text, item by item.
-
-    Parameters
-    ----------
-    text, pictures : pandas.DataFrame
-        Trials of either, as :class:`analysis.published.h_test_tables.Asked` or
-        :func:`analysis.published.h_test_geometry.geometry` has them.
-    bound : float, optional
-        Smallest difference that matters, as a share.
-    seed : int
-        Of the sign flips.
-    tasks : sequence of str
-        Tasks, or kinds of questions, in the order in which they are told.
-
-    Yields
-    ------
-    Part
-        Each task in its order and all of them; where the study varies them also all tasks of each making, and behind
-        each number of examples. Parts with fewer than ten common items are left out.
-    """
+    """Compare a model shown pictures with the same model shown text, item by item."""
     both = in_common(text, pictures)
 
     def compared(task: str, making: str = "", k: int | None = None) -> Iterator[Part]:

@@ -20,32 +20,17 @@ _PLACE = ["session_id", "trial_index", "attempt"]
 
 @dataclass(frozen=True)
 class BothParsers:
-    """A reader's replies to one task, or to all, read by both parsers.
+    """A reader's replies to one task, or to all, read by both parsers."""
 
-    Attributes
-    ----------
-    reader_group, task : str
-        ``average``: mean of the tasks.
-    replies : int
-    published, corrected : float
-        Shares right; what a parser cannot read is wrong.
-    unread_published, unread_corrected : float
-        Shares in which the parser found no answer.
-    turned : int
-        Replies that the two judge differently.
-    compared : Paired or None
-        Corrected minus published over the items; None for fewer than ten items.
-    """
-
-    reader_group: str
+    reader_group: str  # ``average``: mean of the tasks
     task: str
     replies: int
-    published: float
+    published: float  # shares right; what a parser cannot read is wrong
     corrected: float
-    unread_published: float
+    unread_published: float  # shares in which the parser found no answer
     unread_corrected: float
-    turned: int
-    compared: Paired | None
+    turned: int  # replies that the two judge differently
+    compared: Paired | None  # corrected minus published over the items; None for fewer than ten items
 
 
 def both_parsers(
@@ -56,27 +41,7 @@ def both_parsers(
     *,
     is_pooled: bool = False,
 ) -> list[BothParsers]:
-    """Compare the published parser with a correct one, reply by reply.
-
-    Parameters
-    ----------
-    trials : pandas.DataFrame
-        Analysed trials, with ``reader_group``, ``making``, ``task`` and ``item_id``.
-    folder : Path
-        Where ``published_parsing`` lies, of a handover or an export.
-    tasks : sequence of str
-        In the order in which they are told.
-    seed : int
-        Of the sign flips.
-    is_pooled : bool
-        The last row of a reader has the shares of all replies, not the mean of the tasks.
-
-    Returns
-    -------
-    list of BothParsers
-        By reader, tasks in order and their mean last, which there is none of where a task that others have is missing; empty where
-        no model's replies are there.
-    """
+    """Compare the published parser with a correct one, reply by reply."""
     parsed = table_beside(folder, PARSING)
     if parsed is None:
         return []
@@ -144,19 +109,7 @@ def is_as_published(label_map: str) -> bool:
 
 
 def label_maps(trials: pd.DataFrame) -> pd.DataFrame:
-    """Return accuracy with labels as published and swapped, and how often A was said.
-
-    Parameters
-    ----------
-    trials : pandas.DataFrame
-        ``Asked.trials``; ``label_map`` holds ``class=label`` pairs.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per reader that had both: ``reader_group``, ``published``, ``swapped``, ``counterbalanced`` (their mean) as
-        shares right, ``says_a_published``, ``says_a_swapped`` (shares of the answers read that name the label A).
-    """
+    """Return accuracy with labels as published and swapped, and how often A was said."""
     columns = [
         *("reader_group", "published", "swapped", "counterbalanced"),
         *("says_a_published", "says_a_swapped"),
@@ -178,15 +131,7 @@ def label_maps(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def rules_by_task(trials: pd.DataFrame, statements: pd.DataFrame) -> pd.DataFrame:
-    """Return, by reader and task, how the same readers sorted the items and stated the rule.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``reader_group``, ``task``, ``sorted`` (share of items right), ``stated``, ``rated``, ``right`` (the highest rating),
-        ``sorted_knowing``, ``sorted_otherwise`` (share of items right in the sessions that stated the rule right, and in
-        those rated otherwise; NaN without any).
-    """
+    """Return, by reader and task, how the same readers sorted the items and stated the rule."""
     columns = [
         *("reader_group", "task", "sorted", "stated", "rated", "right", "sorted_knowing"),
         "sorted_otherwise",

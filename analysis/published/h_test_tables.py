@@ -40,27 +40,12 @@ FEWEST_ITEMS = 10
 
 @dataclass(frozen=True)
 class Asked:
-    """How a study asked H-TEST.
-
-    Attributes
-    ----------
-    trials : pandas.DataFrame
-        Analysed trials, with ``k`` (solved examples; NaN where the study does not vary them), ``making`` (released, fresh,
-        matched; empty where it does not vary them), ``right`` (1 or 0: what cannot be read is wrong) and ``answered``.
-    statements : pandas.DataFrame
-        Trials that asked for the rule, with ``k`` and ``making``; those of sessions that are left out are not among them.
-    ks : tuple of int
-        From few to many; empty where not varied.
-    makings : tuple of str
-        In the study's order; one empty name where not varied.
-    unanswered : int
-        Trials left out because the model was never heard: its server failed, or the prompt is longer than it reads.
-    """
+    """How a study asked H-TEST."""
 
     trials: pd.DataFrame
     statements: pd.DataFrame
-    ks: tuple[int, ...]
-    makings: tuple[str, ...]
+    ks: tuple[int, ...]  # from few to many; empty where not varied
+    makings: tuple[str, ...]  # in the study's order; one empty name where not varied
     unanswered: int = 0
 
 
@@ -106,24 +91,7 @@ def _set_by(trials: pd.DataFrame, between: Mapping[str, Any], setting: str) -> p
 
 
 def accuracy(rows: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
-    """Return shares by reader and task: a row each of them, tasks in the paper's order, and the mean of the tasks.
-
-    Tasks differ in how hard they are, so that there is no mean of a reader who has not answered them all.
-
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        ``Asked.trials``.
-    by : sequence of str
-        Further columns, such as ``k`` and ``making``.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``reader_group``, those of ``by``, ``task`` (a task or ``average``), ``trials``, ``accuracy`` (unread is wrong),
-        ``adjusted`` (of answers read; NaN without any), ``out_of_context`` (share of answers that name no label); of the
-        average all three are NaN where a task is missing.
-    """
+    """Return shares by reader and task, in the paper's order, and the mean of the tasks."""
     keys = ["reader_group", *by]
     grouped = rows.groupby([*keys, "task"], dropna=False, observed=True)
     table = grouped.agg(trials=("right", "size"), right=("right", "sum"), answered=("answered", "sum"))
@@ -147,69 +115,30 @@ def accuracy(rows: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
 
 
 def covers(rows: pd.DataFrame, every: pd.DataFrame) -> bool:
-    """Say whether a reader answered each task, behind each number of examples and of each making, that a study asked.
-
-    Parameters
-    ----------
-    rows, every : pandas.DataFrame
-        Of ``Asked.trials``: those of the reader, and those of all readers in the same part of the study.
-    """
+    """Return whether a reader answered each task with each number and making of examples."""
     cells = ["making", "k", "task"]
     return len(rows[cells].drop_duplicates()) == len(every[cells].drop_duplicates())
 
 
 @dataclass(frozen=True)
 class Paired:
-    """Two conditions compared over the items that both asked.
-
-    Attributes
-    ----------
-    items : int
-    first, second : float
-        Shares right.
-    difference, low, high : float
-        Second minus first with its 95% interval over items, as shares; where all items have one and the same difference, as
-        :func:`analysis.intervals.without_spread`.
-    changed : int
-        Items whose share right differs.
-    p : float
-        Two-sided: McNemar's exact test where each item has one answer in each condition; else random sign flips of the
-        items' differences (McNemar's test is their exact form for answers right or wrong).
-    p_equal : float
-        Larger p of two one-sided tests against the bound; NaN without a bound.
-    """
+    """Two conditions compared over the items that both asked."""
 
     items: int
-    first: float
+    first: float  # shares right
     second: float
     difference: float
     low: float
     high: float
-    changed: int
+    changed: int  # items whose share right differs
     p: float
-    p_equal: float
+    p_equal: float  # larger p of two one-sided tests against the bound; NaN without a bound
 
 
 def paired(
     first: pd.DataFrame, second: pd.DataFrame, bound: float | None = None, seed: int = 0
 ) -> Paired | None:
-    """Compare two conditions item by item.
-
-    Parameters
-    ----------
-    first, second : pandas.DataFrame
-        Trials of one reader in each condition, with ``task``, ``making``, ``item_id`` and ``right``. Items are means over
-        label maps, wordings and replicates.
-    bound : float, optional
-        Smallest difference that matters, as a share.
-    seed : int
-        Of the sign flips.
-
-    Returns
-    -------
-    Paired or None
-        None for fewer than ten common items.
-    """
+    """Compare two conditions item by item."""
     keys = ["making", "task", "item_id"]
     one, other = (
         rows.groupby(keys, observed=True)["right"].agg(["mean", "size"]) for rows in (first, second)
@@ -264,43 +193,19 @@ def _equal(mean: float, se: float, items: int, bound: float) -> float:
 
 @dataclass(frozen=True)
 class Contrast:
-    """Two makings of items compared over the tasks that both have.
+    """Two makings of items compared over the tasks that both have."""
 
-    Attributes
-    ----------
-    tasks, items : int
-        Common tasks; items of both makings.
-    difference, low, high, p : float
-        Second minus first: mean over tasks of the differences between item means; 95% interval and p by Welch's
-        approximation over items within tasks.
-    p_equal : float
-        Larger p of two one-sided tests against the bound; NaN without a bound.
-    """
-
-    tasks: int
+    tasks: int  # common tasks; items of both makings
     items: int
     difference: float
     low: float
     high: float
     p: float
-    p_equal: float = np.nan
+    p_equal: float = np.nan  # larger p of two one-sided tests against the bound; NaN without a bound
 
 
 def between_makings(first: pd.DataFrame, second: pd.DataFrame, bound: float | None = None) -> Contrast | None:
-    """Compare the items of two makings, each item's mean a unit, tasks weighing the same.
-
-    Parameters
-    ----------
-    first, second : pandas.DataFrame
-        Trials of one reader, with ``task``, ``item_id``, ``right``.
-    bound : float, optional
-        Smallest difference that matters, as a share.
-
-    Returns
-    -------
-    Contrast or None
-        None where no task has two items of both makings, or nothing varies.
-    """
+    """Compare the items of two makings, each item's mean a unit, tasks weighing the same."""
     units = [rows.groupby(["task", "item_id"], observed=True)["right"].mean() for rows in (first, second)]
     by_task = [{str(t): own.to_numpy(dtype=float) for t, own in one.groupby(level="task")} for one in units]
     common = [t for t in by_task[0] if t in by_task[1] and min(len(by_task[0][t]), len(by_task[1][t])) > 1]
@@ -326,11 +231,7 @@ def between_makings(first: pd.DataFrame, second: pd.DataFrame, bound: float | No
 
 
 def mean_with_ends(rows: pd.DataFrame) -> tuple[float, float, float]:
-    """Return a mean in percent with the ends of its 95% interval.
-
-    The interval is Student's over people (nan for one person), and for a model that of its means in every table
-    (:func:`analysis.intervals.share_over_items`), so that a model that is right in all items has one, too.
-    """
+    """Return a mean in percent with the ends of its 95% interval."""
     by_person = rows["reader_kind"].iloc[0] in PARTICIPANT_KINDS
     keys = ["reader"] if by_person else ["task", "item_id"]
     units = rows.groupby(keys, observed=True)["right"].agg(["mean", "size"])
@@ -341,13 +242,7 @@ def mean_with_ends(rows: pd.DataFrame) -> tuple[float, float, float]:
 
 
 def rules_stated(statements: pd.DataFrame) -> pd.DataFrame:
-    """Return, by reader and number of examples, how many rules were stated right (Table 7).
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``reader_group``, ``k``, ``readers``, ``stated`` (answers given), ``rated``, ``right`` (the highest rating).
-    """
+    """Return, by reader and number of examples, how many rules were stated right (Table 7)."""
     if statements.empty:
         return pd.DataFrame(columns=["reader_group", "k", "readers", "stated", "rated", "right"])
     rated = statements["score"].notna() & statements["scorer"].astype(str).str.startswith("rated")

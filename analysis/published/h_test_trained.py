@@ -66,14 +66,7 @@ def printed_diagonal() -> Diagonal:
 
 
 def largest_p(first: float, second: float, items: int = ITEMS) -> float:
-    """Return the largest p that McNemar's exact test can have for two shares of the same items, whatever their overlap.
-
-    Parameters
-    ----------
-    first, second : float
-        Percent right.
-    items : int
-    """
+    """Return McNemar's largest exact p for two shares of the same items, whatever their overlap."""
     one, other = round(items * first / 100), round(items * second / 100)
     gained = min(other, items - one)
     lost = gained + one - other

@@ -59,27 +59,13 @@ _PLACE = ["session_id", "trial_index", "attempt"]
 
 @dataclass(frozen=True)
 class Measure:
-    """What a reply to a task is worth.
+    """What a reply to a task is worth."""
 
-    Attributes
-    ----------
-    key : str
-        Part of names of files.
-    name : str
-        In a table's title; percent.
-    axis : str
-        Of figures.
-    method : str
-        How it is taken, for the Method section.
-    is_perception : bool
-        Of a task of :data:`PERCEPTION`.
-    """
-
-    key: str
-    name: str
-    axis: str
-    method: str
-    is_perception: bool
+    key: str  # part of names of files
+    name: str  # in a table's title; percent
+    axis: str  # of figures
+    method: str  # how it is taken, for the Method section
+    is_perception: bool  # of a task of `PERCEPTION`
 
 
 ACCURACY = Measure("accuracy", "% correct", "% correct", "failures count as wrong", False)
@@ -118,26 +104,10 @@ PROGRAM_COSINE = Measure(
 
 @dataclass(frozen=True)
 class Values:
-    """What each item is worth in each level, by reader group.
-
-    Attributes
-    ----------
-    factor : str
-    levels : tuple of str
-        The paper's names that the study has, BASE first.
-    of_items : dict of str to ndarray, shape (items, levels)
-        Percent, the same items in the same order in each group; nan where a group has no value of an item in a level.
-    spread : pandas.DataFrame
-        A row per reader group and level: ``replicates`` and ``sd`` (of the replicates' means, percent; nan for one, and where all
-        replicates of a deterministic model are alike).
-    measure : Measure
-    floors : dict of str to ndarray, shape (items,)
-        Of cosines with the own answer, by reader group: the same items' mean cosine of the answers about intact texts with those
-        about other texts, times 100; nan where an item has none. Empty for other measures and where it was not taken.
-    """
+    """What each item is worth in each level, by reader group."""
 
     factor: str
-    levels: tuple[str, ...]
+    levels: tuple[str, ...]  # the paper's names that the study has, BASE first
     of_items: dict[str, Array]
     spread: pd.DataFrame
     measure: Measure
@@ -168,19 +138,7 @@ def factor_of(tables: Tables) -> str | None:
 
 
 def values_of(tables: Tables, factor: str) -> list[Values]:
-    """Measure every used answer in each way that fits its task; empty where nothing was answered that can be measured.
-
-    Parameters
-    ----------
-    tables : Tables
-    factor : str
-        From :func:`factor_of`.
-
-    Returns
-    -------
-    list of Values
-        Of restored passages the released measure first, where replies are scored as published, and nearness.
-    """
+    """Measure every used answer in each way that fits its task; empty where none can be measured."""
     tables = _with_repeats(tables)
     trials = tables.trials
     used = trials[trials["excluded_reason"].isna() & trials[factor].notna()]
@@ -267,37 +225,19 @@ def _values(rows: pd.DataFrame, measure: Measure, factor: str, order: Sequence[s
 
 @dataclass(frozen=True)
 class Slope:
-    """How much a reader loses with each further operation inside a word.
-
-    Attributes
-    ----------
-    group, operation : str
-    counts : tuple of int
-        Operations in a word, 0 for BASE.
-    means : tuple of float
-        Percent.
-    slope, low, high : float
-        Percentage points for each operation (least squares), with a 95% bootstrap over items (nan where items do not differ).
-    """
+    """How much a reader loses with each further operation inside a word."""
 
     group: str
     operation: str
-    counts: tuple[int, ...]
-    means: tuple[float, ...]
+    counts: tuple[int, ...]  # operations in a word, 0 for BASE
+    means: tuple[float, ...]  # percent
     slope: float
     low: float
     high: float
 
 
 def slopes(values: Values, study: str = "") -> list[Slope]:
-    """Return the scrambling-ratio series of Figure 4 with their slopes, for every series with two counts beside BASE.
-
-    Parameters
-    ----------
-    values : Values
-    study : str
-        Seeds the bootstrap.
-    """
+    """Return the scrambling-ratio series of Figure 4 with slopes: those with two counts beside BASE."""
     found = []
     for operation, names in SERIES.items():
         there = [(count, name) for count, name in enumerate(names, 1) if name in values.levels]
@@ -330,10 +270,7 @@ def slopes(values: Values, study: str = "") -> list[Slope]:
 
 
 def kept(values: Values, group: str, levels: Sequence[str]) -> tuple[float, float]:
-    """Return the mean over levels of the study, percent, and the same in percent of BASE (retention, as in Table 3).
-
-    Operations differ in what they cost: a group that has no value in one of them has no mean.
-    """
+    """Return the mean over the study's levels in percent, and in percent of BASE (Table 3's retention)."""
     means = [values.mean(group, level) for level in levels if level in values.levels]
     base = values.mean(group, BASE)
     if not means or not all(map(math.isfinite, means)):
@@ -343,18 +280,7 @@ def kept(values: Values, group: str, levels: Sequence[str]) -> tuple[float, floa
 
 
 def fault_prices(tables: Tables) -> pd.DataFrame:
-    """Return what each fault of the released scorer is worth on a study's own replies.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per data set, reader group and rule: ``released`` and ``value`` (percent; the released rule, and this one),
-        ``price`` (released − value, percentage points) with ``low, high`` (95% bootstrap over items, each with all its replies;
-        nan for one item, and where all resamples have one price, as where no reply is turned), ``turned`` (replies that the rule
-        judges otherwise), ``replies``, ``items``. Of programs, which the paper compared by a cosine, no reply is turned, and
-        ``ordered`` is the share of pairs of a right and a wrong one in which the right one has the larger cosine (%; 50 is chance;
-        nan elsewhere). Empty where the tables hold no replies that the paper scored.
-    """
+    """Return what each fault of the released scorer is worth on a study's own replies."""
     prices = table_beside(tables.folder, Path(PRICES).stem)
     columns = [
         "data_set",
@@ -428,16 +354,7 @@ def _mean(values: Array) -> float:
 
 
 def _price_ends(both: Array, items: NDArray[np.intp], seed: int, resamples: int = 2000) -> Interval:
-    """Draw items anew, each with all its replies, and return the ends of the difference of the two rules' means, in points.
-
-    Parameters
-    ----------
-    both : ndarray, shape (replies, 2)
-        What each reply is worth by either rule; nan where a rule leaves it out.
-    items : ndarray, shape (replies,)
-        The number of each reply's item, from 0.
-    seed, resamples : int
-    """
+    """Resample items with their replies; return the interval of the two rules' difference in points."""
     many = int(items.max()) + 1
     if many < 2:
         return Interval(math.nan, math.nan, 1.0)

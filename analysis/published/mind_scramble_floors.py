@@ -28,23 +28,10 @@ _FEWEST = 3
 
 @dataclass(frozen=True)
 class Above:
-    """One reader's answers above their floor.
-
-    Attributes
-    ----------
-    group : str
-    items : int
-        Intact texts whose answer was compared with those about other texts.
-    mean, floor : float
-        100 × the mean cosine with the own answer about the intact text over the reorderings, and of answers about different
-        intact texts.
-    share, low, high : float
-        Where the mean lies from the floor (0) to 100 (100), percent, with a 95% bootstrap over items; nan where there is less
-        than :data:`LEAST_ROOM` between these. The interval is nan with fewer than three items, and where no resample differs.
-    """
+    """One reader's answers above their floor."""
 
     group: str
-    items: int
+    items: int  # intact texts whose answer was compared with those about other texts
     mean: float
     floor: float
     share: float
@@ -53,10 +40,7 @@ class Above:
 
 
 def worth(values: Values, group: str) -> float:
-    """Return by what a reader is ranked in a task: its mean over reorderings, percent, of cosines its place above the floor.
-
-    It is nan where an operation is missing, and where the floor is as high as cosines can be, or was not taken of this reader.
-    """
+    """Return what ranks a reader in a task: its mean over reorderings (of cosines, above the floor)."""
     mean = kept(values, group, REORDERED)[0]
     if not values.floors:
         return mean
@@ -76,13 +60,7 @@ def floors(values: Values, study: str) -> list[Above]:
 
 
 def drawn_worth(values: Values, groups: Sequence[str], seed: int) -> Array:
-    """Draw items anew, the same for all groups, and return what :func:`worth` is of each; shape (resamples, groups).
-
-    Notes
-    -----
-    Each pair of answers about different texts counts in the floors of two items, so that floors are drawn as the jackknife's
-    pseudo-values (:func:`pair_values`).
-    """
+    """Return :func:`worth` in resamples of items; shape (resamples, groups)."""
     places = [values.levels.index(level) for level in REORDERED if level in values.levels]
     nothing = np.full(len(next(iter(values.of_items.values()))), math.nan)
     wide = np.hstack(
@@ -103,13 +81,7 @@ def drawn_worth(values: Values, groups: Sequence[str], seed: int) -> Array:
 
 
 def pair_values(of_items: Array) -> Array:
-    """Return the jackknife's pseudo-values of a mean over pairs from each item's mean with all others, shape (items,).
-
-    Notes
-    -----
-    Each pair counts in the means of two items, so that the mean U of the n items' means h_i varies twice as much as they do by
-    themselves: (2 (n − 1) h_i − n U)/(n − 2) (Arvesen, 1969). Fewer than three items stay as they are.
-    """
+    """Return jackknife pseudo-values of a mean over pairs: (2 (n − 1) h_i − n U)/(n − 2) (Arvesen, 1969)."""
     n = int(np.isfinite(of_items).sum())
     if n < _FEWEST:
         return of_items

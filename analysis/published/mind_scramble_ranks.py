@@ -25,21 +25,11 @@ Part = tuple[str, Values]
 
 @dataclass(frozen=True)
 class Agreement:
-    """How alike two tasks order the same models.
-
-    Attributes
-    ----------
-    completion, perception : str
-    models, same : int
-        Models in both; those with the same rank in both.
-    tau, low, high : float
-        Kendall's τ-b of the models' means, with a 95% bootstrap over the items of both tasks (nan where all resamples have the
-        same order).
-    """
+    """How alike two tasks order the same models."""
 
     completion: str
     perception: str
-    models: int
+    models: int  # models in both; those with the same rank in both
     same: int
     tau: float
     low: float
@@ -47,20 +37,7 @@ class Agreement:
 
 
 def ranks(parts: Sequence[Part], kinds: Mapping[str, str]) -> pd.DataFrame:
-    """Rank models by their mean over reorderings in each part, of cosines by their place above the floor.
-
-    Parameters
-    ----------
-    parts : sequence of (name, Values)
-    kinds : mapping
-        Reader kind by reader group: baselines, people and simulated readers are not ranked among models.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per model that is in every part, a column per part: the mean and, behind it as ``rank NAME``, the rank (1 is the best,
-        ties share the mean rank).
-    """
+    """Rank models by their mean over reorderings in each part, of cosines by their place above the floor."""
     groups = _models(parts, kinds)
     table = pd.DataFrame(index=pd.Index(groups, name=GROUP))
     for name, values in parts:
@@ -95,13 +72,7 @@ def not_in_all(parts: Sequence[Part], kinds: Mapping[str, str]) -> list[tuple[st
 def agreements(
     completed: Sequence[Part], perceived: Sequence[Part], kinds: Mapping[str, str]
 ) -> list[Agreement]:
-    """Compare the order of models in each completion task with that in each perception task; empty below three models.
-
-    Notes
-    -----
-    The interval says how well the order in these models is known from these items. Models are not drawn anew: it says nothing of
-    other ones.
-    """
+    """Compare models' order in completion and in perception tasks; empty below three models."""
     found = []
     for one in completed:
         for other in perceived:

@@ -34,36 +34,16 @@ _FEWEST = 3
 
 @dataclass(frozen=True)
 class Near:
-    """Cosines of one sort of text.
+    """Cosines of one sort of text."""
 
-    Attributes
-    ----------
-    of : str
-        ``text alone`` or ``whole prompt``.
-    means : dict of str to float
-        By level.
-    items : dict of str to dict of str to float
-        Each item's cosine by level; empty in files of older versions.
-    unrelated : tuple of float
-        Of intact texts of different items; empty there too. Of each item its mean with all others; in older files of each item
-        with one other.
-    pairs : int
-        Pairs of different items that these come from.
-    with_all : bool
-        Whether each item was compared with all others.
-    texts : int
-    cut : int or None
-        Texts that are longer than the model reads.
-    """
-
-    of: str
-    means: dict[str, float]
+    of: str  # ``text alone`` or ``whole prompt``
+    means: dict[str, float]  # by level
     items: dict[str, dict[str, float]] = field(default_factory=dict)
     unrelated: tuple[float, ...] = ()
-    pairs: int = 0
-    with_all: bool = False
+    pairs: int = 0  # pairs of different items that these come from
+    with_all: bool = False  # whether each item was compared with all others
     texts: int = 0
-    cut: int | None = None
+    cut: int | None = None  # texts that are longer than the model reads
 
     @property
     def floor(self) -> float:
@@ -71,12 +51,7 @@ class Near:
         return float(np.mean(self.unrelated)) if self.unrelated else math.nan
 
     def floor_ends(self, study: str) -> tuple[float, float]:
-        """Return a 95% interval of the floor, by a bootstrap over items; nan with fewer than three.
-
-        Notes
-        -----
-        Each pair is of two items: drawn are :func:`analysis.published.mind_scramble_floors.pair_values`.
-        """
+        """Return a 95% interval of the floor, by a bootstrap over items; nan with fewer than three."""
         values = np.array(self.unrelated, dtype=float)
         if self.with_all:
             if len(values) < _FEWEST:
@@ -96,16 +71,7 @@ class Near:
 
 @dataclass(frozen=True)
 class UnitMean:
-    """A unit's mean over operations and items, with 95% percentile bootstraps over items.
-
-    Attributes
-    ----------
-    unit : str
-    operations, items : int
-    mean, low, high : float
-    above, above_low, above_high : float
-        By how much it exceeds the unit before, of the same items; nan for the first.
-    """
+    """A unit's mean over operations and items, with 95% percentile bootstraps over items."""
 
     unit: str
     operations: int
@@ -113,24 +79,13 @@ class UnitMean:
     mean: float
     low: float
     high: float
-    above: float
+    above: float  # by how much it exceeds the unit before, of the same items; nan for the first
     above_low: float
     above_high: float
 
 
 def stored_texts(folder: Path) -> tuple[str, tuple[Near, ...]] | None:
-    """Read what ``wrods score STUDY --similarity`` kept of the texts shown; None without it.
-
-    Returns
-    -------
-    tuple of (str, tuple of Near)
-        The embedding model; the text alone and, where they were compared, whole prompts.
-
-    Raises
-    ------
-    UserError
-        The file is none of that command's, or speaks of other items than the study has.
-    """
+    """Read what ``wrods score STUDY --similarity`` kept of the texts shown; None without it."""
     here = folder.resolve()
     file = next((one / STORED for one in (here, *here.parents[:_UP]) if (one / STORED).is_file()), None)
     if file is None:

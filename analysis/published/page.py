@@ -14,21 +14,7 @@ from analysis.published.reproductions import Reproduction
 
 
 def write_page(made: Reproduction, folder: Path, version: str) -> Path:
-    """Write ``index.html`` and a CSV for each table, the cells and the price of each fault.
-
-    Parameters
-    ----------
-    made : Reproduction
-    folder : pathlib.Path
-        Made where it is not there; files of an earlier page are overwritten.
-    version : str
-        Of wrods.
-
-    Returns
-    -------
-    pathlib.Path
-        The page.
-    """
+    """Write ``index.html`` and a CSV for each table, the cells and the price of each fault."""
     folder.mkdir(parents=True, exist_ok=True)
     for table in made.tables:
         _save(table.cells, folder / f"table_{table.number}.csv")

@@ -11,23 +11,7 @@ STYLE = Path(__file__).parents[1] / "report" / "templates" / "style.css"
 
 
 def public_page(title: str, byline: str, body: Iterable[Markup], style: str = "") -> str:
-    """Return a whole page.
-
-    Parameters
-    ----------
-    title : str
-        Of the page and its first heading.
-    byline : str
-        Under the heading: what is made again, and whose it is.
-    body : iterable of Markup
-        What follows, in order.
-    style : str
-        Rules beside those of reports.
-
-    Returns
-    -------
-    str
-    """
+    """Return a whole page."""
     rules = STYLE.read_text("utf-8")
     head = Markup(
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'

@@ -25,67 +25,35 @@ Reading = Callable[[str, Sequence[str]], str]
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """A table laid out as in the paper.
-
-    Attributes
-    ----------
-    number, caption : str
-    cells : pandas.DataFrame
-        Text, as printed; the index names the rows.
-    """
+    """A table laid out as in the paper."""
 
     number: str
     caption: str
-    cells: pd.DataFrame
+    cells: pd.DataFrame  # text, as printed; the index names the rows
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault of the published scoring and what it is worth.
+    """A fault of the published scoring and what it is worth."""
 
-    Attributes
-    ----------
-    name : str
-        Letters, digits and underscores; the CSV's name.
-    title : str
-    about : str
-        What the code or paper does, what is mended, and how much it changes, in sentences.
-    price : pandas.DataFrame
-        Numbers; the index names the rows.
-    decimals : int
-    """
-
-    name: str
+    name: str  # letters, digits and underscores; the CSV's name
     title: str
-    about: str
-    price: pd.DataFrame
+    about: str  # what the code or paper does, what is mended, and how much it changes, in sentences
+    price: pd.DataFrame  # numbers; the index names the rows
     decimals: int = 2
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What a page shows.
+    """What a page shows."""
 
-    Attributes
-    ----------
-    paper, citation, source : str
-        ``source`` says what the outputs are and how many.
-    tables : tuple of PublishedTable
-    cells : pandas.DataFrame
-        Every cell beside the printed one: ``table, model, measure, column, made, printed, same``, and ``known``: whether the
-        released outputs are known not to give the printed cell.
-    faults : tuple of Fault
-    lacking : tuple of str
-        What is not made again, and why.
-    """
-
-    paper: str
+    paper: str  # ``source`` says what the outputs are and how many
     citation: str
     source: str
     tables: tuple[PublishedTable, ...]
     cells: pd.DataFrame
     faults: tuple[Fault, ...]
-    lacking: tuple[str, ...] = ()
+    lacking: tuple[str, ...] = ()  # what is not made again, and why
 
     @property
     def unexplained(self) -> int:
@@ -100,27 +68,7 @@ def reproduce_paper(
     told: Callable[[str], None] = lambda _: None,
     data: Mapping[str, Path] = MappingProxyType({}),
 ) -> Reproduction:
-    """Make a paper's tables again and price its faults.
-
-    Parameters
-    ----------
-    paper : str
-        One of :data:`PAPERS`.
-    folder : pathlib.Path
-        The released outputs.
-    readings : mapping
-        wrods' own reading of replies by kind: ``choice`` (a letter), ``text`` (a restored text). They live where sessions are run,
-        so the command gives them.
-    told : callable
-        Called with a line before each slow step.
-    data : mapping
-        The user's own copies of data sets that tables need beside the outputs, by name (``dream``).
-
-    Raises
-    ------
-    UserError
-        For an unknown paper, or a folder that does not hold its outputs.
-    """
+    """Make a paper's tables again and price its faults."""
     if paper not in PAPERS:
         raise unknown_name("paper", paper, PAPERS)
     module: Any = import_module(PAPERS[paper], __package__)

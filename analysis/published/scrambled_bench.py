@@ -68,77 +68,30 @@ _STIMULI = {"rec": "rec_realtimeqa.jsonl", "qa": "qa_realtimeqa.jsonl"}
 
 
 def released_trials(folder: str | Path) -> pd.DataFrame:
-    """Measure every released response as the paper does.
-
-    Parameters
-    ----------
-    folder : str or pathlib.Path
-        Holds ``outputs/`` and ``stimuli/``.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per response: ``model`` (the file's name), ``task`` (``rec`` or ``qa``), ``method``, ``condition``, ``item``;
-        for ``rec`` ``ed_shown`` and ``ed_given`` (characters), for ``qa`` ``correct`` (1 or 0: the stored reading of the reply
-        equals the key; a reply that could not be read is wrong).
-
-    Raises
-    ------
-    UserError
-        Where the folder lacks outputs or stimuli, or a line is none of theirs.
-    """
+    """Measure every released response as the paper does."""
     return measured(released_replies(Path(folder)))
 
 
 @dataclass(frozen=True)
 class Reply:
-    """One released response.
+    """One released response."""
 
-    Attributes
-    ----------
-    model : str
-        The file's name.
-    task : {'rec', 'qa'}
-    data : {'realtimeqa', 'dream', 'aqua'}
-    method, condition : str
-        ``condition`` is one of :data:`COLUMNS`.
-    item : int or str
-        A number within the data set and split.
-    output : str
-    read : str
-        What the authors' code read from it: a letter, or the restored text; empty where it read nothing.
-    key : str
-        The right letter, or the intact text.
-    shown : tuple of str
-        The options of a question, or the scrambled text.
-    loose : str or None
-        Of word problems: the letter that the authors read where ``answer is`` does not stand before it.
-    examples : str
-        Of word problems: the column of the examples' scramble.
-    """
-
-    model: str
+    model: str  # the file's name
     task: str
     data: str
-    method: str
+    method: str  # ``condition`` is one of `COLUMNS`
     condition: str
-    item: int | str
+    item: int | str  # A number within the data set and split
     output: str
     read: str
-    key: str
-    shown: tuple[str, ...]
+    key: str  # the right letter, or the intact text
+    shown: tuple[str, ...]  # the options of a question, or the scrambled text
     loose: str | None = None
-    examples: str = "Ori"
+    examples: str = "Ori"  # of word problems: the column of the examples' scramble
 
 
 def released_replies(folder: Path) -> Iterator[Reply]:
-    """Read every response of ``outputs/``, in the order of files and lines.
-
-    Raises
-    ------
-    UserError
-        As :func:`released_trials`.
-    """
+    """Read every response of ``outputs/``, in the order of files and lines."""
     files = sorted((folder / "outputs").glob("*.jsonl*"))
     if not files:
         raise UserError(
@@ -169,10 +122,7 @@ def released_replies(folder: Path) -> Iterator[Reply]:
 
 
 def measured(replies: Iterable[Reply]) -> pd.DataFrame:
-    """Measure replies as the paper does, a row each.
-
-    Columns are those of :func:`released_trials`, with ``data``, ``examples`` and ``loose`` (1 or 0; nan but for word problems).
-    """
+    """Measure replies as the paper does, a row each."""
     return pd.DataFrame(
         [
             {
@@ -194,23 +144,7 @@ def measured(replies: Iterable[Reply]) -> pd.DataFrame:
 
 
 def imported_trials(tables: Tables) -> pd.DataFrame:
-    """Measure the responses of a study that ``wrods import --from scrambled_bench`` made, by wrods' own measures.
-
-    Parameters
-    ----------
-    tables : Tables
-        Of that study; replies were read by the paper's parser, anew.
-
-    Returns
-    -------
-    pandas.DataFrame
-        As :func:`released_trials`.
-
-    Raises
-    ------
-    UserError
-        Where the study has no factor ``text``.
-    """
+    """Score an imported study's responses by wrods' own measures."""
     if "text" not in tables.factors:
         raise unknown_name("factor:", "text", tables.factors)
     measured = recovery_trials(tables.trials, tables.items, list(tables.factors))
@@ -228,10 +162,7 @@ def imported_trials(tables: Tables) -> pd.DataFrame:
 
 
 def method_of(trials: pd.DataFrame) -> pd.Series:
-    """Say of each imported trial how it was asked: ``zero-shot`` or ``few-shot``; nan where that is not told.
-
-    The factor ``examples`` tells it; imports of earlier versions of wrods have it as ``prompt_variant`` 1 and 2.
-    """
+    """Return ``zero-shot`` or ``few-shot`` of each imported trial; nan where unknown."""
     told: pd.Series = (
         trials["examples"]
         if "examples" in trials.columns
@@ -243,26 +174,7 @@ def method_of(trials: pd.DataFrame) -> pd.Series:
 def scrambled_bench_tables(
     source: str | Path | pd.DataFrame, *, printed: bool = False
 ) -> dict[str, pd.DataFrame]:
-    """Make Tables 3, 4 and 5 from the released outputs.
-
-    Parameters
-    ----------
-    source : str, pathlib.Path or pandas.DataFrame
-        The folder of :func:`released_trials`, or the trials that it or :func:`imported_trials` gives.
-    printed : bool
-        Cells as text the way the paper prints them (``< 0`` for negative rates) instead of numbers.
-
-    Returns
-    -------
-    dict of str to pandas.DataFrame
-        By table number: a pair of rows per model (index ``model, measure``; ``ED`` and ``RR``, or ``Acc`` and ``RPG``; in the
-        paper's order), the paper's columns. ED in characters, the others in percent.
-
-    Raises
-    ------
-    UserError
-        As :func:`released_trials`.
-    """
+    """Make Tables 3, 4 and 5 from the released outputs."""
     trials = source if isinstance(source, pd.DataFrame) else released_trials(source)
     made = {}
     for table, (task, method) in TABLES.items():
@@ -297,11 +209,7 @@ def printed_cells() -> pd.DataFrame:
 
 
 def all_printed_cells() -> pd.DataFrame:
-    """Return the cells of Tables 1 and 3 to 8 as they stand in print: ``table, model, measure, column, printed``.
-
-    In Table 1 the column is the scramble of the problem and the measure names that of the examples (``Acc examples 50%``); in
-    Tables 7 and 8 the measure names the category (``RPG logic``).
-    """
+    """Return the printed cells of Tables 1 and 3 to 8: ``table, model, measure, column, printed``."""
     return pd.concat([printed_cells(), _cells_in("scrambled_bench_more.csv")], ignore_index=True)
 
 
@@ -312,25 +220,7 @@ def _cells_in(file: str) -> pd.DataFrame:
 
 
 def compare_with_print(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """Put every cell beside the printed one.
-
-    Parameters
-    ----------
-    tables : dict of str to pandas.DataFrame
-        From :func:`scrambled_bench_tables` with ``printed=True``, or
-        :func:`analysis.published.scrambled_bench_more.more_tables`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``table, model, measure, column, made, printed, same``; models that the paper does not print, and cells for which there
-        are no answers, are left out.
-
-    Raises
-    ------
-    UserError
-        For a table that the paper does not have.
-    """
+    """Put every cell beside the printed one."""
     printed = all_printed_cells()
     columns = ["table", "model", "measure", "column", "made", "printed", "same"]
     parts = []
@@ -349,13 +239,7 @@ def compare_with_print(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def released_lines(file: Path) -> Iterator[dict[str, Any]]:
-    """Read a released file of JSON lines, packed or not.
-
-    Raises
-    ------
-    UserError
-        Where the file is missing, or a line is not JSON.
-    """
+    """Read a released file of JSON lines, packed or not."""
     if not file.is_file():
         raise UserError(f"there is no {file}", mend="Give the folder that holds outputs/ and stimuli/.")
     opening = gzip.open if file.suffix == ".gz" else open
@@ -400,16 +284,7 @@ def _question_cells(conditions: Any) -> dict[str, dict[str, float]]:
 
 
 def cell_text(measure: str, column: str, value: float) -> str:
-    """Print a cell as the paper does: RR, and RPG of the two columns that are 100 and 0 by definition, without trailing zeros.
-
-    Parameters
-    ----------
-    measure : str
-        ``ED``, ``RR``, ``Acc`` or ``RPG``, with or without a category behind it.
-    column : str
-    value : float
-        Empty where it is nan.
-    """
+    """Format a cell as the paper does; an RPG of 100 or 0 by definition has no trailing zeros."""
     kind = measure.partition(" ")[0]
     if value != value:
         return ""

@@ -50,21 +50,12 @@ SPLITS = ("test", "dev")
 
 @dataclass(frozen=True)
 class AuthorsFile:
-    """One file of responses and what its path says.
-
-    Attributes
-    ----------
-    path : pathlib.Path
-    task, data, method, condition, model, examples : str
-        As :class:`~analysis.published.scrambled_bench.Reply`.
-    split : str
-        ``test`` or ``dev`` of DREAM, empty for the others.
-    """
+    """One file of responses and what its path says."""
 
     path: Path
-    task: str
+    task: str  # as `analysis.published.scrambled_bench.Reply`
     data: str
-    split: str
+    split: str  # ``test`` or ``dev`` of DREAM, empty for the others
     method: str
     examples: str
     condition: str
@@ -72,13 +63,7 @@ class AuthorsFile:
 
 
 def authors_files(folder: Path) -> list[AuthorsFile]:
-    """Return the files of ``output/``, in the order of their paths; none where there is no such folder.
-
-    Raises
-    ------
-    UserError
-        For a file in another place than the authors put theirs.
-    """
+    """Return the files of ``output/``, in the order of their paths; none where there is no such folder."""
     found = []
     for name, task in _TASKS.items():
         base = folder / OUTPUT / name
@@ -89,13 +74,7 @@ def authors_files(folder: Path) -> list[AuthorsFile]:
 
 
 def authors_replies(files: Sequence[AuthorsFile]) -> Iterator[Reply]:
-    """Read every response of these files.
-
-    Raises
-    ------
-    UserError
-        Names file and line of what is no response.
-    """
+    """Read every response of these files."""
     for file in files:
         for number, row in enumerate(_lines(file.path), 1):
             try:
@@ -108,24 +87,7 @@ def authors_replies(files: Sequence[AuthorsFile]) -> Iterator[Reply]:
 
 
 def check_dream(files: Sequence[AuthorsFile], dream: Path) -> dict[str, tuple[str, ...]]:
-    """Return the categories of every question of DREAM, by the item's name; its own copy tells what each line asked.
-
-    Parameters
-    ----------
-    files : sequence of AuthorsFile
-    dream : pathlib.Path
-        The data set with its annotators' files.
-
-    Returns
-    -------
-    dict of str to tuple of str
-        ``test 0`` → the second annotator's categories.
-
-    Raises
-    ------
-    UserError
-        Where a file has more or fewer lines than questions, or a line another question than its place says.
-    """
+    """Return the categories of every question of DREAM, by the item's name."""
     asked: dict[str, list[Record]] = {
         split: list(load_corpus("dream", dream, split=split, selection="annotated").records)
         for split in SPLITS

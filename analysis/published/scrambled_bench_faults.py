@@ -65,11 +65,7 @@ def reproduce(
     told: Callable[[str], None] = lambda _: None,
     data: Mapping[str, Path] = MappingProxyType({}),
 ) -> Reproduction:
-    """Make the tables again and price the faults; parameters as :func:`analysis.published.reproductions.reproduce_paper`.
-
-    The folder holds ``outputs/`` and ``stimuli/``, or the authors' ``output/``, or both: then responses to RealtimeQA come from
-    the former. ``data["dream"]`` is the user's copy of DREAM, whose annotators' files Tables 7 and 8 need.
-    """
+    """Reproduce the tables and measure what each fault changes, as :func:`reproduce_paper` asks."""
     told("responses")
     has_outputs = any((folder / "outputs").glob("*.jsonl*"))
     files = [one for one in authors_files(folder) if not (has_outputs and one.data == DATA_SET)]
@@ -131,11 +127,7 @@ def _lacking(trials: pd.DataFrame, tables: Mapping[str, pd.DataFrame], *, has_dr
 
 
 def inside_a_word(reply: str, options: list[str]) -> bool:
-    """Say whether the paper's letter of a reply is a part of a word.
-
-    No option stands in the reply, and its first capital has letters beside it. The paper keeps what stands before the first full
-    stop unless an option has one.
-    """
+    """Return whether the paper's letter of a reply is a part of a word."""
     kept = reply if any("." in option for option in options) else reply.split(".")[0]
     if any(option in kept for option in options):
         return False

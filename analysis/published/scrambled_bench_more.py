@@ -32,25 +32,7 @@ Cells = dict[tuple[str, str], dict[str, float]]
 def more_tables(
     trials: pd.DataFrame, categories: Mapping[str, Sequence[str]] | None = None, *, printed: bool = True
 ) -> dict[str, pd.DataFrame]:
-    """Make Tables 1, 6, 7 and 8, as far as there are answers for them.
-
-    Parameters
-    ----------
-    trials : pandas.DataFrame
-        From :func:`analysis.published.scrambled_bench.measured`.
-    categories : mapping, optional
-        Categories of each of DREAM's items (:func:`analysis.published.scrambled_bench_authors.check_dream`); without them there
-        are no Tables 7 and 8.
-    printed : bool
-        Cells as text the way the paper prints them instead of numbers.
-
-    Returns
-    -------
-    dict of str to pandas.DataFrame
-        By table number, those with any cell; index ``model, measure``. In Table 1 columns are the problem's scramble and measures
-        name the examples' (``Acc examples 50%``), in Tables 7 and 8 measures name the category (``RPG logic``). Cells without
-        answers, and those of DREAM with the answers of one split only, are nan.
-    """
+    """Make Tables 1, 6, 7 and 8, as far as there are answers for them."""
     made = {"1": _problems(trials[trials["data"] == PROBLEMS_DATA])}
     dream = whole(trials)
     accuracies, gains = _by_category(dream, {"all": None})

@@ -49,33 +49,15 @@ _TEXTS = {"sentence": "RealtimeQA", "evidence": "RealtimeQA", "dialogue": "DREAM
 
 @dataclass(frozen=True)
 class StudyPart:
-    """What a study holds of the paper.
-
-    Attributes
-    ----------
-    task : {'rec', 'qa', 'problem'}
-    data : str
-        RealtimeQA, DREAM or AQuA-RAT.
-    few_shot : bool
-    set_name : str
-    factor : str
-        That scrambles.
-    columns : dict
-        The paper's column of each level, in the paper's order.
-    examples : str or None
-        The factor that scrambles the examples.
-    example_columns : dict
-    imported : bool
-        Whether these are the released outputs, where each session was asked with or without examples.
-    """
+    """What a study holds of the paper."""
 
     task: str
-    data: str
+    data: str  # realtimeQA, DREAM or AQuA-RAT
     few_shot: bool
     set_name: str
-    factor: str
-    columns: dict[str, str]
-    examples: str | None = None
+    factor: str  # that scrambles
+    columns: dict[str, str]  # the paper's column of each level, in the paper's order
+    examples: str | None = None  # the factor that scrambles the examples
     example_columns: dict[str, str] | None = None
     imported: bool = False
 
@@ -88,17 +70,7 @@ class StudyPart:
 
 
 def study_parts(tables: Tables) -> list[StudyPart]:
-    """Return what a study holds of Scrambled Bench: a recovery or questions, over two scrambles of the paper at least.
-
-    Parameters
-    ----------
-    tables : Tables
-
-    Returns
-    -------
-    list of StudyPart
-        In the order of the sets; empty where the study is another one.
-    """
+    """Return a study's parts of Scrambled Bench: recovery or questions, with at least two scrambles."""
     items = tables.items
     if not {"set", "role", "shown", "provenance"} <= set(items.columns):
         return []
@@ -141,26 +113,7 @@ def trials_of(tables: Tables, part: StudyPart) -> pd.DataFrame:
 
 
 def part_cells(tables: Tables, part: StudyPart, study: str = "") -> pd.DataFrame:
-    """Measure every reader group in every column.
-
-    Parameters
-    ----------
-    tables : Tables
-    part : StudyPart
-    study : str
-        Seeds the bootstraps.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``reader_group, column, category, items``; for recovery ``ED`` (characters) and ``RR`` (%) with ``low, high`` of RR, for
-        questions ``Acc`` (%) and ``RPG`` (%; nan without both Ori and Sub, and where Ori is not above Sub) with ``low, high``
-        of RPG and ``flagged`` (the interval of Ori - Sub includes 0 or is missing, so that the ratio says nothing); 95% percentile
-        bootstraps over participants or items (RR) and over items (RPG). ``category`` is ``all``, or
-        one of DREAM's.
-        For problems ``examples`` (the column of the examples) and ``Acc``. Failures count as wrong, a text that is not
-        there as empty.
-    """
+    """Measure every reader group in every column."""
     trials = trials_of(tables, part)
     if part.task == "rec":
         measured = recovery_trials(trials, tables.items, list(tables.factors))

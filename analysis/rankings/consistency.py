@@ -31,26 +31,7 @@ _BLOCKS = 30
 
 
 def error_consistency(vectors: ErrorVectors) -> pd.DataFrame:
-    """Compare the errors of every pair of reader groups, units of one group with each other too.
-
-    Parameters
-    ----------
-    vectors : ErrorVectors
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per pair of groups, people first: ``one, other``; ``pairs`` (of units, with ten cells in common at least and
-        neither always right nor always wrong), ``cells`` (their mean number), ``observed, expected`` (agreement, mean over
-        pairs), ``kappa, low, high`` (mean over pairs; 95%, delete-a-group jackknife over 30 groups of items, Student's t),
-        ``highest`` (mean of the largest kappa that the accuracies of a pair allow), ``ceiling`` and ``ceiling_of``: the kappa of
-        people with each other for a pair of people and model, and the root of the product of either model's kappa with
-        itself for two models, nan where that is not known, or its interval not above 0.
-
-    Notes
-    -----
-    Pairs of one model's sessions say how far the model repeats its own errors. Sessions of a deterministic model are one.
-    """
+    """Compare the errors of every pair of reader groups, units of one group with each other too."""
     groups = list(vectors.kinds)
     right = vectors.right.toarray()
     met = vectors.met.toarray()

@@ -32,56 +32,19 @@ PROFILE, SHAPE = "accuracy and pattern", "pattern alone"
 
 @dataclass(frozen=True)
 class Matching:
-    """How well halves find their own reader.
-
-    Attributes
-    ----------
-    readers : int
-    features : str
-        :data:`CELLS`: readers with several sessions, halves are sessions and answer the same items; :data:`CONDITIONS`: halves
-        are odd and even items, and what is compared are means of conditions.
-    of : str
-        :data:`PROFILE`, or :data:`SHAPE`: each reader's overall accuracy is taken away first.
-    accuracy : float
-        Share of halves that find their own reader (both ways); ties count by their share.
-    chance : float
-        The mean of the same share over relabelled halves.
-    p : float
-        One-sided: share of relabellings with at least that accuracy.
-    smallest_p : float
-        The smallest p that so many relabellings allow.
-    """
+    """How well halves find their own reader."""
 
     readers: int
     features: str
-    of: str
-    accuracy: float
-    chance: float
-    p: float
-    smallest_p: float
+    of: str  # `PROFILE`, or `SHAPE`: each reader's overall accuracy is taken away first
+    accuracy: float  # share of halves that find their own reader (both ways); ties count by their share
+    chance: float  # the mean of the same share over relabelled halves
+    p: float  # one-sided: share of relabellings with at least that accuracy
+    smallest_p: float  # the smallest p that so many relabellings allow
 
 
 def matchings(vectors: ErrorVectors, groups: Sequence[str], study: str = "") -> list[Matching]:
-    """Match halves of readers: of the participants of one group, or of several models.
-
-    Parameters
-    ----------
-    vectors : ErrorVectors
-    groups : sequence of str
-        One group of participants: each is a reader. Several models: each group is one.
-    study : str
-        Seeds the dealing.
-
-    Returns
-    -------
-    list of Matching
-        By accuracy and pattern, and by the pattern alone (not where there are fewer than two conditions to tell a shape by).
-
-    Raises
-    ------
-    UserError
-        With fewer than two readers who can be halved.
-    """
+    """Match halves of readers: of the participants of one group, or of several models."""
     units = vectors.units_of(*groups)
     lists = vectors.strata[units]
     if len(groups) == 1:

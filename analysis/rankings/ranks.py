@@ -19,44 +19,18 @@ _DRAWN = 20_000
 
 @dataclass(frozen=True)
 class RankCorrelation:
-    """How far two orders of the same readers agree.
-
-    Attributes
-    ----------
-    readers : int
-    tau, rho : float
-        Kendall's tau-b and Spearman's rho; nan where a side does not vary.
-    p : float
-        Two-sided, of tau, over all orders of one side; nan where tau is.
-    smallest_p : float
-        The smallest p that so many readers allow.
-    exact : bool
-        Whether every order was counted (or tau's exact distribution taken); else 20,000 orders were drawn.
-    """
+    """How far two orders of the same readers agree."""
 
     readers: int
-    tau: float
+    tau: float  # kendall's tau-b and Spearman's rho; nan where a side does not vary
     rho: float
-    p: float
-    smallest_p: float
+    p: float  # two-sided, of tau, over all orders of one side; nan where tau is
+    smallest_p: float  # the smallest p that so many readers allow
     exact: bool
 
 
 def rank_correlation(one: Array, other: Array, seed: int = 0) -> RankCorrelation:
-    """Correlate the ranks of paired values.
-
-    Parameters
-    ----------
-    one, other : ndarray, shape (readers,)
-        Pairs with a nan do not count.
-    seed : int
-        From :func:`stimuli.seeds.stable_seed`; for ties among more than eight readers.
-
-    Notes
-    -----
-    Kendall, M. G. (1938). A new measure of rank correlation. Biometrika, 30, 81-93. Up to eight readers every order is counted,
-    ties included; beyond, without ties, tau's exact distribution is taken.
-    """
+    """Correlate the ranks of paired values. (1938)."""
     known = np.isfinite(one) & np.isfinite(other)
     x, y = one[known], other[known]
     many = len(x)

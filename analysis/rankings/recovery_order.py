@@ -28,18 +28,7 @@ LEAST_MODELS = 3
 
 @dataclass(frozen=True, eq=False)
 class RecoveryOrder:
-    """Two orders of the same models.
-
-    Attributes
-    ----------
-    table : pandas.DataFrame
-        A row per model: ``model``; ``recovery`` and ``task`` (%) with ``_low, _high`` (95% bootstrap over items), their ranks
-        ``recovery_rank, task_rank`` (1 is best).
-    correlation : RankCorrelation
-    tau_low, tau_high, rho_low, rho_high : float
-        95% percentile bootstrap over items; resampled correlations lie nearer to 0 than that of the data.
-    recovery_items, task_items : int
-    """
+    """Two orders of the same models."""
 
     table: pd.DataFrame
     correlation: RankCorrelation
@@ -52,23 +41,7 @@ class RecoveryOrder:
 
 
 def recovery_order(tables: Tables, factor: str, *, resamples: int = RESAMPLES) -> RecoveryOrder:
-    """Compare the order of models in recovery with that in the task, on scrambled levels alone.
-
-    Levels that show other letters throughout, or no text, have a task but nothing that could be recovered.
-
-    Parameters
-    ----------
-    tables : Tables
-    factor : str
-        The factor whose first level is the intact one.
-    resamples : int
-        An item that is in both parts is drawn for both.
-
-    Raises
-    ------
-    UserError
-        With fewer than three models that have both, and for an unknown factor.
-    """
+    """Compare the order of models in recovery with that in the task, on scrambled levels alone."""
     changed = scrambled_levels(tables, factor)
     trials = tables.trials
     used = trials["excluded_reason"].isna() & trials["item_id"].notna() & trials[factor].isin(changed)

@@ -36,30 +36,15 @@ MEASURES = ("lost", "retention")
 
 @dataclass(frozen=True)
 class Size:
-    """What is known of a model's size.
-
-    Attributes
-    ----------
-    family : str or None
-    parameters : float
-        nan where nobody said or counted it.
-    counted : bool
-        Whether the run counted them; else the study says so.
-    """
+    """What is known of a model's size."""
 
     family: str | None
-    parameters: float
-    counted: bool
+    parameters: float  # nan where nobody said or counted it
+    counted: bool  # whether the run counted them; else the study says so
 
 
 def read_parameters(given: object) -> float:
-    """Read ``1.4B``, ``350M`` or a whole number.
-
-    Raises
-    ------
-    UserError
-        For another text.
-    """
+    """Read ``1.4B``, ``350M`` or a whole number."""
     if isinstance(given, int | float) and not isinstance(given, bool) and given > 0:
         return float(given)
     found = _SIZE.fullmatch(str(given).strip())
@@ -71,10 +56,7 @@ def read_parameters(given: object) -> float:
 
 
 def sizes(readers: Mapping[str, Mapping[str, Any]]) -> dict[str, Size]:
-    """Return family and size of every model among a dictionary's readers.
-
-    What a study says under ``parameters`` goes before what was counted: an adapter or a quantised model counts otherwise.
-    """
+    """Return family and size of every model among a dictionary's readers."""
     found = {}
     for name, spec in readers.items():
         if spec.get("kind") != "model":
@@ -89,41 +71,17 @@ def sizes(readers: Mapping[str, Mapping[str, Any]]) -> dict[str, Size]:
 
 @dataclass(frozen=True, eq=False)
 class Robustness:
-    """What scrambling leaves of each model's accuracy, under the same resamples of items for all of them.
-
-    Attributes
-    ----------
-    models : tuple of str
-    intact, lost, retention : ndarray, shape (1 + resamples, models)
-        Accuracy on intact text (%), points lost, and share kept (%); the first row is the estimate.
-    items : int
-    """
+    """What scrambling leaves of each model's accuracy, under the same resamples of items for all of them."""
 
     models: tuple[str, ...]
     intact: Array
-    lost: Array
-    retention: Array
+    lost: Array  # shape (1 + resamples, models)
+    retention: Array  # shape (1 + resamples, models)
     items: int
 
 
 def robustness(tables: Tables, factor: str, *, resamples: int = RESAMPLES) -> Robustness:
-    """Measure what scrambling costs each model, failures counted as wrong; restoring texts is a measure of its own.
-
-    Levels that show other letters throughout, or no text, are no scrambles and are left out.
-
-    Parameters
-    ----------
-    tables : Tables
-    factor : str
-        The factor whose first level is the intact one.
-    resamples : int
-        Bootstrap over items; an item is drawn with all its levels and all its models.
-
-    Raises
-    ------
-    UserError
-        For an unknown factor, and where no model has a value in the intact and another level.
-    """
+    """Measure what scrambling costs each model, failures counted as wrong."""
     levels = [tables.levels_of(factor)[0], *scrambled_levels(tables, factor)]
     rows = item_values(tables.trials, factor, "correct")
     rows = rows[(rows["reader_kind"] == "model") & rows[factor].isin(levels)]
@@ -157,14 +115,7 @@ def robustness(tables: Tables, factor: str, *, resamples: int = RESAMPLES) -> Ro
 
 
 def robustness_table(found: Robustness, known: Mapping[str, Size]) -> pd.DataFrame:
-    """Lay out each model's robustness beside its family and size.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``model, family, parameters, counted, items``; ``intact, lost, retention`` with ``_low, _high`` (95% percentile
-        bootstrap over items).
-    """
+    """Lay out each model's robustness beside its family and size."""
     rows = []
     for place, model in enumerate(found.models):
         size = known.get(model, Size(None, float("nan"), False))
@@ -184,24 +135,7 @@ def robustness_table(found: Robustness, known: Mapping[str, Size]) -> pd.DataFra
 
 
 def robustness_by_size(found: Robustness, known: Mapping[str, Size], study: str = "") -> pd.DataFrame:
-    """Regress robustness on the size of models within each family of three or more sizes.
-
-    Parameters
-    ----------
-    found : Robustness
-    known : mapping
-        From :func:`sizes`.
-    study : str
-        Seeds drawn orders.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per family and measure (``lost``: points; ``retention``: % of intact): ``models``, ``slope`` (least squares, per
-        tenfold parameters); ``items_low, items_high`` (95% bootstrap over items: these very models, other items); ``low, high``
-        (95%, Student's t with models - 2 degrees of freedom: other models of the family, were they drawn at random);
-        ``tau, rho, p, smallest_p, exact`` (:func:`analysis.rankings.ranks.rank_correlation`).
-    """
+    """Regress robustness on the size of models within each family of three or more sizes."""
     rows = []
     families = dict.fromkeys(size.family for size in known.values() if size.family is not None)
     for family in families:

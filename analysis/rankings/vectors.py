@@ -28,35 +28,17 @@ MOST_UNITS = 200
 
 @dataclass(frozen=True, eq=False)
 class ErrorVectors:
-    """Right and wrong answers, unit by unit and cell by cell.
+    """Right and wrong answers, unit by unit and cell by cell."""
 
-    Attributes
-    ----------
-    right, met : sparse matrix, shape (units, cells)
-        Sum of right answers (0 or 1 each) and number of answers.
-    names, groups : tuple of str
-        Of each unit: its participant or session, and its reader group.
-    strata : ndarray of int, shape (units,)
-        Units of one stratum met the same list.
-    items : ndarray of int, shape (cells,)
-        The item of each cell.
-    levels : ndarray of int, shape (cells,)
-        The level of each cell.
-    kinds : dict
-        Reader kind of each group, in the order of reports.
-    left_out : dict
-        Group → units beyond :data:`MOST_UNITS`, drawn by a stable hash.
-    """
-
-    right: sparse.csr_matrix
-    met: sparse.csr_matrix
-    names: tuple[str, ...]
+    right: sparse.csr_matrix  # shape (units, cells): sum of right answers (0 or 1 each) and number of answers
+    met: sparse.csr_matrix  # shape (units, cells)
+    names: tuple[str, ...]  # of each unit: its participant or session, and its reader group
     groups: tuple[str, ...]
-    strata: Places
-    items: Places
-    levels: Places
-    kinds: dict[str, str]
-    left_out: dict[str, int]
+    strata: Places  # shape (units,): units of one stratum met the same list
+    items: Places  # shape (cells,): the item of each cell
+    levels: Places  # shape (cells,): the level of each cell
+    kinds: dict[str, str]  # reader kind of each group, in the order of reports
+    left_out: dict[str, int]  # group → units beyond `MOST_UNITS`, drawn by a stable hash
 
     def units_of(self, *groups: str) -> Places:
         """Return the places of the units of some groups."""
@@ -64,18 +46,7 @@ class ErrorVectors:
 
 
 def error_vectors(tables: Tables, factor: str) -> ErrorVectors:
-    """Return every reader's errors; baselines, which answer by rule, are left out.
-
-    Parameters
-    ----------
-    tables : Tables
-    factor : str
-
-    Raises
-    ------
-    UserError
-        For an unknown factor, and where nobody has an answer that is right or wrong.
-    """
+    """Return every reader's errors; baselines, which answer by rule, are left out."""
     levels = tables.levels_of(factor)
     rows = item_values(tables.trials, factor, "correct")
     rows = rows[(rows["reader_kind"] != "baseline") & rows[factor].isin(levels)]
