@@ -239,7 +239,7 @@ def test_ways_of_asking_are_told_with_their_model(tmp_path: Path) -> None:
     found = {row[0]: row for row in under(table(chapter, "asked_position"), "m")}
     assert float(found["prompt"][2]) == pytest.approx(1.0, abs=0.5)
     assert found["session"][2] == "–"
-    assert "Right answers of the model m differ by prompt" in texts(chapter)
+    assert "Correct answers of the model m differ by prompt" in texts(chapter)
     assert "(1 | source_prompt_variant)" in texts(chapter)
 
 

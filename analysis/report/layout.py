@@ -1,0 +1,273 @@
+"""Lays out a chapter from data: tables from ``tables.yaml``, sentences from ``text.md.j2``, both in the chapter's folder.
+
+Both files are written in Jinja, with the functions of :mod:`analysis.apa` and of :data:`WORDS`. A table is a list of columns, each
+with its head and an expression that is computed from each row. A text has one ``{% block %}`` for each passage: an empty line ends
+a paragraph, ``###`` begins a heading, ``*x*`` is italic, and a table or figure that is a paragraph of its own is placed there.
+Values are never rewritten: neither asterisks nor spaces in the name of a level mean anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from jinja2 import Environment, StrictUndefined, Template, pass_context
+from jinja2.ext import Extension
+from jinja2.runtime import Context
+from markupsafe import Markup
+from ruamel.yaml import YAML
+
+from analysis import apa, readers
+from analysis.figures import Drawing
+from analysis.mixed import Fit
+from analysis.report import filters
+from analysis.report.apa_tables import ApaTable, Head, Origin, as_percent, decimals
+from analysis.report.blocks import Block
+
+_CODE = re.compile(r"(\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\})", re.DOTALL)
+_ITALIC = re.compile(r"\*([^\s*][^*]*)\*")
+_SPACE, _LINE, _PLACED = "\ue000", "\ue001", "\ue002"
+"""Stand for spaces and line ends of values, and for what is placed, until paragraphs are apart."""
+
+
+class _Italics(Extension):
+    """Turns ``*x*`` in a template's own words into ``<i>x</i>``."""
+
+    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
+        parts = _CODE.split(source)
+        return "".join(part if n % 2 else _ITALIC.sub(r"<i>\1</i>", part) for n, part in enumerate(parts))
+
+
+@pass_context
+def _put(context: Context, value: Any) -> Any:
+    """Keep the spaces of a value, and note what is to be placed."""
+    if isinstance(value, ApaTable | Drawing):
+        placed: list[Block] = context["placed"]
+        placed.append(value)
+        return f"{_PLACED}{len(placed) - 1}{_PLACED}"
+    return value.replace(" ", _SPACE).replace("\n", _LINE) if isinstance(value, str) else value
+
+
+@pass_context
+def _marked(context: Context, group: str) -> str:
+    """Name a reader group at the head of rows, with the mark that says when it is not data."""
+    return readers.marked(str(group), context["kinds"].get(str(group), "model"))
+
+
+@pass_context
+def _named(context: Context, group: str) -> str:
+    """Name a reader group inside a sentence."""
+    return readers.named(str(group), context["kinds"])
+
+
+@pass_context
+def _headed(context: Context, group: str) -> str:
+    """Name a reader group at the head of a sentence."""
+    return readers.headed_as(str(group), context["kinds"])
+
+
+def _reference(block: ApaTable | Drawing) -> Markup:
+    """Refer to a table or figure of the same chapter; the report puts its number there."""
+    return Markup("[[{}:{}]]").format("figure" if isinstance(block, Drawing) else "table", block.name)
+
+
+_APA = (
+    *(
+        "number",
+        "count",
+        "p_value",
+        "p_phrase",
+        "interval",
+        "span",
+        "degrees_of_freedom",
+        "correlation",
+        "correlations",
+    ),
+    *(
+        "percent",
+        "ratio",
+        "ratio_interval",
+        "milliseconds",
+        "listing",
+        "counted",
+        "worded",
+        "joined",
+        "MISSING",
+    ),
+)
+WORDS: dict[str, Any] = {
+    **{name: getattr(apa, name) for name in _APA},
+    **{
+        name: getattr(filters, name) for name in ("where", "empty", "filled", "above", "timed_well", "Either")
+    },
+    **{name: getattr(filters, name) for name in ("JUDGED", "MACHINES", "PEOPLE", "USED")},
+    **{"marked": _marked, "named": _named, "headed": _headed, "ref": _reference},
+    **{"as_percent": as_percent, "decimals": decimals, "str": str, "len": len},
+}
+"""What tables and texts may call. ``marked``, ``named`` and ``headed`` need ``kinds`` among the values."""
+
+
+@cache
+def _environment(autoescape: bool) -> Environment:
+    made = Environment(
+        autoescape=autoescape,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_put if autoescape else None,
+        extensions=[_Italics] if autoescape else [],
+    )
+    made.globals.update(WORDS)
+    return made
+
+
+@cache
+def _template(text: str) -> Template:
+    return _environment(False).from_string(text)
+
+
+def _filled(text: str, values: Mapping[str, Any]) -> str:
+    return _template(" ".join(str(text).split())).render(values)
+
+
+@cache
+def _expression(text: str) -> Any:
+    return _environment(False).compile_expression(text, undefined_to_none=False)
+
+
+class Layout:
+    """The tables and texts of one chapter.
+
+    Parameters
+    ----------
+    folder : Path
+        Holds ``tables.yaml``, ``text.md.j2``, or both.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @cached_property
+    def _tables(self) -> dict[str, Any]:
+        loaded: dict[str, Any] = YAML(typ="safe").load((self.folder / "tables.yaml").read_text("utf-8"))
+        return loaded
+
+    @cached_property
+    def _text(self) -> Template:
+        return _environment(True).from_string((self.folder / "text.md.j2").read_text("utf-8"))
+
+    def table(
+        self,
+        key: str,
+        rows: pd.DataFrame | Iterable[Mapping[str, Any]],
+        name: str | None = None,
+        fits: Sequence[Fit] = (),
+        **values: Any,
+    ) -> ApaTable:
+        """Lay out a table as ``tables.yaml`` has it.
+
+        Parameters
+        ----------
+        key : str
+            Name of the table in the file.
+        rows : pandas.DataFrame or iterable of mapping
+            In the order in which they are printed; rows of a group follow one another.
+        name : str, optional
+            File name without ending; ``key`` if missing.
+        fits : sequence of analysis.mixed.Fit
+            Models that its numbers come from.
+        **values
+            What titles, notes and expressions use beside the columns of a row.
+
+        Notes
+        -----
+        Keys of a table: ``title``; ``columns`` (of each the head and an expression, and ``if`` with a condition where the column
+        may be missing); ``group`` (an expression; where its value changes, ``heading`` is printed above the rows); ``note`` (a
+        text, or a list of texts, of which some have an ``if``); ``source`` (as in :class:`Origin`); ``drawn``; ``of_paper``.
+        """
+        spec = self._tables[key]
+        told = list(rows.to_dict("records")) if isinstance(rows, pd.DataFrame) else list(rows)
+        kept = [one for one in spec["columns"] if "if" not in one or _expression(one["if"])(**values)]
+        columns = [
+            (head, _expression(str(cell))) for one in kept for head, cell in one.items() if head != "if"
+        ]
+        laid: list[tuple[str, ...]] = []
+        last = None
+        for row in told:
+            known = {**values, **{str(column): value for column, value in row.items()}, "row": row}
+            if "group" in spec:
+                group = _expression(spec["group"])(**known)
+                if group != last:
+                    laid.append(Head([_filled(spec.get("heading", "{{ marked(reader_group) }}"), known)]))
+                last = group
+            laid.append(tuple(_as_text(cell(**known)) for _, cell in columns))
+        return ApaTable(
+            name or key,
+            _filled(spec["title"], values),
+            tuple(_filled(head, values) for head, _ in columns),
+            tuple(laid),
+            self._note(spec.get("note", ""), values),
+            self._origin(spec.get("source"), fits, values),
+            drawn=bool(spec.get("drawn", False)),
+            of_paper=bool(spec.get("of_paper", False)),
+        )
+
+    def blocks(self, passage: str, **values: Any) -> list[Block]:
+        """Write a passage of ``text.md.j2``: its headings and paragraphs, with tables and figures where it places them."""
+        placed: list[Block] = []
+        context = self._text.new_context({**values, "placed": placed})
+        text = "".join(self._text.blocks[passage](context))
+        return [block for part in re.split(r"\n\s*\n", text) for block in _of_paragraph(part, placed)]
+
+    def sentences(self, passage: str, **values: Any) -> Markup:
+        """Write a passage that is one paragraph, or empty."""
+        return Markup(" ").join(one for one in self.blocks(passage, **values) if isinstance(one, Markup))
+
+    @staticmethod
+    def _note(note: Any, values: Mapping[str, Any]) -> str:
+        parts = (
+            [{"text": note}]
+            if isinstance(note, str)
+            else [{"text": one} if isinstance(one, str) else one for one in note]
+        )
+        kept = [one["text"] for one in parts if "if" not in one or _expression(one["if"])(**values)]
+        return " ".join(filter(None, (_filled(one, values) for one in kept)))
+
+    @staticmethod
+    def _origin(
+        source: Mapping[str, Any] | None, fits: Sequence[Fit], values: Mapping[str, Any]
+    ) -> Origin | None:
+        if source is None:
+            return Origin(tuple(fits)) if fits else None
+        listed = {
+            key: tuple(filter(None, (_filled(one, values) for one in source.get(key, ()))))
+            for key in ("columns", "seed", "beside")
+        }
+        where = source.get("where")
+        return Origin(
+            tuple(fits),
+            rows=_filled(source.get("rows", ""), values),
+            file=source.get("file", "trials.csv"),
+            where=None if where is None else tuple(_expression(where)(**values)),
+            computed=_filled(source.get("computed", ""), values),
+            **listed,
+        )
+
+
+def _as_text(cell: Any) -> str:
+    return cell if isinstance(cell, str) else str(cell)
+
+
+def _of_paragraph(text: str, placed: Sequence[Block]) -> list[Block]:
+    """Turn a paragraph of a template into what a chapter is made of."""
+    own = re.sub(r"[ \n]+", " ", text).strip()
+    if not own:
+        return []
+    if re.fullmatch(rf"(?:{_PLACED}\d+{_PLACED} ?)+", own):
+        return [placed[int(number)] for number in re.findall(r"\d+", own)]
+    own = own.replace(_SPACE, " ").replace(_LINE, "\n")
+    return [Markup(f"<h3>{own.removeprefix('### ')}</h3>" if own.startswith("### ") else own)]
