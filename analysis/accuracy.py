@@ -1,4 +1,4 @@
-"""Shares: accuracy, missing answers, recovered words, each estimated in percentage points from every analysed answer."""
+"""Shares and ratings: accuracy, missing answers, recovered words, each estimated in points from every analysed answer."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def analyse_missingness(plan: Plan, tables: Tables) -> Analysis:
 def analyse_shares(
     plan: Plan, analysed: tuple[pd.DataFrame, list[str]], share: str, tables: Tables, modelled: str | None
 ) -> Analysis:
-    """Estimate the contrasts of a plan in percentage points, and fit the logistic model of people that accompanies them.
+    """Estimate the contrasts of a plan in points, and fit the mixed model of people that accompanies them.
 
     Parameters
     ----------
@@ -60,10 +60,10 @@ def analyse_shares(
     analysed : (pandas.DataFrame, list of str)
         The trials, and what was left out of them.
     share : str
-        Column from 0 to 1.
+        Column from 0 to 1, or of ratings.
     tables : Tables
     modelled : str or None
-        Column from 0 to 1 of the logistic model; None fits none.
+        Column of the logistic model, or of the linear one of ratings; None fits none.
     """
     rows, remarks = analysed
     found, limits = contrasts_in_points(ReaderSums(plan, rows, share, tables), plan)
@@ -106,14 +106,15 @@ def _without_trials(plan: Plan, rows: pd.DataFrame) -> Iterator[str]:
 
 
 def _of_people(plan: Plan, rows: pd.DataFrame, share: str) -> Analysis | None:
-    """Fit the logistic mixed model of people, or the one that the plan writes out; None where it cannot be fitted."""
+    """Fit the mixed model of people, or the one that the plan writes out; None where it cannot be fitted."""
     kinds = rows.drop_duplicates("reader_group").set_index("reader_group")["reader_kind"]
     people = [group for group in plan.groups if kinds.get(group) in PARTICIPANT_KINDS]
     if plan.formula is not None and "reader_group" in plan.formula:
         people = list(plan.groups)
     asked = replace(plan, groups=tuple(people), equivalence=None, remarks=())
-    data: ModelData = in_model(rows[rows["reader_group"].isin(people)], asked, share=share)
-    if not data.can_be_fitted:
+    own = rows[rows["reader_group"].isin(people)]
+    data: ModelData = in_model(own, asked, share=share if plan.measure.scale == "points" else None)
+    if not data.can_be_fitted or own[share].nunique() < 2:
         return None
     found = analyse(asked, data)
     return None if found.model is None else found

@@ -1,4 +1,4 @@
-"""Carries out plans: shares are estimated in percentage points, times and quantities by a linear mixed model each."""
+"""Carries out plans: shares and ratings are estimated in points, times and quantities by a linear mixed model each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from analysis.estimation import analyse
 from analysis.families import across_analyses
 from analysis.frames import missing_rows
 from analysis.plan import MISSING, OF_MODELS, RATING, WORDS, WORDS_WITH_ONE_TYPO, Plan
-from analysis.quantities import quantity_data, words_rows
+from analysis.quantities import quantity_data, rating_rows, words_rows
 from analysis.results import Analysis
 from analysis.tables import Tables
 
@@ -24,7 +24,7 @@ def carry_out(plan: Plan, tables: Tables, *, companion: bool = True) -> Analysis
     plan : Plan
     tables : Tables
     companion : bool
-        Whether shares get the logistic mixed model of people that accompanies them.
+        Whether shares and ratings get the mixed model of people that accompanies them.
 
     Raises
     ------
@@ -42,7 +42,11 @@ def carry_out(plan: Plan, tables: Tables, *, companion: bool = True) -> Analysis
         return analyse_shares(
             plan, words_rows(tables, plan), "share", tables, "share_recovered" if companion else None
         )
-    if measure.name in OF_MODELS or measure == RATING:
+    if measure == RATING:
+        return analyse_shares(
+            plan, rating_rows(tables.trials, plan), "rating", tables, "rating" if companion else None
+        )
+    if measure.name in OF_MODELS:
         return analyse(plan, quantity_data(tables.trials, plan))
     return analyse_time(plan, tables)
 

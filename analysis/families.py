@@ -108,7 +108,9 @@ def by_largest_t(
 ) -> list[Contrast]:
     """Return the contrasts of one family with p values and intervals adjusted by the largest |t|.
 
-    One that is not estimable counts as one that is independent of the others, and has neither.
+    Each t has its own degrees of freedom. It is mapped to the t with the same tail at the largest degrees of freedom of the family,
+    whose joint distribution is Student's multivariate t (a t copula): where all have the same, it is theirs. No p exceeds
+    Bonferroni's. A contrast that is not estimable counts as one that is independent of the others, and has neither.
 
     Parameters
     ----------
@@ -120,31 +122,37 @@ def by_largest_t(
     known = [one for one in family if one.estimable]
     if not known:
         return [replace(one, p_adjusted=float("nan"), family=len(family)) for one in family]
-    df = min(float("inf") if one.df is None else one.df for one in known)
-    if len(family) == 1:
-        p, reach = [_own_p(known[0], df)], {alphas[0]: _own_reach(known[0], df, alphas[0])}
-    else:
+    df, joint = max(_df(one) for one in known), None
+    tails = sum(1 if one.side else 2 for one in family)
+    if len(family) > 1:
         directions = directions if len(family) <= MANY_TESTS else directions // 4
-        largest = LargestT(
-            correlations(family), directions, sides=np.array([one.side for one in family], dtype=np.int64)
-        )
-        sizes = [one.side * one.statistic if one.side else abs(one.statistic) for one in family]
-        p = [largest.sf(size, df) if size > 0 else 1.0 for size in sizes]
-        reach = {alpha: largest.isf(alpha, df) for alpha in dict.fromkeys(alphas)}
-    return [
-        _with_interval(one, p_adjusted, reach[alpha], len(family))
-        for one, p_adjusted, alpha in zip(family, p, alphas, strict=True)
-    ]
+        sides = np.array([one.side for one in family], dtype=np.int64)
+        joint = LargestT(correlations(family), directions, sides=sides)
+    limits = dict.fromkeys(alphas, 0.0)
+    for alpha in limits:
+        shared = 0.0 if joint is None else float(stats.t.sf(joint.isf(alpha, df), df))
+        limits[alpha] = max(alpha / tails, shared)
+    found = []
+    for one, alpha in zip(family, alphas, strict=True):
+        tail = _tail(one)
+        p = min(1.0, tails * tail)
+        if joint is not None and tail < 0.5:
+            p = min(p, joint.sf(float(stats.t.isf(tail, df)), df))
+        found.append(_with_interval(one, p, float(stats.t.isf(limits[alpha], _df(one))), len(family)))
+    return found
 
 
-def _own_p(one: Contrast, df: float) -> float:
-    return float(
-        stats.t.sf(one.side * one.statistic, df) if one.side else 2 * stats.t.sf(abs(one.statistic), df)
-    )
+def _df(one: Contrast) -> float:
+    return float("inf") if one.df is None else one.df
 
 
-def _own_reach(one: Contrast, df: float, alpha: float) -> float:
-    return float(stats.t.isf(alpha if one.side else alpha / 2, df))
+def _tail(one: Contrast) -> float:
+    """Return the probability of a t as far out on one side; of a test that looks on both sides, half its p."""
+    return float(stats.t.sf(one.side * one.statistic if one.side else abs(one.statistic), _df(one)))
+
+
+def _own_reach(one: Contrast, alpha: float) -> float:
+    return float(stats.t.isf(alpha if one.side else alpha / 2, _df(one)))
 
 
 def _with_interval(one: Contrast, p: float, reach: float, many: int) -> Contrast:
@@ -165,8 +173,7 @@ def by_false_discovery(family: Sequence[Contrast], alphas: Sequence[float]) -> l
     q = by_p_alone(p, "BH")
     found = []
     for place, (one, alpha) in enumerate(zip(family, alphas, strict=True)):
-        df = float("inf") if one.df is None else one.df
-        reach = _own_reach(one, df, 1 - float(interval_levels(q, alpha)[place]))
+        reach = _own_reach(one, 1 - float(interval_levels(q, alpha)[place]))
         found.append(_with_interval(one, float(q[place]), reach, len(family)))
     return found
 

@@ -30,7 +30,7 @@ _PLACE = ["session_id", "trial_index", "attempt"]
 
 
 def quantity_data(trials: pd.DataFrame, plan: Plan) -> ModelData:
-    """Return the data of a model of surprisal, margins, tokens, latency or ratings.
+    """Return the data of a model of surprisal, margins, tokens or latency.
 
     Every trial that has the quantity is in it, whatever became of its answer: tokens of a reply that cannot be read were
     spent too. The response is the natural logarithm of tokens and latency, and bits or nats as they are.
@@ -40,7 +40,7 @@ def quantity_data(trials: pd.DataFrame, plan: Plan) -> ModelData:
     trials : pandas.DataFrame
         A flagged trials table.
     plan : Plan
-        Of one of :data:`analysis.plan.OF_MODELS`, or of ratings.
+        Of one of :data:`analysis.plan.OF_MODELS`.
     """
     rows, remarks = analysed_as_planned(trials, plan)
     measure = plan.measure
@@ -105,6 +105,15 @@ def _two_labels(tables: Tables) -> bool:
         return False
     offered = tables.items["choices"].dropna().map(lambda text: len(json.loads(text) or []))
     return bool((offered[offered > 0] == 2).all())
+
+
+def rating_rows(trials: pd.DataFrame, plan: Plan) -> tuple[pd.DataFrame, list[str]]:
+    """Return the trials of a plan that have a rating, and what was left out."""
+    rows, remarks = analysed_as_planned(trials, plan)
+    has = rows["rating"].notna()
+    if not has.all():
+        remarks.append(f"Left out: {int((~has).sum()):,} of {len(rows):,} trials without a rating.")
+    return rows[has], remarks
 
 
 def words_rows(tables: Tables, plan: Plan) -> tuple[pd.DataFrame, list[str]]:

@@ -1,4 +1,4 @@
-"""The contrasts of a plan in shares: of people, of each model, and of their differences, in percentage points.
+"""The contrasts of a plan in shares or ratings: of people, of each model, and of their differences, in points.
 
 Every analysed answer counts, whatever became of the others: a reader with 0% or 100% in a condition stays in. People's answers
 are compared with a model's item by item (:mod:`analysis.estimate.crossed`).
@@ -58,7 +58,7 @@ class ReaderSums:
     rows : pandas.DataFrame
         The analysed trials.
     value : str
-        Column of shares from 0 to 1.
+        Column of shares from 0 to 1, or of ratings.
     tables : Tables
         Whose readers and items all plans share, so that their estimates can be compared.
     """
@@ -68,7 +68,8 @@ class ReaderSums:
         every = tables.trials
         people = every[every["reader_kind"].isin(PARTICIPANT_KINDS)]
         items, participants = (pd.unique(names) for names in (item_names(every), _reader_names(people)))
-        self.layout = Layout(plan.levels, tuple(items), tuple(participants))
+        span = (0.0, 1.0) if plan.measure.scale == "points" else (rows[value].min(), rows[value].max())
+        self.layout = Layout(plan.levels, tuple(items), tuple(participants), span)
         self.factor, self.value = plan.factor, value
         self._people: dict[str, Answers] = {}
         self._models: dict[str, Means] = {}
@@ -119,7 +120,8 @@ class ReaderSums:
 
     def shown(self, group: str) -> list[str]:
         """Return the levels in which a reader group has answers."""
-        return [level for level in self.layout.conditions if level in self._log_odds.get(group, {})]
+        own = set(self.rows.loc[self.rows["reader_group"] == group, self.factor])
+        return [level for level in self.layout.conditions if level in own]
 
 
 def sums_of_readers(
@@ -155,7 +157,7 @@ def contrasts_in_points(sums: ReaderSums, plan: Plan) -> tuple[list[Contrast], l
     Returns
     -------
     contrasts : list of Contrast
-        In percentage points, not yet adjusted. Of a planned analysis, what cannot be estimated is among them.
+        In percentage points or scale points, not yet adjusted. Of a planned analysis, what cannot be estimated is among them.
     remarks : list of str
         What limits these estimates, in sentences.
     """
@@ -173,11 +175,12 @@ def contrasts_in_points(sums: ReaderSums, plan: Plan) -> tuple[list[Contrast], l
                 continue
             both_models = len(groups) == 2 and all(sums.is_model(group) for group in groups)
             done = replace(done, furthest=2 * done.furthest) if both_models else done
-            log_odds = sum(
-                sign * sums.log_odds(group, weights) for sign, group in zip((1, -1), groups, strict=False)
-            )
-            found.append(replace(contrast_in_points(difference, groups, plan, done), log_odds=log_odds))
-            estimates.append((found[-1], done))
+            one = contrast_in_points(difference, groups, plan, done)
+            if plan.measure.scale == "points":
+                odds = [sums.log_odds(group, weights) for group in groups]
+                one = replace(one, log_odds=odds[0] - sum(odds[1:]))
+            found.append(one)
+            estimates.append((one, done))
     return found, list(_remarks(estimates))
 
 
@@ -196,17 +199,20 @@ def _why_not(groups: tuple[str, ...], weights: Mapping[str, float], shown: Mappi
 def contrast_in_points(
     difference: Difference, groups: tuple[str, ...], plan: Plan, done: Estimate
 ) -> Contrast:
-    """Turn an estimate into a contrast in percentage points, not yet adjusted."""
+    """Turn an estimate into a contrast in percentage points or scale points, not yet adjusted."""
+    points = PERCENT if plan.measure.scale == "points" else 1.0
     direction = difference.direction if len(groups) == 1 else "two-sided"
     side = SIDES[direction]
     p = done.p(side)
     low, high = done.interval(1 - plan.alpha, side)
-    value, se = PERCENT * done.value, PERCENT * done.se
+    value, se = points * done.value, points * done.se
     df = None if np.isinf(done.df) else round(done.df, 9)
     bound = plan.equivalence if len(groups) == 2 else None
     simple: tuple[float, ...] = ()
     if len(difference.at) == 2 and len(groups) == 1:
-        simple = tuple(_simple(plan, replace(difference, at=(level,)), done.sums) for level in difference.at)
+        simple = tuple(
+            points * _simple(plan, replace(difference, at=(level,)), done.sums) for level in difference.at
+        )
     return Contrast(
         first=difference.first,
         second=difference.second,
@@ -216,8 +222,8 @@ def contrast_in_points(
         statistic=done.t,
         df=df,
         p=p,
-        low=PERCENT * low,
-        high=PERCENT * high,
+        low=points * low,
+        high=points * high,
         p_adjusted=p,
         family=1,
         estimable=bool(np.isfinite([value, se]).all()),
@@ -225,16 +231,16 @@ def contrast_in_points(
         equivalence=None if bound is None else two_one_sided(value, se, df, bound, plan.alpha),
         at=difference.at,
         simple=simple,
-        furthest=PERCENT * done.furthest,
+        furthest=points * done.furthest,
         crossed=done,
     )
 
 
 def _simple(plan: Plan, difference: Difference, sums: Sums) -> float:
-    """Return the difference at one level of the other factor, in percentage points."""
+    """Return the difference at one level of the other factor."""
     weights = plan.weights(difference)
     place = {name: number for number, name in enumerate(sums.layout.conditions)}
-    return PERCENT * float(sum(w * sums.mean[place[name]] for name, w in weights.items() if w))
+    return float(sum(w * sums.mean[place[name]] for name, w in weights.items() if w))
 
 
 def _remarks(estimates: list[tuple[Contrast, Estimate]]) -> Iterator[str]:

@@ -57,6 +57,11 @@ class Measure:
         """Scale on which a difference is reported and bounded: percentage points, a ratio, or the measure's own unit."""
         return "points" if self.family == "binomial" else "ratio" if self.logged else "raw"
 
+    @property
+    def unit_of_difference(self) -> str:
+        """Unit of a difference of means on that scale: percentage points, or the measure's own."""
+        return "percentage points" if self.scale == "points" else self.unit
+
 
 def _declared() -> dict[str, Measure]:
     text = resources.files(__package__).joinpath("measures.json").read_text("utf-8")

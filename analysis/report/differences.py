@@ -78,7 +78,7 @@ def _said(run: Sequence[Contrast], analysis: Analysis, kinds: dict[str, str]) ->
     if not one.estimable:
         return escape(f"{said}.")
     text = Markup("{}, {}{}.").format(said, statistics(one, analysis), _felt(one, analysis))
-    after = (told_after(one, analysis), on_log_odds(one, analysis), _detectable(one, analysis))
+    after = (told_after(one, analysis), in_mixed_model(one, analysis), _detectable(one, analysis))
     return text + escape("".join(after))
 
 
@@ -88,9 +88,9 @@ def _bracketed(one: Contrast, analysis: Analysis) -> Markup:
 
 
 def statistics(one: Contrast, analysis: Analysis) -> Markup:
-    """Write the estimate in percentage points or b, SE, z or t, adjusted p, and its interval."""
-    in_points = one.crossed is not None
-    places = 1 if in_points else decimals(one.se, 2)
+    """Write the estimate in points or b, SE, z or t, adjusted p, and its interval."""
+    in_points, measure = one.crossed is not None, analysis.plan.measure
+    places = 1 if in_points and measure.scale == "points" else decimals(one.se, 2)
     test = (
         Markup("<i>z</i>")
         if one.df is None
@@ -100,7 +100,7 @@ def statistics(one: Contrast, analysis: Analysis) -> Markup:
     size = apa.number(one.estimate, places)
     return Markup("{1}, <i>SE</i>{0}{2}, {3}{0}{4}, {5}{7}, {8}\u00a0{6}").format(
         EQUALS,
-        f"{size} percentage points" if in_points else Markup("<i>b</i>{}{}").format(EQUALS, size),
+        f"{size} {measure.unit_of_difference}" if in_points else Markup("<i>b</i>{}{}").format(EQUALS, size),
         apa.number(one.se, places),
         test,
         apa.number(one.statistic),
@@ -116,8 +116,8 @@ def level_of(analysis: Analysis) -> str:
     return f"{100 * (1 - analysis.plan.alpha):g}% CI"
 
 
-def on_log_odds(one: Contrast, analysis: Analysis) -> str:
-    """Say where the logistic mixed model of people comes to another conclusion; empty where it agrees, or there is none."""
+def in_mixed_model(one: Contrast, analysis: Analysis) -> str:
+    """Say where the mixed model of people comes to another conclusion; empty where it agrees, or there is none."""
     companion = analysis.companion
     if companion is None or one.crossed is None:
         return ""
@@ -127,9 +127,12 @@ def on_log_odds(one: Contrast, analysis: Analysis) -> str:
     alpha = analysis.plan.alpha
     if beside is None or not beside.estimable or (beside.p_adjusted < alpha) == (one.p_adjusted < alpha):
         return ""
+    verb = "is" if beside.p_adjusted < alpha else "is not"
+    if analysis.plan.measure.scale == "raw":
+        own = felt([beside], analysis.plan.measure)
+        return f" In a linear mixed model, it {verb} significant ({own.size}, {level_of(analysis)} {own.interval})."
     ends = apa.ratio_interval(float(np.exp(beside.low)), float(np.exp(beside.high)))
     size = f"ratio of odds {apa.ratio(float(np.exp(beside.estimate)))}, {level_of(analysis)} {ends}"
-    verb = "is" if beside.p_adjusted < alpha else "is not"
     return f" On the scale of log odds, in a logistic mixed model, it {verb} significant ({size})."
 
 

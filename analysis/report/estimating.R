@@ -1,5 +1,5 @@
 
-# Recomputes the planned and exploratory differences in shares in base R, each from its rows in models/, and compares them with
+# Recomputes the planned and exploratory differences in shares (or ratings) in base R, each from its rows in models/, and compares them with
 # the report. The estimate is a weighted sum of condition means in which every item counts alike; its variance adds what
 # participants and what items contribute and subtracts what both contain. Of a model, the mean answer to an item in a condition is
 # subtracted from people's answers. Simultaneous p values and intervals are simulated (200,000 draws of correlated t).
@@ -33,7 +33,7 @@ blocks_of <- function(a, b) {
 }
 
 # What participants, items and answers add to the error of each condition's mean, people's answers less the model's.
-sums_of_people <- function(d, conditions, m = NULL) {
+sums_of_people <- function(d, conditions, span, m = NULL) {
   d <- aggregate(value ~ participant + item + condition, d, mean)
   lapply(setNames(conditions, conditions), function(name) {
     own <- d[d$condition == name, ]
@@ -59,11 +59,11 @@ sums_of_people <- function(d, conditions, m = NULL) {
     }
     blocks <- blocks_of(p, i)
     df <- length(z) - length(unique(p)) - length(unique(i)) + length(unique(blocks$a))
-    rare <- min(sum(y != 0), sum(y != 1)) < 3
+    rare <- min(sum(y != span[1]), sum(y != span[2])) < 3
     q <- min(0.5, 3 / length(y))
     list(mean = sum(each * z), participants = tapply(each * apart(i, n_i), p, sum), items = tapply(each * apart(p, n_p), i, sum),
       answers = setNames(if (df > 0) each * left * sqrt(length(z) / df) else 0 * z, paste(p, i, sep = "\r")),
-      blocks = blocks, least = if (rare) q * (1 - q) / length(y) else 0)
+      blocks = blocks, least = if (rare) q * (1 - q) / length(y) * diff(span)^2 else 0)
   })
 }
 
@@ -127,7 +127,9 @@ one_more <- function(m, w) {
   added
 }
 
-estimated <- function(d, groups, w, fixed_items) {
+estimated <- function(d, groups, w, fixed_items, span) {
+  unit <- if (is.null(span)) 100 else 1
+  if (is.null(span)) span <- c(0, 1)
   w <- w[w != 0]
   conditions <- sort(unique(d$condition))
   items <- unique(d$item)
@@ -143,7 +145,7 @@ estimated <- function(d, groups, w, fixed_items) {
     stop("two groups of people are not compared here")
   } else {
     if (length(groups) > 1) m <- means[[which(!person)]]
-    sums <- sums_of_people(own[[which(person)]], conditions, m)
+    sums <- sums_of_people(own[[which(person)]], conditions, span, m)
     if (length(groups) > 1 && person[2]) sign <- -1
   }
   u <- lapply(c(participants = "participants", items = "items", answers = "answers"), function(part) weighed(sums, part, w, sign))
@@ -152,7 +154,7 @@ estimated <- function(d, groups, w, fixed_items) {
   both <- sum(u$answers^2)
   least <- sum(w^2 * sapply(names(w), function(name) sums[[name]]$least))
   value <- sign * sum(w * sapply(names(w), function(name) sums[[name]]$mean))
-  v_i <- of_i[1] + if (is.null(m)) 0 else one_more(m, w)
+  v_i <- of_i[1] + if (is.null(m)) 0 else one_more(m, w) * diff(span)^2
   if (fixed_items) {
     variance <- max(of_p[1], least)
     df <- of_p[2]
@@ -168,17 +170,17 @@ estimated <- function(d, groups, w, fixed_items) {
     df <- if (below > 0) variance^2 / below else min(of_p[2], of_i[2])
     df <- min(max(df, min(of_p[2], of_i[2])), of_p[2] + of_i[2])
   }
-  c(list(estimate = 100 * value, se = 100 * sqrt(variance), df = df), u)
+  c(list(estimate = unit * value, se = unit * sqrt(variance), df = df), u)
 }
 
 # The tests of a family: of shares what their estimates share, of a mixed model a block of covariances.
 families <- list()
 into_family <- function(family, tests) if (nzchar(family)) families[[family]] <<- c(families[[family]], tests)
 
-estimate_shares <- function(number, title, file, family, report, fixed_items = FALSE) {
+estimate_shares <- function(number, title, file, family, report, fixed_items = FALSE, span = NULL) {
   if (!wants_estimates) return(invisible())
   d <- shares_of(file)
-  found <- lapply(report$tests, function(one) estimated(d, one$groups, one$weights, fixed_items))
+  found <- lapply(report$tests, function(one) estimated(d, one$groups, one$weights, fixed_items, span))
   into_family(family, Map(function(one, test) c(one[c("participants", "items", "answers")],
     list(t = one$estimate / one$se, df = one$df, se = one$se, estimate = one$estimate, test = test, of = title)), found, report$tests))
   value <- function(name, list) sapply(list, `[[`, name)
@@ -200,7 +202,8 @@ told <- function(what, off, allowed, title) {
   say(sprintf("%s: %s %s. %s\n", what, if (any(beyond)) "DIFFERS by" else "agrees; largest difference", said, title))
 }
 
-# Adjusted p values and intervals by the largest of correlated |t|, from 200,000 draws.
+# Adjusted p values and intervals by the largest of correlated |t|, from 200,000 draws. Each t counts as the t with the same tail at
+# the largest degrees of freedom of the family; no p exceeds Bonferroni's.
 adjust_family <- function(family, tested, untested) {
   tests <- families[[family]]
   if (!wants_estimates || length(tests) < tested) return(invisible())
@@ -226,26 +229,29 @@ adjust_family <- function(family, tested, untested) {
   e <- eigen(R, symmetric = TRUE)
   R <- cov2cor(e$vectors %*% (pmax(e$values, 0) * t(e$vectors)))
   R <- rbind(cbind(R, matrix(0, r, untested)), cbind(matrix(0, untested, r), diag(untested)))
-  df <- min(sapply(tests, `[[`, "df"))
+  own_df <- sapply(tests, `[[`, "df")
+  df <- max(own_df)
   t_value <- sapply(tests, `[[`, "t")
   side <- sapply(tests, function(one) one$test$side)
   alpha <- sapply(tests, function(one) one$test$alpha)
-  if (r + untested == 1) {
-    p <- p_of(t_value, df, side)
-    reach <- qt(alpha / if (side) 1 else 2, df, lower.tail = FALSE)
-  } else {
+  sides <- c(side, rep(0, untested))
+  tails <- sum(ifelse(sides != 0, 1, 2))
+  tail <- pt(ifelse(side != 0, side * t_value, abs(t_value)), own_df, lower.tail = FALSE)
+  p <- pmin(1, tails * tail)
+  limit <- alpha / tails
+  if (length(sides) > 1) {
     set.seed(1)
     e <- eigen(R, symmetric = TRUE)
     draws <- 200000
     z <- matrix(rnorm(draws * nrow(R)), draws) %*% (sqrt(pmax(e$values, 0)) * t(e$vectors))
     if (is.finite(df)) z <- z / sqrt(rchisq(draws, df) / df)
-    sides <- c(side, rep(0, untested))
     z <- sapply(seq_len(ncol(z)), function(k) if (sides[k]) sides[k] * z[, k] else abs(z[, k]))
     largest <- sort(do.call(pmax, as.data.frame(z)))
-    size <- ifelse(side != 0, side * t_value, abs(t_value))
-    p <- ifelse(size > 0, 1 - findInterval(size, largest, left.open = TRUE) / draws, 1)
-    reach <- quantile(largest, 1 - alpha, names = FALSE)
+    joint <- 1 - findInterval(qt(tail, df, lower.tail = FALSE), largest, left.open = TRUE) / draws
+    p <- ifelse(tail < 0.5, pmin(p, joint), p)
+    limit <- pmax(limit, pt(quantile(largest, 1 - alpha, names = FALSE), df, lower.tail = FALSE))
   }
+  reach <- qt(limit, own_df, lower.tail = FALSE)
   report <- function(name) sapply(tests, function(one) one$test[[name]])
   se <- sapply(tests, `[[`, "se")
   estimate <- sapply(tests, `[[`, "estimate")

@@ -75,7 +75,7 @@ def felt(found: Sequence[Contrast], measure: Measure) -> Felt:
     measure : Measure
     """
     first, raw = found[0], tuple(one.estimate for one in found)
-    if all(one.crossed is not None for one in found):
+    if measure.scale == "points" and all(one.crossed is not None for one in found):
         return Felt(POINTS, raw, (first.low, first.high), 1, " percentage points")
     if measure.family == "binomial":
         low, high = (float(np.exp(end)) for end in (first.low, first.high))

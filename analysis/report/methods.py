@@ -346,11 +346,14 @@ def _of_shares(estimated: list[Analysis]) -> str:
     nouns = apa.listing(list(dict.fromkeys(one.plan.measure.noun for one in estimated)))
     several = any(len(one.groups) > 1 for one in estimated)
     fixed = any(one.plan.items == "fixed" for one in estimated)
-    told = f"Differences in {nouns} were estimated in percentage points from condition means in which every item had the same weight. "
+    units = " or ".join(dict.fromkeys(one.plan.measure.unit_of_difference for one in estimated))
+    told = f"Differences in {nouns} were estimated in {units} from condition means in which every item had the same weight. "
+    shares = [one for one in estimated if one.plan.measure.scale == "points"]
+    retained = "; conditions with 0% or 100% correct answers were retained" if shares else ""
     told += (
         "The variance of a difference adds the contributions of participants and of items and subtracts that of single answers, "
         f"which both contain ({cite('clark1973')}; {cite('cameron2011')}), with approximate degrees of freedom "
-        f"({cite('satterthwaite1946')}); conditions with 0% or 100% correct answers were retained."
+        f"({cite('satterthwaite1946')}){retained}."
     )
     if several:
         told += (
@@ -360,7 +363,9 @@ def _of_shares(estimated: list[Analysis]) -> str:
         )
     if fixed:
         told += " Where the plan treats items as fixed, the results hold for these items only."
-    if any(one.companion is not None for one in estimated):
+    if any(one.companion is not None for one in estimated if one not in shares):
+        told += " Linear mixed-effects models of people’s ratings served as a check."
+    if any(one.companion is not None for one in shares):
         told += " Logistic mixed-effects models of people (Laplace approximation) served as a check on the scale of log odds."
     return told
 

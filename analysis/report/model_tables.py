@@ -10,10 +10,11 @@ from analysis import apa
 from analysis.crossing import slopes_in_words
 from analysis.mixed import RSquared, r_squared
 from analysis.names import plain
+from analysis.plan import RATING
 from analysis.readers import headed, spoken
 from analysis.report.apa_tables import NOT_ESTIMABLE, ApaTable, Head, Origin, as_percent, decimals
 from analysis.report.differences import family_in_words
-from analysis.report.filters import JUDGED, filled, where
+from analysis.report.filters import JUDGED, USED, filled, where
 from analysis.results import Analysis, Contrast, FittedModel, VarianceTerm
 
 
@@ -303,17 +304,19 @@ def _places_of(ses: Sequence[float]) -> int:
 
 def contrast_table(analysis: Analysis, name: str) -> ApaTable:
     """Lay out the tested differences of an analysis: each with the p value and the interval that agree."""
-    in_points = any(one.crossed is not None for one in analysis.contrasts)
+    in_points, measure = any(one.crossed is not None for one in analysis.contrasts), analysis.plan.measure
+    of_shares = in_points and measure.scale == "points"
     adjusted = any(one.family > 1 for one in analysis.contrasts)
     statistic = "z" if all(one.df is None for one in analysis.contrasts) else "t"
-    raw = in_points or analysis.plan.measure.scale == "raw"
+    raw = in_points or measure.scale == "raw"
     level = f"{100 * (1 - analysis.plan.alpha):g}% CI"
-    columns = ["Difference", "Points" if in_points else "b", "SE", statistic]
+    estimate = "Points" if of_shares else measure.unit.capitalize() if in_points else "b"
+    columns = ["Difference", estimate, "SE", statistic]
     columns += [] if statistic == "z" else ["df"]
     columns += ["p adjusted" if adjusted else "p", level]
     columns += [] if raw else [f"Percent [{level}]"]
     rows: list[tuple[str, ...]] = []
-    places = 1 if in_points else _places_of([one.se for one in analysis.contrasts if one.estimable])
+    places = 1 if of_shares else _places_of([one.se for one in analysis.contrasts if one.estimable])
     for groups in sorted(dict.fromkeys(one.groups for one in analysis.contrasts), key=len):
         who = " vs. ".join(spoken(group) for group in groups)
         rows.append(Head([f"Difference of differences: {who}" if len(groups) > 1 else headed(groups[0])]))
@@ -333,7 +336,7 @@ def contrast_table(analysis: Analysis, name: str) -> ApaTable:
         note = (
             f"{note} En dashes: planned, not estimated ({left_out}), and counted in the adjustment.".strip()
         )
-    title = f"Differences in {analysis.plan.measure.noun} between conditions of {analysis.plan.factor} ({_who(analysis)})"
+    title = f"Differences in {measure.noun} between conditions of {analysis.plan.factor} ({_who(analysis)})"
     return ApaTable(name, title, tuple(columns), tuple(rows), note, origin_of_contrasts([analysis]))
 
 
@@ -350,11 +353,15 @@ def origin_of_contrasts(analyses: Sequence[Analysis]) -> Origin:
     factors = tuple(dict.fromkeys(one.plan.factor for one in shares))
     groups = tuple(dict.fromkeys(group for one in shares for group in one.groups))
     shown = factors if len(factors) == 1 else ()
+    rated = all(one.plan.measure is RATING for one in shares)
+    judged, used = (
+        (("rating",), (USED, *filled("rating"))) if rated else (("correct", "response_status"), JUDGED)
+    )
     return Origin(
         fits,
-        columns=("correct", "response_status", *factors, "reader_group", "reader", "item_id"),
+        columns=(*judged, *factors, "reader_group", "reader", "item_id"),
         rows="less what each plan leaves out" if len(shares) > 1 else "less what the plan leaves out",
-        where=(*JUDGED, where("reader_group", *groups), *filled("item_id", *shown)),
+        where=(*used, where("reader_group", *groups), *filled("item_id", *shown)),
         computed=f"{OF_POINTS}; {OF_DIFFERENCES}" if fits else OF_POINTS,
     )
 

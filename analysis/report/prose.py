@@ -177,14 +177,16 @@ def _shares_sentences(analysis: Analysis, model: FittedModel | None, table: str 
     """Say how shares were estimated, and which model of people accompanies them."""
     measure = analysis.plan.measure
     over = "for these items" if analysis.plan.items == "fixed" else "over participants and items"
-    text = f"Differences in {measure.noun} were estimated in percentage points, {over}, from {apa.count(len(analysis.rows))} trials."
+    in_points = f"in {measure.unit_of_difference}, {over}, from {apa.count(len(analysis.rows))} trials"
+    text = f"Differences in {measure.noun} were estimated {in_points}."
     rule = RULES.get(measure.name, "")
     text += f" {rule}" if rule else ""
     if model is None:
         return escape(text)
     who = apa.listing([spoken(group) for group in analysis.of_model.groups])
     where = f" (Table {table})" if table else ""
-    said = f" A logistic mixed-effects model of {who}{where} checks them on the scale of log odds"
+    kind, scale = ("logistic", " on the scale of log odds") if model.family == "binomial" else ("linear", "")
+    said = f" A {kind} mixed-effects model of {who}{where} checks them{scale}"
     return escape(text + said) + Markup(": <code>{}</code>.").format(model.formula)
 
 

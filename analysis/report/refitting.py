@@ -17,6 +17,7 @@ import pandas as pd
 from analysis import mixed
 from analysis.families import family_of
 from analysis.mixed import Fit, lme4_program
+from analysis.plan import RATING
 from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS
 from analysis.report.numbered import Content
 from analysis.report.tracing import ModelFiles
@@ -140,7 +141,7 @@ def _shares(analysis: Analysis) -> pd.DataFrame:
             "item": item_names(rows),
             "condition": rows[analysis.plan.factor],
             "variant": rows["prompt_variant"].map(lambda variant: "-" if pd.isna(variant) else str(variant)),
-            "value": rows[name if name in ("correct", "missing") else "share"].astype(float),
+            "value": rows[name if name in ("correct", "missing", "rating") else "share"].astype(float),
         }
     )
 
@@ -158,7 +159,9 @@ def _estimate_lines(number: int, analysis: Analysis, file: str) -> Iterator[str]
         groups = ", ".join(_quoted(group) for group in one.groups)
         own = f"label = {_quoted(one.label)}, groups = c({groups}), weights = c({weights}), {_held(one, analysis)}"
         yield f"  list({own}){',' if place < len(tests) - 1 else ''}"
-    yield f")), {_truth(plan.items == 'fixed')})"
+    rated = tests[0].crossed if plan.measure == RATING else None
+    span = "" if rated is None else f", span = {_vector(rated.sums.layout.span)}"
+    yield f")), {_truth(plan.items == 'fixed')}{span})"
 
 
 def _held(one: Contrast, analysis: Analysis) -> str:
@@ -270,7 +273,9 @@ def _differences(analysis: Analysis | None) -> Iterator[str]:
     yield f"  b = {_vector([one.estimate for one in tested])},"
     yield f"  b_se = {_vector([one.se for one in tested])},"
     yield f"  df = {_vector([np.nan if one.df is None else one.df for one in tested])},"
-    family = "" if analysis is None or analysis.plan.measure.scale == "points" else _family(analysis)
+    measure = None if analysis is None else analysis.plan.measure
+    is_companion = measure is not None and (measure.scale == "points" or measure == RATING)
+    family = "" if analysis is None or is_companion else _family(analysis)
     yield f"  family = {_quoted(family)}, tests = list("
     for place, one in enumerate(tested):
         assert analysis is not None

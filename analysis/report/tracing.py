@@ -275,7 +275,7 @@ def _estimates(content: Content) -> Iterator[dict[str, Any]]:
                 "measure": plan.measure.name,
                 "contrast": one.label,
                 "readers": list(one.groups),
-                "scale": "percentage points" if one.crossed is not None else plan.measure.scale,
+                "scale": plan.measure.unit_of_difference if one.crossed is not None else plan.measure.scale,
                 "estimate": one.estimate,
                 "se": one.se,
                 "df": one.df,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -17,9 +18,10 @@ import statsmodels.api as sm
 from numpy.typing import NDArray
 from scipy import stats
 
-from analysis.frames import ModelData, accuracy_data, time_data
-from analysis.plan import Plan
+from analysis.frames import ModelData, accuracy_data, in_model, time_data
+from analysis.plan import RATING, Plan
 from analysis.preparing import time_bounds
+from analysis.quantities import rating_rows
 from analysis.results import Analysis, Contrast
 from analysis.tables import Tables
 from stimuli.errors import UserError
@@ -39,7 +41,7 @@ def gee_check(tables: Tables, plan: Plan, analysis: Analysis | None = None) -> p
     ----------
     tables : Tables
     plan : Plan
-        Of ``correct``, ``rt`` or ``reading_time``.
+        Of ``correct``, ``rating``, ``rt`` or ``reading_time``.
     analysis : Analysis, optional
         The mixed model's, to stand beside.
 
@@ -60,11 +62,15 @@ def gee_check(tables: Tables, plan: Plan, analysis: Analysis | None = None) -> p
     """
     if plan.measure.name == "correct":
         data = accuracy_data(tables.trials, plan)
+    elif plan.measure == RATING:
+        rows, remarks = rating_rows(tables.trials, plan)
+        data = in_model(rows, plan)
+        data = replace(data, remarks=(*remarks, *data.remarks))
     elif plan.measure.unit == "ms":
         data = time_data(tables.trials, plan, time_bounds(tables.dictionary["exclude"], plan.measure.name))
     else:
         raise UserError(
-            f"{plan.measure.noun}: no check by estimating equations", mend="Give accuracy or a time."
+            f"{plan.measure.noun}: no check by estimating equations", mend="Give accuracy, ratings or a time."
         )
     if not data.can_be_fitted:
         raise UserError(f"{plan.name}: there is nothing to compare", mend="; ".join(data.remarks) or None)

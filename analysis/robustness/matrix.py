@@ -24,7 +24,8 @@ from analysis.tables import Tables
 from stimuli.errors import UserError
 
 SAME, WEAKER, REVERSED, APPEARS = "same", "weaker", "reversed", "appears"
-SCALE, BY_PARTICIPANTS, BY_ITEMS = "Log odds", "Clustered by participants", "Clustered by items"
+SCALE, LINEAR = "Log odds", "Linear mixed model"
+BY_PARTICIPANTS, BY_ITEMS = "Clustered by participants", "Clustered by items"
 ITEM_SETS, LIMITS, MILLISECONDS, ANSWERS = (
     "Item sets left out",
     "Other time limits",
@@ -32,8 +33,8 @@ ITEM_SETS, LIMITS, MILLISECONDS, ANSWERS = (
     "Other answers",
 )
 FAILED, SESSIONS = "Other scoring of failures", "Other sessions"
-DECISIVE = (SCALE, BY_PARTICIPANTS, BY_ITEMS, ITEM_SETS)
-"""Checks whose failure makes a result fragile: another scale, another treatment of participants and items, items left out."""
+DECISIVE = (SCALE, LINEAR, BY_PARTICIPANTS, BY_ITEMS, ITEM_SETS)
+"""Checks whose failure makes a result fragile: another scale or model, another treatment of participants and items, items left out."""
 CHECKS = (*DECISIVE, LIMITS, MILLISECONDS, ANSWERS, FAILED, SESSIONS)
 """In the order of the matrix' columns."""
 FOLDS = 4
@@ -125,7 +126,7 @@ def judged(planned: Contrast, alpha: float, found: Ends) -> str:
 def robustness_matrix(
     analyses: Sequence[Analysis], tables: Tables, told: Callable[[str], None] = lambda _: None
 ) -> Matrix:
-    """Check every planned contrast of accuracy and of people's times.
+    """Check every planned contrast of accuracy, of ratings and of people's times.
 
     Parameters
     ----------
@@ -167,7 +168,7 @@ def robustness_matrix(
 def _can_be_checked(one: Analysis) -> bool:
     if not one.has_results or not one.contrasts or one.plan.measure.of == "models":
         return False
-    return one.plan.measure.name == "correct" or one.plan.measure.unit == "ms"
+    return one.plan.measure.name in ("correct", "rating") or one.plan.measure.unit == "ms"
 
 
 Key = tuple[str, tuple[str, ...]]
@@ -192,7 +193,8 @@ def _worst(planned: Contrast, alpha: float, forms: Iterable[tuple[str, Ends]]) -
 def _other_scale(analysis: Analysis, _: Tables) -> Iterator[Found]:
     for one in () if analysis.companion is None else analysis.companion.contrasts:
         if one.estimable:
-            yield SCALE, (one.label, one.groups), [("", (one.estimate, one.low, one.high))]
+            name = SCALE if analysis.plan.measure.scale == "points" else LINEAR
+            yield name, (one.label, one.groups), [("", (one.estimate, one.low, one.high))]
 
 
 def _estimating_equations(analysis: Analysis, tables: Tables) -> Iterator[Found]:
@@ -219,6 +221,8 @@ def _without_items(analysis: Analysis, tables: Tables) -> Iterator[Found]:
 def _prepared_otherwise(analysis: Analysis, tables: Tables) -> Iterator[Found]:
     """Vary one choice of preparation at a time and keep the others as the study made them."""
     plan = analysis.plan
+    if plan.measure.name == "rating":
+        return
     if plan.measure.name == "correct":
         try:
             found = accuracy_multiverse(tables, plan)

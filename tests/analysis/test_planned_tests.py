@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 from analysis import Tables, load
 from analysis.bounded import two_one_sided
@@ -110,10 +109,10 @@ def test_a_named_family_is_corrected_over_all_its_analyses(handover: Make) -> No
     families = {one.plan.key: {contrast.family for contrast in one.contrasts} for one in analyses}
     assert families == {"a": {4}, "b": {4}, "c": {2}}
     named = [contrast for one in analyses[:2] for contrast in one.contrasts]
-    fewest = min(np.inf if one.df is None else one.df for one in named)
+    assert len({one.df for one in named}) > 1
     for one in named:
-        by_bonferroni = min(1.0, 4 * 2 * stats.t.sf(abs(one.statistic), fewest))
-        assert one.p - 1e-3 <= one.p_adjusted <= by_bonferroni + 0.02
+        assert one.p - 1e-3 <= one.p_adjusted <= min(1.0, 4 * one.p) + 1e-12
+        assert (one.p_adjusted < 0.05) == one.excludes_zero
 
 
 def test_surprisal_is_modelled_in_bits_and_recovers_what_was_put_in(handover: Make) -> None:

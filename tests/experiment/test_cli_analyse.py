@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
+from scipy import stats
 
 from analysis import load
 from analysis.carrying_out import carry_out
@@ -16,6 +18,7 @@ from analysis.descriptives import describe
 from analysis.long_table import Roles, hand_over_table
 from analysis.plan import RATING
 from analysis.planned import plans
+from analysis.robustness.matrix import robustness_matrix
 from experiment.cli import main
 from stimuli.errors import UserError
 
@@ -81,9 +84,24 @@ def test_ratings_of_people_and_models_are_compared_in_scale_points(
     tables = load(hand_over_table(rows, roles, tmp_path / "data", WHEN))
     (plan,) = plans(tables)
     assert plan.measure == RATING and plan.groups == ("human", "m-1", "m-2")
-    of_people = next(one for one in carry_out(plan, tables).contrasts if one.groups == ("human",))
+    analysis = carry_out(plan, tables)
+    found = {one.groups: one for one in analysis.contrasts}
     own = rows[rows["agent"] == "human"].groupby("cond")["rated"].mean()
-    assert of_people.estimate == pytest.approx(own["a"] - own["b"], abs=0.1)
+    assert found["human",].estimate == pytest.approx(own["a"] - own["b"], abs=0.1)
+    of_items = rows[rows["agent"] == "m-1"].pivot(index="item", columns="cond", values="rated")
+    paired = stats.ttest_rel(of_items["a"], of_items["b"])
+    assert found["m-1",].statistic == pytest.approx(paired.statistic) and found["m-1",].df == paired.df
+    for model in ("m-1", "m-2"):
+        apart = found["human",].estimate - found[model,].estimate
+        assert found["human", model].estimate == pytest.approx(apart)
+    matrix = robustness_matrix([analysis], tables)
+    assert matrix.checks == (
+        "Linear mixed model",
+        "Clustered by participants",
+        "Clustered by items",
+        "Item sets left out",
+    )
+    assert all(len(row.cells) >= 2 for row in matrix.rows)
     cells = {
         (cell.group, cell.level): cell.mean for cell in describe(tables.trials, RATING, "cond", ("b", "a"))
     }
@@ -153,6 +171,18 @@ def test_levels_that_differ_only_in_capitals_are_refused(rows: pd.DataFrame, tmp
     roles = Roles("who", "item", {"cond": ()}, "acc", model="agent=m-1,m-2")
     with pytest.raises(UserError, match="'A' and 'a' differ only in capitals"):
         hand_over_table(rows, roles, tmp_path, WHEN)
+
+
+@pytest.mark.r
+@pytest.mark.full
+def test_r_recomputes_differences_of_ratings(rows: pd.DataFrame, tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    rows["rated"] = np.clip(np.round(3.5 + (rows["cond"] == "b") + rng.normal(0, 1, len(rows))), 1, 7)
+    done = analyse(tmp_path, rows, "--rating", "rated", "--model", "agent=m-1,m-2")
+    assert done.exit_code == 0, done.output
+    folder = Path(done.output.splitlines()[-1]).parent
+    ran = subprocess.run(["Rscript", "models.R"], cwd=folder, capture_output=True, text=True)
+    assert ran.returncode == 0 and "estimates 1: agrees" in ran.stdout, ran.stdout + ran.stderr
 
 
 @pytest.mark.full

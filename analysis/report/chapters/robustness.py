@@ -16,12 +16,12 @@ from analysis.robustness.matrix import ITEM_SETS, LIMITS, SAME, Cell, Checked, M
 
 NOT_APPLICABLE = "·"
 METHOD = (
-    "Each planned contrast was estimated again in log odds (people’s accuracy, by a logistic mixed model), by generalized estimating "
-    "equations with standard errors clustered by participants or by items (Liang & Zeger, 1986; bias-reduced below 50 clusters: Mancl "
-    "& DeRouen, 2001), without "
-    "each set of items, and under other usual preparations of the data (a multiverse; Steegen et al., 2016), one choice at a time: "
-    "other limits of times, times in milliseconds, other answers, other scoring of failures, and other sessions. Preparations "
-    "compare means over participants, or over a model’s items, with Student’s intervals. Of many rules of one kind a majority decides."
+    "Each planned contrast was estimated again by a mixed model of people (accuracy in log odds, ratings linearly), by "
+    "generalized estimating equations with standard errors clustered by participants or by items (Liang & Zeger, 1986; "
+    "bias-reduced below 50 clusters: Mancl & DeRouen, 2001), without each set of items, and under other usual preparations of the "
+    "data (a multiverse; Steegen et al., 2016), one choice at a time: other limits of times, times in milliseconds, other "
+    "answers, other scoring of failures, and other sessions. Preparations compare means over participants, or over a model’s "
+    "items, with Student’s intervals. Of many rules of one kind a majority decides."
 )
 _SOURCES = ("liang1986", "mancl2001", "steegen2016")
 
