@@ -9,7 +9,7 @@ Values are never rewritten: neither asterisks nor spaces in the name of a level 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -185,15 +185,21 @@ class Layout:
 
         Notes
         -----
-        Keys of a table: ``title``; ``columns`` (of each the head and an expression, and ``if`` with a condition where the column
-        may be missing); ``group`` (an expression; where its value changes, ``heading`` is printed above the rows); ``note`` (a
-        text, or a list of texts, of which some have an ``if``); ``source`` (as in :class:`Origin`); ``drawn``; ``of_paper``.
+        Keys of a table: ``title``; ``columns`` (of each the head and an expression, ``if`` with a condition where the column may
+        be missing, and ``each`` with a list where there is a column for each of its values; a list among them is read as if its
+        columns stood there); ``group`` (an expression; where its value changes, ``heading`` is printed above the rows unless it is
+        empty); ``note`` (a text, or a list of texts, of which some have an ``if``); ``source`` (as in :class:`Origin`); ``drawn``;
+        ``of_paper``.
         """
         spec = self._tables[key]
         told = list(rows.to_dict("records")) if isinstance(rows, pd.DataFrame) else list(rows)
-        kept = [one for one in spec["columns"] if "if" not in one or _expression(one["if"])(**values)]
         columns = [
-            (head, _expression(str(cell))) for one in kept for head, cell in one.items() if head != "if"
+            (_filled(head, {**values, "each": each}), _expression(str(cell)), each)
+            for one in _flat(spec["columns"])
+            if "if" not in one or _expression(one["if"])(**values)
+            for each in (_expression(one["each"])(**values) if "each" in one else [None])
+            for head, cell in one.items()
+            if head not in ("if", "each")
         ]
         laid: list[tuple[str, ...]] = []
         last = None
@@ -201,20 +207,26 @@ class Layout:
             known = {**values, **{str(column): value for column, value in row.items()}, "row": row}
             if "group" in spec:
                 group = _expression(spec["group"])(**known)
-                if group != last:
-                    laid.append(Head([_filled(spec.get("heading", "{{ marked(reader_group) }}"), known)]))
+                heading = _filled(spec.get("heading", "{{ marked(reader_group) }}"), known)
+                if group != last and heading:
+                    laid.append(Head([heading]))
                 last = group
-            laid.append(tuple(_as_text(cell(**known)) for _, cell in columns))
+            laid.append(tuple(_as_text(cell(**{**known, "each": each})) for _, cell, each in columns))
         return ApaTable(
             name or key,
             _filled(spec["title"], values),
-            tuple(_filled(head, values) for head, _ in columns),
+            tuple(head for head, _, _ in columns),
             tuple(laid),
             self._note(spec.get("note", ""), values),
             self._origin(spec.get("source"), fits, values),
             drawn=bool(spec.get("drawn", False)),
             of_paper=bool(spec.get("of_paper", False)),
         )
+
+    def caption(self, key: str, **values: Any) -> tuple[str, str]:
+        """Return the title and the note of a figure as ``tables.yaml`` has them."""
+        spec = self._tables[key]
+        return _filled(spec["title"], values), self._note(spec.get("note", ""), values)
 
     def blocks(self, passage: str, **values: Any) -> list[Block]:
         """Write a passage of ``text.md.j2``: its headings and paragraphs, with tables and figures where it places them."""
@@ -256,6 +268,12 @@ class Layout:
             computed=_filled(source.get("computed", ""), values),
             **listed,
         )
+
+
+def _flat(columns: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """Yield columns one by one, also those of lists among them."""
+    for one in columns:
+        yield from _flat(one) if isinstance(one, list) else (one,)
 
 
 def _as_text(cell: Any) -> str:

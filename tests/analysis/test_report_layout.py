@@ -74,6 +74,19 @@ def test_columns_and_notes_may_depend_on_a_condition(layout: Layout) -> None:
     assert len(few.columns) == 3 and len(more.columns) == 4
 
 
+def test_a_column_may_stand_for_each_of_several_values(tmp_path: Path) -> None:
+    (tmp_path / "tables.yaml").write_text(
+        "wide: {title: T, group: part, heading: '{{ part }}', columns: [{Task: task}, [{'k = {{ each }}': 'at[each]', each: ks}]]}"
+    )
+    rows = [
+        {"task": "a", "part": "", "at": {1: "x", 2: "y"}},
+        {"task": "b", "part": "p", "at": {1: "u", 2: "v"}},
+    ]
+    table = Layout(tmp_path).table("wide", rows, ks=[1, 2])
+    assert table.columns == ("Task", "k = 1", "k = 2")
+    assert table.rows == (("a", "x", "y"), Head(["p"]), ("b", "u", "v"))
+
+
 def test_the_source_names_columns_and_conditions(layout: Layout) -> None:
     origin = layout.table("shares", ROWS, **VALUES, has_more=False).origin
     assert origin is not None
