@@ -35,7 +35,7 @@ from experiment.people.problems import Problem, no_such_session
 from experiment.people.recruitment.admission import RESUME as RESUME_LINK
 from experiment.people.recruitment.admission import Hindered, note_network
 from experiment.people.recruitment.arrivals import parameters_of_links
-from experiment.people.recruitment.holding import hold_if_doubtful
+from experiment.people.recruitment.holding import hold_early_end, hold_if_doubtful
 from experiment.people.recruitment.returns import code_at_end, return_fields, return_when_barred
 from experiment.people.service import StudyService
 from experiment.people.site import KILOBYTES_PER_HOUR, SENDINGS_PER_MINUTE, this_site
@@ -396,7 +396,7 @@ def take_event(study: str, session_id: str) -> tuple[Response, int]:
     def keep_network(connection: Connection, agreed: str) -> None:
         note_network(connection, service, agreed, network)
 
-    return _taken(service, taking.event(live, body, _lease(), keep_network), session_id)
+    return _taken(service, taking.event(live, body, _holding(service), _lease(), keep_network), session_id)
 
 
 @api.post("/sessions/<session_id>/answers")
@@ -404,7 +404,14 @@ def take_answers(study: str, session_id: str) -> tuple[Response, int]:
     """Store a screen's answers and say whether they let their reader go on."""
     service = _service(study)
     live = _session(service, session_id)
-    return _taken(service, taking.answers(live, read_body(request, "answers"), _lease()), session_id)
+    body = read_body(request, "answers")
+    return _taken(service, taking.answers(live, body, _holding(service), _lease()), session_id)
+
+
+def _holding(service: StudyService) -> taking.HoldEarlyEnd:
+    return lambda connection, session_id, screen: hold_early_end(
+        connection, session_id, screen, service.recruitment, service.clock()
+    )
 
 
 def _taken(service: StudyService, operation: taking.Take, session_id: str) -> tuple[Response, int]:

@@ -81,7 +81,7 @@ def said(kind: str, value: float) -> str:
         return "any number"
     unit = str(signs()[kind]["unit"])
     if unit == "probability":  # stored as 1 - p, so that larger values are more suspicious for every flag
-        return f"p = {_without_zero(1 - value)}"
+        return _probability(1 - value)
     if unit.startswith("share of"):
         return f"{100 * value:.3g}%"
     return f"{value / 1000:.3g} s" if unit == "ms" else f"{value:.4g}"
@@ -192,11 +192,7 @@ def chance_of_run(longest: int, answers: int, keys: int) -> float:
 
 
 def _probability(value: float) -> str:
-    return "p < .001" if value < 0.001 else f"p = {_without_zero(value)}"
-
-
-def _without_zero(probability: float) -> str:
-    return f"{probability:.3f}".removeprefix("0")
+    return "p < .001" if value < 0.001 else "p = " + f"{value:.3f}".removeprefix("0")
 
 
 def _hidden(rows: Sequence[Row]) -> Found:

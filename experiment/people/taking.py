@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 from experiment.people.departures import Departed, depart, leave_unagreed, wish_of
 from experiment.people.live import LiveSession
 from experiment.people.problems import Problem
+from experiment.people.recruitment.codes import DEVICE
 from experiment.people.service import ScoreTrial
 from experiment.people.times import SUSPECT, response_time
 from experiment.procedure.feedback import Verdict, verdict_of
@@ -88,6 +89,8 @@ class Comprehension:
 Take = Callable[[Connection], Taken]
 KeepNetwork = Callable[[Connection, str], None]
 """Keeps what a study keeps of a session's network, once its reader has agreed."""
+HoldEarlyEnd = Callable[[Connection, str, str | None], None]
+"""Holds a session for review whose early end is doubtful; gets the screen whose answers ended it, None for practice."""
 
 
 def trial(live: LiveSession, score: ScoreTrial, body: Mapping[str, Any], lease: str | None = None) -> Take:
@@ -182,6 +185,7 @@ def _regions(planned: Mapping[str, Any], given: list[dict[str, Any]]) -> list[di
 def event(
     live: LiveSession,
     body: Mapping[str, Any],
+    hold_early_end: HoldEarlyEnd,
     lease: str | None = None,
     keep_network: KeepNetwork = lambda _, __: None,
 ) -> Take:
@@ -191,8 +195,8 @@ def event(
     ----------
     body : Mapping
         A checked body of ``schemas/event.json``.
-    keep_network : callable
-        Called once the reader agrees to take part.
+    hold_early_end, keep_network : callable
+        Called once practice ends the session, and once the reader agrees to take part.
 
     Raises
     ------
@@ -225,7 +229,9 @@ def event(
             connection, live.session_id, kind, detail, client_uuid=body["client_uuid"], at=body.get("at")
         )
         if ending is not None and told == "stored":
-            attendance.end_session(connection, live.session_id, *ending)
+            has_ended = attendance.end_session(connection, live.session_id, *ending)
+            if has_ended and kind == "practice":
+                hold_early_end(connection, live.session_id, None)
             # whoever was screened out is still told how to return the place, and is erased within a day
             left = leave_unagreed(connection, live.session_id) if kind == "stop" else None
             if left is not None:
@@ -261,17 +267,21 @@ def _ending(kind: str, detail: Mapping[str, Any]) -> tuple[str, str] | None:
     if kind == "device" and detail.get("passed") is False:
         missed = detail.get("missed")
         named = ", ".join(str(one) for one in missed)[:200] if isinstance(missed, list) else ""
-        return SCREENED_OUT, f"device: {named}"
+        return SCREENED_OUT, f"{DEVICE}{named}"
     return None
 
 
-def answers(live: LiveSession, body: Mapping[str, Any], lease: str | None = None) -> Take:
+def answers(
+    live: LiveSession, body: Mapping[str, Any], hold_early_end: HoldEarlyEnd, lease: str | None = None
+) -> Take:
     """Return the operation that stores a screen's answers, and ends the session where they do not let its reader in.
 
     Parameters
     ----------
     body : Mapping
         A checked body of ``schemas/answers.json``.
+    hold_early_end : callable
+        Called once they end the session.
 
     Raises
     ------
@@ -291,7 +301,7 @@ def answers(live: LiveSession, body: Mapping[str, Any], lease: str | None = None
         )
     criterion = live.comprehension.get(screen)
     if criterion is not None:
-        return _about_instructions(live, questions, criterion, body, lease)
+        return _about_instructions(live, questions, criterion, body, hold_early_end, lease)
     lets_in, missed = is_eligible(list(questions), body["answers"])
     detail = {"screen": screen, "answers": dict(body["answers"])}
 
@@ -301,10 +311,9 @@ def answers(live: LiveSession, body: Mapping[str, Any], lease: str | None = None
         told = records.add_event(
             connection, live.session_id, "answers", detail, client_uuid=body["client_uuid"]
         )
-        if not lets_in:
-            attendance.end_session(
-                connection, live.session_id, SCREENED_OUT, f"eligibility: {', '.join(missed)}"
-            )
+        reason = f"eligibility: {', '.join(missed)}"
+        if not lets_in and attendance.end_session(connection, live.session_id, SCREENED_OUT, reason):
+            hold_early_end(connection, live.session_id, screen)
         # who was turned away is not let in by other answers to the same questions
         return Taken(told, heard.is_elsewhere, lets_in and heard.state != SCREENED_OUT)
 
@@ -316,6 +325,7 @@ def _about_instructions(
     questions: Sequence[dict[str, Any]],
     criterion: Mapping[str, Any],
     body: Mapping[str, Any],
+    hold_early_end: HoldEarlyEnd,
     lease: str | None,
 ) -> Take:
     """Return the operation that stores answers about instructions and says how it goes on; the last round may end it all."""
@@ -344,7 +354,8 @@ def _about_instructions(
         if heard.state == FAILED_COMPREHENSION:
             then = "end"
         elif then == "end":
-            attendance.end_session(connection, live.session_id, FAILED_COMPREHENSION, reason)
+            if attendance.end_session(connection, live.session_id, FAILED_COMPREHENSION, reason):
+                hold_early_end(connection, live.session_id, screen)
         elif right < needed and then == "go_on" and told == "stored":
             records.add_flag(connection, live.session_id, SUSPECT, reason, "server")
         return Taken(told, heard.is_elsewhere, comprehension=Comprehension(right, needed, then))

@@ -21,7 +21,7 @@ from experiment.people.departures import Departed, TooLate
 from experiment.people.live import LiveSession, live_session
 from experiment.people.problems import Problem
 from experiment.people.recruitment.codes import Recruitment
-from experiment.people.recruitment.holding import hold_if_doubtful
+from experiment.people.recruitment.holding import hold_early_end, hold_if_doubtful
 from experiment.people.service import ScoreTrial, present
 from experiment.scoring.trial import score_trial
 from experiment.store import SessionGone, Store, attendance, queries, records
@@ -133,7 +133,11 @@ def take_copy(
             exit_code=1,
         )
     live = live_session(row)
-    waiting = [(item["kind"], _queue(store, live, score, item)) for item in given["items"]]
+
+    def hold(connection: Connection, session_id: str, screen: str | None) -> None:
+        hold_early_end(connection, session_id, screen, recruitment, clock())
+
+    waiting = [(item["kind"], _queue(store, live, score, hold, item)) for item in given["items"]]
     outcomes = [(kind, _outcome(queued)) for kind, queued in waiting]
     results = [
         (kind, outcome.told if isinstance(outcome, taking.Taken) else outcome) for kind, outcome in outcomes
@@ -171,7 +175,11 @@ def _no_copy(why: str) -> UserError:
 
 
 def _queue(
-    store: Store, live: LiveSession, score: ScoreTrial, item: Mapping[str, Any]
+    store: Store,
+    live: LiveSession,
+    score: ScoreTrial,
+    hold: taking.HoldEarlyEnd,
+    item: Mapping[str, Any],
 ) -> Future[taking.Taken] | str:
     """Queue an answer for the writer, or say why it cannot be taken."""
     kind, body = item["kind"], item["body"]
@@ -181,7 +189,7 @@ def _queue(
     try:
         if kind == "trials":
             return store.write(taking.trial(live, score, body))
-        return store.write((taking.event if kind == "events" else taking.answers)(live, body))
+        return store.write((taking.event if kind == "events" else taking.answers)(live, body, hold))
     except Problem as problem:
         return str(problem)
 

@@ -28,25 +28,31 @@ from experiment.people.trials_csv import trials_csv
 from experiment.people.uploads import read_copy, take_copy
 from stimuli.errors import UserError
 
-PAGES = (("Items", "audit", "audit.html"), ("Newest report", "reports", "*/report.html"))
-"""Pages that commands write into a study's folder: link text, folder, and file."""
+PAGES = (
+    ("Items", "audit", "audit.html", "build", "builds the items and their audit"),
+    ("Newest report", "reports", "*/report.html", "report", "writes the first report"),
+)
+"""Pages that commands write into a study's folder: link text, folder, file, command, and what the command does."""
 PAGE_POLICY = (
     "default-src 'none'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'self'"
 )
 
 
 @admin.app_template_global()
-def files_of(service: StudyService) -> list[tuple[str, str]]:
-    """Return the address and the name of each page in a study's folder that the dashboard links to."""
+def files_of(service: StudyService) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return address and name of each page in a study's folder, and the commands that show or write the other pages."""
+    links: list[tuple[str, str]] = []
+    commands = [("preview", "shows every screen next to the exact prompt, on the computer where you run it")]
     if service.folder is None:
-        return []
-    links = []
-    for name, within, page in PAGES:
+        return links, []
+    for name, within, page, command, does in PAGES:
         newest = max((service.folder / within).glob(page), default=None)
-        if newest is not None:
+        if newest is None:
+            commands.append((command, does))
+        else:
             file = newest.relative_to(service.folder / within).as_posix()
             links.append((url_for("admin.show_file", study=service.study, within=within, file=file), name))
-    return links
+    return links, [(f"wrods {command} {service.folder.name}", does) for command, does in commands]
 
 
 @admin.get("/<study>/files/<any(audit, reports):within>/<path:file>")

@@ -33,6 +33,8 @@ OUTCOME_OF_STATE: Mapping[str, Outcome] = {
     "stopped": "no_consent",
 }
 SETTINGS = (*OUTCOMES, "credit_url", "reward", "minutes", "key_set", "link_key")
+DEVICE = "device: "
+"""How the reason begins of a session that ended because the browser reported that the device does not fit."""
 EACH = "per participant"
 """In place of a code: each participant gets a random one of their own, which `wrods reconcile` compares."""
 MAY_DIFFER: tuple[Outcome, ...] = ("complete", "failed_checks")
@@ -338,3 +340,20 @@ def outcome_named(name: str) -> Outcome:
     if found not in OUTCOMES:
         raise UserError(f"{name!r} is no outcome", mend=f"Known: {', '.join(OUTCOMES)}.")
     return found
+
+
+def code_of(recruitment: Recruitment, outcome: Outcome) -> str | None:
+    """Return the code that everybody with this outcome gets; None where each gets a code of their own, or none."""
+    given = recruitment.codes.get(outcome)
+    if given is not None or recruitment.platform is None or outcome in recruitment.own_codes:
+        return given
+    if outcome == "failed_checks":
+        return code_of(recruitment, "complete")
+    return recruitment.platform.code_when_missing.get(outcome)
+
+
+def code_of_session(recruitment: Recruitment, session: Mapping[str, Any], outcome: Outcome) -> str | None:
+    """Return the code of a session that is not held; none for a device that did not fit, which only the browser knows."""
+    if str(session.get("ended_reason") or "").startswith(DEVICE):
+        return None
+    return session.get("completion_code") or code_of(recruitment, outcome)

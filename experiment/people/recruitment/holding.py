@@ -1,4 +1,7 @@
-"""Sessions held for review, and paid only once somebody releases them: too fast for their plan, or past a screen unanswered."""
+"""Sessions held for review, and paid only once somebody releases them.
+
+They were too fast for their plan, passed a screen unanswered, or ended early by a report that their answers do not show.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,11 @@ from typing import Any
 
 from sqlalchemy import Connection, select, update
 
-from experiment.people.recruitment.codes import Recruitment
+from experiment.people.recruitment.codes import Recruitment, code_of
 from experiment.people.times import SUSPECT
 from experiment.procedure.questions import is_eligible, right_answers
 from experiment.session_minutes import shortest_seconds
+from experiment.store import queries
 from experiment.store.records import add_audit, add_flag
 from experiment.store.tables import events, scores, sessions
 
@@ -47,13 +51,74 @@ def hold_if_doubtful(
     now : datetime
         When it finishes.
     """
-    if row["is_pilot"] or row["reader_kind"] != "human":
+    if _is_never_held(row):
         return None
-    reasons = screens_not_passed(connection, row)
+    reasons = [*screens_not_passed(connection, row), *_too_fast(row, row["plan"]["screens"], answered, now)]
+    return _held(connection, row, reasons, recruitment)
+
+
+def hold_early_end(
+    connection: Connection,
+    session_id: str,
+    screen: str | None,
+    recruitment: Recruitment | None,
+    now: datetime,
+) -> None:
+    """Hold a session that has ended before its last trial, if its reader would get a code and the end is doubtful.
+
+    Parameters
+    ----------
+    connection : Connection
+        The writer's.
+    session_id : str
+        The session, whose state shows what ended it.
+    screen : str or None
+        The questions whose answers ended it; None for practice, which the page judges.
+    recruitment : Recruitment or None
+        The study's. Without a code for people who are screened out nothing is paid, and nothing held.
+    now : datetime
+        When it ended.
+    """
+    row = queries.session(connection, session_id)
+    if row is None or _is_never_held(row):
+        return
+    if recruitment is not None and recruitment.platform and not code_of(recruitment, "screened_out"):
+        return
+    screens = row["plan"]["screens"]
+    if screen is None:
+        place = next((at for at, one in enumerate(screens) if _is_failed(connection, session_id, one)), None)
+    else:
+        place = next(at for at, one in enumerate(screens) if one.get("name") == screen)
+    if place is None:
+        reasons = ["practice was reported as not passed; the stored answers do not show it"]
+    else:
+        answered = {index for index, _ in queries.done_keys(connection, session_id)}
+        reasons = _too_fast(row, screens[: place + 1], answered, now)
+    reason = _held(connection, row, reasons, recruitment)
+    if reason is not None:
+        connection.execute(
+            update(sessions).where(sessions.c.session_id == session_id).values(held_reason=reason)
+        )
+
+
+def _is_never_held(row: Mapping[str, Any]) -> bool:
+    return bool(row["is_pilot"]) or row["reader_kind"] != "human"
+
+
+def _too_fast(
+    row: Mapping[str, Any], screens: Sequence[Mapping[str, Any]], answered: Collection[int], now: datetime
+) -> list[str]:
     took = (now - datetime.fromisoformat(row["created_at"])).total_seconds()
-    shortest = shortest_seconds(row["plan"], answered)
-    if took < shortest:
-        reasons.append(f"finished in {took:.1f} s; the plan takes at least {shortest:.1f} s")
+    shortest = shortest_seconds({"screens": screens}, answered)
+    if took >= shortest:
+        return []
+    return [f"ended after {took:.1f} s; the plan takes at least {shortest:.1f} s"]
+
+
+def _held(
+    connection: Connection, row: Mapping[str, Any], reasons: Sequence[str], recruitment: Recruitment | None
+) -> str | None:
+    """Note the reasons for which a session is to be looked at first; return them where its code is held."""
     if not reasons:
         return None
     reason, session_id = "; ".join(reasons), str(row["session_id"])
@@ -78,9 +143,8 @@ def screens_not_passed(connection: Connection, row: Mapping[str, Any]) -> list[s
     ]
     found = []
     for screen in row["plan"]["screens"]:
-        if screen["kind"] == "practice" and screen.get("pass") is not None:
-            needed = math.ceil(screen["pass"] * len(screen["trials"]) - 1e-9)
-            right = _most_right(connection, str(row["session_id"]), screen)
+        if _has_criterion(screen):
+            needed, (right, _) = _needed(screen), _practised(connection, str(row["session_id"]), screen)
             if right < needed:
                 found.append(f"practice {screen['block']!r} was not passed: {right} right of {needed} needed")
         criterion, questions = screen.get("comprehension"), screen.get("questions", ())
@@ -94,8 +158,25 @@ def screens_not_passed(connection: Connection, row: Mapping[str, Any]) -> list[s
     return found
 
 
-def _most_right(connection: Connection, session_id: str, practice: Mapping[str, Any]) -> int:
-    """Return how many trials of practice were right in the best of the passes that the study allows.
+def _has_criterion(screen: Mapping[str, Any]) -> bool:
+    return screen["kind"] == "practice" and screen.get("pass") is not None
+
+
+def _needed(practice: Mapping[str, Any]) -> int:
+    share: float = practice["pass"]
+    return math.ceil(share * len(practice["trials"]) - 1e-9)
+
+
+def _is_failed(connection: Connection, session_id: str, screen: Mapping[str, Any]) -> bool:
+    """Return whether all passes of a practice with a criterion were answered, and none well enough."""
+    if not _has_criterion(screen):
+        return False
+    right, passes = _practised(connection, session_id, screen)
+    return passes >= (screen.get("attempts") or 1) and right < _needed(screen)
+
+
+def _practised(connection: Connection, session_id: str, practice: Mapping[str, Any]) -> tuple[int, int]:
+    """Return how many trials of practice were right in the best of the allowed passes, and how many passes were answered.
 
     A trial's first answer is its first pass, whatever its attempt: one that was seen and not answered counts as an attempt.
     """
@@ -111,7 +192,7 @@ def _most_right(connection: Connection, session_id: str, practice: Mapping[str, 
         passes[index] += 1
         if passes[index] <= (practice.get("attempts") or 1):
             right[passes[index]] += is_right
-    return max(right.values(), default=0)
+    return max(right.values(), default=0), min((passes[index] for index in planned), default=0)
 
 
 def _let_in(questions: Sequence[dict[str, Any]], given: Sequence[Mapping[str, Any]]) -> bool:

@@ -15,10 +15,10 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select, update
 
-from experiment.people.recruitment.codes import OUTCOME_OF_STATE, Recruitment
+from experiment.people.recruitment.codes import OUTCOME_OF_STATE, Recruitment, code_of, code_of_session
 from experiment.people.recruitment.platforms import Platform
 from experiment.people.recruitment.reports import FailedCheck, Line, Mark, Report, Verdict
-from experiment.people.recruitment.returns import code_of, code_when_held, failed_checks
+from experiment.people.recruitment.returns import code_when_held, failed_checks
 from experiment.people.recruitment.submissions import (
     Export,
     Submission,
@@ -280,13 +280,13 @@ class _Judge:
             reasons.append("no session has this id: ask what happened before deciding")
             return "review", ()
         state = str(row["state"])
+        if row["held_reason"]:
+            reasons.append(f"held for review: {row['held_reason']}")
+            return "review", ()
         if state != "finished":
             reasons.append(_unfinished(row))
             if row["n_trials"] == 0 and state == "started":
                 marks.append("submission_without_data")
-            return "review", ()
-        if row["held_reason"]:
-            reasons.append(f"held for review: {row['held_reason']}")
             return "review", ()
         failed = self._failed(row)
         if failed and self.needed is not None and len(failed) >= self.needed:
@@ -306,7 +306,7 @@ class _Judge:
         if row["held_reason"]:
             return code_when_held(self.platform, str(row["session_id"]))
         outcome = OUTCOME_OF_STATE.get(str(row["state"]))
-        return row["completion_code"] or (None if outcome is None else code_of(self.recruitment, outcome))
+        return row["completion_code"] if outcome is None else code_of_session(self.recruitment, row, outcome)
 
     def _failed(self, row: Mapping[str, Any]) -> tuple[FailedCheck, ...]:
         found = []

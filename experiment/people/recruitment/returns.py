@@ -9,7 +9,13 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection, func, select
 
-from experiment.people.recruitment.codes import OUTCOME_OF_STATE, Outcome, Recruitment, outcome_named
+from experiment.people.recruitment.codes import (
+    OUTCOME_OF_STATE,
+    Outcome,
+    code_of,
+    code_of_session,
+    outcome_named,
+)
 from experiment.people.recruitment.holding import reference_to
 from experiment.people.recruitment.platforms import Platform, platforms
 from experiment.store.tables import people, scores, trials
@@ -68,13 +74,12 @@ def return_for(
     """
     recruitment = service.recruitment
     named = outcome_named(outcome)
-    own = session.get("completion_code")
     if recruitment is None or recruitment.platform is None or session.get("is_pilot"):
-        return Return(own, None)
+        return Return(session.get("completion_code"), None)
     given = _platform_of(service, str(session["session_id"])) if platform is None else platform
     if session.get("held_reason"):
         return _return_when_held(service, recruitment.platform, str(session["session_id"]), given)
-    code = own or code_of(recruitment, named)
+    code = code_of_session(recruitment, session, named)
     url = _url(recruitment.platform, named, code, given, recruitment.credit_url)
     by_itself = url is not None and recruitment.platform.returns_by_itself
     return Return(code, url, by_itself, _text(service.pack.texts, recruitment.platform.key, named, code, url))
@@ -130,16 +135,6 @@ def return_fields(
         "return_by_itself": back.by_itself,
         "return_text": back.text,
     }
-
-
-def code_of(recruitment: Recruitment, outcome: Outcome) -> str | None:
-    """Return the code that everybody with this outcome gets; None where each gets a code of their own, or none."""
-    given = recruitment.codes.get(outcome)
-    if given is not None or recruitment.platform is None or outcome in recruitment.own_codes:
-        return given
-    if outcome == "failed_checks":
-        return code_of(recruitment, "complete")
-    return recruitment.platform.code_when_missing.get(outcome)
 
 
 def _url(

@@ -90,7 +90,7 @@ def test_a_session_of_a_version_whose_plans_named_no_text_can_still_agree(site: 
     row = {"study": "small", "token_hash": "h", "plan": plan, "reader_kind": "human"}
     live = live_session(row | {"session_id": person.session_id})
     body = {"client_uuid": "0123456789abcdef", "kind": "consent", "detail": {"agreed": True}}
-    assert site.store.write(taking.event(live, body)).result().told == "stored"
+    assert site.store.write(taking.event(live, body, lambda *_: None)).result().told == "stored"
 
 
 def test_who_declines_leaves_a_count_and_nothing_else(

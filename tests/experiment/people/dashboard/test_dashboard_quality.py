@@ -58,6 +58,11 @@ def test_each_sign_is_told_with_its_numbers(kind: str, changed: dict[str, Any], 
 def test_the_same_key_is_noticed_although_labels_differ_from_trial_to_trial() -> None:
     found = kinds([row(index, response_raw=f"yes{index}") for index in range(40)])
     assert found == {"same_key": "longest run 40 of 40 answers (by chance p < .001); 40 of them with “f”"}
+    assert [said("same_key", value) for value in (1 - 1e-9, 0.999, 0.009)] == [
+        "p < .001",
+        "p = .001",
+        "p = .991",
+    ]
 
 
 LETTERS = "the quick brown fox jumps over my lazy dog again"

@@ -199,12 +199,21 @@ def test_owners_open_the_items_and_the_newest_report_and_no_other_file(
     site: Any, visit: Callable[[str], Visitor]
 ) -> None:
     owner, folder = visit("ada"), site.service.folder
-    assert "Newest report" not in owner.get("/admin/").text
+    page = owner.get("/admin/").text
+    assert "Newest report" not in page
+    for command in ("preview", "build", "report"):
+        assert f"<code>wrods {command} {folder.name}</code>" in page
     for page in ("audit/audit.html", "reports/2026-01-02/report.html", "reports/2026-01-03/report.html"):
         (folder / page).parent.mkdir(parents=True, exist_ok=True)
         (folder / page).write_text(f"<title>{page}</title>", "utf-8")
     page = owner.get("/admin/").text
     assert "audit/audit.html" in page and "2026-01-03" in page and "2026-01-02" not in page
+    assert (
+        "<code>wrods preview" in page and "<code>wrods build" not in page and "<code>wrods report" not in page
+    )
+    assert "<code>wrods preview" not in visit("ben").get("/admin/").text, (
+        "assistants open neither items nor reports"
+    )
     report = owner.get("/admin/small/files/reports/2026-01-03/report.html")
     assert "2026-01-03" in report.text and "script-src" not in report.headers["Content-Security-Policy"]
     assert "opened a report" in words_of(owner.get("/admin/small/audit").text)

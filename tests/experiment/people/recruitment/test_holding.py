@@ -26,8 +26,8 @@ from experiment.store.tables import flags, sessions
 from experiment.study import Study
 from tests.experiment.people.conftest import an_hour_later
 from tests.experiment.people.dashboard.conftest import people, visit
-from tests.experiment.people.recruitment.conftest import prolific_id
-from tests.experiment.people.recruitment.test_returns import SONA_URL, finish
+from tests.experiment.people.recruitment.conftest import CODES, prolific_id
+from tests.experiment.people.recruitment.test_returns import SONA_URL, ended_early, finish
 
 __all__ = ["people", "visit"]
 MTURK = {"workerId": "A1", "assignmentId": "3X", "hitId": "3H"}
@@ -89,7 +89,7 @@ def test_a_script_gets_no_code_and_fills_no_place_until_it_is_released(
     assert (told["completion_code"], told["held"]) == (row_of(site, script)["completion_code"], False)
     assert taken(site)[0] == 1
     history = assistant.get(page(script)).text
-    assert "released: a known fast reader" in history and "held for review: finished in" in history
+    assert "released: a known fast reader" in history and "held for review: ended after" in history
 
 
 ELIGIBLE = "eligible: {first_language: de, age: [18, 40]}"
@@ -135,20 +135,92 @@ def test_who_leaves_practice_out_or_does_not_pass_it_gets_no_code(
     """The page judges practice, and a script need not; of more passes than the study allows, the first count."""
     site = recruiting("link")
     person = site.begin()
-    first = person.trials()[0]
-    step = person.trials()[0]["steps"][-1]
-    labels = {
-        meaning == first["answer"]: label
-        for label, meaning in zip(step["labels"], step["responses"], strict=True)
-    }
-    for attempt, is_right in enumerate(practice, 1):
-        told = person.answer(0, attempt=attempt, response_raw=labels[is_right], client_uuid=str(uuid.uuid4()))
-        assert told.status == 201, told.text
+    practises(person, *practice)
     for index in range(1, len(person.trials())):
         person.answer(index)
     told = person.finish(len(person.trials()) - 1 + len(practice)).body
     assert (told["held"], told["completion_code"] is None) == (reason is not None, reason is not None)
     assert row_of(site, person)["held_reason"] == reason
+
+
+FAILED = {"block": "practice-1", "then": "end"}
+UNSHOWN = "practice was reported as not passed; the stored answers do not show it"
+
+
+def practises(participant: Any, *right: bool) -> None:
+    first = participant.trials()[0]
+    step = first["steps"][-1]
+    labels = {
+        meaning == first["answer"]: label
+        for label, meaning in zip(step["labels"], step["responses"], strict=True)
+    }
+    for attempt, is_right in enumerate(right, 1):
+        told = participant.answer(
+            0, attempt=attempt, response_raw=labels[is_right], client_uuid=str(uuid.uuid4())
+        )
+        assert told.status == 201, told.text
+
+
+@pytest.mark.parametrize(("practice", "reason"), [((), UNSHOWN), ((True,), UNSHOWN), ((False,), None)])
+def test_failed_practice_is_paid_only_if_its_answers_show_it(
+    recruiting: Callable[..., Any],
+    visit: Callable[..., Any],
+    practice: tuple[bool, ...],
+    reason: str | None,
+) -> None:
+    """A script that waits for as long as the plan takes can report an end; the server looks at its own scores."""
+    site = recruiting("prolific")
+    person = site.begin(platform={"PROLIFIC_PID": prolific_id("one")})
+    person.agree()
+    practises(person, *practice)
+    assert person.event("practice", FAILED).status == 201
+    told = ended_early(person)
+    assert (told["state"], told["held"]) == ("failed_practice", reason is not None)
+    assert told["return_url"].endswith("?cc=C3OUT" if reason is None else "?cc=NOCODE")
+    assert row_of(site, person)["held_reason"] == reason
+    if reason is not None:
+        visit("ben", site).post(page(person, "release"), reason="their browser lost the answers")
+        assert ended_early(person)["completion_code"] == CODES["screened_out"]
+
+
+@pytest.mark.parametrize("kind", ["eligibility", "comprehension", "practice"])
+def test_an_early_end_in_no_time_is_held(
+    make_study: Callable[..., Study], serve_study: Callable[..., Any], kind: str
+) -> None:
+    participants = f"participants: {{recruit: prolific, {ELIGIBLE}}}"
+    asked = "{pages: [instructions.md], minimum: 5 s, rounds: 1, questions: {keys: {ask: Which?, type: text, accept: F}}}"
+    study = make_study(
+        ("seed: 7\n", f"seed: 7\n{participants}\n"),
+        ("instructions: instructions.md", f"instructions: {asked}"),
+    )
+    site = serve_study(
+        study, recruitment=recruitment_for(study, {"recruitment": {study.id: CODES}}), clock=present
+    )
+    person = site.begin(platform={"PROLIFIC_PID": prolific_id("one")})
+    if kind == "eligibility":
+        gives(person, "eligibility", first_language="fr", age=30)
+    elif kind == "comprehension":
+        gives(person, "comprehension-1", keys="J")
+    else:
+        person.agree()
+        practises(person, False)
+        person.event("practice", FAILED)
+    told = ended_early(person)
+    # up to the questions on eligibility, no screen of this plan takes any time
+    assert told["held"] is (kind != "eligibility")
+    if told["held"]:
+        assert told["completion_code"] == "NOCODE"
+        assert "the plan takes at least" in row_of(site, person)["held_reason"]
+
+
+def test_an_early_end_that_no_code_is_paid_for_is_not_held(recruiting: Callable[..., Any]) -> None:
+    site = recruiting("mturk", {})
+    worker = site.begin(platform=MTURK)
+    worker.agree()
+    worker.event("practice", FAILED)
+    told = ended_early(worker)
+    assert (told["held"], told["completion_code"]) == (False, None)
+    assert told["return_text"] == site.service.pack.texts["return_mturk_screened_out"]
 
 
 LET_IN = {"first_language": "de", "age": 30}
@@ -234,7 +306,7 @@ def test_a_copy_that_completes_a_session_holds_it_as_its_page_would(
     sent = {"csrf": assistant.token(), "file": (io.BytesIO(json.dumps(copy).encode()), "copy.json")}
     assert assistant.client.post("/admin/small/copy", data=sent).status_code == 302
     row = row_of(site, script)
-    assert row["state"] == "finished" and row["held_reason"].startswith("finished in")
+    assert row["state"] == "finished" and row["held_reason"].startswith("ended after")
     assert taken(site)[0] == 0
     told = script.finish(5).body
     assert (told["completion_code"], told["held"]) == (None, True), "asking later does not help"
