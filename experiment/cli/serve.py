@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from experiment.people.service import StudyService
 
 SECOND_LOOK_S = 60
+SWITCH_S = 0.0001
+"""For how long Python lets one thread compute while others wait, with PostgreSQL."""
 
 
 @click.command()
@@ -135,6 +137,9 @@ def serve(
             f"two of the studies have the id {twice[0]!r}",
             mend="Serve them separately, or change one id in study.yaml.",
         )
+    if store_address(config):
+        # the thread that writes waits for PostgreSQL several times a commit; each time, Python may give the others 5 ms first
+        sys.setswitchinterval(SWITCH_S)
     with ExitStack() as opened:
         services: dict[str, StudyService] = {}
         addresses = {study.id: store_address(config) or study.folder for study in loaded}
