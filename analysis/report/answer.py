@@ -294,29 +294,19 @@ def _named(term: str, sentences: Iterator[str] | list[str]) -> Iterator[tuple[st
 
 
 def _robustness(content: Content, sections: Sequence[Section]) -> Iterator[str]:
-    """Report how many significant contrasts hold in all of their checks, and which do not."""
-    graded = [
-        (one, grade_of(one, section.analysis, _checked(one, content.matrix)))
-        for section in sections
-        for one in section.analysis.contrasts
-    ]
-    significant = [
-        (one, grade) for one, grade in graded if grade in (CLEAR, SUPPORTED, FRAGILE, CONTRADICTED)
-    ]
-    if not significant:
-        return
-    clear = sum(grade is CLEAR for _, grade in significant)
-    yield f"{_some(clear, len(significant))} hold in every check."
-    for one, grade in significant:
-        if grade is not CLEAR:
-            yield f"{contrast_in_words(one)}: {support_of(_checked(one, content.matrix))}."
-
-
-def _some(some: int, of: int) -> str:
-    noun = "significant contrast" if of == 1 else "significant contrasts"
-    if of == 1:
-        return f"{'The' if some else 'Not the'} one {noun}"
-    return f"All {of} {noun}" if some == of else f"{some or 'None'} of {of} {noun}"
+    """Report for every contrast how many checks agree; contrasts of which the same is said share a sentence."""
+    measures = {section.analysis.plan.measure.noun for section in sections}
+    said: dict[str, list[str]] = {}
+    for section in sections:
+        noun = section.analysis.plan.measure.noun
+        before = f"{noun[0].upper()}{noun[1:]}, " if len(measures) > 1 else ""
+        for one in section.analysis.contrasts:
+            if one.estimable:
+                support = support_of(_checked(one, content.matrix))
+                said.setdefault(support, []).append(f"{before}{contrast_in_words(one)}")
+    for support, names in said.items():
+        listed_names = "; ".join(names) if len(names) <= MOST_FINDINGS else f"{len(names)} contrasts"
+        yield f"{listed_names}: {support}."
 
 
 def _not_concluded(content: Content, sections: Sequence[Section]) -> Iterator[str]:

@@ -198,14 +198,9 @@ def _other_scale(analysis: Analysis, _: Tables) -> Iterator[Found]:
 
 
 def _estimating_equations(analysis: Analysis, tables: Tables) -> Iterator[Found]:
-    checked = gee_check(tables, analysis.plan, analysis)
-    columns = ("points", "points_low", "points_high")
-    if analysis.plan.measure.family != "binomial":
-        columns = ("estimate", "low", "high")
-    for one in checked.to_dict("records"):
+    for one in gee_check(tables, analysis.plan).to_dict("records"):
         name = BY_PARTICIPANTS if one["clusters"] == PARTICIPANTS else BY_ITEMS
-        estimate, low, high = (float(one[column]) for column in columns)
-        yield name, _key(one), [("", (estimate, low, high))]
+        yield name, _key(one), [("", (float(one["estimate"]), float(one["low"]), float(one["high"])))]
 
 
 def _without_items(analysis: Analysis, tables: Tables) -> Iterator[Found]:

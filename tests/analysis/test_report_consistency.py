@@ -6,8 +6,11 @@ import json
 import re
 from collections import defaultdict
 
+from analysis.report.answer import answer
 from analysis.report.apa_tables import Head
+from analysis.report.chapters.robustness import contrast_in_words
 from analysis.report.inline import plain_text
+from analysis.report.nodes import Facts
 from analysis.report.numbered import Content
 from tests.analysis.conftest import Rehearsal
 
@@ -50,6 +53,13 @@ def test_no_p_contradicts_its_interval(rehearsal: Rehearsal) -> None:
             one["high"] is not None and one["high"] < 0
         )
         assert (one["p_adjusted"] < 1 - one["level"]) == excludes
+
+
+def test_the_answer_reports_the_checks_of_every_planned_contrast(rehearsal: Rehearsal) -> None:
+    (facts,) = [one for one in answer(rehearsal.content, "") if isinstance(one, Facts)]
+    said = dict(facts.pairs)["Robustness"]
+    planned = [one for section in rehearsal.content.planned for one in section.analysis.contrasts]
+    assert planned and all(contrast_in_words(one) in said for one in planned if one.estimable)
 
 
 def test_a_mean_of_accuracy_has_one_interval(rehearsal: Rehearsal) -> None:

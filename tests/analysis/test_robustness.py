@@ -120,21 +120,29 @@ def test_estimating_equations_hold_the_raw_difference_and_stand_beside_the_mixed
     tables = load(write_handover(tmp_path, rows, planned=planned))
     plan = plan_of(tables)
     analysis = analyse_accuracy(plan, tables)
-    found = gee_check(tables, plan, analysis)
+    found = gee_check(tables, plan)
+    planned = {(one.label, one.groups): one.estimate for one in analysis.contrasts}
     assert set(found["clusters"]) == {"participants", "items"}
     table = found.set_index(["clusters", "contrast", "groups"])
     used = tables.trials[tables.trials["excluded_reason"].isna() & (tables.trials["reader"] == "restorer")]
     means = used.groupby("position")["correct"].mean()
     for clusters in ("participants", "items"):
         row = table.loc[(clusters, "initial − internal", "restorer")]
-        assert row["points"] == pytest.approx(100 * (means["initial"] - means["internal"]), abs=0.01)
-        assert row["points_low"] < row["points"] < row["points_high"]
+        assert row["estimate"] == pytest.approx(100 * (means["initial"] - means["internal"]), abs=0.01)
+        assert row["low"] < row["estimate"] < row["high"]
         own = table.loc[(clusters, "initial − internal", "human")]
-        assert own["points"] == pytest.approx(own["mixed"], abs=3)
-        assert own["same_side"]
+        assert own["estimate"] == pytest.approx(planned["initial − internal", ("human",)], abs=3)
     assert table.loc[("participants", "initial − internal", "human"), "number"] == 64
-    without = gee_check(tables, plan)
-    assert without["mixed"].isna().all()
+
+
+def test_estimating_equations_keep_a_model_that_is_always_right(tmp_path: Path) -> None:
+    rows = study_rows(human=12, models=("restorer",), items=12)
+    rows.loc[(rows["reader"] == "restorer") & (rows["position"] != "internal"), "correct"] = True
+    tables = load(write_handover(tmp_path, rows, planned={"comprehension": PLANNED["comprehension"]}))
+    found = gee_check(tables, plan_of(tables)).set_index(["clusters", "contrast", "groups"])
+    own = found.xs("restorer", level="groups")
+    assert own["estimate"].notna().all() and own.loc[("items", "final − internal"), "low"] > 0
+    assert found.loc[("participants", "final − internal", "human − restorer"), "se"] > 0
 
 
 def test_clusters_widen_intervals_where_participants_differ_in_the_effect(tmp_path: Path) -> None:
