@@ -2,7 +2,7 @@
 
 Mind Scramble (2024, section 4.5) likens maps of hidden states, which differ between models, to the patterns that people have.
 What people have is a profile over conditions. Whether it is theirs, and not the noise of the few items that each saw, is told
-as for models: by halves of their items (:mod:`analysis.inside.distinctness`).
+as for models: by halves of their items (:mod:`analysis.inside.pattern_similarity`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.answers import failures_as_wrong
-from analysis.inside.distinctness import Identified, identified
-from analysis.inside.pattern_similarity import row_correlations, spearman_brown
+from analysis.inside.pattern_similarity import Identified, identified, row_correlations, spearman_brown
 from analysis.measures.accuracy import GROUP, asked
 from analysis.readers import PARTICIPANT_KINDS
 from stimuli.seeds import stable_seed

@@ -18,17 +18,23 @@ orders, the observed one counted, whose correlation is at least as large. It can
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import permutations
+from itertools import combinations, permutations
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
-from analysis.inside.patterns import means
+from analysis.answers import failures_as_wrong
+from analysis.inside.representations import Represented, means
+from analysis.measures.accuracy import GROUP, asked
+from analysis.measures.resampling import percentile_ends, resampled_means
 from stimuli.errors import UserError
+from stimuli.seeds import stable_seed
 
 Array = NDArray[np.float64]
 Centring = Literal["layers", "both"]
@@ -202,3 +208,339 @@ def halves(
 def spearman_brown(half: float) -> float:
     """Return the reliability of the whole from that of halves, 2r / (1 + r); nan at −1 and below."""
     return 2 * half / (1 + half) if half > -1 else float("nan")
+
+
+SWAPS = 999
+"""Random exchanges of two readers, item by item."""
+EXACT_READERS = 8
+"""Up to so many readers all assignments of halves are tried: 40,320."""
+ASSIGNMENTS = 9999
+"""Assignments drawn where there are more."""
+
+
+@dataclass(frozen=True, eq=False)
+class Between:
+    """How alike the maps of several readers are, each half of the items against the other."""
+
+    r: Array
+    corrected: Array
+    p: Array
+    least_p: float
+
+
+@dataclass(frozen=True)
+class Identified:
+    """How many halves are most like the other half of their own reader."""
+
+    readers: int  # readers, and halves that were assigned: two a reader
+    halves: int
+    matched: int  # of the one split that is tested
+    p: float
+    least_p: float
+    exact: bool  # whether all assignments were tried
+    share: float  # share matched, averaged over random splits; it estimates, and is not tested
+    chance: float
+    within: float
+    between: float
+
+
+def between_readers(
+    maps: NDArray[np.floating],
+    seed: int,
+    *,
+    centring: Centring = "layers",
+    many: int = SPLITS,
+    swaps: int = SWAPS,
+) -> Between:
+    """Hold the maps of several readers of the same items against each other."""
+    _check(maps)
+    first = splits(maps.shape[1], seed, many)
+    crossed = _crossed(maps, first, centring)
+    r = np.nanmean((crossed + crossed.transpose(0, 2, 1)) / 2, axis=0)
+    own = np.diag(r)
+    reliable = np.where(own > 0, own, np.nan)
+    corrected = r / np.sqrt(np.outer(reliable, reliable))
+    p = np.full_like(r, np.nan)
+    for one, other in combinations(range(len(maps)), 2):
+        p[one, other] = p[other, one] = exchanged(
+            maps[one], maps[other], seed, centring=centring, swaps=swaps
+        )
+    return Between(r, corrected, p, 1.0 / (swaps + 1))
+
+
+def exchanged(
+    one: NDArray[np.floating],
+    other: NDArray[np.floating],
+    seed: int,
+    *,
+    centring: Centring = "layers",
+    swaps: int = SWAPS,
+) -> float:
+    """Return p of whether two readers' centred maps differ by noise alone: items exchanged at random."""
+    a, b = (_of_length_one(centred(maps, centring)) for maps in (one, other))
+    total = (a + b).mean(axis=0).ravel() / 2
+    difference = ((a - b) / 2).reshape(len(a), -1)
+    signs = np.random.default_rng(seed).choice((-1.0, 1.0), size=(swaps, len(a)))
+    signs = np.vstack([np.ones(len(a)), signs])
+    moved = signs @ difference / len(a)
+    found = 1 - np.nan_to_num(row_correlations((total + moved)[:, None], (total - moved)[:, None]))
+    return float((found >= found[0] - 1e-12).mean())
+
+
+def identified(
+    halves_of: tuple[Array, Array],
+    seed: int,
+    *,
+    over: tuple[Array, Array] | None = None,
+    assignments: int = ASSIGNMENTS,
+) -> Identified:
+    """Assign halves to readers."""
+    one, other = (part.reshape(len(part), -1) for part in halves_of)
+    readers = len(one)
+    table = _table(one, other)
+    forward, backward = _nearest(table), _nearest(table.T)
+    orders, exact = _assignments(readers, seed, assignments)
+    inverse = np.argsort(orders, axis=1)
+    hits = (orders == forward).sum(axis=1) + (inverse == backward).sum(axis=1)
+    tables = np.array([_table(a, b) for a, b in zip(*over, strict=True)]) if over is not None else table[None]
+    shares = [
+        np.mean([*(_nearest(t) == np.arange(readers)), *(_nearest(t.T) == np.arange(readers))])
+        for t in tables
+    ]
+    same = np.eye(readers, dtype=bool)
+    return Identified(
+        readers,
+        2 * readers,
+        int(hits[0]),
+        float((hits >= hits[0]).mean()),
+        1.0 / len(orders),
+        exact,
+        float(np.mean(shares)),
+        1.0 / readers,
+        _mean(tables[:, same]),
+        _mean(tables[:, ~same]),
+    )
+
+
+def identified_models(
+    maps: NDArray[np.floating],
+    order: NDArray[np.intp],
+    seed: int,
+    *,
+    centring: Centring = "layers",
+    many: int = SPLITS,
+) -> Identified:
+    """Assign halves of items to models."""
+    _check(maps)
+    first = np.zeros(maps.shape[1], dtype=bool)
+    first[order[::2]] = True
+    tested = [part[0] for part in _halves(maps, first[None], centring)]
+    over = _halves(maps, splits(maps.shape[1], seed, many), centring)
+    return identified((tested[0], tested[1]), seed, over=(over[0], over[1]))
+
+
+def _check(maps: NDArray[np.floating]) -> None:
+    if maps.ndim != 4 or maps.shape[1] < 4 or not np.isfinite(maps).all():
+        raise UserError(
+            f"maps of shape {maps.shape}" + ("" if np.isfinite(maps).all() else " with missing cells"),
+            mend="Give maps of at least 4 items that all readers saw in all conditions.",
+        )
+
+
+def _halves(maps: NDArray[np.floating], first: NDArray[np.bool_], centring: Centring) -> tuple[Array, Array]:
+    """Return the centred maps of both halves, each of shape (splits, readers, conditions, layers)."""
+    flat = np.asarray(maps, dtype=float).reshape(len(maps), maps.shape[1], -1)
+    found = []
+    for half in (first, ~first):
+        weights = half / half.sum(axis=1, keepdims=True)
+        cells = np.stack([weights @ own for own in flat], axis=1)
+        found.append(centred(cells.reshape(len(first), len(maps), *maps.shape[2:]), centring))
+    return found[0], found[1]
+
+
+def _crossed(maps: NDArray[np.floating], first: NDArray[np.bool_], centring: Centring) -> Array:
+    """Return the correlations of one half's maps with the other's, shape (splits, readers, readers)."""
+    one, other = _halves(maps, first, centring)
+    return np.stack([row_correlations(one, other[:, place, None]) for place in range(len(maps))], axis=2)
+
+
+def _of_length_one(maps: Array) -> Array:
+    size = float(np.linalg.norm(maps.mean(axis=0)))
+    return maps / size if size > 0 else maps
+
+
+def _mean(values: Array) -> float:
+    """Return the mean of what is there; nan where nothing is."""
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if len(known) else float("nan")
+
+
+def _table(one: Array, other: Array) -> Array:
+    """Return the correlation of every first half with every second one; a profile without differences is like none."""
+    units = []
+    for part in (one, other):
+        rows = part.reshape(len(part), -1)
+        size = np.linalg.norm(rows, axis=1, keepdims=True)
+        units.append(np.divide(rows, size, out=np.full_like(rows, np.nan), where=size > FLAT))
+    return np.asarray(units[0] @ units[1].T)
+
+
+def _nearest(table: Array) -> NDArray[np.intp]:
+    """Return the column that each row is most like; −1 where it is like none, or like two as much."""
+    known = np.where(np.isfinite(table), table, -np.inf)
+    best = known.max(axis=1, keepdims=True)
+    alone = ((known >= best - 1e-12).sum(axis=1) == 1) & np.isfinite(best[:, 0])
+    return np.where(alone, known.argmax(axis=1), -1).astype(np.intp)
+
+
+def _assignments(readers: int, seed: int, drawn: int) -> tuple[NDArray[np.intp], bool]:
+    if readers <= EXACT_READERS:
+        return np.array(list(permutations(range(readers))), dtype=np.intp), True
+    random = np.random.default_rng(seed)
+    own = np.arange(readers)
+    return np.vstack([own, random.permuted(np.tile(own, (drawn, 1)), axis=1)]).astype(np.intp), False
+
+
+FEWEST_ITEMS = 8
+"""Items that halves need."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A map with 95% percentile intervals of a bootstrap over items."""
+
+    value: Array  # shape (conditions, layers + 1): the last column is the mean over layers
+    low: Array  # shape (conditions, layers + 1)
+    high: Array  # shape (conditions, layers + 1)
+    items: NDArray[np.int64]  # shape (conditions,)
+
+
+@dataclass(frozen=True)
+class TwoSets:
+    """One model's maps in two data sets (tasks, studies)."""
+
+    model: str
+    one: str
+    other: str
+    found: Alike
+
+
+@dataclass(frozen=True, eq=False)
+class SeveralModels:
+    """Maps of models of the same items."""
+
+    models: tuple[str, ...]
+    items: int  # what all of them have; the depths are relative ones where models have unlike many layers
+    conditions: int
+    depths: int
+    interpolated: bool
+    layers: Between  # with each layer's mean taken away, and each condition's too
+    both: Between
+    identified: Identified
+    cosine: Array  # shape (models, models): of whole maps as vectors, as in the paper
+    r: Array
+    r_both: Array  # shape (models, models)
+
+
+def cells(of_items: NDArray[np.floating], seed: int) -> Cells:
+    """Average a model's items in each cell, with intervals; items are drawn with all their cells."""
+    whole = np.concatenate([of_items, of_items.mean(axis=2, keepdims=True)], axis=2).astype(float)
+    flat = whole.reshape(len(whole), -1)
+    known = np.isfinite(flat)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value = np.where(known, flat, 0.0).sum(axis=0) / known.sum(axis=0)
+    if len(flat) > 1:
+        low, high = percentile_ends(resampled_means(flat, seed))
+    else:
+        low, high = np.full_like(value, np.nan), np.full_like(value, np.nan)
+    shape = whole.shape[1:]
+    counts = known.reshape(whole.shape).sum(axis=0)[:, -1].astype(np.int64)
+    return Cells(value.reshape(shape), low.reshape(shape), high.reshape(shape), counts)
+
+
+def accuracy_of(trials: pd.DataFrame, one: Represented) -> Array:
+    """Return percent right of a model in each condition of its map, failures as wrong; nan where nothing can be right."""
+    rows = asked(trials)
+    rows = rows[(rows[GROUP] == one.group) & rows[one.factor].notna()]
+    if one.part:
+        rows = rows[rows["set"].astype(str) == one.part]
+    right = failures_as_wrong(rows).astype(float).groupby(rows[one.factor].astype(str)).mean()
+    return np.array([100 * float(right.get(name, np.nan)) for name in one.pattern.conditions])
+
+
+def with_accuracy(one: Represented, accuracy: Array, study: str) -> tuple[float, float, int]:
+    """Correlate ranks of the mean centred cosine and of accuracy over conditions; p is one-sided."""
+    near = one.pattern.map(centred=True).mean(axis=1)
+    known = np.isfinite(near) & np.isfinite(accuracy)
+    if known.sum() < FEWEST_CONDITIONS:
+        return float("nan"), float("nan"), int(known.sum())
+    ranks = [rankdata(values[known])[:, None] for values in (near, accuracy)]
+    found = alike(ranks[0], ranks[1], stable_seed(study, "accuracy and cosine", one.group, one.part))
+    return found.r, found.p, int(known.sum())
+
+
+def reliability(one: Represented, study: str) -> tuple[Halves, Halves]:
+    """Return how alike the maps of halves of a model's items are, by both centrings."""
+    seed = stable_seed(study, "halves of items", one.group, one.part)
+    return (
+        halves(one.pattern.cosine, seed),
+        halves(one.pattern.cosine, seed, centring="both"),
+    )
+
+
+def between_sets(found: Sequence[tuple[str, Represented]], study: str) -> Iterator[TwoSets]:
+    """Compare each model's maps in every two data sets that it read."""
+    for (name, one), (other_name, other) in combinations(found, 2):
+        if one.group != other.group or one.pattern.layers != other.pattern.layers:
+            continue
+        shared, maps = common([(two.pattern.conditions, two.pattern.map()) for two in (one, other)])
+        if len(shared) >= FEWEST_CONDITIONS:
+            seed = stable_seed(study, "data sets", one.group, name, other_name)
+            yield TwoSets(one.group, name, other_name, alike(maps[0], maps[1], seed))
+
+
+def between_models(found: Sequence[Represented], study: str) -> SeveralModels | None:
+    """Compare the maps of models on the items that all of them have; None with too few."""
+    if len(found) < 2:
+        return None
+    conditions = [
+        name for name in found[0].pattern.conditions if all(name in one.pattern.conditions for one in found)
+    ]
+    items = sorted(set.intersection(*(set(one.pattern.items) for one in found)))
+    if len(conditions) < FEWEST_CONDITIONS or len(items) < FEWEST_ITEMS:
+        return None
+    depths = min(one.pattern.layers for one in found)
+    maps = np.stack([_laid_out(one, items, conditions, depths) for one in found])
+    complete: NDArray[np.bool_] = np.asarray(np.isfinite(maps).all(axis=(0, 2, 3)))
+    if complete.sum() < FEWEST_ITEMS:
+        return None
+    maps = maps[:, complete]
+    kept = [item for item, is_complete in zip(items, complete, strict=True) if is_complete]
+    seed = stable_seed(study, "models", found[0].factor, found[0].part)
+    order = np.argsort([stable_seed(study, "halves of items", item) for item in kept], kind="stable")
+    whole = maps.mean(axis=1)
+    return SeveralModels(
+        tuple(one.group for one in found),
+        len(kept),
+        len(conditions),
+        depths,
+        len({one.pattern.layers for one in found}) > 1,
+        between_readers(maps, seed),
+        between_readers(maps, seed, centring="both"),
+        identified_models(maps, order.astype(np.intp), seed),
+        _of_pairs(whole),
+        _of_pairs(centred(whole)),
+        _of_pairs(centred(whole, "both")),
+    )
+
+
+def _of_pairs(maps: Array) -> Array:
+    """Return the cosine of every two maps as vectors, shape (models, conditions, layers) to (models, models)."""
+    return np.asarray(row_correlations(maps[:, None], maps[None]))
+
+
+def _laid_out(one: Represented, items: Sequence[str], conditions: Sequence[str], depths: int) -> Array:
+    place = {name: number for number, name in enumerate(one.pattern.items)}
+    column = {name: number for number, name in enumerate(one.pattern.conditions)}
+    own = one.pattern.cosine[[place[item] for item in items]][:, [column[name] for name in conditions]]
+    return at_depths(own, depths)

@@ -1,14 +1,13 @@
-"""One layer's probe: a logistic regression from hidden states to labels, tested on items that it was not trained on.
+"""Probes of one layer: settings, cost, and a ridge-penalised logistic regression from hidden states to labels.
 
-The regression is scikit-learn's, with a ridge penalty; what is done here is what must not go wrong around it. Whoever is kept
-together (an item in all its conditions) is never in training and test at once; means and standard deviations come from the
-training rows alone; the strength of the penalty is chosen within the training rows, again without splitting an item.
+Rows that belong together are never in training and test at once; means and standard deviations come from the training rows;
+the penalty is chosen within the training rows, again without splitting an item.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,58 @@ from stimuli.errors import UserError
 
 if TYPE_CHECKING:
     from sklearn.linear_model import LogisticRegression
+
+NONE = "none"
+CONDITION = "condition"
+TARGETS = {
+    "answer": "the right answer",
+    "response": "the model’s own answer",
+    CONDITION: "the condition",
+}
+"""What a probe may predict, by the study's word for it."""
+PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+FOLDS, INNER_FOLDS, CONTROLS = 5, 3, 5
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How states are probed."""
+
+    predict: tuple[str, ...] = ("answer",)  # of `TARGETS`
+    folds: int | None = None
+    test: tuple[str, ...] = ()
+    keep_together: tuple[str, ...] = ()
+    penalties: tuple[float, ...] = PENALTIES
+    controls: int = CONTROLS  # control tasks with random labels
+
+
+def settings_of(given: Mapping[str, Any] | str | None) -> Settings | None:
+    """Read what a study says; None where it wants no probing."""
+    if given == NONE:
+        return None
+    if given is None or isinstance(given, str):
+        return Settings()
+    if "folds" in given and "test" in given:
+        raise UserError(
+            "analysis.probing names both `folds:` and `test:`",
+            mend="Give the number of folds, or the splits of the data set that test.",
+        )
+    return Settings(
+        predict=_texts(given.get("predict")) or ("answer",),
+        folds=given.get("folds"),
+        test=_texts(given.get("test")),
+        keep_together=_texts(given.get("keep_together")),
+        penalties=tuple(sorted(float(one) for one in given.get("penalties") or PENALTIES)),
+        controls=int(given.get("controls", CONTROLS)),
+    )
+
+
+def _texts(given: Any) -> tuple[str, ...]:
+    """Return one name or several as a tuple."""
+    if given is None:
+        return ()
+    return (given,) if isinstance(given, str) else tuple(str(one) for one in given)
+
 
 States = NDArray[np.float32]
 Codes = NDArray[np.intp]
@@ -232,3 +283,21 @@ def _log_loss(model: LogisticRegression, z: NDArray[np.floating], y: Codes) -> f
     least = np.finfo(told.dtype).eps
     share = np.where(known, told[np.arange(len(y)), place], least)
     return float(-np.mean(np.log(np.maximum(share, least))))
+
+
+SECONDS_A_CELL = 6e-8
+"""Seconds of one core for a training row's dimension in one regression: 4.5e-8 to 9.3e-8 (tests/benchmarks/bench_probing.py)."""
+
+
+def probing_seconds(trials: int, layers: int, width: int, settings: Settings, models: int = 1) -> float:
+    """Return about how many seconds of one core the probes of a study take."""
+    folds = 1 if settings.test else settings.folds or FOLDS
+    trained = trials * (folds - 1) / folds if folds > 1 else trials
+    regressions = folds * (INNER_FOLDS * len(settings.penalties) + 1 + settings.controls)
+    return models * len(settings.predict) * layers * regressions * trained * width * SECONDS_A_CELL
+
+
+def probing_bytes(trials: int, width: int) -> float:
+    """Return about how many bytes the training rows of one layer take at once: themselves, and two thirds of them in inner folds."""
+    cells = min(trials * width, MOST_CELLS)
+    return cells * (4 + 8 + 16 / 3 if cells <= IN_64_BITS else 4 + 8 / 3)

@@ -1,6 +1,6 @@
 """Accuracies of probes with intervals: items are drawn again, the same ones for every layer and condition.
 
-A draw takes families of items (:mod:`analysis.inside.probing_folds`) with replacement, each with all its trials, so that layers,
+A draw takes families of items (:mod:`analysis.inside.probing`) with replacement, each with all its trials, so that layers,
 conditions, and probe and control task stay paired and every difference between them has the interval of a paired difference.
 Probes are not trained again. Where one probe was tested on items of its own, intervals are about these probes and new items. In
 folds, each item trains the probes that test most of the others: accuracies of folds go together, which a bootstrap over items
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.inside.probing import Probing
-from analysis.inside.probing_settings import CONDITION
+from analysis.inside.probing_fit import CONDITION
 from analysis.intervals import without_spread
 from analysis.measures.resampling import percentile_ends
 from stimuli.seeds import stable_seed

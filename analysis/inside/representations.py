@@ -1,7 +1,7 @@
-"""Each model's condition × layer map, from the hidden states that a study has kept; what was computed once is found again.
+"""Each model's condition × layer map: how near each changed text stays to its intact form, layer by layer.
 
-States are means over the tokens of the prompt, as in Mind Scramble (2024); where a run kept none, means over the words read, else
-those of the last token. One layer is in memory at a time, and of it a thousand rows.
+Mind Scramble (2024, section 4.5 and Figure 5) averages hidden states over the tokens of the prompt and takes the cosine between
+changed and intact text. States share a large common part, so cosines are also taken after the mean state is subtracted.
 """
 
 from __future__ import annotations
@@ -12,16 +12,194 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.inside.kept import LAST, MEAN, REGIONS, Kept, kept_states
-from analysis.inside.layers_done import LayersDone
-from analysis.inside.patterns import LayerCosines, Pairs, Pattern, Reader, joined, layer_cosines, pair_rows
-from analysis.inside.remembered import fingerprint, remembered
+from analysis.inside.hidden_states import (
+    LAST,
+    MEAN,
+    REGIONS,
+    Kept,
+    LayersDone,
+    fingerprint,
+    kept_states,
+    remembered,
+)
 from analysis.measures.levels import Levels
+from analysis.measures.similarity import cosines
 from analysis.tables import Tables
 
+Array = NDArray[np.float64]
 Places = NDArray[np.intp]
+Reader = Callable[[Places], NDArray[np.float32]]
+"""Reads states of one layer by their places, shape (places, width)."""
+
+ROWS_AT_ONCE = 1024
+"""Rows of a layer that are held in memory at once: 16 MB of a width of 4,096."""
+WORDING = ("prompt_variant", "label_map", "choice_order")
+"""Columns that say in which wording of the prompt a text was shown."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Which states are compared with which."""
+
+    items: tuple[str, ...]
+    conditions: tuple[str, ...]  # without the intact one
+    item: Places  # shape (pairs,): places in ``items`` and ``conditions``
+    condition: Places  # shape (pairs,)
+    changed: Places  # shape (pairs,): places of the states
+    intact: Places  # shape (pairs,)
+    same_wording: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class LayerCosines:
+    """What one layer says."""
+
+    cosine: NDArray[np.float32]
+    centred: NDArray[np.float32]  # shape (items, conditions)
+    apart: float  # mean cosine of two different items, both intact, over all such pairs
+    apart_centred: float
+
+
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """A model's map of conditions and layers, item by item."""
+
+    items: tuple[str, ...]
+    conditions: tuple[str, ...]
+    cosine: NDArray[np.float32]  # shape (items, conditions, layers)
+    centred: NDArray[np.float32]  # shape (items, conditions, layers)
+    apart: Array  # shape (layers,): as in `LayerCosines`
+    apart_centred: Array  # shape (layers,)
+
+    @property
+    def layers(self) -> int:
+        """How many layers there are, the embedding's output among them."""
+        return int(self.cosine.shape[2])
+
+    def map(self, *, centred: bool = False) -> Array:
+        """Return the means over items, shape (conditions, layers); nan where no item was seen in a condition."""
+        return means(self.centred if centred else self.cosine)
+
+
+def joined(items: Sequence[str], conditions: Sequence[str], layers: Sequence[LayerCosines]) -> Pattern:
+    """Put the layers of one model together, the embedding's output first."""
+    return Pattern(
+        tuple(items),
+        tuple(conditions),
+        np.stack([one.cosine for one in layers], axis=2),
+        np.stack([one.centred for one in layers], axis=2),
+        np.array([one.apart for one in layers]),
+        np.array([one.apart_centred for one in layers]),
+    )
+
+
+def means(of_items: NDArray[np.floating]) -> Array:
+    """Average over the first axis what is there, shape (items, …) to (…); nan where nothing is."""
+    known = np.isfinite(of_items)
+    many = known.sum(axis=0)
+    total = np.where(known, of_items, 0.0).sum(axis=0, dtype=float)
+    return np.asarray(np.divide(total, many, out=np.full(total.shape, np.nan), where=many > 0))
+
+
+def pair_rows(
+    rows: pd.DataFrame,
+    factor: str,
+    intact: str,
+    conditions: Sequence[str],
+    within: Sequence[str] = (),
+) -> Pairs:
+    """Pair each changed text's states with those of the same item intact, in the same wording if any."""
+    same_item = [name for name in ("set", "item_id", *within) if name in rows]
+    wording = [name for name in WORDING if name in rows]
+    known = rows.assign(_place=np.arange(len(rows)))[[*same_item, *wording, factor, "_place"]]
+    known = known.assign(**{name: known[name].astype(object).fillna("").astype(str) for name in wording})
+    known = known.drop_duplicates([*same_item, *wording, factor])
+    base = known[known[factor] == intact]
+    changed = known[known[factor].isin(list(conditions))].reset_index(drop=True)
+    exact = _looked_up(changed, base, [*same_item, *wording])
+    first = _looked_up(changed, base.drop_duplicates(same_item), same_item)
+    found = np.where(exact >= 0, exact, first)
+    paired = found >= 0
+    changed, found, exact = changed[paired], found[paired], exact[paired]
+    named = [name for name in ("set", "item_id") if name in rows]
+    texts = ["/".join(one) for one in zip(*(changed[name].astype(str) for name in named), strict=True)]
+    items = tuple(sorted(set(texts)))
+    shown = tuple(one for one in conditions if (changed[factor] == one).any())
+    item_places = {name: place for place, name in enumerate(items)}
+    condition_places = {name: place for place, name in enumerate(shown)}
+    return Pairs(
+        items,
+        shown,
+        np.array([item_places[one] for one in texts], dtype=np.intp),
+        np.array([condition_places[str(one)] for one in changed[factor]], dtype=np.intp),
+        changed["_place"].to_numpy(dtype=np.intp),
+        found.astype(np.intp),
+        np.asarray(exact >= 0, dtype=bool),
+    )
+
+
+def _looked_up(changed: pd.DataFrame, base: pd.DataFrame, by: list[str]) -> NDArray[np.int64]:
+    """Return the place of the intact states that belong to each changed text; −1 where there are none."""
+    told = base[[*by, "_place"]].rename(columns={"_place": "_intact"})
+    merged = changed[by].merge(told, on=by, how="left", validate="many_to_one")
+    return merged["_intact"].fillna(-1).to_numpy(dtype=np.int64)
+
+
+def layer_cosines(read: Reader, pairs: Pairs) -> LayerCosines:
+    """Compare the pairs of one layer in two passes over it, a thousand rows in memory at a time."""
+    used = np.union1d(pairs.changed, pairs.intact)
+    mean = _mean_state(read, used)
+    bases, where = np.unique(pairs.intact, return_inverse=True)
+    order = np.argsort(where, kind="stable")
+    shape = (len(pairs.items), len(pairs.conditions))
+    sums = np.zeros((2, *shape))
+    counts = np.zeros((2, *shape))
+    for start in range(0, len(order), ROWS_AT_ONCE):
+        some = order[start : start + ROWS_AT_ONCE]
+        own = bases[where[some[0]] : where[some[-1]] + 1]
+        intact = read(own).astype(float)[where[some] - where[some[0]]]
+        changed = read(pairs.changed[some]).astype(float)
+        for which, away in enumerate((0.0, mean)):
+            found = cosines(changed - away, intact - away)
+            known = np.isfinite(found)
+            cells = (pairs.item[some][known], pairs.condition[some][known])
+            np.add.at(sums[which], cells, found[known])
+            np.add.at(counts[which], cells, 1.0)
+    of_items = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0).astype(np.float32)
+    first = bases[np.unique(_first_of_items(pairs, bases))]
+    return LayerCosines(of_items[0], of_items[1], _apart(read, first, None), _apart(read, first, mean))
+
+
+def _first_of_items(pairs: Pairs, bases: Places) -> Places:
+    """Return one intact state of each item, as places in ``bases``."""
+    _, first = np.unique(pairs.item, return_index=True)
+    return np.asarray(np.searchsorted(bases, pairs.intact[first]), dtype=np.intp)
+
+
+def _mean_state(read: Reader, used: Places) -> Array:
+    total: Array | float = 0.0
+    for start in range(0, len(used), ROWS_AT_ONCE):
+        total = total + read(used[start : start + ROWS_AT_ONCE]).sum(axis=0, dtype=float)
+    return np.asarray(total / max(len(used), 1))
+
+
+def _apart(read: Reader, rows: Places, away: Array | None) -> float:
+    """Return the mean cosine of all pairs of different rows."""
+    total: Array | float = 0.0
+    many = 0
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        states = read(rows[start : start + ROWS_AT_ONCE]).astype(float)
+        states = states if away is None else states - away
+        size = np.linalg.norm(states, axis=1)
+        states = states[size > 0] / size[size > 0, None]
+        total = total + states.sum(axis=0)
+        many += len(states)
+    return float((np.sum(np.square(total)) - many) / (many * (many - 1))) if many > 1 else float("nan")
+
+
 States = NDArray[np.float32]
 
 VERSION = 1
@@ -35,7 +213,7 @@ class Represented:
     """One model's map in one set of items."""
 
     group: str  # reader group
-    run: str  # as `analysis.inside.kept.Kept` has them
+    run: str  # as `analysis.inside.hidden_states.Kept` has them
     position: str
     part: str  # name of the set of items; empty where a study has one
     factor: str

@@ -1,22 +1,39 @@
-"""Which readers are trained models, of which base, and what is recorded of their trainings.
+"""Trained models: which there are, and how they differ from their base by condition (Cao et al., 2023) and task (H-TEST).
 
-The data dictionary names of a trained model the training (``settings: trained``) and the model of the study that it was made from
-(``settings: base``). What was done stands in ``tuning/<name>/tuning.json`` of the study's folder, the loss of every step in
-``loss.csv`` beside it; a handover may hold the records itself (``tuning`` in the dictionary).
+The data dictionary names the training (``settings: trained``) and the base (``settings: base``); the record of the training is
+``tuning/<name>/tuning.json`` in the study's folder with ``loss.csv`` alongside, or ``tuning`` in the dictionary.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from io import StringIO
+from math import factorial, nan
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
 
+from analysis.answers import failures_as_wrong
+from analysis.measures.accuracy import accuracy, asked
+from analysis.measures.recovery import recovery, recovery_trials
+from analysis.measures.resampling import bootstrap, interval, resampled_means
+from analysis.mixed import Fit, LikelihoodRatio, fit, likelihood_ratio_test
+from analysis.mixed.adjustments import corrected
+from analysis.published.h_test_pairs import in_common
+from analysis.published.h_test_tables import FEWEST_ITEMS, TASKS, Paired, paired, sign_flips
+from analysis.published.scrambled_bench_study import study_parts, trials_of
 from analysis.tables import Tables
-from stimuli.errors import UserError
+from stimuli.errors import UserError, reason_of
+from stimuli.seeds import stable_seed
 
 FOLDER, RECORD, LOSS = "tuning", "tuning.json", "loss.csv"
 CONTROL = "FT-Ori"
@@ -123,3 +140,464 @@ def _folder_of(tables: Tables, training: str) -> Path | None:
         if (folder / FOLDER / training).is_dir():
             return folder / FOLDER / training
     return None
+
+
+GROUP = "reader_group"
+ALL = "all"
+RECOVERY, RIGHT = "RR", "right"
+MOST_ROWS = 60_000
+"""Trials in one mixed model of models alone."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Materials in which trained models are compared with their base."""
+
+    title: str  # what they are, in words
+    name: str  # in letters, digits and underscores
+    measure: str  # recovery rate, or share right
+    factor: str  # whose levels are the conditions; empty for none
+    levels: dict[str, str]  # what a condition is called, by level, in order
+    trials: pd.DataFrame  # used trials of the family with ``condition``
+    measured: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two models in one condition, over the items that both were asked."""
+
+    condition: str  # ``second`` minus ``first``
+    first: str
+    second: str
+    against_control: bool  # whether ``first`` is the control of training (FT-Ori), not the base
+    items: int
+    before: float
+    after: float
+    difference: float
+    low: float
+    high: float
+    p: float
+    p_adjusted: float = np.nan
+
+
+@dataclass(frozen=True)
+class Modelled:
+    """A mixed model of one part."""
+
+    fit: Fit  # with training by condition
+    training: LikelihoodRatio
+    interaction: LikelihoodRatio | None
+
+
+def parts_of(tables: Tables, family: Family) -> list[Part]:
+    """Return the materials of a study that a base and its trained models were asked about, H-TEST's tasks left out."""
+    members = [family.base, *(one.group for one in family.models)]
+    trials = tables.trials
+    trials = trials[trials["excluded_reason"].isna() & trials[GROUP].isin(members)]
+    if "task" in tables.factors:
+        trials = trials[trials["task"].isna()]
+    found = []
+    known = {one.set_name: one for one in study_parts(tables) if not one.imported}
+    for set_name, rows in trials.groupby("set", sort=False, dropna=False):
+        published = known.get(str(set_name))
+        if published is not None:
+            own = trials_of(tables, published)
+            rows = rows[rows.index.isin(own.index)]
+            kind = {"rec": "sentences to recover", "qa": "questions", "problem": "word problems"}[
+                published.task
+            ]
+            title = f"{published.data}, {kind}, {'behind' if published.few_shot else 'without'} examples"
+            factor, levels = published.factor, dict(published.columns)
+        else:
+            title = str(set_name) if len(set(trials["set"].dropna())) > 1 else ""
+            factor = next((name for name, some in tables.factors.items() if rows[name].nunique() > 1), "")
+            levels = {level: level for level in tables.factors.get(factor, [])}
+        found += list(_measured(tables, rows, title, str(set_name), factor, levels))
+    return found
+
+
+def _measured(
+    tables: Tables, rows: pd.DataFrame, title: str, name: str, factor: str, levels: dict[str, str]
+) -> Iterator[Part]:
+    conditions = rows[factor].map(levels) if factor else pd.Series(ALL, index=rows.index)
+    rows = rows.assign(condition=conditions)
+    rows = rows[rows["condition"].notna()]
+    levels = {level: said for level, said in levels.items() if (rows["condition"] == said).any()} or {
+        ALL: ALL
+    }
+    restored = rows["trial_type"] == "recover"
+    nothing = pd.DataFrame()
+    if restored.any():
+        measured = recovery_trials(rows[restored], tables.items, list(tables.factors))
+        said = measured[factor].map(levels) if factor else ALL
+        measured = measured.assign(condition=said)
+        measured = measured[measured["ed_shown"] > 0]
+        if len(measured):
+            kept = {level: one for level, one in levels.items() if (measured["condition"] == one).any()}
+            yield Part(title, f"{name}_recovered", RECOVERY, factor, kept, rows[restored], measured)
+    judged = asked(rows[~restored])
+    if len(judged):
+        yield Part(title, name, RIGHT, factor, levels, judged, nothing)
+
+
+def cells_of(part: Part, study: str) -> pd.DataFrame:
+    """Return every model's value in every condition, in percent."""
+    if part.measure == RECOVERY:
+        sums = recovery(part.measured, ["condition"], study=study)
+        named = {"rr": "value", "rr_low": "low", "rr_high": "high"}
+        return sums.rename(columns=named)[[GROUP, "condition", "trials", "value", "low", "high"]]
+    shares = accuracy(part.trials, ["condition"], study=study)
+    ends = {
+        "value": 100 * shares["wrong"],
+        "low": 100 * shares["wrong_low"],
+        "high": 100 * shares["wrong_high"],
+    }
+    return shares[[GROUP, "condition", "trials"]].assign(**ends)
+
+
+def differences(part: Part, family: Family, study: str, seed: int = 0) -> list[Difference]:
+    """Compare each trained model with the base and, trained on scrambled text, with the control, in every condition."""
+    control = family.control
+    asked_of = {str(group) for group in part.trials[GROUP].unique()}
+    pairs = [(family.base, one.group, False) for one in family.models]
+    if control is not None:
+        pairs += [(control.group, one.group, True) for one in family.models if not one.is_control]
+    found = []
+    for condition in part.levels.values():
+        for first, second, against_control in pairs:
+            if {first, second} <= asked_of:
+                compare = _recovered if part.measure == RECOVERY else _right
+                one = compare(part, condition, first, second, study, seed)
+                found += [] if one is None else [(one, against_control)]
+    adjusted = corrected(np.array([one.p for one, _ in found]), "BH")
+    return [
+        Difference(**{**one.__dict__, "against_control": against, "p_adjusted": float(p)})
+        for (one, against), p in zip(found, adjusted, strict=True)
+    ]
+
+
+_KEYS = ["set", "item_id"]
+
+
+def _right(part: Part, condition: str, first: str, second: str, study: str, seed: int) -> Difference | None:
+    rows = part.trials[part.trials["condition"] == condition]
+    rows = rows.assign(right=failures_as_wrong(rows), making="", task=rows["set"].astype(str))
+    met = paired(rows[rows[GROUP] == first], rows[rows[GROUP] == second], None, seed)
+    if met is None:
+        return None
+    return Difference(
+        condition, first, second, False, met.items, 100 * met.first, 100 * met.second, 100 * met.difference,
+        100 * met.low, 100 * met.high, met.p,
+    )  # fmt: skip
+
+
+def _recovered(
+    part: Part, condition: str, first: str, second: str, study: str, seed: int
+) -> Difference | None:
+    rows = part.measured[part.measured["condition"] == condition]
+    sums = [
+        rows[rows[GROUP] == group].groupby(_KEYS, dropna=False)[["ed_shown", "ed_given"]].mean()
+        for group in (first, second)
+    ]
+    both = sums[0].add_suffix("_1").join(sums[1].add_suffix("_2"), how="inner")
+    if len(both) < FEWEST_ITEMS:
+        return None
+    values = both[["ed_shown_1", "ed_given_1", "ed_shown_2", "ed_given_2"]].to_numpy(dtype=float)
+    rates = _rates(values.mean(axis=0)[None, :])[0]
+    ends = bootstrap(
+        values,
+        lambda means: np.asarray(_rates(means)[:, 1] - _rates(means)[:, 0]),
+        stable_seed(study, "trained", condition, first, second),
+    )
+    gains = (values[:, 2] - values[:, 3]) - (values[:, 0] - values[:, 1])
+    return Difference(
+        condition, first, second, False, len(both), rates[0], rates[1], rates[1] - rates[0], ends.low, ends.high,
+        sign_flips(gains, seed),
+    )  # fmt: skip
+
+
+def _rates(means: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Recovery rates in percent, shape (rows, 2), from mean distances shown and answered of two models, shape (rows, 4)."""
+    return 100.0 * np.stack(
+        [(means[:, at] - means[:, at + 1]) / means[:, at] for at in (0, 2)],
+        axis=1,
+    )
+
+
+def modelled(part: Part, family: Family) -> Modelled | str:
+    """Fit a logistic mixed model of training by condition with a variance between items."""
+    rows = part.measured if part.measure == RECOVERY else part.trials
+    if len(rows) > MOST_ROWS:
+        return f"there are {len(rows):,} answers; state a plan for a model of so many"
+    present = set(rows[GROUP].astype(str))
+    models = [name for name in (family.base, *(one.group for one in family.models)) if name in present]
+    conditions = [one for one in part.levels.values() if (rows["condition"] == one).any()]
+    if len(models) < 2:
+        return "one model alone answered"
+    data = pd.DataFrame({"training": rows[GROUP].astype(str), "condition": rows["condition"].astype(str)})
+    data["item"] = rows["set"].astype(str) + " " + rows["item_id"].astype(str)
+    if part.measure == RECOVERY:
+        data["recovered"], data["not_recovered"] = (
+            rows["recovered"].astype(float),
+            rows["not_recovered"].astype(float),
+        )
+        data["answer"] = [str(place) for place in range(len(data))]
+        words = data["recovered"] + data["not_recovered"]
+        data = data[words > 0]
+        # answers of one changed word each vary about their items as the binomial says, and give nothing to tell more
+        random = "(1 | item) + (1 | answer)" if (words > 1).any() else "(1 | item)"
+        response = "cbind(recovered, not_recovered)"
+        if not data["recovered"].any():
+            return "no answer restores a word that was scrambled"
+        if not data["not_recovered"].any():
+            return "every answer restores every word that was scrambled"
+    else:
+        data["correct"] = np.asarray(failures_as_wrong(rows), dtype=float)
+        response, random = "correct", "(1 | item)"
+        if data["correct"].nunique() < 2:
+            return f"all answers are {'right' if data['correct'].any() else 'wrong'}"
+    levels: dict[str, Sequence[str]] = {"training": models}
+    if len(conditions) > 1:
+        levels["condition"] = conditions
+    try:
+        if len(conditions) == 1:
+            whole = fit(f"{response} ~ training + {random}", data, "binomial", levels=levels)
+            none = fit(f"{response} ~ 1 + {random}", data, "binomial")
+            return Modelled(whole, likelihood_ratio_test(none, whole), None)
+        whole = fit(f"{response} ~ training * condition + {random}", data, "binomial", levels=levels)
+        alike = fit(f"{response} ~ training + condition + {random}", data, "binomial", levels=levels)
+        none = fit(f"{response} ~ condition + {random}", data, "binomial", levels={"condition": conditions})
+    except UserError as error:
+        return reason_of(error)
+    return Modelled(whole, likelihood_ratio_test(none, alike), likelihood_ratio_test(alike, whole))
+
+
+EXACT_UP_TO = 7
+"""Tasks whose orders are all gone through; of more, so many are drawn:"""
+ORDERS = 9999
+
+
+@dataclass(frozen=True)
+class Diagonal:
+    """What training gains on the task trained, beyond what it gains on other tasks."""
+
+    tasks: int  # tasks that were both trained and tested
+    within: float  # mean gain in the cells of the diagonal, and off it, as shares
+    across: float
+    difference: float
+    low: float
+    high: float
+    p: float  # two-sided: differences as far from 0 when trainings are assigned to test tasks in other orders
+    smallest_p: float  # the smallest that so many tasks allow
+
+
+def diagonal(gains: NDArray[np.float64], seed: int = 0) -> Diagonal:
+    """Test whether gains on the diagonal are others than off it."""
+    n = len(gains)
+    total, trace = float(gains.sum()), float(np.trace(gains))
+    places = np.arange(n)
+    orders: Iterator[Sequence[int]] | Iterator[NDArray[np.int64]]
+    if n <= EXACT_UP_TO:
+        orders, least = itertools.permutations(range(n)), 1.0 / factorial(n)
+    else:
+        rng = np.random.default_rng(stable_seed(seed, "orders of trainings"))
+        orders, least = (rng.permutation(n) for _ in range(ORDERS)), 1.0 / (ORDERS + 1)
+    sums = np.array([gains[places, list(order)].sum() for order in orders])
+    # every cell stands on the diagonal of as many orders as every other: the mean over all orders is total / n
+    far = np.abs(sums - total / n) >= abs(trace - total / n) - 1e-12
+    p = float(far.mean()) if n <= EXACT_UP_TO else float((far.sum() + 1) / (ORDERS + 1))
+    within, across = trace / n, (total - trace) / (n * n - n)
+    return Diagonal(n, within, across, within - across, nan, nan, p, least)
+
+
+AVERAGE = "average"
+_ITEM = ["making", "task", "item_id"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One test task (or all of them) of one trained model."""
+
+    task: str  # what was tested: a task, or ``average`` (all items of all tasks)
+    model: Trained
+    compared: Paired  # trained minus base
+    p_adjusted: float
+
+    @property
+    def in_domain(self) -> bool:
+        """Whether the model was trained on the task."""
+        return self.model.task == self.task
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """The table of transfer of one base."""
+
+    base: str
+    tasks: tuple[str, ...]  # rows, in the paper's order
+    models: tuple[Trained, ...]
+    base_accuracy: Mapping[str, float]  # share right of the base, by task and ``average`` (mean of the tasks)
+    accuracy: pd.DataFrame
+    cells: tuple[Cell, ...]  # comparisons; a cell with fewer than ten common items is left out
+    averages: tuple[Cell, ...]
+    diagonal: Diagonal | None  # none for fewer than two tasks both trained and tested
+
+
+def transfer(
+    rows: pd.DataFrame, family: Family, bound: float | None = None, seed: int = 0
+) -> Transfer | None:
+    """Compare what was trained from one base with the base, task by task."""
+    rows_of = {str(group): own for group, own in rows.groupby("reader_group")}
+    base = rows_of.get(family.base)
+    models = [one for one in family.models if one.group in rows_of]
+    if base is None or not models:
+        return None
+    models.sort(key=lambda one: TASKS.index(one.task) if one.task in TASKS else len(TASKS))
+    tasks = tuple(task for task in TASKS if (base["task"] == task).any())
+    shares = pd.DataFrame({one.group: _by_task(rows_of[one.group], tasks) for one in models})
+    found: list[tuple[str, Trained, Paired]] = []
+    whole: list[tuple[str, Trained, Paired]] = []
+    for one in models:
+        first, second = in_common(base, rows_of[one.group])
+        for task in tasks:
+            own = first[first["task"] == task], second[second["task"] == task]
+            found += [(task, one, met)] if (met := paired(*own, bound, seed)) is not None else []
+        whole += [(AVERAGE, one, met)] if (met := paired(first, second, bound, seed)) is not None else []
+    gains = {one.group: _item_gains(base, rows_of[one.group]) for one in models if one.task in tasks}
+    return Transfer(
+        family.base,
+        tasks,
+        tuple(models),
+        {str(task): float(share) for task, share in _by_task(base, tasks).items()},
+        shares,
+        tuple(_adjusted(found)),
+        tuple(_adjusted(whole)),
+        diagonal_of_items(gains, {one.group: str(one.task) for one in models if one.task in tasks}, seed),
+    )
+
+
+def _by_task(rows: pd.DataFrame, tasks: Sequence[str]) -> pd.Series[float]:
+    shares = rows.groupby("task", observed=True)["right"].mean().reindex(list(tasks))
+    shares[AVERAGE] = shares.mean()
+    return shares
+
+
+def _adjusted(found: Sequence[tuple[str, Trained, Paired]]) -> Iterator[Cell]:
+    adjusted = corrected(np.array([one.p for *_, one in found]), "BH")
+    for (task, model, one), p in zip(found, adjusted, strict=True):
+        yield Cell(task, model, one, float(p))
+
+
+def _item_gains(base: pd.DataFrame, trained: pd.DataFrame) -> pd.Series[float]:
+    first, second = in_common(base, trained)
+    means = [rows.groupby(_ITEM, observed=True)["right"].mean() for rows in (first, second)]
+    return (means[1] - means[0]).dropna()
+
+
+def diagonal_of_items(
+    gains: Mapping[str, pd.Series[float]], trained_on: Mapping[str, str], seed: int
+) -> Diagonal | None:
+    """Set gains on the task trained against gains on others, with an interval over items."""
+    if not gains:
+        return None
+    items = pd.DataFrame(gains)
+    tested = items.index.get_level_values("task")
+    tasks = [task for task in TASKS if task in set(trained_on.values()) and (tested == task).any()]
+    models = [name for name, task in trained_on.items() if task in tasks]
+    if len(tasks) < 2:
+        return None
+    by_task = {task: items.loc[tested == task, models].to_numpy(dtype=float) for task in tasks}
+    own = np.array([[trained_on[name] == task for name in models] for task in tasks])
+    means = np.array([np.nanmean(values, axis=0) for values in by_task.values()])
+    drawn = np.stack(
+        [
+            resampled_means(values, stable_seed(seed, "diagonal of transfer", task))
+            for task, values in by_task.items()
+        ],
+        axis=1,
+    )
+    ends = interval(np.asarray(drawn[:, own].mean(axis=1) - drawn[:, ~own].mean(axis=1)))
+    found = diagonal(_square(means, tasks, [trained_on[name] for name in models]), seed)
+    return Diagonal(
+        found.tasks,
+        found.within,
+        found.across,
+        found.difference,
+        ends.low,
+        ends.high,
+        found.p,
+        found.smallest_p,
+    )
+
+
+def _square(means: NDArray[np.float64], tasks: Sequence[str], columns: Sequence[str]) -> NDArray[np.float64]:
+    """Average the columns of models that were trained on the same task."""
+    return np.array(
+        [means[:, [place for place, task in enumerate(columns) if task == one]].mean(axis=1) for one in tasks]
+    ).T
+
+
+ORIGINAL = "original"
+ITEMS = 200
+"""Items of a task."""
+_HALF = 0.05 + 1e-9
+"""The printed averages have one decimal or two; one decimal is off by at most this."""
+
+
+@dataclass(frozen=True)
+class PrintedAverage:
+    """A printed average beside the mean of its printed cells, in percent."""
+
+    trained_on: str
+    printed: float
+    mean: float
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the print is the mean, rounded or cut to one decimal or more."""
+        return abs(self.printed - self.mean) < 2 * _HALF
+
+
+@cache
+def printed_transfer() -> pd.DataFrame:
+    """Return the printed table in percent, shape (10 + 1, 1 + 10): test tasks and the average by ``original`` and training tasks."""
+    text = resources.files(__package__).joinpath("h_test_trained.csv").read_text("utf-8")
+    cells = pd.read_csv(StringIO(text), comment="#")
+    wide = cells.pivot(index="task", columns="trained_on", values="printed")
+    return wide.loc[[*TASKS, AVERAGE], [ORIGINAL, *TASKS]]
+
+
+def printed_averages() -> list[PrintedAverage]:
+    """Set the printed column averages beside the means of the printed cells."""
+    table = printed_transfer()
+    means = table.loc[list(TASKS)].mean()
+    return [
+        PrintedAverage(str(column), float(table[column][AVERAGE]), float(means[column]))
+        for column in table.columns
+    ]
+
+
+def printed_diagonal() -> Diagonal:
+    """Test whether the printed gains on the task trained are others than on other tasks."""
+    table = printed_transfer().loc[list(TASKS)]
+    gains = table[list(TASKS)].sub(table[ORIGINAL], axis=0)
+    return diagonal(gains.to_numpy(dtype=float) / 100)
+
+
+def largest_p(first: float, second: float, items: int = ITEMS) -> float:
+    """Return McNemar's largest exact p for two shares of the same items, whatever their overlap."""
+    one, other = round(items * first / 100), round(items * second / 100)
+    gained = min(other, items - one)
+    lost = gained + one - other
+    return float(stats.binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0
+
+
+def impossible_cells(items: int = ITEMS) -> list[tuple[str, str, float]]:
+    """Return the printed cells that are no share of so many items: test task, training task, percent."""
+    table = printed_transfer().loc[list(TASKS)]
+    found = []
+    for task, row in table.iterrows():
+        for column, value in row.items():
+            if abs(value * items / 100 - round(value * items / 100)) > 1e-6:
+                found.append((str(task), str(column), float(value)))
+    return found

@@ -17,8 +17,7 @@ def probing_lines(study: Study, models: Mapping[str, Mapping[str, Any]]) -> list
     models : mapping
         What check knows of each model, in numbers: ``trials`` and ``states`` (``positions``, ``files``, ``width``).
     """
-    from analysis.inside.probing_cost import probing_bytes, probing_seconds
-    from analysis.inside.probing_settings import settings_of
+    from analysis.inside.probing_fit import probing_bytes, probing_seconds, settings_of
     from experiment.disk import gigabytes
     from stimuli.durations import duration_in_words
 

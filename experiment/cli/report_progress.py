@@ -11,7 +11,7 @@ import click
 from .bars import SECONDS_BETWEEN_LINES, bar_of
 
 if TYPE_CHECKING:
-    from analysis.inside.layers_done import LayersDone
+    from analysis.inside.hidden_states import LayersDone
 
 
 class ReportProgress:
@@ -31,7 +31,7 @@ class ReportProgress:
 
     def __call__(self, step: str) -> None:
         """Print a step; a layer moves the bar of its model."""
-        from analysis.inside.layers_done import LayersDone
+        from analysis.inside.hidden_states import LayersDone
 
         if not isinstance(step, LayersDone):
             self._end()

@@ -15,9 +15,7 @@ import warnings
 
 import numpy as np
 
-from analysis.inside.probing_cost import SECONDS_A_CELL
-from analysis.inside.probing_fit import Split, probe_layer
-from analysis.inside.probing_settings import CONTROLS, PENALTIES
+from analysis.inside.probing_fit import CONTROLS, PENALTIES, SECONDS_A_CELL, Split, probe_layer
 
 SIZES = ("600x4096", "4000x1024", "8000x1024")
 FOLDS = 5

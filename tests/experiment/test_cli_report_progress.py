@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.inside.layers_done import LayersDone
+from analysis.inside.hidden_states import LayersDone
 from experiment.cli import report_progress
 from experiment.cli.report_progress import ReportProgress
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from analysis import apa
 from analysis.figures.probing import ModelLayers, accuracy_figures, step_figure
 from analysis.inside.probing import Unprobed, probings
+from analysis.inside.probing_fit import CONDITION, TARGETS
 from analysis.inside.probing_intervals import accuracies
-from analysis.inside.probing_settings import CONDITION, TARGETS
 from analysis.report.blocks import Block, Chapter, Material, marks_of
 from analysis.report.chapters.probing_methods import SOURCES, SOURCES_OF_FOLDS, methods_of_probing
 from analysis.report.chapters.probing_tables import Probed, control_table, layers_table, overview_table

@@ -9,8 +9,8 @@ from markupsafe import Markup, escape
 
 from analysis import apa
 from analysis.inside.probing import Probing
+from analysis.inside.probing_fit import CONDITION, INNER_FOLDS, TARGETS, Settings, settings_of
 from analysis.inside.probing_intervals import RESAMPLES, widening
-from analysis.inside.probing_settings import CONDITION, INNER_FOLDS, TARGETS, Settings, settings_of
 from analysis.report.chapters.probing_tables import CHANCE_OF_A_CONDITION
 from analysis.report.methods import cite
 from analysis.tables import Tables

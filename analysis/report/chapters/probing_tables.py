@@ -9,8 +9,8 @@ import numpy as np
 
 from analysis import apa
 from analysis.inside.probing import Probing
+from analysis.inside.probing_fit import CONDITION
 from analysis.inside.probing_intervals import RESAMPLES, Accuracies, Estimates
-from analysis.inside.probing_settings import CONDITION
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.filters import USED, where
 from analysis.tables import Tables

@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 
 from analysis import apa
 from analysis.figures.patterns import Panel, pattern_figures
-from analysis.inside.model_patterns import (
+from analysis.inside.pattern_similarity import (
     SeveralModels,
     accuracy_of,
     between_models,

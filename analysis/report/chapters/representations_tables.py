@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from analysis import apa
 from analysis.figures.patterns import DIFFERENT
-from analysis.inside.model_patterns import Cells, SeveralModels, TwoSets
-from analysis.inside.pattern_similarity import Halves
+from analysis.inside.pattern_similarity import Cells, Halves, SeveralModels, TwoSets
 from analysis.inside.representations import Represented
 from analysis.mixed.adjustments import corrected
 from analysis.report.apa_tables import ApaTable, Head, Origin

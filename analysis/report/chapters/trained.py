@@ -8,23 +8,27 @@ from markupsafe import Markup, escape
 
 from analysis import apa
 from analysis.figures.trained import TaskRow, conditions_figure, loss_figure, tasks_figure
-from analysis.inside.trained import Family, families, loss_of
-from analysis.inside.trained_conditions import (
+from analysis.inside.trained import (
     RECOVERY,
+    Cell,
+    Diagonal,
     Difference,
+    Family,
     Modelled,
     Part,
+    Transfer,
     cells_of,
     differences,
+    families,
+    loss_of,
     modelled,
     parts_of,
+    printed_diagonal,
+    transfer,
 )
-from analysis.inside.trained_transfer import Cell, Transfer, transfer
-from analysis.measures.diagonal import Diagonal
 from analysis.names import plain
 from analysis.plan import ALPHA
 from analysis.published.h_test_tables import Asked, asked, mean_with_ends
-from analysis.published.h_test_trained import printed_diagonal
 from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
 from analysis.report.chapters.h_test_laid_out import NAMES
 from analysis.report.chapters.h_test_pictures import bound_of, no_bound

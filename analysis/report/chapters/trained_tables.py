@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from analysis import apa
-from analysis.inside.trained_conditions import RECOVERY, Difference, Part
-from analysis.inside.trained_transfer import AVERAGE, Cell, Transfer
+from analysis.inside.trained import AVERAGE, RECOVERY, Cell, Difference, Part, Transfer
 from analysis.plan import ALPHA
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.chapters.h_test_laid_out import NAMES, ORIGIN, compared_cells, compared_columns

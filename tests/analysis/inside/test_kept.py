@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.inside.kept import Kept, kept_states, positions, states_folder
+from analysis.inside.hidden_states import Kept, kept_states, positions, states_folder
 from experiment.models.engine import State
 from experiment.models.states import StateWriter
 from stimuli.errors import UserError

@@ -9,11 +9,20 @@ import pandas as pd
 import pytest
 
 from analysis.figures.patterns import Panel, pattern_figures
-from analysis.inside import model_patterns, patterns
-from analysis.inside.distinctness import between_readers, exchanged, identified, identified_models
-from analysis.inside.pattern_similarity import alike, at_depths, centred, common, halves
-from analysis.inside.patterns import layer_cosines, means, pair_rows
-from analysis.inside.remembered import fingerprint, remembered
+from analysis.inside import pattern_similarity, representations
+from analysis.inside.hidden_states import fingerprint, remembered
+from analysis.inside.pattern_similarity import (
+    alike,
+    at_depths,
+    between_readers,
+    centred,
+    common,
+    exchanged,
+    halves,
+    identified,
+    identified_models,
+)
+from analysis.inside.representations import layer_cosines, means, pair_rows
 from stimuli.errors import UserError
 
 CONDITIONS, LAYERS = 8, 13
@@ -60,7 +69,7 @@ def plain_cosines(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("at_once", [7, 1024])
 def test_cosines_of_a_layer_are_those_of_its_pairs(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
-    monkeypatch.setattr(patterns, "ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(representations, "ROWS_AT_ONCE", at_once)
     rows = trials()
     vectors = states(rows, 2.0).astype(float)
     pairs = pair_rows(rows, "f", "base", ["near", "far"])
@@ -249,7 +258,7 @@ def test_a_cell_that_no_item_has_has_no_interval_and_brings_no_warning() -> None
     of_items[:, 1] = np.nan
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = model_patterns.cells(of_items, 5)
+        found = pattern_similarity.cells(of_items, 5)
     assert (
         np.isnan(found.value[1]).all()
         and np.isnan(found.low[1]).all()

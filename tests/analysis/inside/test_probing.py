@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binomtest
 
 from analysis import load
-from analysis.inside import probing, probing_kept
+from analysis.inside import probing
 from analysis.inside.probing import Probing, probings
 from analysis.inside.probing_fit import Split, probe_layer
 from analysis.inside.probing_intervals import ALL, accuracies
@@ -228,7 +228,7 @@ def test_other_settings_other_rows_or_another_layout_are_computed_anew(
     for number, settings in enumerate(({}, {"folds": 3}, {"predict": "condition"}, {}), 1):
         probings(load(with_settings(**settings)))
         assert folders() == min(number, 3)
-    monkeypatch.setattr(probing_kept, "LAYOUT", 99)
+    monkeypatch.setattr(probing, "LAYOUT", 99)
     probings(load(with_settings()))
     assert folders() == 4
 

@@ -12,10 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.inside.probing_fit import Split, probe_layer
-from analysis.inside.probing_folds import control_labels, dealt_folds, families_of
-from analysis.inside.probing_labels import conditions_of, labels_of
-from analysis.inside.probing_settings import PENALTIES, Settings, settings_of
+from analysis.inside.probing import conditions_of, control_labels, dealt_folds, families_of, labels_of
+from analysis.inside.probing_fit import PENALTIES, Settings, Split, probe_layer, settings_of
 from stimuli.errors import UserError
 
 GEOMETRY = {"provenance": {"operation": "geometry:turn"}}

@@ -11,8 +11,8 @@ import pytest
 
 from analysis import load
 from analysis.inside import representations as inside
-from analysis.inside.kept import kept_states
-from analysis.inside.model_patterns import between_models, cells
+from analysis.inside.hidden_states import kept_states
+from analysis.inside.pattern_similarity import between_models, cells
 from analysis.inside.representations import represented
 from analysis.measures.levels import levels_of
 from analysis.report.apa_tables import ApaTable

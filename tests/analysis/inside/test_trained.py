@@ -13,19 +13,27 @@ import pytest
 from scipy import stats
 
 from analysis import Tables
-from analysis.inside.trained import families, loss_of
-from analysis.inside.trained_conditions import Modelled, cells_of, differences, modelled, parts_of
-from analysis.inside.trained_transfer import AVERAGE, Transfer, diagonal_of_items, transfer
-from analysis.measures.diagonal import diagonal
-from analysis.mixed import fit
-from analysis.published.h_test_tables import TASKS, asked
-from analysis.published.h_test_trained import (
+from analysis.inside.trained import (
+    AVERAGE,
+    Modelled,
+    Transfer,
+    cells_of,
+    diagonal,
+    diagonal_of_items,
+    differences,
+    families,
     impossible_cells,
     largest_p,
+    loss_of,
+    modelled,
+    parts_of,
     printed_averages,
     printed_diagonal,
     printed_transfer,
+    transfer,
 )
+from analysis.mixed import fit
+from analysis.published.h_test_tables import TASKS, asked
 from stimuli.errors import UserError
 from tests.analysis.trained_study import RESTORED, h_test_study, scrambled_study
 

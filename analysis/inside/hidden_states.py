@@ -1,15 +1,18 @@
-"""The hidden states that a study has kept, beside the trials that they belong to.
+"""The hidden states that a study has kept, results computed from them, and progress over their layers.
 
-``states/<run>`` of a study's folder holds a 16-bit memory map a layer (``layer_NN.npy``, rows by width) and ``index.parquet``, which
-says of each row whose trial it is (``work_key``) and at which position of the prompt it was taken. A model may have answered in
-several runs; its trials then lie in several folders and are read here as one.
+``states/<run>`` of a study's folder holds a 16-bit memory map per layer (``layer_NN.npy``, rows by width), ``index.parquet`` with each
+row's trial (``work_key``) and position in the prompt, and ``results``. Several runs of one model are read as one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import json
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -18,7 +21,9 @@ from numpy.typing import NDArray
 from analysis.readers import group_order
 from analysis.reading import as_frame, column_names, read_columns
 from analysis.tables import Tables
+from stimuli.durations import short_duration
 from stimuli.errors import UserError
+from stimuli.files import replacing
 
 LAST, MEAN, REGIONS = "last", "mean", "regions"
 """The prompt's last token; the mean over all its tokens; the mean over the words read of which states were kept."""
@@ -207,3 +212,66 @@ def _broken(run: Path, what: str) -> UserError:
         f"the hidden states in {run} are damaged: {what}",
         mend="Restore the folder from a backup, or move it away; its trials then have no states.",
     )
+
+
+RESULTS = "results"
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def fingerprint(told: Mapping[str, Any], *arrays: NDArray[Any]) -> str:
+    """Return a hash of settings (JSON) and of arrays with their shapes and types."""
+    said = hashlib.sha256(json.dumps(told, sort_keys=True, ensure_ascii=False, default=str).encode("utf-8"))
+    for one in arrays:
+        said.update(f"|{one.dtype.str}{one.shape}|".encode())
+        said.update(np.ascontiguousarray(one).tobytes())
+    return said.hexdigest()
+
+
+def remembered(folder: Path, name: str, mark: str, compute: Callable[[], Arrays]) -> Arrays:
+    """Return what was computed before, else compute it and write_arrays it."""
+    file = folder / RESULTS / f"{name}-{mark[:20]}.npz"
+    known = read_arrays(file)
+    if known is None:
+        known = compute()
+        write_arrays(file, known)
+    return known
+
+
+def read_arrays(file: Path) -> Arrays | None:
+    """Return the arrays of a file; None where there is none, or none that can be read_arrays."""
+    try:
+        with np.load(file, allow_pickle=False) as known:
+            return {key: known[key] for key in known.files}
+    except (OSError, ValueError, zipfile.BadZipFile, EOFError):
+        return None
+
+
+def write_arrays(file: Path, found: Arrays) -> bool:
+    """Write arrays to a file in one step; return whether that was possible."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(file) as begun, begun.open("wb") as opened:
+            np.savez_compressed(opened, allow_pickle=False, **found)
+    except OSError:
+        return False
+    return True
+
+
+class LayersDone(str):
+    """A line such as ``probing net: layer 3 of 28, about 5 min left``."""
+
+    what: str  # what is done to which model
+    done: int  # layers that are done, and all of them
+    of: int
+
+    @classmethod
+    def before(cls, what: str, number: int, layers: int, seconds: float | None = None) -> Self:
+        """Return the line that is told before a layer."""
+        said = f"{what}: layer {number} of {layers - 1}"
+        if seconds is not None:
+            left = seconds * (layers - number)
+            said += f", about {short_duration(left)} left"
+        told = cls(said)
+        told.what, told.done, told.of = what, number, layers
+        return told
