@@ -25,11 +25,11 @@ from scipy import stats
 from analysis.answers import failures_as_wrong
 from analysis.measures.accuracy import accuracy, asked
 from analysis.measures.recovery import recovery, recovery_trials
-from analysis.measures.resampling import bootstrap, interval, resampled_means
+from analysis.measures.resampling import interval, resampled_means
 from analysis.mixed import Fit, LikelihoodRatio, fit, likelihood_ratio_test
 from analysis.mixed.adjustments import corrected
 from analysis.published.h_test_pairs import in_common
-from analysis.published.h_test_tables import FEWEST_ITEMS, TASKS, Paired, paired, sign_flips
+from analysis.published.h_test_tables import FEWEST_ITEMS, TASKS, Paired, paired
 from analysis.published.scrambled_bench_study import study_parts, trials_of
 from analysis.tables import Tables
 from stimuli.errors import UserError, reason_of
@@ -255,7 +255,7 @@ def cells_of(part: Part, study: str) -> pd.DataFrame:
     return shares[[GROUP, "condition", "trials"]].assign(**ends)
 
 
-def differences(part: Part, family: Family, study: str, seed: int = 0) -> list[Difference]:
+def differences(part: Part, family: Family) -> list[Difference]:
     """Compare each trained model with the base and, trained on scrambled text, with the control, in every condition."""
     control = family.control
     asked_of = {str(group) for group in part.trials[GROUP].unique()}
@@ -267,7 +267,7 @@ def differences(part: Part, family: Family, study: str, seed: int = 0) -> list[D
         for first, second, against_control in pairs:
             if {first, second} <= asked_of:
                 compare = _recovered if part.measure == RECOVERY else _right
-                one = compare(part, condition, first, second, study, seed)
+                one = compare(part, condition, first, second)
                 found += [] if one is None else [(one, against_control)]
     adjusted = corrected(np.array([one.p for one, _ in found]), "BH")
     return [
@@ -279,10 +279,10 @@ def differences(part: Part, family: Family, study: str, seed: int = 0) -> list[D
 _KEYS = ["set", "item_id"]
 
 
-def _right(part: Part, condition: str, first: str, second: str, study: str, seed: int) -> Difference | None:
+def _right(part: Part, condition: str, first: str, second: str) -> Difference | None:
     rows = part.trials[part.trials["condition"] == condition]
     rows = rows.assign(right=failures_as_wrong(rows), making="", task=rows["set"].astype(str))
-    met = paired(rows[rows[GROUP] == first], rows[rows[GROUP] == second], None, seed)
+    met = paired(rows[rows[GROUP] == first], rows[rows[GROUP] == second])
     if met is None:
         return None
     return Difference(
@@ -291,36 +291,27 @@ def _right(part: Part, condition: str, first: str, second: str, study: str, seed
     )  # fmt: skip
 
 
-def _recovered(
-    part: Part, condition: str, first: str, second: str, study: str, seed: int
-) -> Difference | None:
+def _recovered(part: Part, condition: str, first: str, second: str) -> Difference | None:
     rows = part.measured[part.measured["condition"] == condition]
     sums = [
         rows[rows[GROUP] == group].groupby(_KEYS, dropna=False)[["ed_shown", "ed_given"]].mean()
         for group in (first, second)
     ]
-    both = sums[0].add_suffix("_1").join(sums[1].add_suffix("_2"), how="inner")
+    both = pd.concat(sums, axis=1, join="inner")
     if len(both) < FEWEST_ITEMS:
         return None
-    values = both[["ed_shown_1", "ed_given_1", "ed_shown_2", "ed_given_2"]].to_numpy(dtype=float)
-    rates = _rates(values.mean(axis=0)[None, :])[0]
-    ends = bootstrap(
-        values,
-        lambda means: np.asarray(_rates(means)[:, 1] - _rates(means)[:, 0]),
-        stable_seed(study, "trained", condition, first, second),
-    )
-    gains = (values[:, 2] - values[:, 3]) - (values[:, 0] - values[:, 1])
+    values = both.to_numpy(dtype=float).reshape(-1, 2, 2)  # items, models, distances shown and answered
+    shown, given = values[..., 0], values[..., 1]
+    rates = 1 - given.mean(axis=0) / shown.mean(axis=0)
+    # what an item adds to a rate of sums, to first order
+    parts = rates + (shown * (1 - rates) - given) / shown.mean(axis=0)
+    gains = 100 * (parts[:, 1] - parts[:, 0])
+    test = stats.ttest_1samp(gains, 0.0) if gains.std() > 0 else None
+    low, high = test.confidence_interval() if test is not None else (gains[0], gains[0])
+    before, after = (100 * rates).tolist()
+    p = float(gains[0] == 0) if test is None else float(test.pvalue)
     return Difference(
-        condition, first, second, False, len(both), rates[0], rates[1], rates[1] - rates[0], ends.low, ends.high,
-        sign_flips(gains, seed),
-    )  # fmt: skip
-
-
-def _rates(means: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Recovery rates in percent, shape (rows, 2), from mean distances shown and answered of two models, shape (rows, 4)."""
-    return 100.0 * np.stack(
-        [(means[:, at] - means[:, at + 1]) / means[:, at] for at in (0, 2)],
-        axis=1,
+        condition, first, second, False, len(both), before, after, after - before, float(low), float(high), p
     )
 
 
@@ -461,8 +452,8 @@ def transfer(
         first, second = in_common(base, rows_of[one.group])
         for task in tasks:
             own = first[first["task"] == task], second[second["task"] == task]
-            found += [(task, one, met)] if (met := paired(*own, bound, seed)) is not None else []
-        whole += [(AVERAGE, one, met)] if (met := paired(first, second, bound, seed)) is not None else []
+            found += [(task, one, met)] if (met := paired(*own, bound)) is not None else []
+        whole += [(AVERAGE, one, met)] if (met := paired(first, second, bound)) is not None else []
     gains = {one.group: _item_gains(base, rows_of[one.group]) for one in models if one.task in tasks}
     return Transfer(
         family.base,

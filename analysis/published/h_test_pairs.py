@@ -98,7 +98,6 @@ def pictures_by_part(
     text: pd.DataFrame,
     pictures: pd.DataFrame,
     bound: float | None = None,
-    seed: int = 0,
     tasks: Sequence[str] = TASKS,
 ) -> Iterator[Part]:
     """Compare a model shown pictures with the same model shown text, item by item."""
@@ -112,7 +111,7 @@ def pictures_by_part(
             own = own[0][own[0]["making"] == making], own[1][own[1]["making"] == making]
         if k is not None:
             own = own[0][own[0]["k"] == k], own[1][own[1]["k"] == k]
-        one = paired(*own, bound, seed)
+        one = paired(*own, bound)
         if one is not None:
             yield Part(task, making, k, one)
 

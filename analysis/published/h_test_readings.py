@@ -37,7 +37,6 @@ def both_parsers(
     trials: pd.DataFrame,
     folder: Path,
     tasks: Sequence[str] = TASKS,
-    seed: int = 0,
     *,
     is_pooled: bool = False,
 ) -> list[BothParsers]:
@@ -53,23 +52,19 @@ def both_parsers(
     for group in group_order(rows):
         own = rows[rows["reader_group"] == group]
         of_tasks = [
-            _both(group, task, own[own["task"] == task], seed)
-            for task in tasks
-            if (own["task"] == task).any()
+            _both(group, task, own[own["task"] == task]) for task in tasks if (own["task"] == task).any()
         ]
         found += of_tasks
         if len(of_tasks) > 1 and (is_pooled or asked_of <= set(own["task"])):
-            whole = _both(group, "average", own, seed)
+            whole = _both(group, "average", own)
             found.append(whole if is_pooled else _mean(whole, of_tasks))
     return found
 
 
-def _both(group: str, task: str, rows: pd.DataFrame, seed: int) -> BothParsers:
+def _both(group: str, task: str, rows: pd.DataFrame) -> BothParsers:
     published, corrected = rows["published"], rows["corrected"]
     differ = ~((published == corrected) | (published.isna() & corrected.isna()))
-    compared = paired(
-        rows.assign(right=published.fillna(0.0)), rows.assign(right=corrected.fillna(0.0)), None, seed
-    )
+    compared = paired(rows.assign(right=published.fillna(0.0)), rows.assign(right=corrected.fillna(0.0)))
     return BothParsers(
         group,
         task,

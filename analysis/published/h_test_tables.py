@@ -15,15 +15,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.answers import is_valid
-from analysis.intervals import over_items, reach, share_over_items, without_spread
+from analysis.estimate.crossed import Layout, estimate, sums_of_model
+from analysis.intervals import over_items, reach, share_over_items
 from analysis.preparing.exclusions import FILLER
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.tables import Tables
-from stimuli.seeds import stable_seed
 
 TASKS = (
     *("uppercase", "start_vowel", "end_punctuation", "palindrome", "end_ly"),
@@ -34,7 +33,6 @@ MAKINGS = ("released", "fresh", "matched")
 UNANSWERED = "error"
 RULE = " rule"
 """How the item of a trial that asks for a rule ends, behind the name of its set."""
-FLIPS = 9999
 FEWEST_ITEMS = 10
 
 
@@ -135,60 +133,22 @@ class Paired:
     p_equal: float  # larger p of two one-sided tests against the bound; NaN without a bound
 
 
-def paired(
-    first: pd.DataFrame, second: pd.DataFrame, bound: float | None = None, seed: int = 0
-) -> Paired | None:
-    """Compare two conditions item by item."""
+def paired(first: pd.DataFrame, second: pd.DataFrame, bound: float | None = None) -> Paired | None:
+    """Compare two conditions item by item; p, interval and equivalence test are of one estimate over items."""
     keys = ["making", "task", "item_id"]
-    one, other = (
-        rows.groupby(keys, observed=True)["right"].agg(["mean", "size"]) for rows in (first, second)
-    )
-    both = one.add_suffix("_1").join(other.add_suffix("_2"), how="inner")
+    one, other = (rows.groupby(keys, observed=True)["right"].mean() for rows in (first, second))
+    both = pd.concat([one, other], axis=1, join="inner").to_numpy(dtype=float)
     if len(both) < FEWEST_ITEMS:
         return None
-    gains = (both["mean_2"] - both["mean_1"]).to_numpy(dtype=float)
-    single = bool((both[["size_1", "size_2"]] == 1).to_numpy().all())
-    mean, se = float(gains.mean()), float(gains.std(ddof=1) / np.sqrt(len(gains)))
-    half = reach(se, len(gains) - 1)
-    low, high = mean - half, mean + half
-    if se == 0:
-        low, high = (float(end) for end in without_spread(mean, len(gains)))
-    return Paired(
-        len(gains),
-        float(both["mean_1"].mean()),
-        float(both["mean_2"].mean()),
-        mean,
-        low,
-        high,
-        int((gains != 0).sum()),
-        mcnemar(gains) if single else sign_flips(gains, seed),
-        np.nan if bound is None else _equal(mean, se, len(gains), bound),
+    found = estimate(
+        sums_of_model(Layout(("first", "second"), tuple(range(len(both)))), both), {"second": 1, "first": -1}
     )
-
-
-def mcnemar(gains: NDArray[np.float64]) -> float:
-    """Return the two-sided p of McNemar's exact test of items' gains, each -1, 0 or 1."""
-    won, changed = int((gains > 0).sum()), int((gains != 0).sum())
-    return float(stats.binomtest(won, changed).pvalue) if changed else 1.0
-
-
-def sign_flips(gains: NDArray[np.float64], seed: int) -> float:
-    """Return the two-sided p of a sum of items' gains among 9,999 sums with signs flipped at random."""
-    moved = gains[gains != 0]
-    if not len(moved):
-        return 1.0
-    rng = np.random.default_rng(stable_seed(seed, "sign flips"))
-    least = abs(moved.sum()) - 1e-9
-    as_far = sum(abs(float(moved @ (2 * rng.integers(0, 2, len(moved)) - 1))) >= least for _ in range(FLIPS))
-    return float((as_far + 1) / (FLIPS + 1))
-
-
-def _equal(mean: float, se: float, items: int, bound: float) -> float:
-    """Two one-sided t tests; where no item differs, the chance of that if a share ``bound`` of items did."""
-    if se == 0:
-        return (1.0 - bound) ** float(items) if mean == 0 else 1.0
-    df = items - 1
-    return float(max(stats.t.sf((mean + bound) / se, df), stats.t.sf((bound - mean) / se, df)))
+    assert found is not None
+    low, high = found.interval()
+    before, after = both.mean(axis=0).tolist()
+    p_equal = np.nan if bound is None else found.equivalence_p(bound)
+    changed = int((both[:, 0] != both[:, 1]).sum())
+    return Paired(len(both), before, after, found.value, low, high, changed, found.p(), p_equal)
 
 
 @dataclass(frozen=True)

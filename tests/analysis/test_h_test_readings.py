@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 from analysis.published.h_test_pairs import family_pairs
 from analysis.published.h_test_readings import both_parsers, is_as_published, label_maps, rules_by_task
@@ -56,7 +55,7 @@ def test_both_parsers_are_told_with_what_each_leaves_unread(tmp_path: Path) -> N
     first, second, mean = found
     assert (first.published, first.corrected, first.turned) == (0.7, 0.5, 9)
     assert (first.unread_published, first.unread_corrected) == (0.0, 0.25)
-    assert first.compared is not None and first.compared.p == pytest.approx(stats.binomtest(0, 4).pvalue)
+    assert first.compared is not None and first.compared.p > 0.05 and first.compared.high > 0
     assert second.turned == 0 and second.compared is not None and second.compared.p == 1
     assert (
         mean.replies == 40 and mean.published == pytest.approx(0.6) and mean.corrected == pytest.approx(0.5)

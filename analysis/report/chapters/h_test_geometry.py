@@ -41,7 +41,7 @@ METHOD = Markup(
     "answered each question once, else by a <i>t</i> test over questions, and over people for people; intervals are Wilson's of the "
     "effective number of answers for a model, Student's over people; "
     "<i>p</i> values were adjusted after Benjamini and Hochberg (1995). The same model shown text and shown pictures was "
-    "compared question by question (McNemar, 1947)."
+    "compared question by question."
 )
 
 
@@ -76,16 +76,14 @@ def write(material: Material) -> Chapter | None:
                 )
             )
         )
-    seed = int(material.tables.dictionary.get("seed") or 0)
     blocks += pictures(
         rows,
         material.tables.dictionary["readers"],
         *bound_of(material),
-        seed,
         QUESTIONS,
         why=no_bound(material),
     )
-    read = both_parsers(rows, material.tables.folder, FAMILIES, seed, is_pooled=True)
+    read = both_parsers(rows, material.tables.folder, FAMILIES, is_pooled=True)
     if read:
         blocks += [
             Markup("[[table:letter_geometry_parsers]] reads every reply of a model by both parsers. ")
@@ -98,7 +96,7 @@ def write(material: Material) -> Chapter | None:
         tuple(blocks),
         marks_of(tuple(kinds), kinds),
         methods=(METHOD,),
-        sources=("lee2024htest", "benjamini1995", "mcnemar1947"),
+        sources=("lee2024htest", "benjamini1995"),
     )
 
 

@@ -106,6 +106,9 @@ def thoughts_table(name: str, shares: pd.DataFrame, pairs: Sequence[tuple[str, s
     return ApaTable(name, "Answers with and without a chain of thought", columns, tuple(rows), note, ORIGIN)
 
 
+ONE_TEST = "p and interval are of one paired t test over items; if fewer than five items changed, its variance is that of one more."
+
+
 def compared_columns(what: str, first: str, second: str, *, has_bound: bool) -> tuple[str, ...]:
     """Return the heads of a table of comparisons by item."""
     heads = (what, "n", "Changed", first, second, "Difference", "95% CI", "p", "p adjusted")
@@ -158,8 +161,7 @@ def paired_table(
         rows.append((what, *compared_cells(one, adjusted, has_bound=bound is not None)))
     note = (
         "Paired by item (n: items; changed: those with another share right); second minus first, in points. "
-        "p: McNemar's exact test, or 9,999 random sign flips of items' differences "
-        "where an item was asked several times in a condition. Adjusted after Benjamini and Hochberg over the table. "
+        f"{ONE_TEST} Adjusted after Benjamini and Hochberg over the table. "
         f"Conditions with fewer than {FEWEST_ITEMS} items in common are not compared."
     )
     if bound:

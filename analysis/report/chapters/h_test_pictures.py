@@ -21,6 +21,7 @@ from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Block, Material
 from analysis.report.chapters.h_test_laid_out import (
     NAMES,
+    ONE_TEST,
     ORIGIN,
     compared_cells,
     compared_columns,
@@ -101,7 +102,6 @@ def pictures(
     readers: Mapping[str, Any],
     half: float | None,
     bound: str | None,
-    seed: int,
     words: Wording = LINES,
     *,
     why: str = "",
@@ -116,8 +116,6 @@ def pictures(
         As the data dictionary tells them.
     half, bound : float, str or None
         The plan's bound for equivalence, as a share and in words.
-    seed : int
-        Of the sign flips.
     words : Wording
     why : str
         Why there is no bound, where there is none.
@@ -129,7 +127,7 @@ def pictures(
     if not pairs:
         return
     parts = {
-        (text, looks): list(pictures_by_part(rows_of[text], rows_of[looks], half, seed, words.tasks))
+        (text, looks): list(pictures_by_part(rows_of[text], rows_of[looks], half, words.tasks))
         for text, looks in pairs
     }
     every = [one for own in parts.values() for one in own]
@@ -198,7 +196,7 @@ def pictures_table(
         f"{words.text} are the same text in both; {words.picture} is a picture in the participants' font. "
         "Paired by item (n: items; changed: those with another share right); pictures minus text, in points. "
         f"Only what both were asked counts: {words.alike}. "
-        "p: McNemar's exact test, or 9,999 random sign flips of items' differences where an item was asked several times. Adjusted "
+        f"{ONE_TEST} Adjusted "
         "after Benjamini and Hochberg over the table. Parts with fewer than ten items are left out."
     )
     if any(part.making or part.k is not None for own in tested.values() for part, _ in own):

@@ -38,9 +38,7 @@ def readings(found: Asked, kinds: dict[str, str], material: Material) -> Iterato
 
 
 def _parsers(found: Asked, kinds: dict[str, str], material: Material) -> Iterator[Block]:
-    read = both_parsers(
-        found.trials, material.tables.folder, seed=int(material.tables.dictionary.get("seed") or 0)
-    )
+    read = both_parsers(found.trials, material.tables.folder)
     if not read:
         return
     yield Markup("[[table:h_test_parsers]] reads every reply of a model by both parsers. ") + escape(

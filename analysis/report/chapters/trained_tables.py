@@ -8,10 +8,9 @@ from analysis import apa
 from analysis.inside.trained import AVERAGE, RECOVERY, Cell, Difference, Part, Transfer
 from analysis.plan import ALPHA
 from analysis.report.apa_tables import ApaTable, Head, Origin
-from analysis.report.chapters.h_test_laid_out import NAMES, ORIGIN, compared_cells, compared_columns
+from analysis.report.chapters.h_test_laid_out import NAMES, ONE_TEST, ORIGIN, compared_cells, compared_columns
 from analysis.report.filters import USED
 
-_ALL_ALIKE = "Where all items differ alike, the interval is by Wilson’s bound on the share of items that could differ otherwise."
 IN_DOMAIN, DIFFERS = "†", "*"
 
 
@@ -60,8 +59,8 @@ def cells_table(name: str, found: Transfer, bound: str | None) -> ApaTable:
         ]
     note = (
         f"Trained minus {found.base} in points, paired by item (n: items; changed: those with another share right). "
-        f"{_ALL_ALIKE} p: McNemar's "
-        "exact test, or 9,999 random sign flips of items' differences where an item was asked several times. Adjusted after Benjamini "
+        f"{ONE_TEST} "
+        "Adjusted after Benjamini "
         f"and Hochberg over all cells, and over all averages. {IN_DOMAIN} trained on the task tested."
     )
     if bound:
@@ -106,16 +105,13 @@ def differences_table(name: str, part: Part, found: Sequence[Difference]) -> Apa
     recovered = part.measure == RECOVERY
     unit = "RR" if recovered else "% right"
     note = (
-        "RR = recovery rate in %, the share of the edit distance that answers take away. Points of RR with 95% percentile bootstraps "
-        "over items (2,000 resamples); p: 9,999 random sign flips of items' differences in edit distance taken away."
+        "RR = recovery rate in %, the share of the edit distance that answers take away. Points of RR; p and interval are of one "
+        "t test over items, whose contributions to the two rates are linearised."
         if recovered
-        else f"Points with Student's 95% intervals over items. {_ALL_ALIKE} p: McNemar's exact test, or 9,999 random sign flips "
-        "where an item was "
-        "asked several times. Failures count as wrong."
+        else f"{ONE_TEST} Failures count as wrong."
     )
     note += " Paired by item (n). Adjusted after Benjamini and Hochberg over the table."
     of = f": {part.title}" if part.title else ""
-    computed = "2,000 resamples of items" if recovered else "means by item"
     return ApaTable(
         name,
         f"Trained models beside each other, condition by condition{of}",
@@ -143,7 +139,7 @@ def differences_table(name: str, part: Part, found: Sequence[Difference]) -> Apa
                 *([part.factor] if part.factor else []),
             ),
             rows=f"set of the title; {USED.said()}",
-            computed=computed,
+            computed="means by item",
             beside=("items.csv",) if recovered else (),
         ),
     )
