@@ -163,7 +163,7 @@ class Layout:
     def table(
         self,
         key: str,
-        rows: pd.DataFrame | Iterable[Mapping[str, Any]],
+        rows: pd.DataFrame | Iterable[Mapping[Any, Any]],
         name: str | None = None,
         fits: Sequence[Fit] = (),
         **values: Any,

@@ -25,8 +25,7 @@ from analysis.published.h_test_geometry import (
 from analysis.published.h_test_tables import accuracy, asked, mean_with_ends
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Material
-from analysis.report.chapters.h_test_geometry import beside_figure, geometry_table, write
-from analysis.report.h_test_together import together
+from analysis.report.chapters.h_test.geometry import beside_figure, geometry_table, together, write
 from stimuli.errors import UserError
 from stimuli.recipes.geometry import geometry_released_items
 from tests.analysis.test_report_h_test import READERS, rows_of, study
@@ -215,7 +214,7 @@ def test_reproducing_h_test_makes_a_page_of_figure_5_from_both_studies_in_either
     }  # fmt: skip
     assert [one.name for one in together([tasks, letters])] == ["figure_5", "figure_5_numbers"]
     for given, said in (
-        ([tasks], "of two studies; 1 given"),
+        ([tasks], "needs two studies; 1 given"),
         ([tasks, tasks], "has letter geometry"),
         ([letters, letters], "has H-TEST's tasks"),
     ):
@@ -240,5 +239,5 @@ def test_a_reader_who_has_not_answered_all_tasks_has_no_average_and_no_point(
     assert np.isnan(means["small", 50]) and means[[("small", 4), ("large", 4)]].notna().all()
     told: list[str] = []
     drawing, _ = together([part.folder, both[1].folder], told.append)
-    assert told == ["Left out, for not all tasks were answered: small."]
+    assert told == ["Left out because not all tasks were answered: small."]
     assert isinstance(drawing, Drawing) and drawing.note.endswith(told[0])

@@ -16,7 +16,7 @@ from analysis.published.h_test_tables import TASKS, asked, between_makings
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
 from analysis.report.chapters.h_test import write
-from analysis.report.chapters.h_test_readings_tables import parsers_table
+from analysis.report.chapters.h_test.pictures import parsers_table
 from tests.analysis.test_report_h_test import READERS, rows_of, study
 
 

@@ -260,7 +260,7 @@ def test_the_chapter_compares_what_the_paper_claims_has_no_effect(chapter: Chapt
     assert ("large, matched items", "direct, with thoughts (large-thinks)") in compared
     text = " ".join(str(one) for one in chapter.blocks if not isinstance(one, ApaTable | Drawing))
     assert "since no bound was fixed beforehand" in text and "large 80.0%" in text
-    assert "adjusted p &lt; .05 (differences are the second condition minus the first)." in text
+    assert "adjusted <i>p</i> &lt; .05 (differences are the second condition minus the first)." in text
 
 
 def test_a_bound_that_was_not_frozen_is_told_as_such(tables: Tables) -> None:
@@ -338,7 +338,7 @@ def test_figures_say_in_words_what_they_show(chapter: Chapter) -> None:
     figures = {one.name: one for one in chapter.blocks if isinstance(one, Drawing)}
     assert set(figures) == {"h_test_examples", "h_test_families", "h_test_thoughts"}
     assert "80.0% at 50" in figures["h_test_examples"].alternative
-    over = "Over all numbers of examples (4, 14, 28, and 50) and released, fresh, and matched items; the paper's figure is of k = 14"
+    over = "Over all numbers of examples (4, 14, 28, and 50) and released, fresh, and matched items; the paper's figure shows k = 14"
     assert over in figures["h_test_thoughts"].note
 
 
@@ -358,7 +358,7 @@ def test_a_study_of_one_reader_and_two_items_is_told_without_tests(tmp_path: Pat
     made = write(Material(study(tmp_path / "one", rows, {})))
     assert made is not None
     text = " ".join(str(one) for one in made.blocks if not isinstance(one, ApaTable | Drawing))
-    assert "nothing can be compared item by item" in text
+    assert "no conditions can be compared item by item" in text
 
 
 def test_a_study_of_something_else_has_no_such_chapter(tmp_path: Path) -> None:

@@ -183,7 +183,7 @@ def test_no_head_of_the_ten_by_ten_table_breaks_inside_a_word_in_word() -> None:
     from matplotlib.textpath import TextPath
 
     from analysis.report import docx_file
-    from analysis.report.chapters.h_test_laid_out import NAMES, ORIGIN
+    from analysis.report.chapters.h_test.pictures import NAMES
     from analysis.report.numbered import Numbered
 
     heads = [NAMES[task] for task in TASKS]
@@ -191,7 +191,7 @@ def test_no_head_of_the_ten_by_ten_table_breaks_inside_a_word_in_word() -> None:
     word = WordFile()
     docx_file._styles(word)
     columns = ("Task tested", "Qwen3-0.6B, not trained", *heads)
-    laid = ApaTable("transfer", "Transfer", columns, tuple(rows), "", ORIGIN)
+    laid = ApaTable("transfer", "Transfer", columns, tuple(rows))
     docx_file._table(word, Numbered(1, laid))
     size, widths = docx_file.fitted_columns(laid)
     assert size >= 6.5 and sum(widths) <= 6.5 + 1e-9

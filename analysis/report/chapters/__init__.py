@@ -17,7 +17,6 @@ from analysis.report.chapters import (
     cost,
     fidelity,
     h_test,
-    h_test_geometry,
     letters,
     mind_scramble,
     missing,
@@ -31,6 +30,7 @@ from analysis.report.chapters import (
     sensitivity,
     trained,
 )
+from analysis.report.chapters.h_test import geometry
 from stimuli.errors import UserError
 
 Writer = Callable[[Material], Chapter | None]
@@ -67,9 +67,7 @@ DECLARED: tuple[Declared, ...] = (
     Declared("sensitivity", "Do conditions differ in sensitivity or in response bias?", sensitivity.write),
     Declared("recovered-text", "How much of the changed text do readers restore?", recovered_text.write),
     Declared("h-test", "Can a model that reads only text sort strings by how they look?", h_test.write),
-    Declared(
-        "letter-geometry", "Do answers about the shapes of letters exceed chance?", h_test_geometry.write
-    ),
+    Declared("letter-geometry", "Do answers about the shapes of letters exceed chance?", geometry.write),
     Declared("mind-scramble", "How much do reordered texts cost, by operation?", mind_scramble.write),
     Declared(
         "scrambled-bench",

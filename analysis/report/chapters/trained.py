@@ -30,8 +30,7 @@ from analysis.names import plain
 from analysis.plan import ALPHA
 from analysis.published.h_test_tables import Asked, asked, mean_with_ends
 from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
-from analysis.report.chapters.h_test_laid_out import NAMES
-from analysis.report.chapters.h_test_pictures import bound_of, no_bound
+from analysis.report.chapters.h_test.pictures import NAMES, bound_of, no_bound
 from analysis.report.chapters.trained_tables import cells_table, differences_table, transfer_table
 from analysis.report.chapters.trained_words import told_of_trainings, trainings_table
 

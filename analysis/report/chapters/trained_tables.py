@@ -7,9 +7,44 @@ from collections.abc import Sequence
 from analysis import apa
 from analysis.inside.trained import AVERAGE, RECOVERY, Cell, Difference, Part, Transfer
 from analysis.plan import ALPHA
+from analysis.published.h_test_tables import Paired
 from analysis.report.apa_tables import ApaTable, Head, Origin
-from analysis.report.chapters.h_test_laid_out import NAMES, ONE_TEST, ORIGIN, compared_cells, compared_columns
+from analysis.report.chapters.h_test.pictures import NAMES
 from analysis.report.filters import USED
+
+ONE_TEST = "p and interval come from one paired t test over items; if fewer than five items changed, its variance is that of one more."
+ORIGIN = Origin(
+    columns=("task", "item_id", "correct", "response_status", "reader_group"),
+    rows="excluded_reason empty, is_filler false, response_status not error; makings and numbers of examples are factors "
+    "between sessions; correct empty counts as 0",
+)
+
+
+def compared_columns(what: str, first: str, second: str, *, has_bound: bool) -> tuple[str, ...]:
+    """Return the heads of a table of comparisons by item."""
+    heads = (what, "n", "Changed", first, second, "Difference", "95% CI", "p", "p adjusted")
+    return (*heads, "p equal") if has_bound else heads
+
+
+def compared_interval(one: Paired) -> str:
+    """Write the interval of a difference; a dash where no item differs, which leaves nothing to reckon it from."""
+    return apa.interval(100 * one.low, 100 * one.high, 1) if one.changed else apa.MISSING
+
+
+def compared_cells(one: Paired, adjusted: float, *, has_bound: bool) -> tuple[str, ...]:
+    """Return the cells of a comparison by item, behind what is compared."""
+    return (
+        apa.count(one.items),
+        apa.count(one.changed),
+        apa.number(100 * one.first, 1),
+        apa.number(100 * one.second, 1),
+        apa.number(100 * one.difference, 1),
+        compared_interval(one),
+        apa.p_value(one.p),
+        apa.p_value(adjusted),
+        *((apa.p_value(one.p_equal),) if has_bound else ()),
+    )
+
 
 IN_DOMAIN, DIFFERS = "†", "*"
 
