@@ -91,7 +91,8 @@ def fit(
         In lme4's spelling: ``"rt ~ cond + (1 + cond | participant) + (1 | item)"``; random effects may be left out.
     family : str
         Distribution of the response: ``gaussian``, ``binomial``, ``betabinomial``, ``poisson``, ``negative.binomial``, ``Gamma``,
-        ``inverse.gaussian``, or ``ordinal`` for ratings and other ordered categories.
+        ``inverse.gaussian``, ``shifted_lognormal`` and ``exgaussian`` for response times, or ``ordinal`` for ratings and other
+        ordered categories.
     link : str, optional
         Default: the family's own. For forced choice ``guess(0.5)``.
     **options
@@ -165,6 +166,8 @@ class FittedModel:
         term, estimate, se, statistic, df, p, ci_low, ci_high of each fixed effect.
     thresholds : DataFrame or None
         term, estimate, se, ci_low, ci_high of the thresholds between the categories of an ordinal model.
+    distribution : DataFrame or None
+        The same of sigma and the shift ndt (shifted_lognormal) or the exponential mean beta (exgaussian).
     converged : bool
         Whether the search for the estimates ended well.
     warnings : tuple of str
@@ -198,6 +201,11 @@ class FittedModel:
     def thresholds(self) -> pd.DataFrame | None:
         """Table of the thresholds of an ordinal model; None for others."""
         return None if self._fit.thresholds is None else self._fit.thresholds.copy()
+
+    @property
+    def distribution(self) -> pd.DataFrame | None:
+        """Table of sigma and ndt or beta of response times; None for other models."""
+        return self._fit.distribution
 
     @property
     def converged(self) -> bool:
@@ -353,7 +361,8 @@ class FittedModel:
         slopes : str, optional
             A covariate whose slopes are wanted instead of means.
         scale : {'link', 'response', 'mean'}
-            Of the linear predictor, or of the response: probabilities, counts, milliseconds. Of an ordinal model ``link`` is the
+            Of the linear predictor, or of the response: probabilities, counts, milliseconds (shifted_lognormal: the mean time
+            ndt + exp(eta + sigma²/2), random effects at zero). Of an ordinal model ``link`` is the
             latent scale, ``response`` gives the probability of each category, and ``mean`` the mean rating.
 
         Returns

@@ -255,7 +255,7 @@ def test_no_folders_import_each_other_in_a_circle(package: str) -> None:
 
 STAGES = {
     "formula": "expression deparse coding splines transforms numeric factors variables formula",
-    "matrices": "links families ordered responses frame design covariance blocks components meeting elimination cells matrices",
+    "matrices": "links times families ordered responses frame design covariance blocks components meeting elimination cells matrices",
     "deviance": "modes independence linear laplace quadrature penalty criterion",
     "optimiser": "descent optimise",
 }

@@ -7,7 +7,7 @@ formula
     turn columns into numbers and levels by ``transforms``, ``splines`` and ``coding``; ``variables`` makes each once.
 matrices
     ``frame`` keeps rows, y, w and the offset o; ``families`` and ``links`` say how y arises, ``responses`` ties them to y, and
-    ``ordered`` does so for ordered categories;
+    ``ordered`` does so for ordered categories, ``times`` for shifted lognormal and ex-Gaussian times;
     ``design`` makes X (n, p); ``covariance`` holds Lambda(theta), ``matrices`` Z (n, q) beside X; ``blocks``, ``cells`` and
     ``elimination`` factor H = Lambda' Z'WZ Lambda + I.
 deviance

@@ -97,9 +97,9 @@ def choose_criterion(
         ):
             if refused:
                 raise UserError(f"dispersion = 'glmer': {why}", mend="Leave dispersion out.")
-    if family.dispersion == "thresholds" and information == "expected":
+    if family.dispersion in {"thresholds", "shape"} and information == "expected":
         raise UserError(
-            "information = 'expected': ordinal models have the observed information, as clmm does",
+            f"information = 'expected': {family.name} models have the observed information",
             mend="Leave information out.",
         )
     if family.dispersion == "precision":
@@ -109,14 +109,14 @@ def choose_criterion(
         ):
             if is_given:
                 raise UserError(f"{name} is not available for the {family.name} family", mend="Leave it out.")
-    if penalty is not None and family.dispersion == "phi":
+    if penalty is not None and family.dispersion in {"phi", "shape"}:
         raise UserError(
             f"penalty {penalty!r} is for responses without units, not for the {family.name} family",
             mend="Leave it out: times do not separate.",
         )
     # lme4's glmer treats phi as no likelihood does, so there the textbook's approximation stands, glmmTMB's too.
     likelihood = family.dispersion in {"phi", "precision"} and dispersion == "ml"
-    exact = family.dispersion == "thresholds" or likelihood
+    exact = family.dispersion in {"thresholds", "shape"} or likelihood
     return Criterion(
         int(nagq),
         information or ("observed" if exact else "expected"),

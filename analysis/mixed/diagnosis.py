@@ -128,7 +128,7 @@ def separation_notes(
         Relative covariance parameters, for unit-size columns.
     """
     # Times and amounts do not separate; counts and answers do.
-    if family.has_scale or family.dispersion == "phi":
+    if family.has_scale or family.dispersion in {"phi", "shape"}:
         return []
     spreads = [
         (label, term.names, np.sqrt(np.sum(term.template(theta) ** 2, axis=1)))

@@ -22,6 +22,7 @@ from scipy import special
 from stimuli.errors import unknown_name
 
 from .links import LINKS, Link, read_link
+from .times import TIMES
 
 Array = NDArray[np.float64]
 
@@ -85,7 +86,7 @@ class Family:
         (y, w) -> a first guess of mu, inside the family's range.
     density : Density
         The log-density and its derivatives.
-    dispersion : {None, 'phi', 'theta', 'precision', 'thresholds'}
+    dispersion : {None, 'phi', 'theta', 'precision', 'thresholds', 'shape'}
         What is estimated beside the coefficients; None for the linear model too, which profiles sigma out.
     positive : bool
         Whether means are above zero.
@@ -180,8 +181,10 @@ def _negative_binomial() -> Density:
     return Density(loglik, slopes, information, dispersion)
 
 
-def _without_mean(*_: Any) -> Any:
-    raise AssertionError("ordered responses have no mean; ordered.OrderedResponse has their likelihood")
+def _elsewhere(*_: Any) -> Any:
+    raise AssertionError(
+        "ordered.OrderedResponse and times.TimeResponse have the likelihoods of these families"
+    )
 
 
 def _beta_binomial() -> Density:
@@ -364,11 +367,17 @@ FAMILIES: Mapping[str, Family] = {
     "ordinal": Family(
         "ordinal",
         ("logit", "probit", "cloglog"),
-        _without_mean,
-        _without_mean,
-        Density(_without_mean, _without_mean, _without_mean),
+        _elsewhere,
+        _elsewhere,
+        Density(_elsewhere, _elsewhere, _elsewhere),
         "thresholds",
     ),
+    **{
+        name: Family(
+            name, ("identity",), _elsewhere, _elsewhere, Density(_elsewhere, _elsewhere, _elsewhere), "shape"
+        )
+        for name in TIMES
+    },
 }
 
 CURVED_GAUSSIAN = replace(
@@ -386,6 +395,7 @@ _ALIASES = {
     "negbin": "negative.binomial",
     "cumulative": "ordinal",
     "beta.binomial": "betabinomial",
+    "shifted.lognormal": "shifted_lognormal",
 }
 GUESS = "guess(0.5)"
 """How the link with a guess rate is offered to users."""

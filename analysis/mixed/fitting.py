@@ -35,6 +35,7 @@ from .ordered import OrderedResponse, Thresholds
 from .penalty import PenalisedDeviance
 from .responses import ProfiledResponse
 from .result import Fit, Model, VarianceComponent
+from .times import Shape, TimeResponse
 
 Array = NDArray[np.float64]
 
@@ -71,6 +72,7 @@ class _Estimates:
     satterthwaite: Satterthwaite | None
     notes: list[str]
     thresholds: Thresholds | None = None
+    shape: Shape | None = None
 
 
 def fit(
@@ -97,9 +99,10 @@ def fit(
         columns are factors with levels in alphabetical order, grouping columns are factors whatever they hold.
     data : DataFrame, shape (rows, columns)
         One row per observation. Rows with missing values in the columns used are dropped and reported.
-    family : {'gaussian', 'binomial', 'betabinomial', 'poisson', 'negative.binomial', 'Gamma', 'inverse.gaussian', 'ordinal'}
-        Distribution of the response. Precision of the betabinomial, theta of the negative binomial and phi of the two after it
-        are estimated; ``ordinal`` takes ordered categories (ratings) and estimates the thresholds between them, as ``clmm`` does.
+    family : str
+        Distribution of the response, one of ``families.FAMILIES``. Precision of the betabinomial, theta of the negative binomial
+        and phi of Gamma and inverse.gaussian are estimated; ``ordinal`` takes ordered categories (ratings) and estimates the
+        thresholds between them, as ``clmm`` does; ``shifted_lognormal`` and ``exgaussian`` are those of brms, see ``times``.
     link : str, optional
         Default: the canonical link, as in R. Binomial also takes ``probit``, ``cloglog`` and, for forced choice,
         ``guess(0.5)`` or ``guess(1/3, probit)``; ordinal ``probit`` and ``cloglog``; Gamma and inverse.gaussian take
@@ -329,8 +332,9 @@ def _fit_generalised(model: Model, is_sketch: bool = False, end: Array | None = 
         # a neighbour's mode can be too far to begin from
         objective.modes.forget()
         point = objective.at(optimum.x)
-    held, back, thresholds = len(optimum.x) - objective.p, objective.back, None
-    if isinstance(point.response, OrderedResponse):
+    held, back, thresholds, shape = len(optimum.x) - objective.p, objective.back, None, None
+    is_joint = isinstance(point.response, OrderedResponse | TimeResponse)
+    if is_joint:
         held, back = objective.covariance.size, linalg.block_diag(np.eye(objective.n_dispersion), back)
     vcov, exact = laplace_vcov(optimum.hessian, held, back)
     if isinstance(point.response, OrderedResponse):
@@ -342,14 +346,19 @@ def _fit_generalised(model: Model, is_sketch: bool = False, end: Array | None = 
             float(objective.coefficients(beta)[0]),
             vcov,
         )
+    if isinstance(point.response, TimeResponse):
+        shape = Shape(point.response, vcov)
+    if is_joint:
         vcov = vcov[objective.n_dispersion :, objective.n_dispersion :]
-    if thresholds is None and not len(theta) and not objective.n_dispersion and criterion.penalty is None:
+    if not is_joint and not len(theta) and not objective.n_dispersion and criterion.penalty is None:
         vcov = objective.expected_vcov(point)
     sigma = 1.0
     if isinstance(point.response, ProfiledResponse):
         sigma = point.response.sigma(point.eta, point.u.dot(point.u))
     elif model.family.dispersion == "phi":
         sigma = float(np.sqrt(point.response.dispersion))
+    elif shape is not None:
+        sigma = shape.response.sigma
     return _Estimates(
         optimum=optimum,
         theta=theta,
@@ -358,7 +367,7 @@ def _fit_generalised(model: Model, is_sketch: bool = False, end: Array | None = 
         sigma=sigma,
         unit=sigma if criterion.dispersion == "glmer" else 1.0,
         dispersion=np.nan
-        if thresholds
+        if is_joint
         else sigma**2
         if criterion.dispersion == "glmer"
         else point.response.dispersion,
@@ -367,11 +376,13 @@ def _fit_generalised(model: Model, is_sketch: bool = False, end: Array | None = 
         eta=point.eta,
         satterthwaite=None,
         notes=[
-            *criterion_notes(model, 1.0 if thresholds else point.response.dispersion),
+            *criterion_notes(model, 1.0 if is_joint else point.response.dispersion),
+            *(shape.response.notes() if shape else []),
             *([] if exact else [APPROXIMATE]),
             *([SKETCHED] if optimum.is_sketch else []),
         ],
         thresholds=thresholds,
+        shape=shape,
     )
 
 
@@ -435,7 +446,11 @@ def _assemble(model: Model, found: _Estimates) -> Fit:
         dispersion=float(found.dispersion) if family.dispersion in {"phi", "theta", "precision"} else None,
         n_parameters=n_parameters,
         ranef=partial(_modes, matrices, found.effects),
-        fitted=found.thresholds.expected(found.eta) if found.thresholds else model.link.inverse(found.eta),
+        fitted=found.thresholds.expected(found.eta)
+        if found.thresholds
+        else found.shape.response.mean(found.eta)[0]
+        if found.shape
+        else model.link.inverse(found.eta),
         rows=frame.rows,
         degrees=found.satterthwaite,
         evaluations=optimum.evaluations,
@@ -445,4 +460,5 @@ def _assemble(model: Model, found: _Estimates) -> Fit:
         end=optimum.x,
         is_sketch=optimum.is_sketch,
         cuts=found.thresholds,
+        shape=found.shape,
     )

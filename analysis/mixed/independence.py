@@ -80,7 +80,7 @@ def without_random_effects(
             break
         old = value
     log_dispersion: Array = np.zeros(0)
-    if family.dispersion == "thresholds":
+    if family.dispersion in {"thresholds", "shape"}:
         log_dispersion = response.dispersion
     elif family.dispersion is not None:
         dispersion = _dispersion(family, frame, link.inverse(eta), x.shape[1])
@@ -123,7 +123,7 @@ def in_units_of_residuals(matrices: Matrices, frame: Frame, family: Family, link
 
     Families without a dispersion have links whose unit is already of that order.
     """
-    if family.dispersion != "phi":
+    if family.dispersion not in {"phi", "shape"}:
         return matrices
     lacking = lacks_constant(matrices)
     weight = without_random_effects(frame, matrices.x, family, link, with_constant=lacking).weight

@@ -93,7 +93,7 @@ class LaplaceDeviance:
     start_beta : ndarray, shape (p,)
         Whitened coefficients of the model without random effects.
     n_dispersion : int
-        Log dispersions among the parameters, 0 or 1; of ordered responses the log gaps between thresholds.
+        Log dispersions among the parameters, 0 or 1; of ordered responses the log gaps between thresholds; of times 2.
     starts : list of ndarray, shape (k + n_dispersion + p,)
         Where searches may begin; the lowest end counts.
     """
@@ -137,7 +137,7 @@ class LaplaceDeviance:
         noise = 1e-14 * float(
             np.sum(frame.weights * (np.abs(frame.y) + 1.0)) * (1.0 + np.abs(self.x @ self.start_beta).max())
         )
-        noise = 1e-14 * self.n if family.dispersion == "phi" else noise
+        noise = 1e-14 * self.n if family.dispersion in {"phi", "shape"} else noise
         self.modes = ModeSearch(self.layout, noise, self.response.saturated())
         self._last: _Solved | None = None
 

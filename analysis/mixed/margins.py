@@ -24,6 +24,7 @@ from .deparse import as_r
 from .grid import averaged, cells_of, grid_values, offset_of, reference_grid, rows_of
 from .inference import correlation_of, linear_contrasts, wald_table
 from .result import Fit
+from .times import TimeResponse
 from .variables import level_name
 
 Array = NDArray[np.float64]
@@ -76,7 +77,7 @@ class Margins:
         """
         if scale not in SCALES[:2]:
             raise unknown_name("scale", scale, SCALES[:2])
-        if scale == "response" and (self.level_rows is not None or self.fit.cuts is not None):
+        if scale == "response" and (self.level_rows is not None or self.fit.cuts or self.fit.shape):
             rows = self._estimate(np.eye(len(self.matrix)), slice(None), scale, adjust, level)
             return _with_cells(self.grid, rows)
         rows = linear_contrasts(self.fit, self.matrix, level=level, adjust=adjust, known=self.known)
@@ -287,7 +288,7 @@ class Margins:
     @property
     def _covariance(self) -> Array:
         """Covariance of the parameters by which ``_on_response_scale`` has derivatives."""
-        return self.fit.vcov.to_numpy()
+        return self.fit.shape.vcov if self.fit.shape else self.fit.vcov.to_numpy()
 
     def _on_response_scale(self, members: Any) -> tuple[Array, Array]:
         """Means (or trends) on the response scale, shape (r,), and their derivatives by beta, shape (r, p)."""
@@ -297,6 +298,8 @@ class Margins:
                 mend="Ask for scale link, or ratio; means also have response (probabilities of categories) and mean.",
             )
         link, beta, rows = self.fit.model.back, self.fit.fixed["estimate"].to_numpy(), self.matrix[members]
+        if self.fit.shape is not None:
+            return self._of_times(self.fit.shape.response, members)
         if self.level_rows is None or self.level_known is None:
             eta = rows @ beta + self.known[members]
             return link.inverse(eta), link.slope(eta)[:, None] * rows
@@ -304,6 +307,17 @@ class Margins:
         eta, trend = base @ beta + self.level_known[members], rows @ beta + self.known[members]
         slope = link.slope(eta)
         return slope * trend, (link.curvature(eta) * trend)[:, None] * base + slope[:, None] * rows
+
+    def _of_times(self, response: TimeResponse, members: Any) -> tuple[Array, Array]:
+        """Mean times and their derivatives by the shape of the distribution and beta, shape (r, 2 + p)."""
+        if self.level_rows is not None and self.fit.family == "shifted_lognormal":
+            raise UserError(
+                "slopes of a shifted lognormal model are on the log scale", mend="Ask for scale link."
+            )
+        rows = self.matrix[members]
+        eta = rows @ self.fit.fixed["estimate"].to_numpy() + self.known[members]
+        value, by_eta, by_shape = response.mean(eta)
+        return value, np.hstack([by_shape, by_eta[:, None] * rows])
 
 
 @dataclass(frozen=True, eq=False)

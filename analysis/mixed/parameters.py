@@ -17,10 +17,10 @@ class Parameter:
     ----------
     name : str
         lme4's: ``sd_Days|Subject``, ``cor_Days.(Intercept)|Subject``, ``sigma``, or a fixed effect's.
-    kind : {'sd', 'cor', 'sigma', 'dispersion', 'threshold', 'fixed'}
-        What it is; ``dispersion`` is theta of the negative binomial.
+    kind : {'sd', 'cor', 'sigma', 'dispersion', 'shape', 'threshold', 'fixed'}
+        What it is; ``dispersion`` is theta of the negative binomial, ``shape`` of times.
     at : int
-        Random term, threshold, or column of X.
+        Random term, threshold, parameter of times, or column of X.
     row, column : int
         Within the random term; a correlation is that of ``row`` with ``column``, row > column.
     """
@@ -49,6 +49,8 @@ def parameters_of(fit: Fit) -> list[Parameter]:
         found.append(Parameter("sigma", "sigma"))
     elif family.dispersion in {"theta", "precision"}:
         found.append(Parameter(family.dispersion, "dispersion"))
+    if fit.shape is not None:
+        found += [Parameter(name, "shape", at) for at, name in enumerate(fit.shape.response.terms)]
     fixed = [Parameter(name, "fixed", at) for at, name in enumerate(matrices.names)]
     if fit.thresholds is not None:
         fixed[0:1] = [Parameter(name, "threshold", at) for at, name in enumerate(fit.thresholds["term"])]
@@ -69,4 +71,7 @@ def estimate_of(fit: Fit, parameter: Parameter) -> float:
         case "threshold":
             assert fit.thresholds is not None
             return float(fit.thresholds["estimate"].iloc[parameter.at])
+        case "shape":
+            assert fit.shape is not None
+            return float(fit.shape.response.natural[0][parameter.at])
     return float(fit.fixed["estimate"].iloc[parameter.at])

@@ -97,6 +97,11 @@ def predict(
             "predicted probabilities of categories come without standard errors",
             mend="Ask for scale='link', or for category_margins(), which has them.",
         )
+    if se and scale == "response" and fit.family == "shifted_lognormal":
+        raise UserError(
+            "predicted times of a shifted lognormal model come without standard errors",
+            mend="Ask for scale='link', or for margins() on the response scale, which has them.",
+        )
     if new_levels not in NEW_LEVELS:
         raise unknown_name("treatment of new levels", new_levels, NEW_LEVELS)
     check_level(level)
@@ -245,7 +250,7 @@ def _random_rows(
 
 def _on_response_scale(fit: Fit, columns: dict[str, Array]) -> dict[str, Array]:
     link, eta = fit.model.link, columns["estimate"]
-    result = {"estimate": link.inverse(eta)}
+    result = {"estimate": fit.shape.response.mean(eta)[0] if fit.shape else link.inverse(eta)}
     if "se" in columns:
         ends = [link.inverse(columns[end]) for end in ("ci_low", "ci_high")]
         result["se"] = np.abs(link.slope(eta)) * columns["se"]
@@ -335,6 +340,8 @@ def _working_weights(fit: Fit) -> Array:
     w = model.frame.weights
     if model.family.has_scale:
         return w
+    if fit.shape is not None:
+        return fit.shape.response.observed(fit.eta)
     if fit.cuts is not None:
         return OrderedResponse(model.link, model.frame.y, w, fit.cuts.log_gaps).observed(fit.eta)
     mu, slope = fit.fitted, model.link.slope(fit.eta)

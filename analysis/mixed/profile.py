@@ -59,7 +59,8 @@ def profile_intervals(
     -------
     DataFrame, shape (parameters, 4)
         parameter, estimate (of the fit given), ci_low, ci_high. A standard deviation's interval that reaches zero begins
-        there; a correlation's ends at -1 or 1 where the data cannot tell. Thresholds of an ordinal model have no row.
+        there; a correlation's ends at -1 or 1 where the data cannot tell. Thresholds of an ordinal model, and sigma, ndt and
+        beta of times, have no row.
 
     Raises
     ------
@@ -72,7 +73,7 @@ def profile_intervals(
             f"a fit by {fit.method} has no likelihood to profile",
             mend="Use the parametric bootstrap (--intervals bootstrap), or fit without the penalty.",
         )
-    parameters = [p for p in parameters_of(fit) if p.kind != "threshold"]
+    parameters = [p for p in parameters_of(fit) if p.kind not in {"threshold", "shape"}]
     if which is not None:
         known = {p.name: p for p in parameters}
         for name in which:

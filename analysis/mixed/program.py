@@ -93,6 +93,11 @@ def lme4_program(fit: Fit, file: str) -> str:
     data = program_data(fit, file)
     if fit.cuts is not None:
         return _ordinal_program(fit, data)
+    if fit.shape is not None:
+        raise UserError(
+            f"no R function fits {fit.family} models by maximum likelihood",
+            mend=f"In R, brms fits the same model with priors: family = {fit.family}().",
+        )
     why = _why_written_out(fit)
     lines = [
         f"# {' '.join(fit.formula.split())}",

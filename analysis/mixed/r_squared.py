@@ -101,6 +101,10 @@ def _observation_variance(fit: Fit) -> tuple[float, str]:
             "R squared is not defined for the betabinomial family",
             mend="Leave it out, or choose the binomial family.",
         )
+    if family.name == "shifted_lognormal":
+        return fit.sigma**2, "the variance of log(y - ndt)"
+    if fit.shape is not None:
+        return float(fit.shape.response.variance(np.zeros(1))[0]), "sigma squared plus beta squared"
     base = link.base
     if family.name in {"binomial", "ordinal"}:
         return LATENT[base], f"the latent error of the {base} link"

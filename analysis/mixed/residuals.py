@@ -33,7 +33,7 @@ def residuals(fit: Fit, kind: str = "response") -> Array:
     Raises
     ------
     UserError
-        For another kind, one that an ordinal model does not have, or deviance residuals of the betabinomial family.
+        For another kind, one that an ordinal model does not have, or deviance residuals of the betabinomial family or of times.
     """
     if kind not in KINDS:
         raise unknown_name("kind of residual", kind, KINDS)
@@ -49,6 +49,10 @@ def residuals(fit: Fit, kind: str = "response") -> Array:
         variance = fit.cuts.probabilities(fit.eta)[0] @ scores**2 - mu**2
         return np.asarray(raw * (np.sqrt(w / variance) if kind == "pearson" else 1.0))
     raw = y - mu
+    if fit.shape is not None and kind == "deviance":
+        raise UserError(
+            f"the {family.name} family has no deviance residuals", mend="Take Pearson's, kind='pearson'."
+        )
     if kind == "response":
         return np.asarray(raw)
     # Theta of the negative binomial is part of the variance function; phi of others only a factor.
@@ -60,7 +64,8 @@ def residuals(fit: Fit, kind: str = "response") -> Array:
             )
         w = w / (1.0 + (w - 1.0) / (1.0 + (fit.dispersion or 0.0)))
     if kind == "pearson":
-        return np.asarray(raw * np.sqrt(w / family.variance(mu, d)))
+        variance = fit.shape.response.variance(fit.eta) if fit.shape else family.variance(mu, d)
+        return np.asarray(raw * np.sqrt(w / variance))
     saturated = np.where(y > 0, y, 1e-300) if family.name in {"poisson", "negative.binomial"} else y
     with np.errstate(divide="ignore", invalid="ignore"):
         part = 2.0 * (family.density.loglik(y, saturated, w, d) - family.density.loglik(y, mu, w, d))

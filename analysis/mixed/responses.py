@@ -19,6 +19,7 @@ from stimuli.errors import UserError
 from .families import Family
 from .links import Link
 from .ordered import OrderedResponse
+from .times import TIMES, time_response
 
 Array = NDArray[np.float64]
 
@@ -36,7 +37,7 @@ class Response(Protocol):
 
     @property
     def dispersion(self) -> Any:
-        """The dispersion, a number; of ordered responses the log gaps between thresholds."""
+        """The dispersion, a number; of ordered responses the log gaps between thresholds; of times see ``times``."""
 
     def saturated(self) -> Array:
         """Return the linear predictor of a model that nearly fits each observation."""
@@ -260,6 +261,8 @@ def make_response(
     """
     if family.name == "ordinal":
         return OrderedResponse(link, y, weights)
+    if family.name in TIMES:
+        return time_response(family.name, y, weights)
     if (family.name, link.name) in {("binomial", "logit"), ("poisson", "log")}:
         return _CanonicalResponse(family, link, y, weights)
     kind = ProfiledResponse if profiled else _GeneralResponse
@@ -271,6 +274,8 @@ _RANGES = {
     "negative.binomial": "the negative.binomial family takes counts 0, 1, 2, …",
     "Gamma": "the Gamma family takes numbers above zero",
     "inverse.gaussian": "the inverse.gaussian family takes numbers above zero",
+    "shifted_lognormal": "the shifted_lognormal family takes response times above zero",
+    "exgaussian": "the exgaussian family takes response times above zero",
     "binomial": "the binomial family takes 0 and 1, proportions with weights, or cbind(success, failure)",
     "betabinomial": "the betabinomial family takes proportions with weights, or cbind(success, failure)",
 }
@@ -299,7 +304,7 @@ def check_response(family: Family, y: Array, weights: Array | None, label: str) 
             _RANGES[name],
             "For rates, give the counts and put the exposure into offset(log(exposure)).",
         )
-    if name in {"Gamma", "inverse.gaussian"}:
+    if name in {"Gamma", "inverse.gaussian", *TIMES}:
         refuse(
             y <= 0,
             _RANGES[name],

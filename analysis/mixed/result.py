@@ -21,6 +21,7 @@ from .formula import Formula
 from .frame import Frame
 from .matrices import Matrices
 from .ordered import Thresholds
+from .times import Shape
 
 Array = NDArray[np.float64]
 
@@ -123,7 +124,7 @@ class Fit:
     variance : tuple of VarianceComponent
         In lme4's order.
     sigma : float
-        Residual standard deviation; root of phi for Gamma and inverse.gaussian; 1 where the family has none.
+        Residual standard deviation; root of phi for Gamma and inverse.gaussian; sigma of times; 1 where the family has none.
     dispersion : float or None
         phi of Gamma and inverse.gaussian, theta of negative.binomial; None for the other families.
     n_parameters : int
@@ -150,6 +151,8 @@ class Fit:
         Where the search ended: theta, then for generalised models log dispersion and whitened coefficients.
     cuts : Thresholds or None
         Of an ordinal model; then ``(Intercept)`` of ``fixed`` is the mean of the latent scale, minus that of the thresholds.
+    shape : Shape or None
+        Of response times: the fitted shifted lognormal or ex-Gaussian distribution.
     is_sketch : bool
         Whether standard errors are of the average information; see ``fitting.sketch``.
     """
@@ -184,11 +187,17 @@ class Fit:
     end: Array
     is_sketch: bool = False
     cuts: Thresholds | None = None
+    shape: Shape | None = None
 
     @property
     def thresholds(self) -> pd.DataFrame | None:
         """Thresholds of an ordinal model, see ``Thresholds.table``; else None."""
         return None if self.cuts is None else self.cuts.table
+
+    @property
+    def distribution(self) -> pd.DataFrame | None:
+        """Sigma and ndt or beta of response times, see ``Shape.table``; else None."""
+        return None if self.shape is None else self.shape.table
 
     @property
     def told(self) -> pd.DataFrame:
@@ -235,16 +244,11 @@ class Fit:
             "fixed": [
                 {str(k): plain(v) for k, v in row.items()} for row in self.told.to_dict(orient="records")
             ],
-            **(
-                {}
-                if self.thresholds is None
-                else {
-                    "thresholds": [
-                        {str(k): plain(v) for k, v in row.items()}
-                        for row in self.thresholds.to_dict(orient="records")
-                    ]
-                }
-            ),
+            **{
+                name: [{str(k): plain(v) for k, v in row.items()} for row in table.to_dict(orient="records")]
+                for name, table in (("thresholds", self.thresholds), ("distribution", self.distribution))
+                if table is not None
+            },
             "vcov": [[plain(v) for v in row] for row in self.vcov.loc[terms, terms].to_numpy().tolist()],
             "variance": [
                 {
@@ -330,11 +334,16 @@ class Fit:
             if rows[1:]
             else []
         )
-        if self.thresholds is not None:
-            cuts = [["term", "threshold", "SE", "95 % CI"]]
-            for name, estimate, se, low, high in self.thresholds.itertuples(index=False):
+        for title, heading, table in (
+            ("Thresholds between categories", "threshold", self.thresholds),
+            ("Distribution of times", "estimate", self.distribution),
+        ):
+            if table is None:
+                continue
+            cuts = [["term", heading, "SE", "95 % CI"]]
+            for name, estimate, se, low, high in table.itertuples(index=False):
                 cuts.append([name, f"{estimate:.4g}", f"{se:.4g}", f"[{low:.4g}, {high:.4g}]"])
-            found += [*([""] if found else []), "Thresholds between categories", *lined_up(cuts)]
+            found += [*([""] if found else []), title, *lined_up(cuts)]
         return found
 
 

@@ -113,6 +113,9 @@ def simulate(
             above = np.cumsum(fit.cuts.probabilities(eta)[0], axis=1)[:, :-1]
             result[:, column] = (rng.random(fit.nobs)[:, None] > above).sum(axis=1)
             continue
+        if fit.shape is not None:
+            result[:, column] = fit.shape.response.draw(rng, eta)
+            continue
         mu = model.link.inverse(eta)
         if model.family.positive and not np.all(mu > 0):
             raise UserError(

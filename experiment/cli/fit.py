@@ -72,8 +72,8 @@ Example:
     default="gaussian",
     show_default=True,
     metavar="NAME",
-    help="gaussian, binomial, betabinomial, poisson, negative.binomial, Gamma, inverse.gaussian, or ordinal for ratings and "
-    "other ordered categories (cumulative model).",
+    help="gaussian, binomial, betabinomial, poisson, negative.binomial, Gamma, inverse.gaussian, shifted_lognormal or exgaussian "
+    "for response times, or ordinal for ratings and other ordered categories (cumulative model).",
 )
 @click.option(
     "--link",
