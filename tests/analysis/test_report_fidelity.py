@@ -210,11 +210,11 @@ def test_rankings_tell_robustness_error_patterns_and_what_is_missing(material: M
     assert chapter is not None and not chapter.planned
     assert_whole(chapter)
     text = words(chapter)
-    assert "These are 2 models; fewer than eight say nothing of models in general." in text
-    assert "no family holds three models of known and different size" in text
+    assert "The study includes two models. With fewer than eight, these results describe these models" in text
+    assert "no family includes three models of known and different size" in text
     assert "random" not in text
     for row in named(chapter, "told_apart").rows:
-        assert f"{row[4]} of halves found their own, {row[5]} by chance" in text
+        assert f"{row[4]} of halves were matched to their own reader, {row[5]} by chance" in text
     consistency = named(chapter, "error_consistency")
     for row in consistency.rows:
         assert (f"κ = {row[6]}, 95% CI {row[7]}" in text) is (row[0] == "people")
@@ -238,7 +238,7 @@ def test_three_sizes_of_a_family_and_a_recovery_block_are_told(tmp_path: Path) -
         f"{lost[3]} for ten times as many parameters, 95% CI over items {lost[4]}, over models {lost[5]}"
         in text
     )
-    assert "so few models cannot reach .05" in text
+    assert "with so few models, p cannot fall below .05" in text
     assert "Over 3 models" in text and named(chapter, "recovery_order").rows
     assert {one.name for one in chapter.blocks if isinstance(one, Drawing)} == {
         "robustness_by_size_choose",

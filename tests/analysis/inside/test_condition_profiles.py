@@ -59,7 +59,7 @@ def test_the_chapter_has_tables_and_a_figure_and_marks_what_is_no_data(tmp_path:
     assert chapter is not None and "simulated readers: not data" in chapter.marks
     tables = {one.name: one for one in chapter.blocks if isinstance(one, ApaTable)}
     assert [row[0] for row in tables["profiles_position"].rows] == [
-        "share right (failures as wrong)",
+        "proportion correct (failures as wrong)",
         "mean log response time of valid answers",
     ]
     assert [row[0] for row in tables["profiles_models_position"].rows][1] == "net"

@@ -1,0 +1,182 @@
+"""Rankings: robustness by size within families, recovery and the task, and error patterns of readers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from analysis.families import with_adjusted
+from analysis.figures.ranks import recovery_figure, size_figure, told_size
+from analysis.measures.accuracy import asked
+from analysis.mixed.adjustments import corrected
+from analysis.rankings import (
+    ErrorVectors,
+    Matching,
+    error_consistency,
+    error_vectors,
+    matchings,
+    recovery_order,
+    robustness,
+    robustness_by_size,
+    robustness_table,
+    sizes,
+)
+from analysis.rankings.matching import CELLS
+from analysis.readers import PARTICIPANT_KINDS, spoken
+from analysis.report.blocks import Block, Chapter, Material, marks_of
+from analysis.report.layout import Layout
+from analysis.report.parted import of_part, parts_by
+from stimuli.errors import UserError
+
+LAYOUT = Layout(Path(__file__).parent)
+MANY_MODELS = 8
+"""Fewer models do not support conclusions about models in general."""
+MOST_REPORTED = 8
+"""Pairs of readers whose error consistency the text reports."""
+Missing = list[tuple[str, str]]
+"""What is not estimable: a passage of the text, and the reason."""
+
+
+def write(material: Material) -> Chapter | None:
+    """Write the chapter; None for a study without conditions, and one with a single reader."""
+    trials = material.tables.trials
+    used = trials[
+        trials["excluded_reason"].isna() & trials["reader_kind"].isin(("human", "simulated", "model"))
+    ]
+    if not material.tables.factors or used["reader"].nunique() < 2:
+        return None
+    planned = [one.plan.factor for one in material.analyses if one.plan.planned]
+    known = list(material.tables.factors)
+    factor = next((name for name in planned if name in known), known[0])
+    groups = [str(group) for group in used["reader_group"].unique()]
+    models = [group for group in groups if material.kinds[group] == "model"]
+    remarks: list[Block] = []
+
+    def by_parts(write_part: Callable[[Material, str, Missing], Iterator[Block]]) -> list[Block]:
+        """Write the same of each part's trials."""
+        blocks: list[Block] = []
+        for part in parts_by(factor, asked(used), material.tables):
+            missing: Missing = []
+            own = replace(material, tables=part.of(material.tables))
+            blocks += of_part(write_part(own, part.factor, missing), part)
+            remarks.extend(LAYOUT.sentences(what, why=why, part=part.told) for what, why in missing)
+        return blocks
+
+    ranks: list[Block] = []
+    if models:
+        ranks = by_parts(_sizes_part)
+        missing: Missing = []
+        ranks += _recovery_part(material, factor, missing)
+        remarks += [LAYOUT.sentences(what, why=why, part="") for what, why in missing]
+    errors = by_parts(_errors_part)
+    blocks = LAYOUT.blocks("few", models=len(models)) if len(models) < MANY_MODELS else []
+    blocks = [*(blocks if ranks or errors else []), *ranks, *errors]
+    if remarks:
+        blocks += LAYOUT.blocks("not_estimable", remarks=list(dict.fromkeys(remarks)))
+    if not blocks:
+        return None
+    passages = [("ranks", "kendall1938")] * bool(models) + [("errors", "geirhos2020")] * bool(errors)
+    return Chapter(
+        "rankings",
+        "Rankings and error patterns",
+        tuple(blocks),
+        marks=marks_of(groups, material.kinds),
+        methods=tuple(LAYOUT.sentences(f"methods_of_{name}") for name, _ in passages),
+        sources=tuple(source for _, source in passages),
+    )
+
+
+def _sizes_part(material: Material, factor: str, missing: Missing) -> Iterator[Block]:
+    tables = material.tables
+    material.told(f"robustness by {factor}")
+    try:
+        known = sizes(tables.dictionary["readers"])
+        found = robustness(tables, factor)
+    except UserError as error:
+        missing.append(("no_robustness", error.message))
+        return
+    table = robustness_table(found, known)
+    slopes = robustness_by_size(found, known, str(tables.dictionary["study"]))
+    unknown = [str(one) for one in table.loc[table["family"].isna() | table["parameters"].isna(), "model"]]
+    laid = LAYOUT.table("robustness", table.sort_values("lost"), factor=factor, told_size=told_size)
+    steep = drawing = None
+    if slopes.empty:
+        missing.append(("no_slopes", ", ".join(unknown)))
+    else:
+        slopes = with_adjusted(slopes)
+        drawing = size_figure("robustness_by_size", table[table["parameters"].notna()], slopes)
+        steep = LAYOUT.table("size_slopes", slopes, factor=factor)
+    rows = slopes.to_dict("records")
+    yield from LAYOUT.blocks("sizes", table=laid, slopes=steep, figure=drawing, rows=rows, unknown=unknown)
+
+
+def _recovery_part(material: Material, factor: str, missing: Missing) -> Iterator[Block]:
+    if "recover" not in set(material.tables.trials["trial_type"].dropna()):
+        return
+    material.told(f"recovery and task by {factor}")
+    try:
+        found = recovery_order(material.tables, factor)
+    except UserError as error:
+        missing.append(("no_order", error.message))
+        return
+    table = LAYOUT.table(
+        "recovery_order", found.table.sort_values("recovery_rank"), factor=factor, found=found
+    )
+    drawing = recovery_figure("recovery_and_task", found.table)
+    yield from LAYOUT.blocks("recovery", table=table, figure=drawing, found=found)
+
+
+def _errors_part(material: Material, factor: str, missing: Missing) -> Iterator[Block]:
+    material.told(f"error patterns by {factor}")
+    try:
+        vectors = error_vectors(material.tables, factor)
+    except UserError as error:
+        missing.append(("no_errors", error.message))
+        return
+    blocks = [*_matched(material, vectors, factor, missing), *_consistency(vectors, factor, missing)]
+    if blocks and vectors.left_out:
+        blocks += LAYOUT.blocks("left_out", left_out=vectors.left_out, kinds=vectors.kinds)
+    yield from blocks
+
+
+def _matched(material: Material, vectors: ErrorVectors, factor: str, missing: Missing) -> list[Block]:
+    """Write whether halves of readers find their own reader by error pattern."""
+    study = str(material.tables.dictionary["study"])
+    sides = [(spoken(group), [group]) for group, kind in vectors.kinds.items() if kind in PARTICIPANT_KINDS]
+    models = [group for group, kind in vectors.kinds.items() if kind == "model"]
+    if len(models) == 1:
+        missing.append(("one_model", ""))
+    elif models:
+        sides.append(("models", models))
+    found: list[tuple[str, Matching]] = []
+    for who, groups in sides:
+        try:
+            found += [(who, one) for one in matchings(vectors, groups, study)]
+        except UserError as error:
+            missing.append(("no_errors", error.message))
+    if not found:
+        return []
+    adjusted = corrected(np.array([one.p for _, one in found]), "BH")
+    rows = [
+        {"who": who[0].upper() + who[1:], "matching": one, "adjusted": float(p), "by_session": one.features == CELLS}
+        for (who, one), p in zip(found, adjusted, strict=True)
+    ]  # fmt: skip
+    return LAYOUT.blocks("matched", table=LAYOUT.table("told_apart", rows, factor=factor), rows=rows)
+
+
+def _consistency(vectors: ErrorVectors, factor: str, missing: Missing) -> list[Block]:
+    """Write whether pairs of readers err on the same items; in full for pairs with people, where there are any."""
+    found = error_consistency(vectors)
+    if found.empty:
+        missing.append(("no_pairs", ""))
+        return []
+    table = LAYOUT.table("error_consistency", found, factor=factor, spoken=spoken)
+    people = found["one"].map(lambda group: vectors.kinds[group] in PARTICIPANT_KINDS)
+    rows = (found[people] if people.any() else found).to_dict("records")
+    more = max(len(rows) - MOST_REPORTED, 0)
+    return LAYOUT.blocks(
+        "consistency", table=table, rows=rows[:MOST_REPORTED], more=more, kinds=vectors.kinds
+    )
