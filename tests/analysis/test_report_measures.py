@@ -184,7 +184,7 @@ def test_relative_gain_and_retention_are_the_ratios_of_the_accuracies_shown(rate
     assert float(kept[3]) == pytest.approx(100 * float(kept[2]) / float(kept[1]), abs=0.1)
     text = words(rated)
     assert (
-        "shown as it is in red, shown with other letters throughout in blue, not shown in grey, and changed in green"
+        "shown unchanged in red, shown with other letters throughout in blue, not shown in grey, and changed in green"
         in text
     )
 
@@ -193,20 +193,20 @@ def test_a_ratio_whose_denominator_may_be_0_is_flagged(rated: Chapter) -> None:
     rows = table(rated, "relative_gain_position").rows
     stuck = rows[[row[0] for row in rows].index("stuck") + 1]
     assert stuck[-1] == "flagged" and stuck[3] == "–"
-    assert "Of the model stuck the difference between red and blue may be 0" in words(rated)
+    assert "For the model stuck, the interval of the difference between red and blue includes 0" in words(rated)
 
 
 def test_costs_are_ratios_against_the_same_item_intact(rated: Chapter) -> None:
     rows = table(rated, "cost_ratio_position").rows
     at = [row[0] for row in rows].index("Prompt tokens: net")
     assert [row[4] for row in rows[at + 1 : at + 4]] == ["1.250", "1.500", "1.750"]
-    assert "No time ratio: no trial was timed alone" in words(rated)
+    assert "No time ratio is available: no trial was timed alone" in words(rated)
 
 
 def test_cells_below_chance_are_named_and_arms_without_evidence_are_marked(
     tmp_path: Path, rated: Chapter
 ) -> None:
-    assert "Without evidence (blue and grey) no reader is shown to be above chance" in words(rated)
+    assert "Without evidence (blue and grey), no reader is shown to be above chance" in words(rated)
     assert [row[0] for row in table(rated, "chance_position").rows[1:5]] == [
         "red", "green", "blue (no evidence)", "grey (no evidence)",
     ]  # fmt: skip
