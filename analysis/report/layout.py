@@ -241,11 +241,7 @@ class Layout:
 
     @staticmethod
     def _note(note: Any, values: Mapping[str, Any]) -> str:
-        parts = (
-            [{"text": note}]
-            if isinstance(note, str)
-            else [{"text": one} if isinstance(one, str) else one for one in note]
-        )
+        parts = [{"text": one} if isinstance(one, str) else one for one in _flat([note])]
         kept = [one["text"] for one in parts if "if" not in one or _expression(one["if"])(**values)]
         return " ".join(filter(None, (_filled(one, values) for one in kept)))
 
@@ -263,16 +259,16 @@ class Layout:
         return Origin(
             tuple(fits),
             rows=_filled(source.get("rows", ""), values),
-            file=source.get("file", "trials.csv"),
+            file=_filled(source.get("file", "trials.csv"), values),
             where=None if where is None else tuple(_expression(where)(**values)),
             computed=_filled(source.get("computed", ""), values),
             **listed,
         )
 
 
-def _flat(columns: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    """Yield columns one by one, also those of lists among them."""
-    for one in columns:
+def _flat(parts: Iterable[Any]) -> Iterator[Any]:
+    """Yield columns, or parts of a note, one by one, also those of lists among them."""
+    for one in parts:
         yield from _flat(one) if isinstance(one, list) else (one,)
 
 

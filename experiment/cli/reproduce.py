@@ -84,7 +84,7 @@ def reproduce(
         raise click.exceptions.Exit(1)
 
 
-STUDIES = {"mind-scramble": "mind_scramble_together", "h-test": "chapters.h_test.geometry"}
+STUDIES = {"mind-scramble": "chapters.mind_scramble.together", "h-test": "chapters.h_test.geometry"}
 """Papers whose tables come from a user's own studies, with the module of ``analysis.report`` that lays them out."""
 
 

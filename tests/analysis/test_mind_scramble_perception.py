@@ -17,9 +17,9 @@ from analysis.published.mind_scramble_floors import floors, pair_values
 from analysis.published.mind_scramble_ranks import agreements, ranks
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Material
-from analysis.report.chapters.mind_scramble import _steepest, write
+from analysis.report.chapters.mind_scramble import steepest, write
+from analysis.report.chapters.mind_scramble.together import ABOUT, together
 from analysis.report.chapters.ratios import write as write_ratios
-from analysis.report.mind_scramble_together import ABOUT, together
 from analysis.report.studies_page import write_studies_page
 from tests.analysis.letter_study import write_handover
 from tests.analysis.measured_study import _row
@@ -170,8 +170,8 @@ def test_the_steepest_series_is_one_with_an_interval() -> None:
         Slope("two", "Reordering", (0, 2), (50.0, 40.0), -5.0, -7.0, -3.0),
         Slope("human", "Deleting", (0, 1), (100.0, 0.0), -100.0, np.nan, np.nan),
     )
-    said = str(_steepest([sure, single], {"two": "model", "human": "human"}, ACCURACY))
-    assert "The steepest slope is that of the model two for reordering: −5.00 percentage points" in said
+    found = steepest([sure, single], {"two": "model", "human": "human"})
+    assert found == {"falling": True, "steepest": sure}
 
 
 def values(measure: Any, draw: np.random.Generator, means: dict[str, float], noise: float) -> Values:

@@ -21,14 +21,16 @@ from analysis.published.mind_scramble import Values, factor_of, fault_prices, va
 from analysis.published.mind_scramble_texts import Near, stored_texts
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable
-from analysis.report.chapters.mind_scramble_similarity import similarity_table, unit_table
-from analysis.report.chapters.mind_scramble_tables import (
+from analysis.report.chapters.mind_scramble.tables import (
+    LAYOUT,
     agreement_table,
     edit_table,
     fault_table,
     floor_table,
     rank_table,
     reordering_table,
+    similarity_table,
+    unit_table,
 )
 from analysis.report.chapters.representations_tables import sets_table
 from analysis.report.studies_page import Page
@@ -152,12 +154,8 @@ def _alike(maps: Sequence[tuple[str, Represented, Panel]]) -> Iterator[ApaTable 
     if not maps:
         return
     panels = [panel for _, _, panel in sorted(maps, key=lambda one: one[1].group)]
-    yield from pattern_figures(
-        "figure_5",
-        "Cosine of hidden states with those of the intact text, by operation and layer",
-        panels,
-        "Laid out as Figure 5 of Mind Scramble (2024), with the centred cosine and different items beside it.",
-    )
+    title, note = LAYOUT.caption("maps")
+    yield from pattern_figures("figure_5", title, panels, note)
     pairs = list(between_sets([(name, one) for name, one, _ in maps], "mind-scramble"))
     if pairs:
         yield sets_table("figure_5_alike", "One model’s maps in several studies", pairs)
