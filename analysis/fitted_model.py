@@ -514,6 +514,33 @@ class FittedModel:
             drawn = self._fit.cuts.scores[drawn.astype(int)]
         return pd.DataFrame(drawn, index=self._data.index[self._fit.rows])
 
+    def diagnostics(self, *, seed: int | str = 0) -> pd.DataFrame:
+        """Check the model by simulated residuals, and find the unit of each grouping factor that matters most.
+
+        Parameters
+        ----------
+        seed : int or str
+            Of the 250 simulated data sets.
+
+        Returns
+        -------
+        DataFrame
+            ``check, value, p, unit``: the distance of the residuals from uniform ones (Kolmogorov and Smirnov), their dispersion
+            (1 if the model holds) and the number of outliers, each tested against the simulations; then, for each grouping factor,
+            the largest change of a fixed effect in standard errors if one of its units is left out (not of ordinal models).
+        """
+        found = mixed.simulated_residuals(self._fit, seed=seed)
+        rows: list[tuple[str, float, float, str]] = [
+            ("uniformity", found.distance, found.p_uniform, ""),
+            ("dispersion", found.dispersion, found.p_dispersion, ""),
+            ("outliers", found.outliers, found.p_outliers, ""),
+        ]
+        for group in self._fit.groups if self._fit.cuts is None else ():
+            changes = mixed.influence(self._fit, group).abs() / np.sqrt(np.diag(self._fit.vcov))
+            largest = changes.max(axis=1)
+            rows.append((f"influence of {group}", float(largest.max()), np.nan, str(largest.idxmax())))
+        return pd.DataFrame(rows, columns=["check", "value", "p", "unit"])
+
     def plot(self, factors: Factors | None = None, *, scale: str = "response") -> Figure:
         """Draw marginal means with 95% intervals, or all coefficients.
 

@@ -49,6 +49,29 @@ def _reader_names(rows: pd.DataFrame) -> pd.Series[str]:
     return rows["reader_group"].astype(str) + "/" + rows["reader"].astype(str)
 
 
+class Cells(NamedTuple):
+    """A reader group's answers summed by item and condition, for each participant; a model has none."""
+
+    participants: tuple[str, ...]
+    total: Floats
+    many: Floats
+    answers: Answers | None = None
+
+    def means(self, without: int | None = None) -> Floats:
+        """Return the mean answer to each item in each condition, shape (I, C), without one participant; nan without an answer."""
+        total, many = self.total, self.many
+        if without is not None and self.answers is not None:
+            own = self.answers.participant == self.answers.layout.participants.index(
+                self.participants[without]
+            )
+            i, c = self.answers.item[own], self.answers.condition[own]
+            total, many = total.copy(), many.copy()
+            np.subtract.at(total, (i, c), self.answers.value[own])
+            np.subtract.at(many, (i, c), 1.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(np.where(many > 0, total / many, np.nan))
+
+
 class ReaderSums:
     """The sums of each reader group of a plan, and of each pair of them that is compared; made when they are asked for.
 
@@ -93,6 +116,21 @@ class ReaderSums:
         if not all(group in self._people or group in self._models for group in groups):
             return None
         return sums_of_readers(groups, self._people, self._models, self.layout)
+
+    def cells(self) -> dict[str, Cells]:
+        """Return the answers of each reader group by item and condition."""
+        found: dict[str, Cells] = {}
+        size = (len(self.layout.items), len(self.layout.conditions))
+        for group, answers in self._people.items():
+            total, count = np.zeros(size), np.zeros(size)
+            np.add.at(total, (answers.item, answers.condition), answers.value)
+            np.add.at(count, (answers.item, answers.condition), 1.0)
+            names = tuple(self.layout.participants[place] for place in np.unique(answers.participant))
+            found[group] = Cells(names, total, count, answers)
+        for group, means in self._models.items():
+            known = np.isfinite(means.mean)
+            found[group] = Cells((), np.where(known, means.mean, 0.0), known.astype(float))
+        return found
 
     def in_general(self, people: str, weights: Mapping[str, float]) -> Estimate | None:
         """Estimate people's contrast minus that of models like these, of which those here are a sample."""

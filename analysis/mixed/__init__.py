@@ -31,6 +31,7 @@ from .joint import anova, joint_test, with_degrees
 from .kenward_roger import KenwardRoger, kenward_roger
 from .likelihood_ratio import LikelihoodRatio, likelihood_ratio_test
 from .margins import CategoryMargins, Margins, category_margins, margins, trends
+from .model_checks import SimulatedResiduals, influence, simulated_residuals
 from .prediction import predict, random_modes
 from .profile import profile_intervals
 from .program import lme4_program
@@ -49,6 +50,7 @@ __all__ = [
     "LikelihoodRatio",
     "Margins",
     "RSquared",
+    "SimulatedResiduals",
     "VarianceComponent",
     "anova",
     "bootstrap",
@@ -56,6 +58,7 @@ __all__ = [
     "completed",
     "equivalence_tests",
     "fit",
+    "influence",
     "joint_test",
     "kenward_roger",
     "likelihood_ratio_test",
@@ -68,6 +71,7 @@ __all__ = [
     "random_modes",
     "residuals",
     "simulate",
+    "simulated_residuals",
     "sketch",
     "trends",
     "with_degrees",

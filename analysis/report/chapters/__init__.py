@@ -20,6 +20,7 @@ from analysis.report.chapters import (
     letters,
     mind_scramble,
     missing,
+    model_checks,
     probing,
     rankings,
     ratios,
@@ -60,6 +61,9 @@ class Declared:
 DECLARED: tuple[Declared, ...] = (
     Declared(
         "robustness", "Do the planned results hold under other analyses of the same data?", robustness.write
+    ),
+    Declared(
+        "model-checks", "Do the planned models fit, and does a result depend on one unit?", model_checks.write
     ),
     Declared(
         "missing", "Who and what was excluded, and does accuracy depend on missing answers?", missing.write

@@ -1,0 +1,52 @@
+"""A planned contrast without each participant and item is what the estimate without them says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis import load
+from analysis.carrying_out import carry_out
+from analysis.influence import influences
+from analysis.planned import plans
+from analysis.report.blocks import Material
+from analysis.report.chapters import model_checks
+from analysis.report.inline import plain_text
+from tests.analysis.letter_study import PLANNED, study_rows
+
+Make = Callable[..., Path]
+
+
+def test_shares_are_estimated_without_each_unit(handover: Make) -> None:
+    tables = load(
+        handover(study_rows(human=10, items=8, models=("restorer",)), dictionary={"planned": PLANNED})
+    )
+    plan = next(one for one in plans(tables) if one.measure.name == "correct")
+    whole = carry_out(plan, tables, companion=False)
+    changes = influences(whole, tables)
+    assert {unit: len(table) for unit, table in changes.items()} == {"participant": 10, "item": 8}
+    for unit, column, name in (("participant", "reader", "P004"), ("item", "item_id", "s03")):
+        trials = tables.trials[tables.trials[column] != name]
+        without = carry_out(plan, replace(tables, trials=trials), companion=False)
+        expected = [
+            (other.estimate - one.estimate) / one.se
+            for one, other in zip(whole.contrasts, without.contrasts, strict=True)
+        ]
+        (found,) = [row for label, row in changes[unit].iterrows() if str(label).endswith(name)]
+        assert found.to_numpy() == pytest.approx(np.array(expected))
+
+
+def test_the_chapter_names_the_most_influential_participant(handover: Make) -> None:
+    rows = study_rows(human=12, items=12, models=("restorer",))
+    tables = load(handover(rows, dictionary={"planned": PLANNED}))
+    analyses = tuple(carry_out(plan, tables) for plan in plans(tables))
+    chapter = model_checks.write(Material(tables, analyses, {"human": "human", "restorer": "model"}))
+    assert chapter is not None
+    said = [plain_text(one) for one in chapter.blocks if isinstance(one, str)]
+    assert len(said) == 2 and all(
+        "uniformity p" in one and "without one participant by at most" in one for one in said
+    )
