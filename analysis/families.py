@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from scipy import sparse, stats
 
 from analysis.mixed import equivalence_tests
-from analysis.mixed.adjustments import DIRECTIONS, LargestT
-from analysis.mixed.adjustments import corrected as by_p_alone
+from analysis.mixed.inference import DIRECTIONS, LargestT
+from analysis.mixed.inference import corrected as by_p_alone
 from analysis.plan import Plan
 from analysis.results import Analysis, Contrast
 
@@ -50,7 +50,7 @@ def adjusted(
     tested : sequence of (Plan, sequence of Contrast)
         A pair for each analysis; p values are adjusted anew, whatever was adjusted before.
     directions : int
-        Of the largest |t| (:class:`analysis.mixed.adjustments.LargestT`).
+        Of the largest |t| (:class:`analysis.mixed.inference.LargestT`).
     """
     found = [list(contrasts) for _, contrasts in tested]
     families: dict[Hashable, list[Place]] = {}

@@ -18,12 +18,10 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from analysis import apa, mixed
-from analysis.mixed.coding import Given
-from analysis.mixed.deparse import as_r
 from analysis.mixed.detection import signal_formula, signal_table
-from analysis.mixed.expression import Call, columns_of
+from analysis.mixed.expression import Call, as_r, columns_of
 from analysis.mixed.result import Fit, lined_up, plain
-from analysis.mixed.variables import Factor, level_name
+from analysis.mixed.variables import Factor, Given, level_name
 from stimuli.corpora.file_kinds import kind_of_bytes, refuse_other_kinds
 from stimuli.errors import UserError, unknown_name
 

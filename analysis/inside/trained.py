@@ -27,7 +27,7 @@ from analysis.measures.accuracy import accuracy, asked
 from analysis.measures.recovery import recovery, recovery_trials
 from analysis.measures.resampling import interval, resampled_means
 from analysis.mixed import Fit, LikelihoodRatio, fit, likelihood_ratio_test
-from analysis.mixed.adjustments import corrected
+from analysis.mixed.inference import corrected
 from analysis.published.h_test_pairs import in_common
 from analysis.published.h_test_tables import FEWEST_ITEMS, TASKS, Paired, paired
 from analysis.published.scrambled_bench_study import study_parts, trials_of

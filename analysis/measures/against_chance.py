@@ -17,7 +17,7 @@ from analysis.answers import failures_as_wrong
 from analysis.intervals import share_over_items
 from analysis.measures.accuracy import GROUP, accuracy, asked
 from analysis.measures.cells import cell_columns
-from analysis.mixed.adjustments import corrected
+from analysis.mixed.inference import corrected
 from analysis.preparing import each_answer_once
 from analysis.readers import PARTICIPANT_KINDS, kinds_of
 

@@ -16,8 +16,7 @@ from scipy import sparse
 from stimuli.errors import UserError
 
 from .blocks import Blocks, Effects, Factor, Layout, Vector
-from .components import distinct
-from .elimination import Factored, Indices, Structure, TooLarge, for_scipy, plan, transposed_times
+from .elimination import Factored, Indices, Structure, TooLarge, distinct, for_scipy, plan, transposed_times
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]

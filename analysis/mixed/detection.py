@@ -13,8 +13,7 @@ import pandas as pd
 
 from stimuli.errors import UserError, unknown_name
 
-from .deparse import as_r
-from .expression import Name, Node, read_expression
+from .expression import Name, Node, as_r, read_expression
 from .formula import expand_terms, parts_of
 from .inference import linear_contrasts
 from .result import Fit

@@ -2,34 +2,471 @@
 
 Random effects make matrices in which the levels of one factor meet each other only through other factors. Such a factor is
 eliminated in one stroke, level by level (``BlockStructure``), and what it leaves among the other factors is a smaller matrix
-of the same kind: nested factors go one after another, until levels meet directly. What is left falls into groups that never meet
-(``SortedStructure``), or is held densely (``DenseStructure``). The gradients of a deviance need H^-1 only where H is not
-zero, which the same recursion gives backwards (Takahashi, Fagan and Chin 1973; Erisman and Tinney 1975).
+of the same kind: nested factors go one after another, until levels meet directly. What is left falls into groups that never
+meet (``SortedStructure``), or is held densely (``DenseStructure``). The gradients of a deviance need H^-1 only where H is
+not zero, which the same recursion gives backwards (Takahashi, Fagan and Chin 1973; Erisman and Tinney 1975).
 
-A structure says where an entry is stored in a flat array of values; each entry of the lower triangle has one place. What is
-held densely at the end are the last values. Blocks that meet many columns there (``Cliques``) subtract their products from it
-as matrices, so that no list of pairs grows with the square of what a block meets.
+A structure says where an entry is stored in a flat array of values; each entry of the lower triangle has one place, and
+what is held densely at the end are the last values. A block that meets few later columns keeps the places of their pairs
+(``Pairs``). Blocks that meet many keep the columns alone (``Cliques``): those that meet nearly the same columns of the dense
+part subtract their product from it as one matrix. Pairs of columns before the dense part that many blocks meet are listed
+once for all of them (``Shared``). Groups that never meet (an item's own levels, crossed within it) become diagonal blocks,
+padded to the largest by columns of the identity, with a border for factors that tie all groups together (``Sorting``).
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import lapack
-
-from .components import MOST_PAIRED, Pattern, Sorting, distinct, sorting
-from .meeting import AT_ONCE, Cliques, Pairs, Shared, cliques
+from scipy.sparse import csgraph
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
+
+FEW = 200
+"""Columns that are held densely without a thought."""
+MOST_BORDERS = 2
+"""Factors that are kept to the end, at most."""
+SMALL_BLOCKS = 20.0
+"""Cost of a product in many small blocks in products of one large matrix."""
+MOST_PAIRED = 64
+"""Later columns of a block whose pairs are listed; of blocks that meet more, no list is kept."""
+TAKEN_OUT = 2.0
+"""Cost of a product in a part taken out of one large matrix, likewise."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Where a symmetric matrix of later columns is not zero.
+
+    Attributes
+    ----------
+    blocks : list of (levels, width)
+        Factors in the order of the columns.
+    block, column : ndarray of int
+        Sets of columns that meet one another: block number and column of each membership.
+    high, low : ndarray of int
+        Pairs that meet directly.
+    """
+
+    blocks: Sequence[tuple[int, int]]
+    block: Index
+    column: Index
+    high: Index
+    low: Index
+
+    @property
+    def order(self) -> int:
+        """Number of columns."""
+        return sum(m * k for m, k in self.blocks)
+
+
+@dataclass(frozen=True)
+class Sorting:
+    """Columns sorted by component, the border last.
+
+    Attributes
+    ----------
+    many, width : int
+        Components, and columns of the largest.
+    places : ndarray of int, shape (order,)
+        Where each column goes among ``many * width`` padded columns and the border behind them.
+    component, border : ndarray of int
+        Which component meets which column of the border, sorted.
+    rest : int
+        Columns of the border.
+    """
+
+    many: int
+    width: int
+    places: Index
+    component: Index
+    border: Index
+    rest: int
+
+    @property
+    def cost(self) -> float:
+        """Products for a factor and its inverse, in those of a dense matrix."""
+        met = np.bincount(self.component, minlength=self.many).astype(float)
+        each = np.where(met > MOST_PAIRED, TAKEN_OUT, SMALL_BLOCKS)
+        inside = SMALL_BLOCKS * self.many * float(self.width) ** 3 + self.width * float(met @ (each * met))
+        return inside + float(self.rest) ** 3
+
+
+def distinct(keys: Index) -> Index:
+    """Sort numbers and keep each once; for many different ones several times as fast as ``numpy.unique``."""
+    ordered = np.sort(keys)
+    return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if len(keys) else ordered
+
+
+def sorting(pattern: Pattern) -> Sorting | None:
+    """Choose the border under which components are least work; None where one dense matrix is no more."""
+    order = pattern.order
+    if order <= FEW:
+        return None
+    best, least = None, float(order) ** 3
+    many = range(len(pattern.blocks))
+    for size in range(min(MOST_BORDERS, len(pattern.blocks) - 1) + 1):
+        for kept in combinations(many, size):
+            found = _sorted(pattern, kept)
+            if found.cost < least:
+                best, least = found, found.cost
+    return best
+
+
+def _sorted(pattern: Pattern, kept: tuple[int, ...]) -> Sorting:
+    order = pattern.order
+    is_border = np.concatenate([np.full(m * k, f in kept) for f, (m, k) in enumerate(pattern.blocks)])
+    # sets of columns are nodes of the graph too, behind the columns
+    sets = int(pattern.block.max()) + 1 if len(pattern.block) else 0
+    ends = np.concatenate([pattern.column, pattern.high])
+    others = np.concatenate([order + pattern.block, pattern.low])
+    joins = ~is_border[ends] & ~is_border[np.where(others < order, others, ends)]
+    graph = sparse.coo_array(
+        (np.ones(int(joins.sum())), (ends[joins], others[joins])), shape=(order + sets, order + sets)
+    )
+    _, label = csgraph.connected_components(graph, directed=False)
+    own = np.flatnonzero(~is_border)
+    numbers, component = np.unique(label[own], return_inverse=True)
+    sizes = np.bincount(component, minlength=len(numbers))
+    width = int(sizes.max(initial=1))
+    within = np.empty(len(own), dtype=np.intp)
+    by_component = np.argsort(component, kind="stable")
+    within[by_component] = np.arange(len(own)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    places = np.empty(order, dtype=np.intp)
+    places[own] = component * width + within
+    border = np.flatnonzero(is_border)
+    places[border] = len(numbers) * width + np.arange(len(border))
+    number_of = np.full(order + sets, -1, dtype=np.intp)
+    number_of[own] = component
+    known = np.isin(label[order:], numbers)
+    number_of[order:][known] = np.searchsorted(numbers, label[order:][known])
+    pairs = np.concatenate(
+        [
+            np.stack([number_of[others], ends])[:, is_border[ends]],
+            np.stack([number_of[ends], others])[
+                :, (others < order) & is_border[np.minimum(others, order - 1)]
+            ],
+        ],
+        axis=1,
+    )
+    pairs = pairs[:, pairs[0] >= 0]
+    met = distinct(pairs[0] * order + places[pairs[1]] - len(numbers) * width)
+    return Sorting(len(numbers), width, places, met // order, met % order, len(border))
+
+
+Kind = TypeVar("Kind")
+
+AT_ONCE = 4_000_000
+"""Products of pairs of columns held at once."""
+ROOM = 1.2
+"""Columns that levels meet together, by those that one of them meets, up to which they are taken together."""
+WORTH = 20_000
+"""Products in a full matrix that take as long as taking a part out of it and putting it back."""
+TRIED, TAKEN = 64, 0.5
+"""After so many different sets of columns, with more groups than this share of them, no more are compared."""
+SHARED = 8
+"""Levels that meet nearly the same columns before the full matrix, and columns, from which pairs are listed once for all."""
+COMPARED = 16
+"""Groups with which a level's columns are compared, the last ones; of more, comparing takes longer than it saves."""
+
+
+class Later(Protocol):
+    """Where a symmetric matrix of order ``order`` keeps its values; the last are a full matrix of order ``full_order``."""
+
+    order: int
+    full_order: int
+
+    def locate(self, rows: Index, columns: Index) -> Index:
+        """Places of entries; (i, j) and (j, i) are one."""
+
+    def in_full(self, columns: Index) -> Index:
+        """Numbers of columns in that full matrix; -1 for others."""
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Levels that meet the same number r of later columns: their entries (G, r), places of the column pairs (G, r(r+1)/2)."""
+
+    levels: Index
+    entries: Index
+    pairs: Index
+
+    def products(self, part: Array) -> Array:
+        """Multiply (G, r, k) by its own transpose, at the pairs."""
+        r, k = part.shape[1:]
+        product = part @ np.swapaxes(part, 1, 2) if k > 1 else part * np.swapaxes(part, 1, 2)
+        return np.asarray(product.reshape(len(part), r * r)[:, _tril(r)].ravel())
+
+    def times(self, values: Array, e: Array, order: int) -> Array:
+        """Multiply the matrix among the columns by e (G, r, k)."""
+        r = e.shape[1]
+        return np.asarray(values[self.pairs][:, _symmetric(r)].reshape(-1, r, r) @ e)
+
+
+@dataclass(frozen=True)
+class Cliques:
+    """Levels that meet nearly the same columns of the full matrix at the end, and some before it.
+
+    Attributes
+    ----------
+    levels : ndarray of int, shape (G,)
+    entries : ndarray of int, shape (G, r)
+        Their entries; where a level does not meet a column the number of all entries, which stands for zeros.
+    before, within : ndarray of int, shapes (o,) and (r - o,)
+        Which of the r columns lie before the full matrix, and in it.
+    places : ndarray of int, shape (G, o, r) or (G, o, r - o)
+        Where pairs of a column before the full matrix and any column, or one in it, are stored; any place where a level does
+        not meet the column.
+    columns : slice or ndarray of int
+        Columns of the full matrix.
+    is_shared : bool
+        Whether pairs of two columns before the full matrix are those of a ``Shared``.
+    """
+
+    levels: Index
+    entries: Index
+    before: Index
+    within: Index
+    places: Index
+    columns: slice | Index
+    is_shared: bool
+
+    def subtract(self, values: Array, part: Array, order: int) -> None:
+        """Subtract (G, r, k) times its own transpose from the matrix, in place."""
+        if len(self.before):
+            other = part[:, self.within] if self.is_shared else part
+            products = part[:, self.before] @ np.swapaxes(other, 1, 2)
+            if not self.is_shared:
+                # a pair of columns before the full matrix has one place and stands here twice
+                products[:, :, self.before] *= _lower_once(len(self.before))
+            np.subtract.at(values, self.places.ravel(), products.ravel())
+        if len(self.within):
+            flat = np.swapaxes(part[:, self.within], 1, 2).reshape(-1, len(self.within))
+            self._square(values, order, flat.T @ flat)
+
+    def _square(self, values: Array, order: int, less: Array) -> None:
+        full = values[len(values) - order**2 :].reshape(order, order)
+        if isinstance(self.columns, slice):
+            full[self.columns, self.columns] -= less
+        else:
+            full[np.ix_(self.columns, self.columns)] -= less
+
+    def times(self, values: Array, e: Array, order: int) -> Array:
+        """Multiply the matrix among the columns by e (G, r, k)."""
+        full = values[len(values) - order**2 :].reshape(order, order)
+        among = (
+            full[self.columns, self.columns]
+            if isinstance(self.columns, slice)
+            else full[np.ix_(self.columns, self.columns)]
+        )
+        many, _, k = e.shape
+        inside = len(self.within)
+        flat = np.swapaxes(e[:, self.within], 0, 1).reshape(inside, many * k)
+        found = np.empty_like(e)
+        found[:, self.within] = np.swapaxes((among @ flat).reshape(inside, many, k), 0, 1)
+        if len(self.before):
+            own = values[self.places]
+            across = own if self.is_shared else own[:, :, self.within]
+            found[:, self.before] = own @ (e[:, self.within] if self.is_shared else e)
+            found[:, self.within] += np.swapaxes(across, 1, 2) @ e[:, self.before]
+        return found
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Levels that meet nearly the same columns before the full matrix.
+
+    Attributes
+    ----------
+    levels : ndarray of int, shape (G,)
+    entries : ndarray of int, shape (G, o)
+        Their entries; where a level does not meet a column the number of all entries, which stands for zeros.
+    places : ndarray of int, shape (o, o)
+        Where pairs of these columns are stored; any place where no level meets both.
+    """
+
+    levels: Index
+    entries: Index
+    places: Index
+
+    def subtract(self, values: Array, part: Array) -> None:
+        """Subtract (G, o, k) times its own transpose from the matrix, in place."""
+        columns = part.shape[1]
+        flat = np.swapaxes(part, 1, 2).reshape(-1, columns)
+        lower = np.tril_indices(columns)
+        np.subtract.at(values, self.places[lower], (flat.T @ flat)[lower])
+
+    def times(self, values: Array, e: Array) -> Array:
+        """Multiply the matrix among the columns by e (G, o, k)."""
+        many, columns, k = e.shape
+        flat = np.swapaxes(e, 0, 1).reshape(columns, many * k)
+        return np.swapaxes((values[self.places] @ flat).reshape(columns, many, k), 0, 1)
+
+
+def cliques(
+    levels: Index, starts: Index, column: Index, rest: Later, paired: int
+) -> tuple[list[Cliques], list[Shared]]:
+    """Gather levels that meet nearly the same columns of the full matrix; those whose pairs are listed for less stay out.
+
+    Parameters
+    ----------
+    levels : ndarray of int, shape (G,)
+    starts : ndarray of int, shape (m + 1,)
+        Where the entries of each level begin, and where those of the last end.
+    column : ndarray of int, shape (entries,)
+        The later column of each entry.
+    rest : Later
+        Where the later columns' matrix keeps its values.
+    paired : int
+        Most columns of a level that may stay out.
+    """
+    full = rest.in_full(column)
+    shared = _share(levels, starts, column, full, rest)
+    in_shared = {level for one in shared for level in one.levels.tolist()}
+    alike: dict[tuple[tuple[int, bool], bytes], list[int]] = {}
+    for level in levels.tolist():
+        own = full[starts[level] : starts[level + 1]]
+        kind = int((own < 0).sum()), level in in_shared
+        alike.setdefault((kind, own[own >= 0].tobytes()), []).append(level)
+    found = []
+    for (before, is_shared), columns, members in _gathered(alike, rest.full_order):
+        is_worth = len(members) * len(columns) ** 2 >= WORTH and 4 * before <= len(columns)
+        if not is_shared and not is_worth and before + len(columns) <= paired:
+            continue
+        entries = np.full((len(members), before + len(columns)), len(column), dtype=np.intp)
+        for row, level in zip(entries, members, strict=True):
+            at = np.arange(starts[level], starts[level + 1])
+            met = full[at]
+            row[:before] = at[met < 0]
+            row[before + np.searchsorted(columns, met[met >= 0])] = at[met >= 0]
+        is_range = len(columns) > 0 and bool((np.diff(columns) == 1).all())
+        among = slice(int(columns[0]), int(columns[-1]) + 1) if is_range else columns
+        within = np.arange(before, entries.shape[1])
+        step = max(1, AT_ONCE // (entries.shape[1] * max(before, 1)))
+        for start in range(0, len(members), step):
+            some = entries[start : start + step]
+            places = _places(some[:, :before], some[:, within] if is_shared else some, column, rest)
+            own_levels = np.array(members[start : start + step], dtype=np.intp)
+            found.append(Cliques(own_levels, some, np.arange(before), within, places, among, is_shared))
+    return found, shared
+
+
+def _share(levels: Index, starts: Index, column: Index, full: Index, rest: Later) -> list[Shared]:
+    """Gather levels that meet nearly the same columns before the full matrix."""
+    alike: dict[tuple[None, bytes], list[int]] = {}
+    for level in levels.tolist():
+        own = slice(starts[level], starts[level + 1])
+        before = column[own][full[own] < 0]
+        if len(before) >= SHARED:
+            alike.setdefault((None, before.tobytes()), []).append(level)
+    found = []
+    for _, columns, members in _gathered(alike, rest.order):
+        if len(members) < SHARED:
+            continue
+        entries = np.full((len(members), len(columns)), len(column), dtype=np.intp)
+        for row, level in zip(entries, members, strict=True):
+            at = np.arange(starts[level], starts[level + 1])
+            at = at[full[at] < 0]
+            row[np.searchsorted(columns, column[at])] = at
+        there = (entries < len(column)).astype(float)
+        meet = there.T @ there > 0.0
+        high, low = np.nonzero(meet)
+        places = np.zeros(meet.shape, dtype=np.intp)
+        places[meet] = rest.locate(columns[high], columns[low])
+        found.append(Shared(np.array(members, dtype=np.intp), entries, places))
+    return found
+
+
+def _places(before: Index, entries: Index, column: Index, rest: Later) -> Index:
+    """Places of pairs of entries (G, o), all there, and entries (G, r), shape (G, o, r)."""
+    shape = (*before.shape, entries.shape[1])
+    places = np.zeros(shape, dtype=np.intp)
+    low = np.broadcast_to(entries[:, None, :], shape)
+    there = low < len(column)
+    high = np.broadcast_to(before[:, :, None], shape)
+    places[there] = rest.locate(column[high[there]], column[low[there]])
+    return places
+
+
+def _gathered(
+    alike: dict[tuple[Kind, bytes], list[int]], order: int
+) -> Iterator[tuple[Kind, Index, list[int]]]:
+    """Yield levels of one kind that meet nearly the same of ``order`` columns: the kind, the columns, the levels.
+
+    Columns of levels that are taken together are those of all of them, as long as they are few more than each one's own: rows
+    that are missing here and there do not part levels that would meet the same columns.
+    """
+    groups: deque[_Group[Kind]] = deque()
+    made = 0
+    for tried, ((kind, key), members) in enumerate(alike.items()):
+        columns = np.frombuffer(key, dtype=np.intp)
+        compared = groups if tried < TRIED or made <= TAKEN * tried else ()
+        near = next((one for one in reversed(compared) if one.has_room(kind, columns)), None)
+        if near is not None:
+            near.there[columns] = True
+            near.levels += members
+            near.fewest = min(near.fewest, len(columns))
+            continue
+        there = np.zeros(order, dtype=bool)
+        there[columns] = True
+        groups.append(_Group(kind, there, list(members), len(columns)))
+        made += 1
+        if len(groups) > COMPARED:
+            yield groups.popleft().found()
+    for one in groups:
+        yield one.found()
+
+
+@dataclass
+class _Group(Generic[Kind]):
+    """Levels that are taken together so far: their kind, the columns, the fewest that a level meets."""
+
+    kind: Kind
+    there: NDArray[np.bool_]
+    levels: list[int]
+    fewest: int
+
+    def has_room(self, kind: Kind, columns: Index) -> bool:
+        """Whether levels that meet these columns can be taken in."""
+        union = int(self.there.sum()) + len(columns) - int(self.there[columns].sum())
+        return kind == self.kind and union <= ROOM * min(self.fewest, len(columns))
+
+    def found(self) -> tuple[Kind, Index, list[int]]:
+        """Return what :func:`_gathered` yields."""
+        return self.kind, np.flatnonzero(self.there), sorted(self.levels)
+
+
+def _tril(r: int) -> Index:
+    lower, upper = np.tril_indices(r)
+    return (lower * r + upper).astype(np.intp)
+
+
+def _lower_once(o: int) -> Array:
+    """One below and on the diagonal, zero above."""
+    return np.tril(np.ones((o, o)))
+
+
+def _symmetric(r: int) -> Index:
+    """Places in the list of lower-triangle pairs of all r * r pairs."""
+    i, j = np.divmod(np.arange(r * r), r)
+    high, low = np.maximum(i, j), np.minimum(i, j)
+    return np.asarray(high * (high + 1) // 2 + low, dtype=np.intp)
+
+
 Indices = Index | NDArray[np.int32]
 
 MOST_DENSE = 20_000
 """Order of the largest matrix that is held densely; 3.2 GB."""
-FEW = 16
+ALWAYS_PAIRED = 16
 """Later columns of a block up to which their pairs are always listed."""
 MIRRORED = 256
 """Rows of a matrix that are mirrored at once."""
@@ -174,7 +611,7 @@ class BlockStructure:
         self.buckets: list[Pairs] = []
         self.cliques: list[Cliques] = []
         self.shared: list[Shared] = []
-        many = np.flatnonzero(counts > min(FEW, MOST_PAIRED))
+        many = np.flatnonzero(counts > min(ALWAYS_PAIRED, MOST_PAIRED))
         if len(many):
             self.cliques, self.shared = cliques(many, self.starts, column, rest, MOST_PAIRED)
         for one in self.cliques:

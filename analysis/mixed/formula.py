@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from stimuli.errors import UserError
 
-from .deparse import as_r
 from .expression import (
     COMPARISONS,
     LOGICAL,
@@ -25,6 +24,7 @@ from .expression import (
     Node,
     Paren,
     Unary,
+    as_r,
     columns_of,
     nodes_of,
     read_expression,

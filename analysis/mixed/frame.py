@@ -13,12 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from stimuli.errors import UserError, unknown_name
 
-from .coding import Given
-from .deparse import as_r
 from .expression import (
     Call,
     Name,
     Node,
+    as_r,
     bare,
     columns_of,
     read_expression,
@@ -26,7 +25,7 @@ from .expression import (
 from .families import Family
 from .formula import Formula, RandomTerm
 from .responses import check_response
-from .variables import Factor, Numeric, Variables, is_boolean, is_numeric, level_name
+from .variables import Factor, Given, Numeric, Variables, is_boolean, is_numeric, level_name
 
 Array = NDArray[np.float64]
 

@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .blocks import Effects
-from .covariance import Covariance
 from .families import Family
 from .frame import Frame
 from .links import Link
-from .matrices import Matrices
+from .matrices import Covariance, Matrices
 from .responses import Response, make_response
 
 Array = NDArray[np.float64]

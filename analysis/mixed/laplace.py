@@ -20,11 +20,10 @@ from scipy import linalg
 
 from .blocks import Blocks, Factor, Layout, Vector, gram
 from .cells import make_layout
-from .covariance import Covariance
 from .families import Family, Link
 from .frame import Frame
 from .independence import Independence, lacks_constant, without_random_effects
-from .matrices import Matrices
+from .matrices import Covariance, Matrices
 from .modes import ModeNotFound, ModeSearch
 from .responses import Response, make_response
 

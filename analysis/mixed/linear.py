@@ -22,9 +22,8 @@ from stimuli.errors import UserError
 
 from .blocks import Factor, Layout, Vector, gram
 from .cells import make_layout
-from .covariance import Covariance
 from .frame import Frame
-from .matrices import Matrices
+from .matrices import Covariance, Matrices
 
 Array = NDArray[np.float64]
 

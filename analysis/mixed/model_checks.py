@@ -18,8 +18,8 @@ from scipy.linalg import cho_factor, cho_solve
 from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
 
+from .prediction import effects_unit, simulate
 from .result import Fit
-from .simulation import effects_unit, simulate
 
 Array = NDArray[np.float64]
 

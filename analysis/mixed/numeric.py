@@ -1,35 +1,242 @@
-"""Variables that yield numbers: a column, or an expression that formulaic evaluates.
+"""Numeric variables of a formula: expressions as formulaic computes them, under the names that R gives their columns.
 
-formulaic remembers what an expression learnt from the fitted data (the mean that ``scale()`` subtracts, the knots of
-``ns()``), so the same variable evaluates a reference grid alike.
+Functions of a whole column (``mean``, ``scale``, ``ns``) keep what they learnt from the rows fitted, so that a reference
+grid and new rows are transformed alike. The spline bases are those of R's ``splines``: B-splines over boundary and inner
+knots (de Boor 1978, chapter 9); a natural spline is the part of the cubic basis whose second derivative vanishes at both
+ends, by the QR decomposition of the two constraints.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 from formulaic import model_matrix
-from numpy.typing import NDArray
+from formulaic.utils.stateful_transforms import stateful_transform
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg
+from scipy.interpolate import BSpline
 
 from stimuli.errors import UserError
 
-from .deparse import as_python, as_r
-from .expression import (
-    Binary,
-    Call,
-    Literal,
-    Name,
-    Node,
-    columns_of,
-    is_condition,
-    nodes_of,
-)
-from .transforms import CONTEXT, WHOLE_COLUMN, level_name
+from .expression import Binary, Call, Literal, Name, Node, as_python, as_r, columns_of, is_condition, nodes_of
 
 Array = NDArray[np.float64]
+
+
+def bs(
+    data: Any,
+    df: int | None = None,
+    knots: ArrayLike | None = None,
+    degree: int = 3,
+    intercept: bool = False,
+    Boundary_knots: Sequence[float] | None = None,
+    _state: MutableMapping[str, Any] | None = None,
+) -> Array:
+    """Evaluate a B-spline basis, R's ``bs``; knots are learnt from the data fitted.
+
+    Parameters
+    ----------
+    data : array_like, shape (n,)
+        A covariate.
+    df : int, optional
+        Columns wanted; the inner knots are then quantiles.
+    knots : array_like, optional
+        Inner knots.
+    degree : int
+        Of the pieces.
+    intercept : bool
+        Whether the first column stays.
+    Boundary_knots : (float, float), optional
+        Default: the range of the data. Beyond them the outer pieces go on.
+    _state : mapping, optional
+        Keeps the knots for other rows; formulaic hands it over.
+
+    Returns
+    -------
+    ndarray, shape (n, df)
+    """
+    x = np.asarray(data, dtype=float)
+    state = {} if _state is None else _state
+    if "knots" not in state:
+        inner = None if df is None else df - (degree + 1) + int(not intercept)
+        state["knots"] = _all_knots("bs", x, inner, df, knots, Boundary_knots, degree + 1)
+    basis = _basis(state["knots"], degree)(x)
+    return np.asarray(basis if intercept else basis[:, 1:])
+
+
+def ns(
+    data: Any,
+    df: int | None = None,
+    knots: ArrayLike | None = None,
+    intercept: bool = False,
+    Boundary_knots: Sequence[float] | None = None,
+    _state: MutableMapping[str, Any] | None = None,
+) -> Array:
+    """Evaluate a natural cubic spline basis, R's ``ns``; knots are learnt from the data fitted.
+
+    Parameters
+    ----------
+    data : array_like, shape (n,)
+        A covariate.
+    df, knots, intercept, Boundary_knots
+        As for :func:`bs`.
+
+    Returns
+    -------
+    ndarray, shape (n, df)
+    """
+    x = np.asarray(data, dtype=float)
+    state = {} if _state is None else _state
+    if "knots" not in state:
+        inner = None if df is None else df - 1 - int(intercept)
+        state["knots"] = _all_knots("ns", x, inner, df, knots, Boundary_knots, 4)
+    spline = _basis(state["knots"], 3)
+    ends = state["knots"][[0, -1]]
+    inside = np.clip(x, *ends)
+    basis = spline(inside) + (x - inside)[:, None] * spline.derivative()(inside)
+    bent = spline.derivative(2)(ends)
+    first = 0 if intercept else 1
+    rotation, _ = linalg.qr(bent[:, first:].T)
+    return np.asarray((basis[:, first:] @ rotation)[:, 2:])
+
+
+def _all_knots(
+    function: str,
+    x: Array,
+    inner: int | None,
+    df: int | None,
+    knots: ArrayLike | None,
+    ends: Sequence[float] | None,
+    order: int,
+) -> Array:
+    """Boundary knots ``order`` times each, with the inner knots between."""
+    low, high = (float(x.min()), float(x.max())) if ends is None else sorted(float(e) for e in ends)
+    if knots is not None:
+        between = np.atleast_1d(np.asarray(knots, dtype=float))
+    elif inner is None:
+        between = np.empty(0)
+    elif inner < 0:
+        raise UserError(
+            f"{function}(df = {df}) is too few columns; this spline has at least {df - inner if df else 1}",
+            mend="Ask for more degrees of freedom, or a lower degree.",
+        )
+    else:
+        within = x[(x >= low) & (x <= high)]
+        between = np.quantile(within, np.linspace(0.0, 1.0, inner + 2)[1:-1])
+    outside = between[(between <= low) | (between >= high)]
+    if len(outside):
+        raise UserError(
+            f"{function}(): the knot {outside[0]:g} does not lie between the boundary knots {low:g} and {high:g}",
+            mend="Give inner knots within the range of the data, or wider Boundary.knots.",
+        )
+    return np.sort(np.concatenate([np.full(order, low), np.full(order, high), between]))
+
+
+def _basis(knots: Array, degree: int) -> BSpline:
+    return BSpline(knots, np.eye(len(knots) - degree - 1), degree)
+
+
+WHOLE_COLUMN = frozenset({"mean", "median", "sd", "min", "max"})
+"""Functions of a whole column that are missing in R where a cell is, unless told ``na.rm = TRUE``."""
+
+
+def level_name(value: Any) -> str:
+    """Write a cell as R writes it as a factor level: 95 for 95.0, TRUE for True."""
+    if isinstance(value, bool | np.bool_):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, int | float | np.integer | np.floating):
+        return f"{float(value):.15g}"
+    return str(value)
+
+
+def _log(x: Any, base: float | None = None) -> Any:
+    return np.log(x) if base is None else np.log(x) / np.log(base)
+
+
+def _round(x: Any, digits: float = 0) -> Any:
+    return np.round(x, int(digits))
+
+
+def _remembering(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Have formulaic hand a function the mapping in which it keeps what it learnt."""
+    return cast(Callable[..., Any], stateful_transform(function))
+
+
+def _learnt(function: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Make a function of a whole column that remembers its value."""
+
+    def whole(data: Any, na_rm: bool = False, _state: MutableMapping[str, Any] | None = None) -> Any:
+        state = {} if _state is None else _state
+        if "value" not in state:
+            state["value"] = float(function(np.asarray(data, dtype=float)))
+        return state["value"]
+
+    return _remembering(whole)
+
+
+def _flat(*parts: ArrayLike) -> Array:
+    return np.concatenate([np.ravel(np.asarray(part)) for part in parts])
+
+
+def _column_of(matrix: Any, number: int) -> Array:
+    columns = np.asarray(matrix, dtype=float)
+    columns = columns.reshape(len(columns), -1)
+    if not 1 <= number <= columns.shape[1]:
+        raise UserError(f"[, {number}]: there are {columns.shape[1]} columns", mend="Columns count from 1.")
+    return columns[:, number - 1]
+
+
+def _is_in(x: Iterable[Any], values: ArrayLike) -> NDArray[np.bool_]:
+    wanted = {level_name(v) for v in np.ravel(np.asarray(values))}
+    return np.array([level_name(v) in wanted for v in x], dtype=bool)
+
+
+def _dummy(x: Iterable[Any], level: Any) -> Array:
+    return np.array([level_name(v) == level_name(level) for v in x], dtype=float)
+
+
+CONTEXT: Mapping[str, Callable[..., Any]] = {
+    "log": _log,
+    "log2": np.log2,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "exp": np.exp,
+    "expm1": np.expm1,
+    "sqrt": np.sqrt,
+    "abs": np.abs,
+    "sign": np.sign,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "tanh": np.tanh,
+    "round": _round,
+    "floor": np.floor,
+    "ceiling": np.ceil,
+    "ifelse": np.where,
+    "pmin": np.minimum,
+    "pmax": np.maximum,
+    "as_numeric": lambda x: np.asarray(x, dtype=float),
+    "as_integer": lambda x: np.trunc(np.asarray(x, dtype=float)),
+    "as_logical": lambda x: np.asarray(x, dtype=float) != 0.0,
+    "as_vector": _flat,
+    "c": _flat,
+    "column_of": _column_of,
+    "negated": lambda x: ~np.asarray(x, dtype=bool),
+    "is_in": _is_in,
+    "dummy": _dummy,
+    "mean": _learnt(np.mean),
+    "median": _learnt(np.median),
+    "sd": _learnt(lambda x: np.std(x, ddof=1)),
+    "min": _learnt(np.min),
+    "max": _learnt(np.max),
+    "bs": _remembering(bs),
+    "ns": _remembering(ns),
+}
+"""By name as formulas are handed to formulaic, dots written as underscores; ``scale`` and ``poly`` are formulaic's own."""
 
 
 def is_numeric(column: pd.Series[Any]) -> bool:

@@ -1,13 +1,18 @@
-"""Predictions for old and new rows, and the random effects' modes, with standard errors.
+"""What a fit gives for rows: predictions, random effects' modes, residuals, simulated responses, explained variance.
 
 With M = Cov(b | y) at the estimates, G = M Z'WX and Phi the covariance of the fixed effects, the error of a row's linear
 predictor x'beta + z'b has variance z'Mz + (x - G'z)' Phi (x - G'z) (Henderson's mixed-model equations; Bates et al. 2015,
-section 5.4, for M). The variance parameters count as known. For generalised models M and W are those at the mode.
+section 5.4, for M). The variance parameters count as known; for generalised models M and W are those at the mode.
+
+R squared is that of Nakagawa and Schielzeth (2013), Johnson (2014, random slopes) and Nakagawa, Johnson and Schielzeth
+(2017), from the variances var(X beta) of the fixed part, mean z' Sigma z of the random part, and of observations on the link
+scale: the marginal R^2 is the first over the sum, the conditional one the first two over the sum.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -15,20 +20,133 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from stimuli.errors import UserError, unknown_name
+from stimuli.seeds import stable_seed
 
 from .blocks import Vector
 from .cells import make_layout
-from .covariance import TermCovariance
-from .design import Design, make_design
 from .expression import Name, Node, columns_of
+from .fitting import fit_model
 from .formula import RandomTerm
 from .inference import check_level
+from .matrices import Design, TermCovariance, make_design
 from .ordered import OrderedResponse
 from .result import Fit
-from .simulation import effects_unit
 from .variables import level_name
 
 Array = NDArray[np.float64]
+Draw = Callable[[np.random.Generator, Array, Array, float], Array]
+
+
+def _gaussian(rng: np.random.Generator, mu: Array, w: Array, d: float) -> Array:
+    return mu + rng.normal(size=len(mu)) * np.sqrt(d / w)
+
+
+def _binomial(rng: np.random.Generator, mu: Array, w: Array, d: float) -> Array:
+    trials = np.round(w).astype(int)
+    return np.asarray(rng.binomial(trials, np.clip(mu, 0.0, 1.0)) / np.maximum(trials, 1), dtype=float)
+
+
+def _beta_binomial(rng: np.random.Generator, mu: Array, w: Array, d: float) -> Array:
+    inside = np.clip(mu, 1e-12, 1.0 - 1e-12)
+    return _binomial(rng, rng.beta(inside * d, (1.0 - inside) * d), w, d)
+
+
+def _poisson(rng: np.random.Generator, mu: Array, w: Array, d: float) -> Array:
+    return rng.poisson(mu).astype(float)
+
+
+def _negative_binomial(rng: np.random.Generator, mu: Array, w: Array, d: float) -> Array:
+    return rng.poisson(rng.gamma(d, mu / d)).astype(float)
+
+
+def _gamma(rng: np.random.Generator, mu: Array, w: Array, d: float) -> Array:
+    return np.asarray(rng.gamma(w / d, mu * d / w))
+
+
+def _inverse_gaussian(rng: np.random.Generator, mu: Array, w: Array, d: float) -> Array:
+    return np.asarray(rng.wald(mu, w / d))
+
+
+DRAWS: Mapping[str, Draw] = {
+    "gaussian": _gaussian,
+    "binomial": _binomial,
+    "betabinomial": _beta_binomial,
+    "poisson": _poisson,
+    "negative.binomial": _negative_binomial,
+    "Gamma": _gamma,
+    "inverse.gaussian": _inverse_gaussian,
+}
+"""Per family (generator, mu, prior weights, dispersion) -> responses; the gaussian's dispersion is sigma^2."""
+
+
+def effects_unit(fit: Fit) -> float:
+    """Return the factor between relative and absolute standard deviations of the random effects."""
+    model = fit.model
+    relative = model.family.has_scale or model.criterion.dispersion == "glmer"
+    return fit.sigma if relative else 1.0
+
+
+def simulate(
+    fit: Fit, count: int = 1, *, seed: int | str = 0, conditional: bool = False
+) -> NDArray[np.float64]:
+    """Draw responses from a fitted model.
+
+    Parameters
+    ----------
+    fit : Fit
+        The model.
+    count : int
+        How many data sets.
+    seed : int or str
+        Another one gives other draws; the same one the same, on every machine.
+    conditional : bool
+        Keep the random effects at their modes; else draw new ones (lme4's ``use.u``).
+
+    Returns
+    -------
+    ndarray, shape (nobs, count)
+        For the rows used, in their order, as in ``fit.model.frame.y``: proportions of successes for binomial models, places of
+        categories from 0 for ordinal ones.
+
+    Raises
+    ------
+    UserError
+        If fewer than one data set is asked for, or a mean lies outside the family's range (identity link).
+    """
+    if count < 1:
+        raise UserError(f"count is {count}; at least one data set can be drawn")
+    rng = np.random.default_rng(stable_seed("mixed model", "simulate", seed))
+    model = fit.model
+    frame, matrices = model.frame, model.matrices
+    fixed = frame.offset + matrices.x @ fit.fixed["estimate"].to_numpy(dtype=float)
+    lambdas = matrices.covariance.lambdas(fit.theta)
+    unit = effects_unit(fit)
+    dispersion = fit.sigma**2 if model.family.has_scale else (fit.dispersion or 1.0)
+    result = np.empty((fit.nobs, count))
+    for column in range(count):
+        eta = fit.eta
+        if not conditional:
+            eta = fixed.copy()
+            for effect, lam in zip(matrices.effects, lambdas, strict=True):
+                b = unit * rng.normal(size=(effect.n_levels, effect.width)) @ lam.T
+                eta += np.einsum("nk,nk->n", effect.columns, b[effect.codes])
+        if fit.cuts is not None:
+            above = np.cumsum(fit.cuts.probabilities(eta)[0], axis=1)[:, :-1]
+            result[:, column] = (rng.random(fit.nobs)[:, None] > above).sum(axis=1)
+            continue
+        if fit.shape is not None:
+            result[:, column] = fit.shape.response.draw(rng, eta)
+            continue
+        mu = model.link.inverse(eta)
+        if model.family.positive and not np.all(mu > 0):
+            raise UserError(
+                f"the {model.link.name} link gives a mean of {mu.min():.4g}; {model.family.name} means are positive",
+                mend="Simulate with conditional=True, or fit with the log link.",
+                exit_code=1,
+            )
+        result[:, column] = DRAWS[model.family.name](rng, mu, frame.weights, dispersion)
+    return result
+
 
 SCALES = ("response", "link")
 NEW_LEVELS = ("refuse", "population")
@@ -352,3 +470,168 @@ def _working_weights(fit: Fit) -> Array:
         mu, w, 1.0 if model.criterion.dispersion == "glmer" else d
     )
     return np.asarray(information * slope**2)
+
+
+KINDS = ("response", "pearson", "deviance")
+
+
+def residuals(fit: Fit, kind: str = "response") -> Array:
+    """Compute residuals for the rows used, in their order, as lme4 does.
+
+    Parameters
+    ----------
+    fit : Fit
+        A fitted model.
+    kind : {'response', 'pearson', 'deviance'}
+        y - mu; that times sqrt(w / V(mu)); or the signed root of each row's part of the deviance. Neither of the latter
+        is divided by the residual standard deviation or the dispersion phi. Of an ordinal model y is the category's score
+        and mu its expectation, and there is no deviance of a saturated model.
+
+    Returns
+    -------
+    ndarray, shape (nobs,)
+
+    Raises
+    ------
+    UserError
+        For another kind, one that an ordinal model does not have, or deviance residuals of the betabinomial family or of times.
+    """
+    if kind not in KINDS:
+        raise unknown_name("kind of residual", kind, KINDS)
+    frame, family = fit.model.frame, fit.model.family
+    y, w, mu = frame.y, frame.weights, fit.fitted
+    if fit.cuts is not None:
+        if kind == "deviance":
+            raise UserError(
+                "an ordinal model has no deviance residuals", mend="Ask for response or pearson residuals."
+            )
+        scores = fit.cuts.scores
+        raw = scores[y.astype(int)] - mu
+        variance = fit.cuts.probabilities(fit.eta)[0] @ scores**2 - mu**2
+        return np.asarray(raw * (np.sqrt(w / variance) if kind == "pearson" else 1.0))
+    raw = y - mu
+    if fit.shape is not None and kind == "deviance":
+        raise UserError(
+            f"the {family.name} family has no deviance residuals", mend="Take Pearson's, kind='pearson'."
+        )
+    if kind == "response":
+        return np.asarray(raw)
+    # Theta of the negative binomial is part of the variance function; phi of others only a factor.
+    d = fit.dispersion if family.dispersion == "theta" and fit.dispersion is not None else 1.0
+    if family.dispersion == "precision":
+        if kind == "deviance":
+            raise UserError(
+                "the betabinomial family has no deviance residuals", mend="Take Pearson's, kind='pearson'."
+            )
+        w = w / (1.0 + (w - 1.0) / (1.0 + (fit.dispersion or 0.0)))
+    if kind == "pearson":
+        variance = fit.shape.response.variance(fit.eta) if fit.shape else family.variance(mu, d)
+        return np.asarray(raw * np.sqrt(w / variance))
+    saturated = np.where(y > 0, y, 1e-300) if family.name in {"poisson", "negative.binomial"} else y
+    with np.errstate(divide="ignore", invalid="ignore"):
+        part = 2.0 * (family.density.loglik(y, saturated, w, d) - family.density.loglik(y, mu, w, d))
+    return np.asarray(np.sign(raw) * np.sqrt(np.maximum(part, 0.0)))
+
+
+LATENT = {"logit": np.pi**2 / 3.0, "probit": 1.0, "cloglog": np.pi**2 / 6.0}
+"""Variance of the latent error of binary and ordinal models, by link."""
+
+
+@dataclass(frozen=True)
+class RSquared:
+    """Explained variance and its parts, in squared units of the linear predictor.
+
+    Attributes
+    ----------
+    marginal, conditional : float
+        Share of the fixed part; of fixed and random part.
+    icc_adjusted, icc_unadjusted : float
+        Share of the random part in what the fixed part leaves; in everything.
+    fixed, random, observation : float
+        The variances.
+    basis : str
+        Where the observations' variance comes from.
+    """
+
+    marginal: float
+    conditional: float
+    icc_adjusted: float
+    icc_unadjusted: float
+    fixed: float
+    random: float
+    observation: float
+    basis: str
+
+
+def r_squared(fit: Fit) -> RSquared:
+    """Compute Nakagawa's R^2 and the intraclass correlations of a fitted model.
+
+    Poisson, negative binomial, Gamma and inverse Gaussian models with log link take the lognormal approximation
+    log(1 + V(mu) / mu^2) at mu = exp(intercept) of the model without predictors, as the R package performance does; other
+    links the delta method there. Binomial and ordinal models take the variance of the latent error (pi^2 / 3 for the logit).
+
+    Parameters
+    ----------
+    fit : Fit
+        A fitted model.
+
+    Raises
+    ------
+    UserError
+        For the betabinomial family.
+    """
+    x = fit.model.matrices.x
+    fixed = float(np.var(x @ fit.fixed["estimate"].to_numpy(dtype=float), ddof=1))
+    random = by_observation = 0.0
+    for component, (term, z) in zip(fit.variance, random_columns(fit), strict=True):
+        mean = float(np.sum(component.cov * (z.T @ z)) / len(z))
+        if term.n_levels == fit.nobs:
+            by_observation += mean
+        else:
+            random += mean
+    own, basis = _observation_variance(fit)
+    observation = own + by_observation
+    total = fixed + random + observation
+    return RSquared(
+        fixed / total,
+        (fixed + random) / total,
+        random / (random + observation),
+        random / total,
+        fixed,
+        random,
+        observation,
+        basis + (" and the observation-level random effect" if by_observation else ""),
+    )
+
+
+def _observation_variance(fit: Fit) -> tuple[float, str]:
+    family, link = fit.model.family, fit.model.link
+    if family.has_scale:
+        return fit.sigma**2, "the residual variance"
+    if family.dispersion == "precision":
+        raise UserError(
+            "R squared is not defined for the betabinomial family",
+            mend="Leave it out, or choose the binomial family.",
+        )
+    if family.name == "shifted_lognormal":
+        return fit.sigma**2, "the variance of log(y - ndt)"
+    if fit.shape is not None:
+        return float(fit.shape.response.variance(np.zeros(1))[0]), "sigma squared plus beta squared"
+    base = link.base
+    if family.name in {"binomial", "ordinal"}:
+        return LATENT[base], f"the latent error of the {base} link"
+    null = _without_predictors(fit)
+    eta = np.array([float(null.fixed["estimate"].iloc[0])])
+    mu = link.inverse(eta)
+    d = fit.dispersion if fit.dispersion is not None else 1.0
+    phi = d if family.dispersion == "phi" else 1.0
+    variance = phi * family.variance(mu, d)
+    if base == "log":
+        return float(np.log1p(variance / mu**2)[0]), "the lognormal approximation"
+    return float((variance / link.slope(eta) ** 2)[0]), "the delta method"
+
+
+def _without_predictors(fit: Fit) -> Fit:
+    model = fit.model
+    matrices = replace(model.matrices, x=np.ones((fit.nobs, 1)), names=("(Intercept)",))
+    return fit_model(replace(model, matrices=matrices))

@@ -1,19 +1,20 @@
-"""The variables of a formula, each made once: which are numbers, which are factors, with what levels and contrasts.
-
-``numeric`` and ``factors`` say how a variable turns rows into columns; R's coding rule lies in ``design``.
-"""
+"""Variables of a formula and their contrasts: numbers, or factors whose levels, codings and names are R's."""
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
 
+import numpy as np
 import pandas as pd
+from formulaic.transforms.contrasts import HelmertContrasts, PolyContrasts, SumContrasts, TreatmentContrasts
+from numpy.typing import NDArray
 
 from stimuli.errors import UserError, unknown_name
 
-from .coding import Coding, Given, read_coding
-from .deparse import as_r
 from .expression import (
     FACTOR_FUNCTIONS,
     Binary,
@@ -22,13 +23,309 @@ from .expression import (
     Name,
     Node,
     Unary,
+    as_r,
     bare,
     columns_of,
     is_condition,
 )
-from .factors import Cells, Cut, Factor, alphabetical, interval_names, natural_levels, read_cells
-from .numeric import Numeric, evaluate, is_boolean, is_numeric
-from .transforms import WHOLE_COLUMN, level_name
+from .numeric import WHOLE_COLUMN, Numeric, evaluate, is_boolean, is_numeric, level_name
+
+Array = NDArray[np.float64]
+
+Given = str | Sequence[Sequence[float]] | Mapping[str, Sequence[float]]
+"""Contrasts as a user gives them: a name, one column of numbers a contrast, or such columns by name."""
+
+_FORMULAIC = {
+    "treatment": TreatmentContrasts,
+    "sum": SumContrasts,
+    "helmert": HelmertContrasts,
+    "poly": PolyContrasts,
+}
+CONTRASTS = (*_FORMULAIC, "sdif")
+"""Contrast codings by name, as R's contr.treatment, contr.sum, …"""
+_POWERS = {1: ".L", 2: ".Q", 3: ".C"}
+
+
+@dataclass(frozen=True)
+class Coding:
+    """A contrast coding of one factor.
+
+    Attributes
+    ----------
+    name : str
+        One of ``CONTRASTS``, or ``custom``.
+    columns : tuple of tuple of float
+        The custom contrasts, each with one number per level; empty for named codings.
+    names : tuple of str
+        Names of the custom contrasts.
+    """
+
+    name: str = "treatment"
+    columns: tuple[tuple[float, ...], ...] = ()
+    names: tuple[str, ...] = ()
+
+    def matrix(self, levels: Sequence[str]) -> Array:
+        """Contrast matrix, shape (levels, levels - 1)."""
+        count = len(levels)
+        if self.name == "custom":
+            return np.array(self.columns, dtype=float).T
+        if self.name == "sdif":
+            j = np.arange(1.0, count)
+            below = np.arange(1, count + 1)[:, None] > j
+            return np.asarray(np.where(below, j / count, j / count - 1.0))
+        return np.asarray(_FORMULAIC[self.name]().get_coding_matrix(list(levels)), dtype=float)
+
+    def suffixes(self, levels: Sequence[str]) -> tuple[str, ...]:
+        """Return what R appends to the factor's name for each column."""
+        count = len(levels) - 1
+        if self.name == "custom":
+            return self.names
+        if self.name == "treatment":
+            return tuple(levels[1:])
+        if self.name == "sdif":
+            return tuple(f"{b}-{a}" for a, b in pairwise(levels))
+        if self.name == "poly":
+            return tuple(_POWERS.get(i + 1, f"^{i + 1}") for i in range(count))
+        return tuple(str(i + 1) for i in range(count))
+
+
+def read_coding(factor: str, given: Given, levels: Sequence[str]) -> Coding:
+    """Check contrasts as a user gives them.
+
+    Parameters
+    ----------
+    factor : str
+        The column's name, for messages.
+    given : str, sequence of sequences, or mapping of str to sequence
+        A name; or one sequence of numbers a contrast, in the order of the levels.
+    levels : sequence of str
+        The factor's levels.
+
+    Raises
+    ------
+    UserError
+        If the name is not known, or the numbers do not tell the levels apart.
+    """
+    if isinstance(given, str):
+        name = given.removeprefix("contr.")
+        if name not in CONTRASTS:
+            raise unknown_name(f"contrast of {factor}", name, CONTRASTS)
+        return Coding(name)
+    names = tuple(str(k) for k in given) if isinstance(given, Mapping) else ()
+    raw = given.values() if isinstance(given, Mapping) else given
+    columns = tuple(tuple(float(v) for v in column) for column in raw)
+    wanted = len(levels) - 1
+    order = ", ".join(levels)
+    for i, column in enumerate(columns):
+        if len(column) != len(levels):
+            raise UserError(
+                f"contrast {i + 1} of {factor} has {len(column)} numbers; the factor has {len(levels)} levels ({order})",
+                mend="Give one number per level, in the order of the levels.",
+            )
+    if len(columns) != wanted:
+        raise UserError(
+            f"{factor} has {len(columns)} contrasts; a factor with {len(levels)} levels takes {wanted}",
+            mend="Add contrasts until every difference between levels is covered.",
+        )
+    square = np.column_stack([np.ones(len(levels)), np.array(columns).T])
+    if not np.isfinite(square).all() or np.linalg.matrix_rank(square) < len(levels):
+        raise UserError(
+            f"the contrasts of {factor} do not tell its levels apart ({order})",
+            mend="No contrast may be constant over levels or a combination of the others.",
+        )
+    return Coding("custom", columns, names or tuple(str(i + 1) for i in range(wanted)))
+
+
+_MARKS = " _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$"
+"""Marks in the order of the Unicode collation algorithm; they come before digits, digits before letters."""
+
+
+def _alphabetical(text: str) -> tuple[list[tuple[int, int | str]], str, str]:
+    """Sort key of a word as R has it: letters first, then accents, then small before capital letters."""
+    letters: list[tuple[int, int | str]] = []
+    for sign in unicodedata.normalize("NFKD", text).casefold():
+        if sign in _MARKS:
+            letters.append((0, _MARKS.index(sign)))
+        elif not unicodedata.combining(sign):
+            letters.append(
+                (
+                    1 if sign.isdigit() else 2 if sign.isalpha() else 0,
+                    sign if sign.isalnum() else ord(sign) + 99,
+                )
+            )
+    return letters, unicodedata.normalize("NFKD", text).casefold(), text.swapcase()
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A column's distinct values in order of appearance, and the place of each row's among them, shape (n,)."""
+
+    places: NDArray[np.intp]
+    values: list[Any]
+
+
+def read_cells(column: pd.Series[Any]) -> Cells:
+    """Find the distinct values of a column."""
+    places, values = pd.factorize(column)
+    return Cells(places, values.tolist())
+
+
+def natural_levels(column: pd.Series[Any], cells: Cells | None = None) -> tuple[str, ...]:
+    """List the levels that occur: categories in their order, numbers by size, text alphabetically."""
+    values = (cells or read_cells(column)).values
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        used = set(values)
+        return tuple(level_name(c) for c in column.cat.categories if c in used)
+    if is_numeric(column):
+        return tuple(level_name(v) for v in sorted(values))
+    return alphabetical([level_name(v) for v in values])
+
+
+def alphabetical(levels: Sequence[str]) -> tuple[str, ...]:
+    """Sort levels as R does, whatever their case, small letters first."""
+    letters = "".join(levels)
+    # Digits and small letters of ASCII stand in that order already, which spares making keys.
+    plain = letters.isascii() and letters.isalnum() and letters == letters.lower()
+    return tuple(sorted(levels) if plain else sorted(levels, key=_alphabetical))
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Numbers cut into intervals, R's ``cut``.
+
+    Attributes
+    ----------
+    numbers : Numeric
+        What is cut.
+    breaks : tuple of float
+        Ends of the intervals, rising.
+    right : bool
+        Whether intervals are closed on the right.
+    lowest : bool
+        Whether the outermost end that would be open is closed.
+    kept : tuple of int
+        The intervals that occur; they are the levels.
+    """
+
+    numbers: Numeric
+    breaks: tuple[float, ...]
+    right: bool
+    lowest: bool
+    kept: tuple[int, ...] = ()
+
+    @property
+    def node(self) -> Node:
+        """The expression that is cut."""
+        return self.numbers.node
+
+    def places(self, data: pd.DataFrame) -> NDArray[np.intp]:
+        """Interval of each row, from 0; shape (n,).
+
+        Raises
+        ------
+        UserError
+            If a value lies in none.
+        """
+        x = self.numbers.values(data)[:, 0]
+        at = np.searchsorted(self.breaks, x, side="left" if self.right else "right") - 1
+        if self.lowest:
+            at = np.where(
+                x == self.breaks[0 if self.right else -1], 0 if self.right else len(self.breaks) - 2, at
+            )
+        outside = (at < 0) | (at > len(self.breaks) - 2)
+        if outside.any():
+            raise UserError(
+                f"cut({self.numbers.label}): {x[outside][0]:g} lies in no interval, and so do {int(outside.sum())} rows in all",
+                mend="Give wider breaks, or include.lowest = TRUE.",
+            )
+        return np.asarray(at, dtype=np.intp)
+
+    def values(self, data: pd.DataFrame) -> Array:
+        """Positions among the intervals that occur, shape (n, 1)."""
+        place = {interval: at for at, interval in enumerate(self.kept)}
+        places = self.places(data)
+        for interval in np.unique(places):
+            if int(interval) not in place:
+                low, high = self.breaks[interval], self.breaks[interval + 1]
+                raise UserError(
+                    f"cut({self.numbers.label}): no row fitted lies between {low:g} and {high:g}",
+                    mend="Predict for values of the intervals fitted.",
+                )
+        return np.array([[place[int(i)]] for i in places], dtype=float)
+
+
+def interval_names(breaks: Sequence[float], right: bool, lowest: bool, digits: int = 3) -> tuple[str, ...]:
+    """Name intervals as R does, with as many digits as tell the breaks apart."""
+    texts = [f"{b:.{digits}g}" for b in breaks]
+    while len(set(texts)) < len(texts) and digits < 12:
+        digits += 1
+        texts = [f"{b:.{digits}g}" for b in breaks]
+    names = [f"({a},{b}]" if right else f"[{a},{b})" for a, b in pairwise(texts)]
+    if lowest and right:
+        names[0] = "[" + names[0][1:]
+    elif lowest:
+        names[-1] = names[-1][:-1] + "]"
+    return tuple(names)
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A variable that yields levels.
+
+    Attributes
+    ----------
+    label : str
+        As R prints it.
+    column : str
+        The column it reads.
+    levels : tuple of str
+        First is the reference under treatment contrasts.
+    contrast : Coding
+        How levels become columns.
+    condition : Numeric, Cut or None
+        Yields positions in ``levels`` where these are no cells of the column: 0 or 1 for a comparison such as
+        ``I(x > 2)``, coded FALSE and TRUE; intervals for ``cut()``.
+    printed : tuple of str
+        Other names of the levels, ``factor(x, labels = …)``; empty where they have none.
+    """
+
+    label: str
+    column: str
+    levels: tuple[str, ...]
+    contrast: Coding = field(default_factory=Coding)
+    condition: Numeric | Cut | None = None
+    printed: tuple[str, ...] = ()
+
+    def codes(self, data: pd.DataFrame) -> NDArray[np.intp]:
+        """Positions in ``levels``; shape (n,).
+
+        Raises
+        ------
+        UserError
+            If a cell holds something that is no level.
+        """
+        if self.condition is not None:
+            return np.asarray(self.condition.values(data)[:, 0], dtype=np.intp)
+        return self.codes_of(read_cells(data[self.column]))
+
+    def codes_of(self, cells: Cells) -> NDArray[np.intp]:
+        """Positions in ``levels`` of a column's cells; shape (n,)."""
+        place = {level: at for at, level in enumerate(self.levels)}
+        names = [level_name(v) for v in cells.values]
+        for name in names:
+            if name not in place:
+                raise unknown_name(f"level of {self.column}", name, self.levels)
+        return np.array([place[name] for name in names], dtype=np.intp)[cells.places]
+
+    def coding(self) -> tuple[Array, tuple[str, ...]]:
+        """Contrast matrix, shape (levels, levels - 1), and what R appends to the label for each column."""
+        return self.contrast.matrix(self.levels), self.contrast.suffixes(self.shown)
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Levels as R's columns name them."""
+        return self.printed or self.levels
+
 
 __all__ = ["Factor", "Numeric", "Variable", "Variables", "is_boolean", "is_numeric", "level_name"]
 

@@ -16,7 +16,7 @@ from analysis.contrasts import averaged_probability
 from analysis.cost import analyse_time
 from analysis.families import by_false_discovery, interval_levels, with_adjusted
 from analysis.letters.costs_of_letters import agreeing
-from analysis.mixed.adjustments import corrected
+from analysis.mixed.inference import corrected
 from analysis.planned import plans
 from analysis.random_structure import RandomTerm, formula, reduced
 from analysis.recovery_check import recovered, recovery_plans

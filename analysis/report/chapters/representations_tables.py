@@ -13,7 +13,7 @@ from analysis import apa
 from analysis.figures.patterns import DIFFERENT
 from analysis.inside.pattern_similarity import Cells, Halves, SeveralModels, TwoSets
 from analysis.inside.representations import Represented
-from analysis.mixed.adjustments import corrected
+from analysis.mixed.inference import corrected
 from analysis.report.apa_tables import ApaTable, Head, Origin
 
 Array = NDArray[np.float64]

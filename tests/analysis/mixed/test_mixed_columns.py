@@ -12,8 +12,8 @@ import pytest
 
 from analysis.mixed import fit, predict
 from analysis.mixed.expression import read_expression
-from analysis.mixed.factors import alphabetical
 from analysis.mixed.formula import expand_terms, read_formula
+from analysis.mixed.variables import alphabetical
 from stimuli.errors import UserError
 
 from .conftest import Simulate

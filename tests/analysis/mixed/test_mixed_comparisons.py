@@ -12,14 +12,14 @@ from statsmodels.stats.multitest import multipletests
 
 from analysis.fitted_model import FittedModel, table_text
 from analysis.mixed import (
-    adjustments,
     anova,
     fit,
+    inference,
     likelihood_ratio_test,
     margins,
     with_degrees,
 )
-from analysis.mixed.adjustments import corrected
+from analysis.mixed.inference import corrected
 from stimuli.errors import UserError
 
 from .conftest import Simulate
@@ -115,7 +115,7 @@ def test_a_correction_makes_the_collector_of_garbage_pass_over_what_is_there(
         frozen.append(gc.get_freeze_count())
         return multipletests(p, method=method)
 
-    monkeypatch.setattr(adjustments, "multipletests", seen)
+    monkeypatch.setattr(inference, "multipletests", seen)
     corrected(np.array([0.01, 0.04]), "holm")
     assert frozen[0] > 1000
     assert gc.get_freeze_count() == 0

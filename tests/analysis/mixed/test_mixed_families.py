@@ -188,8 +188,8 @@ def test_one_node_of_quadrature_is_the_laplace_approximation(rows: pd.DataFrame)
     family, link = choose_family("negative.binomial")
     frame = make_frame(parsed, rows, family)
     matrices = make_matrices(parsed, frame, family)
+    from analysis.mixed.criterion import QuadratureDeviance
     from analysis.mixed.laplace import LaplaceDeviance
-    from analysis.mixed.quadrature import QuadratureDeviance
 
     laplace = LaplaceDeviance(frame, matrices, family, link)
     one = QuadratureDeviance(frame, matrices, family, link, 1)

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.mixed.deparse import as_r
-from analysis.mixed.design import independent_columns, make_design
 from analysis.mixed.expression import (
+    as_r,
     read_expression,
 )
 from analysis.mixed.formula import expand_terms, read_formula
+from analysis.mixed.matrices import independent_columns, make_design
 from analysis.mixed.variables import Variables
 from stimuli.errors import UserError
 

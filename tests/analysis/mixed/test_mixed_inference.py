@@ -29,9 +29,8 @@ from analysis.mixed import (
     trends,
     with_degrees,
 )
-from analysis.mixed.adjustments import LargestT
-from analysis.mixed.parameters import parameters_of
-from analysis.mixed.pinned import Pinned
+from analysis.mixed.inference import LargestT
+from analysis.mixed.profile import Pinned, parameters_of
 from stimuli.errors import UserError
 
 from .conftest import Simulate

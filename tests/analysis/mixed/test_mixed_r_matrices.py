@@ -10,11 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.mixed.coding import read_coding
-from analysis.mixed.design import make_design
 from analysis.mixed.expression import read_expression
 from analysis.mixed.formula import expand_terms
-from analysis.mixed.variables import Variables
+from analysis.mixed.matrices import make_design
+from analysis.mixed.variables import Variables, read_coding
 from stimuli.errors import UserError
 
 FORMULAS = (

@@ -15,13 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.mixed import cells as cells_module
-from analysis.mixed import elimination, fit, meeting
+from analysis.mixed import elimination, fit
 from analysis.mixed import laplace as laplace_module
 from analysis.mixed import linear as linear_module
 from analysis.mixed.blocks import Effects, Layout
 from analysis.mixed.cells import CellLayout, make_layout
-from analysis.mixed.components import FEW
-from analysis.mixed.elimination import BlockStructure, DenseStructure, SortedStructure
+from analysis.mixed.elimination import FEW, BlockStructure, DenseStructure, SortedStructure
 from stimuli.errors import UserError
 
 
@@ -67,7 +66,7 @@ def test_cells_give_what_dense_blocks_give(
     with (
         patch.object(elimination, "MOST_PAIRED", most_paired),
         patch.object(cells_module, "MUCH", much),
-        patch.object(meeting, "SHARED", shared),
+        patch.object(elimination, "SHARED", shared),
     ):
         dense, cells = Layout(effects), CellLayout(effects)
     weights = draw.uniform(0.05, 1.0, dense.n)
@@ -132,7 +131,7 @@ def test_pairs_of_sessions_are_listed_once_for_all_items_that_a_model_answers() 
     assert structure.m == 270, "what an item meets in each model goes first"
     assert sorted(len(one.levels) for one in structure.shared) == [90, 90], "one list for each model"
     assert {one.is_shared for one in structure.cliques} == {True}
-    with patch.object(meeting, "SHARED", np.inf):
+    with patch.object(elimination, "SHARED", np.inf):
         apart = layout()
     assert isinstance(apart.structure, BlockStructure)
     assert not apart.structure.shared

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.departures import why_no_bound
-from analysis.mixed.adjustments import corrected
+from analysis.mixed.inference import corrected
 from analysis.plan import ALPHA
 from analysis.published.h_test_pairs import ALL, Part, picture_pairs, pictures_by_part, shows_examples_as_text
 from analysis.published.h_test_readings import BothParsers

@@ -11,7 +11,7 @@ import numpy as np
 from analysis.families import with_adjusted
 from analysis.figures.ranks import recovery_figure, size_figure, told_size
 from analysis.measures.accuracy import asked
-from analysis.mixed.adjustments import corrected
+from analysis.mixed.inference import corrected
 from analysis.rankings import (
     ErrorVectors,
     Matching,

@@ -1,0 +1,638 @@
+"""Tests of hypotheses: F tests of several fixed effects, the type III table, and likelihood-ratio tests of nested models.
+
+Kenward and Roger's covariance is for linear models fitted by REML. With V = sum_r gamma_r G_r, linear in the variances and
+covariances gamma, and Phi = (X' V^-1 X)^-1 (Kenward and Roger 1997; Halekoh and Højsgaard 2014, whose pbkrtest this equals
+but for prior weights, which here enter the residual part):
+
+    P_r = -X' V^-1 G_r V^-1 X,   Q_rs = X' V^-1 G_r V^-1 G_s V^-1 X,
+    W^-1 = I_rs = [tr(V^-1 G_r V^-1 G_s) - 2 tr(Phi Q_rs) + tr(Phi P_r Phi P_s)] / 2,
+    Phi_A = Phi + 2 Phi [sum_rs W_rs (Q_rs - P_r Phi P_s)] Phi.
+
+No matrix of rows by rows is formed: with K = Z' V^-1 Z (q x q) and C = Z' V^-1 X every product is a sum over blocks of levels.
+
+A variance cannot be negative, so the likelihood-ratio statistic of a zero variance follows a mixture of chi-squared
+distributions (Self and Liang 1987): adding one random effect to a term that has q of them, with q covariances, gives half
+chi-squared(q) and half chi-squared(q + 1) (Stram and Lee 1994). The plain p value is too large there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg, sparse, stats
+
+from stimuli.errors import UserError, unknown_name
+
+from .degrees import RESIDUAL, DegreesOfFreedom, FTest, f_tail
+from .inference import coefficient_table
+from .result import Fit
+from .variables import Coding, Factor, Variable
+
+Array = NDArray[np.float64]
+
+LARGEST = 8000
+"""Random effects for which the dense q x q products are formed at most (half a gigabyte each)."""
+
+
+@dataclass(frozen=True)
+class KenwardRoger:
+    """What Kenward and Roger's tests need.
+
+    Attributes
+    ----------
+    vcov : ndarray, shape (p, p)
+        Adjusted covariance of the fixed effects, Phi_A.
+    unadjusted : ndarray, shape (p, p)
+        Phi.
+    slopes : ndarray, shape (d, p, p)
+        P_r.
+    covariance : ndarray, shape (d, d)
+        W, asymptotic covariance of the variance parameters.
+    """
+
+    vcov: Array
+    unadjusted: Array
+    slopes: Array
+    covariance: Array
+    name: str = "Kenward-Roger"
+
+    def df(self, rows: Array, vcov: Array) -> Array:
+        """Degrees of freedom of each row of an (r, p) contrast matrix, shape (r,)."""
+        return np.array([self._moments(row[None, :])[0] if row.any() else np.nan for row in rows])
+
+    def f_test(self, rows: Array, estimate: Array, vcov: Array) -> FTest:
+        """Kenward and Roger's scaled F."""
+        q = len(rows)
+        denominator, scale = self._moments(rows)
+        wald = float(estimate @ np.linalg.solve(rows @ self.vcov @ rows.T, estimate)) / q
+        return f_tail(scale * wald, q, denominator)
+
+    def _moments(self, rows: Array) -> tuple[float, float]:
+        """Match the first two moments of F: (degrees of freedom, scale of the statistic)."""
+        q, phi = len(rows), self.unadjusted
+        if not np.isfinite(rows).all():
+            return np.nan, np.nan
+        theta = rows.T @ np.linalg.solve(rows @ phi @ rows.T, rows)
+        u = theta @ phi @ self.slopes @ phi
+        traces = np.einsum("rii->r", u)
+        a1 = float(traces @ self.covariance @ traces)
+        a2 = float(np.einsum("rs,rij,sji->", self.covariance, u, u))
+        if abs(a2) < 1e-300:
+            return np.inf, 1.0
+        b = (a1 + 6.0 * a2) / (2.0 * q)
+        g = ((q + 1) * a1 - (q + 4) * a2) / ((q + 2) * a2)
+        bottom = 3.0 * q + 2.0 * (1.0 - g)
+        c1, c2, c3 = g / bottom, (q - g) / bottom, (q + 2 - g) / bottom
+        v0, v1, v2 = 1.0 + c1 * b, 1.0 - c2 * b, 1.0 - c3 * b
+        v0 = 0.0 if abs(v0) < 1e-10 else v0
+        rest = 1.0 - a2 / q
+        share = 1.0 if abs(rest) < 1e-14 and abs(v1) < 1e-14 else rest / v1
+        rho = share**2 * v0 / v2 / q
+        df = 4.0 + (q + 2.0) / (q * rho - 1.0)
+        scale = 1.0 if abs(df - 2.0) < 1e-2 else df * rest / (df - 2.0)
+        return float(df), float(scale)
+
+
+def kenward_roger(fit: Fit) -> KenwardRoger:
+    """Compute Kenward and Roger's adjustment of a fitted model.
+
+    Parameters
+    ----------
+    fit : Fit
+        A linear mixed model fitted by REML.
+
+    Raises
+    ------
+    UserError
+        If the model is generalised, was fitted by ML, or has more random effects than can be held densely.
+    """
+    if not fit.model.family.has_scale:
+        raise UserError(
+            f"Kenward-Roger degrees of freedom are for gaussian models; this one is {fit.family}",
+            mend="Generalised models are tested by z, likelihood ratios or the parametric bootstrap.",
+        )
+    if not fit.variance:
+        raise UserError(
+            "the model has no random effects, so its degrees of freedom are exact: rows less coefficients",
+            mend="Leave Kenward-Roger out.",
+        )
+    if fit.method != "REML":
+        raise UserError(
+            "Kenward-Roger's adjustment is derived for REML estimates; the model was fitted by ML",
+            mend="Fit with reml=True (--reml).",
+        )
+    effects = fit.model.matrices.effects
+    q = sum(e.n_levels * e.width for e in effects)
+    if q > LARGEST:
+        raise UserError(
+            f"Kenward-Roger's products of {q} random effects do not fit; at most {LARGEST} do",
+            mend="With so many levels Satterthwaite's degrees of freedom say the same.",
+        )
+    return _adjust(fit, _Pieces.of(fit))
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """Products with V^-1, in units where V is the covariance of y: K, K N, C, N'C, X-parts of the residual."""
+
+    k: Array
+    kn: Array
+    c: Array
+    d: Array
+    residual_p: Array
+    residual_q: Array
+    residual_trace: float
+    blocks: list[tuple[NDArray[np.intp], NDArray[np.intp]]]
+
+    @classmethod
+    def of(cls, fit: Fit) -> _Pieces:
+        matrices = fit.model.matrices
+        weights = fit.model.frame.weights / fit.sigma**2
+        z, starts = _columns(fit)
+        lambdas = matrices.covariance.lambdas(fit.theta)
+        levels = [e.n_levels for e in matrices.effects]
+        relative = sparse.block_diag(
+            [sparse.kron(sparse.identity(m), lam) for m, lam in zip(levels, lambdas, strict=True)],
+            format="csr",
+        )
+        factor = fit.sigma * relative
+        wz = z.multiply(weights[:, None]).tocsr()
+        a = (z.T @ wz).toarray()
+        h = factor.T @ (factor.T @ a).T
+        h.flat[:: len(h) + 1] += 1.0
+        lower = linalg.cholesky(h, lower=True, overwrite_a=True, check_finite=False)
+        # M = Lambda H^-1 Lambda', so M A = half' half with half on the columns of Lambda.
+        half = linalg.solve_triangular(lower, factor.T.toarray(), lower=True, check_finite=False)
+        m = half.T @ half
+        ma = m @ a
+        n = np.eye(len(a)) - ma
+        k = a @ n
+        k = (k + k.T) / 2.0
+        x = matrices.x
+        rest = x - z @ (m @ (wz.T @ x))
+        c = wz.T @ rest
+        gram = rest.T @ (weights[:, None] * rest)
+        blocks = []
+        for term in matrices.covariance.terms:
+            effect = matrices.effects[term.factor]
+            base = starts[term.factor] + np.arange(effect.n_levels) * effect.width + term.at
+            for i in range(term.width):
+                for j in range(i + 1):
+                    blocks.append((base + i, base + j))
+        trace = len(x) - 2.0 * float(np.trace(ma)) + float(np.sum(ma * ma.T))
+        return cls(k, k @ n, c, n.T @ c, -gram, gram - c.T @ m @ c, trace, blocks)
+
+
+def _columns(fit: Fit) -> tuple[sparse.csr_array, list[int]]:
+    """Z as a sparse matrix (n, q), level by level within each factor, and where each factor begins."""
+    effects = fit.model.matrices.effects
+    n, parts, starts, at = fit.nobs, [], [], 0
+    for effect in effects:
+        place = effect.codes[:, None] * effect.width + np.arange(effect.width)
+        rows = np.repeat(np.arange(n), effect.width)
+        size = effect.n_levels * effect.width
+        parts.append(sparse.csr_array((effect.columns.ravel(), (rows, place.ravel())), shape=(n, size)))
+        starts.append(at)
+        at += size
+    return sparse.csr_array(sparse.hstack(parts, format="csr")), starts
+
+
+def _orders(
+    block: tuple[NDArray[np.intp], NDArray[np.intp]],
+) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Z_a Z_b' and, for a covariance, its transpose too."""
+    a, b = block
+    return [(a, b)] if np.array_equal(a, b) else [(a, b), (b, a)]
+
+
+def _adjust(fit: Fit, at: _Pieces) -> KenwardRoger:
+    phi = fit.vcov.to_numpy()
+    d, p = len(at.blocks) + 1, len(phi)
+    slopes, second, traces = np.empty((d, p, p)), np.empty((d, d, p, p)), np.empty((d, d))
+    orders = [_orders(block) for block in at.blocks]
+    for r, mine in enumerate(orders):
+        slopes[r] = -sum(at.c[a].T @ at.c[b] for a, b in mine)
+        second[r, -1] = sum(at.c[a].T @ at.d[b] for a, b in mine)
+        second[-1, r] = second[r, -1].T
+        traces[r, -1] = traces[-1, r] = sum(float(at.kn[a, b].sum()) for a, b in mine)
+        for s, other in enumerate(orders[: r + 1]):
+            pairs = [(a, b, c, e) for a, b in mine for c, e in other]
+            second[r, s] = sum(at.c[a].T @ at.k[np.ix_(b, c)] @ at.c[e] for a, b, c, e in pairs)
+            second[s, r] = second[r, s].T
+            traces[r, s] = sum(float(np.sum(at.k[np.ix_(e, a)] * at.k[np.ix_(c, b)])) for a, b, c, e in pairs)
+            traces[s, r] = traces[r, s]
+    slopes[-1], second[-1, -1], traces[-1, -1] = at.residual_p, at.residual_q, at.residual_trace
+    moved = phi @ slopes
+    information = (
+        traces - 2.0 * np.einsum("ij,rsij->rs", phi, second) + np.einsum("rij,sji->rs", moved, moved)
+    )
+    size = np.sqrt(np.abs(np.diag(information)))
+    size[size == 0] = 1.0
+    covariance = 2.0 * np.linalg.pinv(information / np.outer(size, size), rcond=1e-10, hermitian=True)
+    covariance /= np.outer(size, size)
+    inner = np.einsum("rs,rsij->ij", covariance, second) - np.einsum(
+        "rs,rij,jk,skl->il", covariance, slopes, phi, slopes, optimize=True
+    )
+    adjusted = phi + 2.0 * phi @ inner @ phi
+    return KenwardRoger((adjusted + adjusted.T) / 2.0, phi, slopes, covariance)
+
+
+METHODS = ("satterthwaite", "kenward-roger", "none")
+
+
+def with_degrees(fit: Fit, method: str) -> Fit:
+    """Give a linear mixed model's tests other degrees of freedom.
+
+    Every table made from the result (fixed effects, contrasts, means, analysis of variance) uses them, and for
+    ``kenward-roger`` the adjusted covariance of the fixed effects as well.
+
+    Parameters
+    ----------
+    fit : Fit
+        As ``fit()`` returned it.
+    method : {'satterthwaite', 'kenward-roger', 'none'}
+        ``none`` gives z tests.
+
+    Returns
+    -------
+    Fit
+        With ``fixed``, ``vcov`` and ``degrees`` replaced.
+
+    Raises
+    ------
+    UserError
+        For an unknown method, degrees of freedom for a generalised model, or Kenward-Roger after ML.
+    """
+    if method not in METHODS:
+        raise unknown_name("method for degrees of freedom", method, METHODS)
+    if fit.degrees is not None and fit.degrees.name not in {"Satterthwaite", RESIDUAL}:
+        raise UserError(
+            f"this fit already carries {fit.degrees.name} degrees of freedom and the covariance that goes with them",
+            mend="Start from the fit that fit() returned.",
+        )
+    if method == "satterthwaite":
+        if fit.degrees is None:
+            raise UserError(
+                f"Satterthwaite's degrees of freedom are for linear models; this one is {fit.family}, {fit.link} link",
+                mend="Generalised models are tested by z; leave the method out.",
+            )
+        return fit
+    degrees: DegreesOfFreedom | None = None
+    vcov = fit.vcov.to_numpy()
+    if method == "kenward-roger":
+        adjusted = kenward_roger(fit)
+        degrees, vcov = adjusted, adjusted.vcov
+    names = list(fit.vcov.columns)
+    return replace(
+        fit,
+        wald=partial(coefficient_table, names, fit.fixed["estimate"].to_numpy(dtype=float), vcov, degrees),
+        vcov=pd.DataFrame(vcov, index=names, columns=names),
+        degrees=degrees,
+    )
+
+
+def joint_test(fit: Fit, rows: ArrayLike) -> FTest:
+    """Test that several linear combinations of the fixed effects are zero at once.
+
+    Parameters
+    ----------
+    fit : Fit
+        A fitted model.
+    rows : array_like, shape (r, p)
+        The combinations; dependent ones are left out.
+
+    Returns
+    -------
+    FTest
+        F with the fit's degrees of freedom (Fai and Cornelius 1996 for Satterthwaite's); without any, Wald's chi-squared
+        over its degrees of freedom.
+
+    Raises
+    ------
+    UserError
+        If the rows have another width than the fixed effects, or are all zero.
+    """
+    matrix = np.atleast_2d(np.asarray(rows, dtype=float))
+    beta = fit.fixed["estimate"].to_numpy(dtype=float)
+    if matrix.shape[1] != len(beta):
+        raise UserError(f"the rows have {matrix.shape[1]} weights; the model has {len(beta)} fixed effects")
+    matrix = _independent(matrix)
+    if not len(matrix):
+        raise UserError("all rows are zero; there is nothing to test")
+    vcov = fit.vcov.to_numpy()
+    estimate = matrix @ beta
+    if fit.degrees is not None:
+        return fit.degrees.f_test(matrix, estimate, vcov)
+    wald = float(estimate @ np.linalg.solve(matrix @ vcov @ matrix.T, estimate))
+    return f_tail(wald / len(matrix), len(matrix), np.inf)
+
+
+def anova(fit: Fit) -> pd.DataFrame:
+    """Test every term of the fixed part given all others (type III, as lmerTest and SAS).
+
+    A term's hypothesis is that its coefficients vanish when all factors are sum-coded, so main effects are averages over
+    the levels of the other factors, whatever the contrasts of the fit; covariates count at zero. Where cells are empty a
+    term that is part of no other is tested on the contrasts that the data can tell; another whose averages run over an
+    empty cell has no such hypothesis and is nan (SAS and lmerTest put one of their own in its place).
+
+    Returns
+    -------
+    DataFrame
+        term, numerator, denominator, statistic (F), p; denominator infinite where the fit has no degrees of freedom.
+        ``attrs['untold']`` names the terms without a test.
+
+    Raises
+    ------
+    UserError
+        If the model's contrasts are fewer than its factors' levels less one.
+    """
+    matrices = fit.model.matrices
+    design = matrices.design
+    coded = replace(
+        design,
+        variables=tuple(
+            replace(v, contrast=Coding("sum")) if isinstance(v, Factor) else v for v in design.variables
+        ),
+    )
+    whole = coded.matrix(fit.model.frame.data)
+    if whole.shape[1] != matrices.x.shape[1] + len(matrices.dropped):
+        raise UserError(
+            "type III tests need as many contrasts as a factor has levels less one",
+            mend="Test the contrasts of the model with joint_test.",
+        )
+    # beta under sum coding = (X_sum^+ X) beta.
+    to_sum = np.linalg.lstsq(whole, matrices.x, rcond=None)[0]
+    _, sizes, axes = np.linalg.svd(np.linalg.qr(whole, mode="r"))
+    untellable = axes[int(np.sum(sizes > 1e-9 * sizes[0])) :]
+    rows: list[tuple[str, int, float, float, float]] = []
+    untold = []
+    at = int(design.terms.intercept)
+    for t, term in enumerate(design.terms.terms):
+        basis: Array = np.ones((1, 1))
+        for v in sorted(term):
+            # The earlier variable's columns run fastest.
+            basis = np.asarray(np.kron(_basis(design.variables[v], (t, v) in design.full), basis))
+        width = len(basis)
+        label = ":".join(design.variables[v].label for v in sorted(term))
+        alone = not any(term < other for other in design.terms.terms)
+        told = _tellable(basis, untellable[:, at : at + width], partly=alone)
+        if len(told):
+            test = joint_test(fit, told @ to_sum[at : at + width])
+            rows.append((label, test.numerator, test.denominator, test.statistic, test.p))
+        else:
+            untold.append(label)
+            rows.append((label, 0, np.nan, np.nan, np.nan))
+        at += width
+    table = pd.DataFrame(rows, columns=["term", "numerator", "denominator", "statistic", "p"])
+    table.attrs["untold"] = untold
+    return table
+
+
+def _tellable(basis: Array, untellable: Array, *, partly: bool) -> Array:
+    """Keep the hypotheses that do not change along directions of which the data say nothing.
+
+    Parameters
+    ----------
+    basis : ndarray, shape (q, c)
+        Hypotheses about a term's c coefficients.
+    untellable : ndarray, shape (d, c)
+        Those directions, as far as they move these coefficients.
+    partly : bool
+        Whether a part of the hypotheses may be tested.
+    """
+    shift = basis @ untellable.T
+    if np.abs(shift).max(initial=0.0) < 1e-8:
+        return basis
+    if not partly:
+        return basis[:0]
+    return np.asarray(linalg.null_space(shift.T, rcond=1e-8).T @ basis)
+
+
+def _basis(variable: Variable, full: bool) -> Array:
+    """Rows that take sum-coded coefficients to differences from the first level, the basis that lmerTest uses.
+
+    Fai and Cornelius' degrees of freedom depend, slightly, on the basis of a hypothesis.
+    """
+    if not isinstance(variable, Factor):
+        return np.eye(len(variable.suffixes))
+    if full:
+        return np.eye(len(variable.levels))
+    count = len(variable.levels) - 1
+    every_level = np.vstack([np.eye(count), -np.ones((1, count))])
+    return np.asarray(every_level[1:] - every_level[0])
+
+
+def _independent(rows: Array) -> Array:
+    """Keep rows that others do not explain."""
+    size = np.abs(rows).max(initial=0.0)
+    if size == 0.0:
+        return rows[:0]
+    _, r, order = linalg.qr(
+        (np.where(np.abs(rows) < 1e-9 * size, 0.0, rows)).T, mode="economic", pivoting=True
+    )
+    pivots = np.abs(np.diag(r))
+    rank = int(np.sum(pivots > 1e-9 * pivots[0]))
+    return np.asarray(rows[np.sort(order[:rank])])
+
+
+OUTSIDE = 1e-6
+"""Part of a column, relative to its size, that may lie outside the larger model's columns."""
+
+FALL = 1e-3
+"""Fall of the deviance that is rounding where two models fit alike."""
+
+Block = tuple[str, frozenset[str]]
+
+
+@dataclass(frozen=True)
+class LikelihoodRatio:
+    """A comparison of two nested models.
+
+    Attributes
+    ----------
+    statistic : float
+        Twice the difference in log-likelihood.
+    df : int
+        Difference in parameters.
+    p : float
+        From the chi-squared distribution; what R's ``anova`` prints.
+    boundary : bool
+        The models differ by a variance or more, so the true p is smaller.
+    mixture : tuple of int, or None
+        Degrees of freedom of the two chi-squared distributions that the statistic follows in equal parts, where the
+        models differ by exactly one variance and its covariances.
+    p_boundary : float or None
+        p from that mixture.
+    """
+
+    statistic: float
+    df: int
+    p: float
+    boundary: bool
+    mixture: tuple[int, int] | None = None
+    p_boundary: float | None = None
+
+    def sentence(self) -> str:
+        """Say the test, and what its p value takes into account."""
+        said = f"chi-squared({self.df}) = {self.statistic:.3f}, p = {self.p:.4g}"
+        if not self.boundary:
+            return said
+        if self.mixture is None or self.p_boundary is None:
+            return (
+                f"{said}; variances are tested at zero, the edge of their range, where this p is too large "
+                "(the test is conservative)"
+            )
+        low, high = self.mixture
+        return (
+            f"{said}; a variance is tested at zero, the edge of its range, so the statistic follows half "
+            f"chi-squared({low}) and half chi-squared({high}): p = {self.p_boundary:.4g}"
+        )
+
+
+def likelihood_ratio_test(smaller: Fit, larger: Fit) -> LikelihoodRatio:
+    """Compare two nested models fitted to the same rows.
+
+    Raises
+    ------
+    UserError
+        If the models were not fitted to the same data and family or not by maximum likelihood, are not nested, have the
+        same number of parameters, or are REML fits with different fixed effects, whose likelihoods cannot be compared.
+    """
+    if smaller.n_parameters > larger.n_parameters:
+        smaller, larger = larger, smaller
+    _refuse_different_data(smaller, larger)
+    same_fixed = list(smaller.fixed["term"]) == list(larger.fixed["term"])
+    if smaller.method == "REML" and not same_fixed:
+        raise UserError(
+            "REML likelihoods of models with different fixed effects cannot be compared",
+            mend="Fit both by maximum likelihood (--ml; reml=False in Python).",
+        )
+    df = larger.n_parameters - smaller.n_parameters
+    if df == 0:
+        raise UserError(
+            f"both models have {larger.n_parameters} parameters; one must be nested in the other",
+            mend="Compare them by AIC or BIC.",
+        )
+    _refuse_unnested_columns(smaller, larger)
+    _refuse_unnested_terms(smaller, larger)
+    rise = 2.0 * (larger.loglik - smaller.loglik)
+    if rise < -FALL:
+        raise UserError(
+            f"the larger model's log-likelihood is {-rise / 2:.4g} below the smaller one's: one of them has not converged",
+            mend="Look at the warnings of both fits.",
+            exit_code=1,
+        )
+    statistic = max(float(rise), 0.0)
+    p = float(stats.chi2.sf(statistic, df))
+    covariances = _covariances_of_one_new_variance(smaller, larger)
+    if covariances is None:
+        return LikelihoodRatio(statistic, df, p, _variances(larger) != _variances(smaller))
+    low = len(larger.fixed) - len(smaller.fixed) + covariances
+    nothing = 1.0 if statistic == 0.0 else 0.0
+    parts = [float(stats.chi2.sf(statistic, k)) if k else nothing for k in (low, low + 1)]
+    return LikelihoodRatio(statistic, df, p, True, (low, low + 1), sum(parts) / 2.0)
+
+
+def _refuse_different_data(smaller: Fit, larger: Fit) -> None:
+    same_rows = smaller.nobs == larger.nobs and np.array_equal(smaller.rows, larger.rows)
+    ours, theirs = smaller.model.frame, larger.model.frame
+    same_response = same_rows and all(
+        np.allclose(a, b, rtol=1e-12, atol=0.0)
+        for a, b in ((ours.y, theirs.y), (ours.weights, theirs.weights))
+    )
+    if same_response and not np.allclose(ours.offset, theirs.offset, rtol=1e-12, atol=1e-12):
+        raise UserError(
+            "the models have different offsets, and so neither is a part of the other",
+            mend="Give both the same offset.",
+        )
+    if (smaller.family, smaller.link) != (larger.family, larger.link) or not same_response:
+        raise UserError(
+            f"the models were fitted to different data or families ({smaller.nobs} and {larger.nobs} rows)",
+            mend="Leave out the rows that either drops, and fit both again.",
+        )
+    for one in (smaller, larger):
+        if not one.model.maximises_likelihood:
+            raise UserError(
+                f"a fit by {one.method} did not maximise a likelihood, so no ratio can be tested",
+                mend="Fit both without the penalty, by --dispersion ml (dispersion='ml' in Python).",
+            )
+    if smaller.method != larger.method:
+        raise UserError(
+            f"one model was fitted by {smaller.method}, the other by {larger.method}",
+            mend="Fit both by maximum likelihood (--ml; reml=False in Python), with the same settings.",
+        )
+
+
+def _refuse_unnested_columns(smaller: Fit, larger: Fit) -> None:
+    small, large = smaller.model.matrices, larger.model.matrices
+    basis = np.linalg.qr(large.x)[0]
+    rest = small.x - basis @ (basis.T @ small.x)
+    outside = np.linalg.norm(rest, axis=0) > OUTSIDE * np.linalg.norm(small.x, axis=0)
+    if outside.any():
+        names = [name for name, out in zip(small.names, outside, strict=True) if out]
+        raise UserError(
+            f"the models are not nested: {', '.join(names)} of the smaller one is no part of the larger one",
+            mend="Compare models of which one has all terms of the other.",
+        )
+
+
+def _refuse_unnested_terms(smaller: Fit, larger: Fit) -> None:
+    """Refuse random terms whose columns no single term of the larger model holds: their covariances are none of its own."""
+    for group, name, columns in _columns_by_term(smaller):
+        spans = [other for held, _, other in _columns_by_term(larger) if _same_groups(held, group)]
+        for span in spans:
+            basis = np.linalg.qr(span)[0]
+            rest = columns - basis @ (basis.T @ columns)
+            if (np.linalg.norm(rest, axis=0) <= OUTSIDE * np.linalg.norm(columns, axis=0)).all():
+                break
+        else:
+            raise UserError(
+                f"the models are not nested: no random term of the larger one holds ({name}) of the smaller one",
+                mend="Compare models of which one has all terms of the other, or compare them by AIC or BIC.",
+            )
+
+
+def _columns_by_term(fit: Fit) -> list[tuple[NDArray[np.intp], str, NDArray[np.float64]]]:
+    """Per random term its levels by row (n,), what it is called, and its columns (n, k)."""
+    matrices = fit.model.matrices
+    return [
+        (
+            matrices.effects[term.factor].codes,
+            f"{' + '.join(term.names)} | {matrices.groupings[term.factor].name}",
+            matrices.effects[term.factor].columns[:, term.at : term.at + term.width],
+        )
+        for term in matrices.covariance.terms
+    ]
+
+
+def _same_groups(one: NDArray[np.intp], other: NDArray[np.intp]) -> bool:
+    pairs = len(np.unique(one.astype(np.int64) * (int(other.max()) + 1) + other))
+    return pairs == int(one.max()) + 1 == int(other.max()) + 1
+
+
+def _blocks(fit: Fit) -> Counter[Block]:
+    matrices = fit.model.matrices
+    terms = matrices.covariance.terms
+    return Counter((matrices.groupings[t.factor].name, frozenset(t.names)) for t in terms)
+
+
+def _variances(fit: Fit) -> int:
+    return sum(t.width for t in fit.model.matrices.covariance.terms)
+
+
+def _covariances_of_one_new_variance(smaller: Fit, larger: Fit) -> int | None:
+    """Count the covariances that come with one new random effect; None if the models differ in another way."""
+    few, many = _blocks(smaller), _blocks(larger)
+    gone, new = list((few - many).elements()), list((many - few).elements())
+    if len(new) != 1 or len(gone) > 1:
+        return None
+    group, columns = new[0]
+    if not gone:
+        return 0 if len(columns) == 1 else None
+    held_group, held = gone[0]
+    return len(held) if group == held_group and held < columns and len(columns - held) == 1 else None
