@@ -555,7 +555,7 @@ class FittedModel:
         matplotlib.figure.Figure
             To show, change or save (``.savefig("means.png")``).
         """
-        from analysis.figures.estimates import estimates_figure
+        from analysis.figures.conditions import estimates_figure
 
         if factors is None:
             table = self._fit.told

@@ -15,7 +15,7 @@ from PIL import Image
 
 from analysis import load
 from analysis.figures import Drawing
-from analysis.figures.probing import ModelLayers, accuracy_figures, step_figure
+from analysis.figures.inside import ModelLayers, accuracy_figures, step_figure
 from analysis.inside.probing import probings
 from analysis.inside.probing_intervals import accuracies
 from analysis.readers import kinds_of

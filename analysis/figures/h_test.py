@@ -1,4 +1,4 @@
-"""Figures of H-TEST: accuracy over numbers of examples, over a family's sizes, and with and without thoughts."""
+"""H-TEST: accuracy over numbers of examples, and against letter geometry."""
 
 from __future__ import annotations
 
@@ -6,11 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter
 
 from analysis import apa
-from analysis.figures.drawing import WIDTH, Drawing, as_svg, label_ends, looks, mark_not_data, styled
+from analysis.figures.drawing import (
+    WIDTH,
+    Drawing,
+    Look,
+    as_svg,
+    label_ends,
+    looks,
+    mark_not_data,
+    shortened,
+    styled,
+)
+from analysis.published.h_test_geometry import Fitted, Point
 from analysis.readers import headed
 
 CHANCE = 50.0
@@ -114,7 +127,7 @@ def lines_figure(
             if number == len(panels) - 1:
                 axes.set_xlabel(axis)
         mark_not_data(figure, kinds)
-    alternative = _in_words(panels, steps)
+    alternative = _lines_in_words(panels, steps)
     return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
 
 
@@ -123,7 +136,7 @@ def _percent(value: float, _: object = None) -> str:
     return f"chance\n{value:.0f}%" if value == CHANCE else f"{value:.0f}%"
 
 
-def _in_words(panels: Sequence[tuple[str, Sequence[Line]]], steps: Sequence[str]) -> str:
+def _lines_in_words(panels: Sequence[tuple[str, Sequence[Line]]], steps: Sequence[str]) -> str:
     told = []
     for heading, lines in panels:
         for line in lines:
@@ -133,3 +146,138 @@ def _in_words(panels: Sequence[tuple[str, Sequence[Line]]], steps: Sequence[str]
             )
             told.append(f"{heading + ', ' if heading else ''}{headed(line.label)}: {values}")
     return "Percentage right. " + "; ".join(told) + "."
+
+
+_GREY, _LINE, _PRINTED_LINE = "#777777", "#B3261E", "#999999"
+_LONGEST = 30
+_LETTER, _LEAST_X, _MOST_X, _LEAST_Y, _MOST_Y = 0.8, 18.5, 102.5, -5.5, 99.0
+_UPWARDS, _NEAR = (1.2, -4.2, 4.4, -7.4), 4.3
+"""How far above its point a name may stand, the nearest first; the first two are near."""
+_FARTHER, _MOST_STRUCK = 2.0, 4
+"""What standing farther off costs, in lines that a name may rather be struck by, and how many of these count."""
+
+Box = tuple[float, float, float, float]
+"""Left, right, lower and upper edge."""
+
+
+def geometry_figure(
+    name: str,
+    title: str,
+    note: str,
+    points: Sequence[Point],
+    printed: Sequence[Point],
+    line: Fitted | None,
+    printed_line: Fitted | None,
+) -> Drawing:
+    """Draw readers as points with intervals both ways, the paper's printed models in grey behind them.
+
+    Parameters
+    ----------
+    name, title, note : str
+    points, printed : sequence of Point
+    line, printed_line : Fitted or None
+        Straight lines through the study's models, and through the printed ones.
+    """
+    kinds = {one.group: one.kind for one in points}
+    look = looks(kinds)
+    with styled():
+        figure = Figure(figsize=(WIDTH, 4.4))
+        axes = figure.add_axes((0.1, 0.12, 0.86, 0.82))
+        axes.set(xlim=(18, 103), ylim=(-6, 103), xlabel="H-TEST", ylabel="Letter geometry")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}%"))
+        axes.axvline(50, color="#555555", lw=0.8, ls=(0, (2, 2)), zorder=1)
+        axes.axhline(25, color="#555555", lw=0.8, ls=(0, (2, 2)), zorder=1)
+        axes.text(50.6, 102, "chance", fontsize=7, color="#555555", va="top")
+        axes.text(19, 25.8, "chance", fontsize=7, color="#555555")
+        _straight(axes, printed, printed_line, _PRINTED_LINE, (0, (1, 1.5)))
+        models = [one for one in points if one.kind == "model"]
+        _straight(axes, models, line, _LINE, "-")
+        for one in printed:
+            axes.plot(one.x[0], one.y[0], ls="", marker="o", ms=4, mfc="white", mec=_GREY, zorder=2)
+        for one in points:
+            _point(axes, one, look[one.group])
+        own = [(one, look[one.group].colour, look[one.group].label) for one in points]
+        boxes = _drawn(points, [(printed, printed_line), (models, line)])
+        _labels(axes, [*own, *((one, _GREY, one.group) for one in printed)], boxes)
+        mark_not_data(figure, kinds)
+    alternative = _geometry_in_words(points, printed, line)
+    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+
+
+def _straight(axes: Axes, points: Sequence[Point], line: Fitted | None, colour: str, dashes: object) -> None:
+    if line is None:
+        return
+    ends = np.array(_ends(points))
+    axes.plot(ends, line.intercept + line.slope * ends, color=colour, ls=dashes, lw=1.3, zorder=2)
+
+
+def _ends(points: Sequence[Point]) -> tuple[float, float]:
+    """Return from where to where a line through points is drawn."""
+    return min(one.x[0] for one in points), max(one.x[0] for one in points)
+
+
+def _drawn(points: Sequence[Point], lines: Sequence[tuple[Sequence[Point], Fitted | None]]) -> list[Box]:
+    """Return what names are not written over: chance, intervals, and straight lines, these as rows of small boxes."""
+    boxes: list[Box] = [(49.8, 50.2, -6.0, 103.0), (18.0, 103.0, 24.7, 25.3)]
+    for one in points:
+        x, y = one.x[0], one.y[0]
+        boxes += [(one.x[1], one.x[2], y - 0.3, y + 0.3), (x - 0.2, x + 0.2, one.y[1], one.y[2])]
+    for through, line in lines:
+        if line is not None:
+            first, last = _ends(through)
+            for x in map(float, np.arange(first, last, 0.5)):
+                y = line.intercept + line.slope * x
+                boxes.append((x - 0.3, x + 0.3, y - 0.4, y + 0.4))
+    return boxes
+
+
+def _point(axes: Axes, one: Point, look: Look) -> None:
+    x, y = one.x[0], one.y[0]
+    axes.plot(one.x[1:], [y, y], color=look.colour, lw=1, zorder=3)
+    axes.plot([x, x], one.y[1:], color=look.colour, lw=1, zorder=3)
+    axes.plot(x, y, ls="", marker=look.marker, ms=6, color=look.colour, zorder=4)
+
+
+def _labels(axes: Axes, named: Sequence[tuple[Point, str, str]], drawn: Sequence[Box]) -> None:
+    """Write each name beside its point, where no other point or name stands, and where it touches the fewest lines."""
+    taken: list[Box] = [
+        (one.x[0] - 1.0, one.x[0] + 1.0, one.y[0] - 1.5, one.y[0] + 1.5) for one, _, _ in named
+    ]
+    for one, colour, label in named:
+        text = shortened(label, _LONGEST)
+        wide = _LETTER * len(text)
+        x, y = one.x[0], one.y[0]
+        right, left = (x + 1.2, x + 1.2 + wide), (x - 1.2 - wide, x - 1.2)
+        tries = [(*ends, y + up, y + up + 3.0) for up in _UPWARDS for ends in (right, left)]
+        inside = [
+            box for box in tries if box[0] > _LEAST_X and box[1] < _MOST_X and _LEAST_Y < box[2] < _MOST_Y
+        ] or tries
+        free = [box for box in inside if not any(_touch(box, other) for other in taken)] or inside
+        found = min(
+            free, key=lambda box: _struck(box, drawn) + (_FARTHER if abs(box[2] - y) > _NEAR else 0.0)
+        )
+        taken.append(found)
+        is_left = found[1] < x
+        place, side = (found[1], "right") if is_left else (found[0], "left")
+        written = axes.text(place, found[2] + 0.4, text, ha=side, fontsize=7, color=colour, zorder=5)
+        written.set_path_effects([withStroke(linewidth=2, foreground="white")])
+
+
+def _struck(box: Box, drawn: Sequence[Box]) -> int:
+    """Count what a name would be written over, so far as more make it worse."""
+    return min(sum(_touch(box, other) for other in drawn), _MOST_STRUCK)
+
+
+def _touch(one: Box, other: Box) -> bool:
+    return one[0] < other[1] and other[0] < one[1] and one[2] < other[3] and other[2] < one[3]
+
+
+def _geometry_in_words(points: Sequence[Point], printed: Sequence[Point], line: Fitted | None) -> str:
+    told = [
+        f"{headed(one.group)}{'' if one.kind else ' (printed)'}: H-TEST {apa.number(one.x[0], 1)}%, "
+        f"letter geometry {apa.number(one.y[0], 1)}%"
+        for one in (*points, *printed)
+    ]
+    said = "" if line is None else f" Line through the models: r = {apa.correlation(line.r)}."
+    return f"Percentage right. {'; '.join(told)}.{said}"

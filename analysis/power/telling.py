@@ -193,7 +193,7 @@ def tell(question: Question, outcomes: Sequence[Outcome], wanted: float, remarks
 
 def write(told: Told, folder: Path) -> list[Path]:
     """Write table and needed numbers as CSV, everything as JSON, and the figure as SVG and PNG."""
-    from analysis.figures.power import power_figure
+    from analysis.figures.simulation import power_figure
 
     folder.mkdir(parents=True, exist_ok=True)
     table, numbers, everything = (

@@ -13,7 +13,7 @@ from analysis.carrying_out import carry_out, carry_out_all
 from analysis.departures import standing_of, with_bounds_fixed_beforehand
 from analysis.descriptives import Cell, describe_rows, described_rows
 from analysis.figures import recovery_figure
-from analysis.figures.condition import has_contrasts
+from analysis.figures.conditions import has_contrasts
 from analysis.mixed import Fit
 from analysis.names import plain
 from analysis.plan import MEASURES, RECOVERED, Plan

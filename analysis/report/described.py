@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis.descriptives import Cell, describe, describe_rows, described_rows, valid_only
 from analysis.figures import Drawing, condition_figure, position_figure
-from analysis.figures.condition import Conditions
+from analysis.figures.conditions import Conditions
 from analysis.plan import DESCRIBED, RATING, RECOVERED, Measure, Plan
 from analysis.planned import has_ratings
 from analysis.position import Cost, costs

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.figures.condition import has_contrasts
+from analysis.figures.conditions import has_contrasts
 from analysis.report.apa_tables import Origin
 from analysis.report.filters import JUDGED, filled
 from analysis.report.numbered import Content, Illustrated, Numbered

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from analysis.figures.condition import Effect
+from analysis.figures.conditions import Effect
 from analysis.names import stem_of
 from analysis.readers import headed, spoken
 from analysis.recovery_check import SIMULATED, TRUTH_OF, Recovered

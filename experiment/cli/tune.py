@@ -150,7 +150,7 @@ def _draw_curve(training: Training) -> None:
     """Draw the loss curve beside its numbers; a training is whole without the picture."""
     import pandas as pd
 
-    from analysis.figures.trained import loss_figure
+    from analysis.figures.inside import loss_figure
     from experiment.tuning.curve import FILE
 
     curve = pd.read_csv(training.folder / FILE)

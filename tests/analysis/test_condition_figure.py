@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from analysis.descriptives import describe_rows, scored
-from analysis.figures.condition import (
+from analysis.figures.conditions import (
     CONTRASTS,
     MOST_BELOW,
     Conditions,

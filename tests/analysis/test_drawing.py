@@ -11,10 +11,10 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from analysis.figures.cost_panels import condition_looks
+from analysis.figures.cost import MOST_TOGETHER, _shares
 from analysis.figures.drawing import WIDTH, Drawing, as_svg, looks, shown_of, styled
 from analysis.figures.labels import SLANT, cut_to_lines, fit_labels, laid_out, places_of, width_of
-from analysis.figures.reading_profile import MOST_TOGETHER, _shares
+from analysis.figures.panels import condition_looks
 
 
 def _drawing(name: str, **layout: Any) -> Drawing:

@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 
 from analysis.costs.spread import TimeSpread
 from analysis.figures import recovery_figure
+from analysis.figures.cost import time_distribution_figure
 from analysis.figures.drawing import TALLEST
-from analysis.figures.time_distributions import time_distribution_figure
 from analysis.recovery_check import Recovered
 
 LEVELS = tuple(f"condition_{number}" for number in range(27))

@@ -15,7 +15,7 @@ from matplotlib.colors import to_hex, to_rgb
 from analysis import load
 from analysis.costs.crossed import Profile
 from analysis.figures.drawing import Drawing
-from analysis.figures.letter_beside import letter_beside_figures, percent_added
+from analysis.figures.letters import letter_beside_figures, percent_added
 from analysis.letters import letter_costs
 from analysis.letters.beside import Beside, Cost, Pair, beside
 from analysis.letters.costs_of_letters import GroupCosts

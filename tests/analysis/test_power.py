@@ -364,7 +364,7 @@ def test_results_are_written_as_tables_and_a_figure(whole: pd.DataFrame, tmp_pat
 
 
 def test_lines_of_a_figure_differ_in_more_than_colour(whole: pd.DataFrame) -> None:
-    from analysis.figures.power import power_figure
+    from analysis.figures.simulation import power_figure
 
     sizes = [(10, 12), (20, 12), (10, 24), (20, 24)]
     rows = pd.concat(

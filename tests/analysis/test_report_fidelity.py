@@ -16,7 +16,7 @@ from analysis import load
 from analysis.carrying_out import carry_out_all
 from analysis.fidelity import effects
 from analysis.figures import Drawing
-from analysis.figures.item_scatter import item_scatter
+from analysis.figures.fidelity import item_scatter
 from analysis.planned import plans
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable

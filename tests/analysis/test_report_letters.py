@@ -14,9 +14,16 @@ import pytest
 
 from analysis import Tables, load
 from analysis.figures import Drawing
-from analysis.figures.letter_curves import CurvePanel, CurvePoint, letter_curves, pages, shortened
-from analysis.figures.letter_map import letter_map
-from analysis.figures.letter_weights import Explained, letter_weights
+from analysis.figures.letters import (
+    CurvePanel,
+    CurvePoint,
+    Explained,
+    letter_curves,
+    letter_map,
+    letter_weights,
+    pages,
+)
+from analysis.figures.letters import middle_shortened as shortened
 from analysis.letters import letter_contrast
 from analysis.letters.competing import competing_predictors
 from analysis.letters.rows import LetterRows

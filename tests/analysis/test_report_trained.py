@@ -11,7 +11,7 @@ import pytest
 
 from analysis import Tables
 from analysis.figures import Drawing
-from analysis.figures.trained import loss_figure
+from analysis.figures.inside import loss_figure
 from analysis.published.h_test_tables import TASKS
 from analysis.readers import kinds_of
 from analysis.report import write_report

@@ -14,8 +14,7 @@ from analysis.costs import cost_and_accuracy, cost_profiles, log_ratios, profile
 from analysis.costs.ratios import CostProfile
 from analysis.costs.units import TITLES, UnitCosts
 from analysis.descriptives import describe
-from analysis.figures.cost_accuracy import cost_accuracy_figures
-from analysis.figures.cost_profiles import cost_profile_figures
+from analysis.figures.cost import cost_accuracy_figures, cost_profile_figures
 from analysis.names import plain
 from analysis.plan import MEASURES
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of, marked, named

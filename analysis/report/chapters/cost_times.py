@@ -10,7 +10,7 @@ from analysis import apa
 from analysis.costs import TimeScales, TimeSpread, time_scales, time_spreads
 from analysis.costs.spread import PERCENTILES
 from analysis.costs.units import TITLES
-from analysis.figures.time_distributions import time_distribution_figure
+from analysis.figures.cost import time_distribution_figure
 from analysis.names import plain
 from analysis.plan import MEASURES, Plan, against_reference
 from analysis.readers import PARTICIPANT_KINDS, group_order, marked, spoken

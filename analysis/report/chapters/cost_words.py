@@ -13,7 +13,7 @@ from analysis.costs import SpillOver, reading_profile, spill_over
 from analysis.costs.around import TIME, ReadingProfile
 from analysis.costs.words import TARGET, WordTable
 from analysis.families import with_adjusted
-from analysis.figures.reading_profile import reading_profile_figures
+from analysis.figures.cost import reading_profile_figures
 from analysis.frames import indicator
 from analysis.names import plain
 from analysis.readers import group_order, kinds_of, marked, named, spoken

@@ -13,7 +13,7 @@ from analysis import apa
 from analysis.departures import why_no_bound
 from analysis.fidelity import effects
 from analysis.fidelity.effects import BOTH, EQUIVALENT, NOT_ESTIMABLE
-from analysis.figures.fidelity_map import MapScale, fidelity_map
+from analysis.figures.fidelity import MapScale, fidelity_map
 from analysis.names import plain
 from analysis.readers import PARTICIPANT_KINDS, headed, named, spoken
 from analysis.report.apa_tables import ApaTable, Origin, as_percent

@@ -12,7 +12,7 @@ from analysis import apa
 from analysis.fidelity import item_agreement, item_means_by_level, rank_agreement, trial_profiles
 from analysis.fidelity.items import WITHIN
 from analysis.figures import Drawing
-from analysis.figures.item_scatter import item_scatter
+from analysis.figures.fidelity import item_scatter
 from analysis.names import plain
 from analysis.readers import PARTICIPANT_KINDS, named, spoken
 from analysis.report.apa_tables import ApaTable, Head, Origin

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from markupsafe import Markup, escape
 
 from analysis import apa
-from analysis.figures.letter_curves import FEWEST_ITEMS, letter_curves, pages
+from analysis.figures.letters import FEWEST_ITEMS, letter_curves, pages
 from analysis.letters import letter_changes
 from analysis.letters.changes import INTACT, MIXED
 from analysis.report.blocks import Block, Chapter, Material, marks_of

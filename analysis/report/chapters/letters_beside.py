@@ -7,8 +7,14 @@ from collections.abc import Callable, Sequence
 from markupsafe import Markup, escape
 
 from analysis import apa
-from analysis.figures.letter_beside import AXES, PLACE_WORDS, letter_beside_figures, percent_added
-from analysis.figures.letter_curves import FEWEST_ITEMS, KIND_WORDS
+from analysis.figures.letters import (
+    AXES,
+    FEWEST_ITEMS,
+    KIND_WORDS,
+    PLACE_WORDS,
+    letter_beside_figures,
+    percent_added,
+)
 from analysis.letters.beside import BITS, RIGHT, TIME, Beside, Cost, Pair, beside
 from analysis.letters.costs_of_letters import GroupCosts, group_costs
 from analysis.letters.surprisal_parts import AFTER, CHANGED, surprisal_parts

@@ -10,7 +10,7 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from analysis import apa
-from analysis.figures.letter_weights import MOST_READERS, Explained, letter_weights
+from analysis.figures.letters import MOST_READERS, Explained, letter_weights
 from analysis.letters.competing import NOTHING, Competing, competing_predictors
 from analysis.readers import PARTICIPANT_KINDS, group_order, named
 from analysis.report.blocks import Block, ReportedFit

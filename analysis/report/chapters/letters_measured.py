@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.families import interval_levels, with_adjusted
-from analysis.figures.letter_curves import FEWEST_ITEMS, KIND_LOOKS, CurvePanel, CurvePoint
+from analysis.figures.letters import FEWEST_ITEMS, KIND_LOOKS, CurvePanel, CurvePoint
 from analysis.letters.costs_of_letters import (
     SEPARATOR,
     GroupCosts,

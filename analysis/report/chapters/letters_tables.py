@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from analysis import apa
-from analysis.figures.letter_curves import FEWEST_ITEMS, KIND_LOOKS, KIND_WORDS
+from analysis.figures.letters import FEWEST_ITEMS, KIND_LOOKS, KIND_WORDS
 from analysis.letters.competing import Competing
 from analysis.mixed import Fit
 from analysis.readers import marked

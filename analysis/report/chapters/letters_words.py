@@ -9,8 +9,7 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from analysis import apa
-from analysis.figures.letter_curves import FEWEST_ITEMS, CurvePanel
-from analysis.figures.letter_map import letter_map
+from analysis.figures.letters import FEWEST_ITEMS, CurvePanel, letter_map
 from analysis.plan import ALPHA
 from analysis.readers import PARTICIPANT_KINDS, headed, named
 from analysis.report.blocks import Block

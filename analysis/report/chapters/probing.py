@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
 from analysis import apa
-from analysis.figures.probing import ModelLayers, accuracy_figures, step_figure
+from analysis.figures.inside import ModelLayers, accuracy_figures, step_figure
 from analysis.inside.probing import Unprobed, probings
 from analysis.inside.probing_fit import CONDITION, TARGETS
 from analysis.inside.probing_intervals import accuracies

@@ -12,7 +12,7 @@ from analysis import apa
 from analysis.carrying_out import carry_out
 from analysis.descriptives import describe_rows, described_rows
 from analysis.families import across_analyses
-from analysis.figures.recovered import recovered_figure
+from analysis.figures.measures import recovered_figure
 from analysis.measures.recovery import recovery, recovery_trials
 from analysis.names import plain
 from analysis.plan import WORDS, WORDS_WITH_ONE_TYPO, Measure, Plan, against_reference

@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from analysis import apa
-from analysis.figures.patterns import Panel, pattern_figures
+from analysis.figures.inside import Panel, pattern_figures
 from analysis.inside.pattern_similarity import (
     SeveralModels,
     accuracy_of,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis import apa
-from analysis.figures.patterns import DIFFERENT
+from analysis.figures.inside import DIFFERENT
 from analysis.inside.pattern_similarity import Cells, Halves, SeveralModels, TwoSets
 from analysis.inside.representations import Represented
 from analysis.mixed.inference import corrected

@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 
 from analysis import apa
 from analysis.families import with_adjusted
-from analysis.figures.sensitivity import sensitivity_figure
+from analysis.figures.measures import sensitivity_figure
 from analysis.measures.signal_detection import (
     GROUP,
     differences_in_sensitivity,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from markupsafe import Markup, escape
 
 from analysis import apa
-from analysis.figures.trained import TaskRow, conditions_figure, loss_figure, tasks_figure
+from analysis.figures.inside import TaskRow, conditions_figure, loss_figure, tasks_figure
 from analysis.inside.trained import (
     RECOVERY,
     Cell,

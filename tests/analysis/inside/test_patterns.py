@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.figures.patterns import Panel, pattern_figures
+from analysis.figures.inside import Panel, pattern_figures
 from analysis.inside import pattern_similarity, representations
 from analysis.inside.hidden_states import fingerprint, remembered
 from analysis.inside.pattern_similarity import (

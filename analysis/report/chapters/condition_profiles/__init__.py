@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.figures.profile_plane import profile_plane
+from analysis.figures.inside import profile_plane
 from analysis.inside.condition_profiles import (
     FEWEST_CONDITIONS,
     PeopleTold,

@@ -13,7 +13,7 @@ import pandas as pd
 
 from analysis import apa, load
 from analysis.figures import Drawing
-from analysis.figures.h_test_geometry import geometry_figure
+from analysis.figures.h_test import geometry_figure
 from analysis.intervals import OF_SHARES
 from analysis.mixed.inference import corrected
 from analysis.published.h_test_geometry import (

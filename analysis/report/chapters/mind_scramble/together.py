@@ -13,7 +13,7 @@ import pandas as pd
 
 from analysis import load
 from analysis.figures.drawing import Drawing
-from analysis.figures.patterns import Panel, pattern_figures
+from analysis.figures.inside import Panel, pattern_figures
 from analysis.inside.pattern_similarity import accuracy_of, between_sets
 from analysis.inside.representations import Represented, represented
 from analysis.measures.levels import levels_of

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from analysis.families import with_adjusted
-from analysis.figures.ranks import recovery_figure, size_figure, told_size
+from analysis.figures.fidelity import recovery_figure, size_figure, told_size
 from analysis.measures.accuracy import asked
 from analysis.mixed.inference import corrected
 from analysis.rankings import (

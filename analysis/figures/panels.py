@@ -1,4 +1,4 @@
-"""What the figures of costs share: small panels with common axes, names that fit above them, a look for every condition."""
+"""Small panels with common axes, names that fit above them, and a look for every condition."""
 
 from __future__ import annotations
 

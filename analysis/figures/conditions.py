@@ -1,7 +1,4 @@
-"""Conditions as rows, one panel for each kind of reader, and next to them the planned contrasts with their grades.
-
-Rows are in the order of the design. Only levels that are numbers in order (rates, sizes) are joined by a line.
-"""
+"""Conditions: means with planned contrasts, costs against the reference, and estimates of one model."""
 
 from __future__ import annotations
 
@@ -21,18 +18,22 @@ from analysis.descriptives import Cell, participant_means, participants_interval
 from analysis.figures.drawing import (
     PILOT_LABEL,
     TALLEST,
+    WIDTH,
     Drawing,
     Look,
     are_numbers_in_order,
     as_svg,
     keep_width,
+    label_ends,
     looks,
     mark_not_data,
     style,
     styled,
 )
-from analysis.figures.labels import cut_to_lines, size_in, width_of
+from analysis.figures.labels import cut_to_lines, fit_labels, laid_out, places_of, size_in, width_of
+from analysis.names import in_words
 from analysis.plan import RATING, RECOVERED, Measure
+from analysis.position import Cost, is_letter_position
 from analysis.readers import PARTICIPANT_KINDS, headed
 
 BROAD = 7.25
@@ -43,7 +44,7 @@ MOST_EFFECTS, MOST_BELOW = 18, 8
 """Contrasts at the right of the panels, and below small multiples; the table has the others."""
 SIZE, HEAD = 8.4, 9.0
 """Points of letters; a page makes the figure a little narrower, and they must not fall below 7.5."""
-_FOREST, _LINE, _ABOVE, _BELOW, _GAP = 3.4, 0.165, 0.4, 0.46, 0.13
+_FOREST, _LINE, _CONDITION_ABOVE, _BELOW, _GAP = 3.4, 0.165, 0.4, 0.46, 0.13
 GLYPHS = {"x": "×", "+": "+", "1": "⅄"}
 """Marks of baselines, as a note writes them."""
 CONTRASTS = "contrasts"
@@ -171,8 +172,10 @@ def condition_figure(name: str, rows: Sequence[Conditions], of: str = "") -> Dra
     measures = apa.listing([rows[0].measure.title, *(row.measure.noun for row in rows[1:])])
     contrasts = ", with the planned contrasts" if any(row.effects for row in rows) else ""
     title = f"{measures} by {rows[0].factor} and reader{of}{contrasts}"
-    alternative = " ".join(_in_words(row) for row in rows)
-    return Drawing(name, title, _note(rows), alternative, as_svg(figure, name, title, alternative), figure)
+    alternative = " ".join(_condition_in_words(row) for row in rows)
+    return Drawing(
+        name, title, _condition_note(rows), alternative, as_svg(figure, name, title, alternative), figure
+    )
 
 
 def has_contrasts(drawing: Drawing) -> bool:
@@ -202,9 +205,9 @@ def _height(row: Conditions, step: float) -> float:
     """Return the inches of all panels of a measure."""
     panels = len(row.levels) * step
     if row.is_beside:
-        return _ABOVE + max(panels, _forest_height(row)) + _BELOW
-    below = _ABOVE + _forest_height(row) + _BELOW if row.effects else 0.0
-    return _lines(row) * (_ABOVE + panels) + 0.3 * (_lines(row) - 1) + _BELOW + below
+        return _CONDITION_ABOVE + max(panels, _forest_height(row)) + _BELOW
+    below = _CONDITION_ABOVE + _forest_height(row) + _BELOW if row.effects else 0.0
+    return _lines(row) * (_CONDITION_ABOVE + panels) + 0.3 * (_lines(row) - 1) + _BELOW + below
 
 
 def _draw(figure: Figure, row: Conditions, look: dict[str, Look], top: float, step: float) -> None:
@@ -223,7 +226,7 @@ def _draw(figure: Figure, row: Conditions, look: dict[str, Look], top: float, st
     height, limits = len(row.levels) * step, _limits(row)
     for place, groups in enumerate(row.panels):
         line, column = divmod(place, columns)
-        upper = top + _ABOVE + line * (_ABOVE + height + 0.3)
+        upper = top + _CONDITION_ABOVE + line * (_CONDITION_ABOVE + height + 0.3)
         axes = axes_at(names + column * (width + _GAP), upper, width, height)
         axes.set(xlim=limits, ylim=(len(row.levels) - 0.5, -0.5))
         axes.set_yticks(range(len(row.levels)), texts if column == 0 else [""] * len(texts), fontsize=size)
@@ -232,15 +235,19 @@ def _draw(figure: Figure, row: Conditions, look: dict[str, Look], top: float, st
         axes.spines["left"].set_visible(False)
         axes.xaxis.set_major_locator(MaxNLocator(4 if width > 1 else 3, steps=[1, 2, 2.5, 5, 10]))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.5g}".replace("-", "−")))
-        _panel(axes, row, groups, look, step)
-    end = top + _ABOVE + _lines(row) * (_ABOVE + height + 0.3) - _ABOVE - 0.3
+        _condition_panel(axes, row, groups, look, step)
+    end = top + _CONDITION_ABOVE + _lines(row) * (_CONDITION_ABOVE + height + 0.3) - _CONDITION_ABOVE - 0.3
     centre = names + (columns * (width + _GAP) - _GAP) / 2
     figure.text(
         centre / BROAD, 1 - (end + 0.22) / high, _axis(row), ha="center", va="top", fontsize=SIZE, color=SOFT
     )
     if row.effects:
         beside = names + columns * (width + _GAP)
-        left, begin = (beside + 1.2, top + _ABOVE) if row.is_beside else (names + 0.9, end + _BELOW + _ABOVE)
+        left, begin = (
+            (beside + 1.2, top + _CONDITION_ABOVE)
+            if row.is_beside
+            else (names + 0.9, end + _BELOW + _CONDITION_ABOVE)
+        )
         forest = axes_at(left, begin, BROAD - 0.92 - left, _forest_height(row))
         _forest(forest, row, look, 1.2 if row.is_beside else 1.7)
 
@@ -279,7 +286,9 @@ def _limits(row: Conditions) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _panel(axes: Axes, row: Conditions, groups: tuple[str, ...], look: dict[str, Look], step: float) -> None:
+def _condition_panel(
+    axes: Axes, row: Conditions, groups: tuple[str, ...], look: dict[str, Look], step: float
+) -> None:
     """Draw one reader, or all baselines."""
     own = {(cell.group, cell.level): cell for cell in row.cells if cell.group in groups}
     first = next(iter(own.values()))
@@ -477,7 +486,7 @@ def _beside(axes: Axes, x: float, y: float, text: str, weight: str = "normal") -
     )
 
 
-def _note(rows: Sequence[Conditions]) -> str:
+def _condition_note(rows: Sequence[Conditions]) -> str:
     """Describe points, lines and marks."""
     cells = [cell for row in rows for cell in row.cells]
     people = {cell.kind for cell in cells} & set(PARTICIPANT_KINDS)
@@ -538,7 +547,7 @@ def _note(rows: Sequence[Conditions]) -> str:
     return " ".join(told)
 
 
-def _in_words(row: Conditions) -> str:
+def _condition_in_words(row: Conditions) -> str:
     """Describe a measure for those who cannot see the figure."""
     written = apa.milliseconds if row.measure.logged else apa.number if row.measure is RATING else apa.percent
     told = []
@@ -550,3 +559,210 @@ def _in_words(row: Conditions) -> str:
         f"{one.label}, {one.reader}: {apa.number(one.estimate, 1)} ({one.grade.lower()})" for one in row.drawn
     ]
     return f"{text} Planned contrasts ({row.axis}). {'; '.join(effects)}." if effects else text
+
+
+DODGE = 0.09
+_LEFT, _ACROSS = 0.09, 0.64
+"""Left edge and width of a panel, as shares of the figure's width."""
+_TALL, _POSITION_ABOVE = 2.3, 0.42
+"""Inches: height of a panel, and room above it for its title."""
+
+LEAST_RANGE = 5.0
+"""The axis reaches at least this far from zero, so that no cost at all looks like none."""
+
+
+def position_figure(
+    name: str,
+    panels: Sequence[tuple[Measure, Sequence[Cost], Sequence[Cost]]],
+    factor: str,
+    levels: Sequence[str],
+    of: str = "",
+) -> Drawing:
+    """Draw the cost of every level against the reference, one panel a measure.
+
+    Parameters
+    ----------
+    name : str
+        File name without ending.
+    panels : sequence of (Measure, costs, pilot costs)
+        Pilot costs are laid over the panel.
+    factor : str
+    levels : sequence of str
+        Reference first.
+    of : str
+        End of the title: of which trials it is, where not of all.
+    """
+    kinds = {cost.group: cost.kind for _, own, _ in panels for cost in own}
+    look = looks(kinds)
+    with styled():
+        names = laid_out(levels[1:], places_of(len(levels) - 1, _LEFT * WIDTH, _ACROSS * WIDTH))
+        below = 0.15 + names.depth
+        whole = (_TALL + _POSITION_ABOVE + below) * len(panels)
+        figure = Figure(figsize=(WIDTH, whole))
+        for turn, (measure, own, pilot) in enumerate(panels):
+            bottom = (len(panels) - 1 - turn) * (_TALL + _POSITION_ABOVE + below) + below
+            axes = figure.add_axes((_LEFT, bottom / whole, _ACROSS, _TALL / whole))
+            _position_panel(axes, measure, own, pilot, levels, look)
+            axes.set_title(_panel_title(measure, levels[0], "ABC"[turn] if len(panels) > 1 else ""))
+        mark_not_data(figure, kinds)
+    positions = is_letter_position(list(levels))
+    title = f"Cost of each {'letter position' if positions else 'condition'} against {levels[0]}{of}"
+    alternative = _position_in_words(panels, levels[0])
+    note = _position_note(kinds, panels, levels[0])
+    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+
+
+def _panel_title(measure: Measure, reference: str, letter: str) -> str:
+    what = "Time added" if measure.logged else "Accuracy lost"
+    return f"{letter + '  ' if letter else ''}{what} against {in_words(reference)}"
+
+
+def _position_panel(
+    axes: Axes,
+    measure: Measure,
+    own: Sequence[Cost],
+    pilot: Sequence[Cost],
+    levels: Sequence[str],
+    look: dict[str, Look],
+) -> None:
+    changed = list(levels[1:])
+    axes.set_xlim(-0.45, len(changed) - 0.55)
+    axes.set_xticks(range(len(changed)), changed)
+    fit_labels(axes)
+    axes.axhline(0, color="#333333", lw=0.8, zorder=1)
+    unit = f"{measure.title} added (%)" if measure.logged else "Percentage points lost"
+    axes.set_ylabel(unit)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: apa.number(value, 0)))
+    groups = list(dict.fromkeys(cost.group for cost in own))
+    ends = []
+    for turn, group in enumerate(groups):
+        mine = [cost for cost in own if cost.group == group]
+        shift = DODGE * (turn - (len(groups) - 1) / 2)
+        it = look[group]
+        x = [changed.index(cost.level) + shift for cost in mine]
+        y = [cost.cost for cost in mine]
+        baseline = mine[0].kind == "baseline"
+        if are_numbers_in_order(changed):
+            axes.plot(x, y, color=it.colour, ls=it.line, lw=1.0 if baseline else 1.5, zorder=3)
+        for one, cost in zip(x, mine, strict=True):
+            if np.isfinite(cost.low) and not baseline:
+                axes.plot([one, one], [cost.low, cost.high], color=it.colour, lw=1.5, zorder=4)
+        filled = "white" if mine[0].kind == "model" else it.colour
+        axes.plot(
+            x,
+            y,
+            ls="",
+            marker=it.marker,
+            ms=5.5,
+            mfc=filled,
+            mec=it.colour,
+            mew=1.3,
+            color=it.colour,
+            zorder=5,
+        )
+        ends.append(
+            (x[-1], y[-1], it.label.replace(" (", "\n(") if len(it.label) > 16 else it.label, it.colour)
+        )
+    if pilot:
+        mark = style()["pilot"]
+        x = [changed.index(cost.level) + 0.27 for cost in pilot]
+        y = [cost.cost for cost in pilot]
+        axes.plot(x, y, ls="", marker=mark["marker"], ms=9, mfc="none", mec=mark["colour"], mew=1.0, zorder=6)
+        ends.append((x[-1], y[-1], PILOT_LABEL, mark["colour"]))
+    low, high = axes.get_ylim()
+    axes.set_ylim(min(low, -LEAST_RANGE), max(high, LEAST_RANGE))
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=8, steps=[1, 2, 5, 10]))
+    label_ends(axes, ends, len(changed) - 0.5)
+
+
+def _position_note(
+    kinds: dict[str, str], panels: Sequence[tuple[Measure, Sequence[Cost], Sequence[Cost]]], ref: str
+) -> str:
+    told = [f"Zero is each reader's own {ref} condition; higher is a greater cost."]
+    if any(measure.logged for measure, _, _ in panels):
+        told.append("Time costs are ratios of geometric means, in percent; models have no reading time.")
+    told.append("Bars are 95% percentile bootstrap intervals over participants, or over items for a model.")
+    if "simulated" in kinds.values():
+        told.append("Simulated readers were generated by wrods with known effects; they are not data.")
+    if "baseline" in kinds.values():
+        told.append("Baselines answer by rule and are not data.")
+    if any(pilot for _, _, pilot in panels):
+        told.append(
+            "The hollow star is one pilot session laid over the figure; it is in no mean and no model."
+        )
+    return " ".join(told)
+
+
+def _position_in_words(
+    panels: Sequence[tuple[Measure, Sequence[Cost], Sequence[Cost]]], reference: str
+) -> str:
+    told = []
+    for measure, own, _ in panels:
+        unit = "percent" if measure.logged else "percentage points"
+        values = ", ".join(f"{cost.group} {cost.level} {apa.number(cost.cost, 1)}" for cost in own)
+        told.append(f"{measure.title}, cost in {unit} against {reference}: {values}.")
+    return " ".join(told)
+
+
+APART = 0.6
+"""Share of the room between two levels that the cells of the other factors take."""
+
+
+def estimates_figure(table: pd.DataFrame, factors: Sequence[str], axis: str) -> Figure:
+    """Draw estimates with their 95% intervals.
+
+    Parameters
+    ----------
+    table : DataFrame
+        ``estimate``, ``ci_low``, ``ci_high``, and a column per factor, or ``term`` where there are no factors.
+    factors : sequence of str
+        The first goes from left to right, the cells of the others are drawn next to each other. Without factors each term gets a line.
+    axis : str
+        What the estimates are, for the axis.
+    """
+    if not factors and len(table) > 1:
+        table = table[table["term"] != "(Intercept)"]  # it would leave no room for the others
+    ends = table[["ci_low", "ci_high"]].sub(table["estimate"], axis=0).abs().to_numpy(dtype=float).T
+    with styled():
+        if not factors:
+            figure = Figure(figsize=(WIDTH, 1.1 + 0.28 * len(table)), layout="constrained")
+            axes = figure.add_subplot()
+            lines = list(range(len(table)))[::-1]
+            axes.errorbar(
+                table["estimate"], lines, xerr=ends, fmt="o", color=style()["people"]["colour"], ms=5
+            )
+            axes.axvline(0.0, color="#555555", lw=0.8, ls=(0, (2, 2)))
+            axes.set_ylim(-0.6, len(table) - 0.4)
+            axes.set_yticks(lines, [str(term) for term in table["term"]])
+            axes.set_xlabel(f"{axis}, 95% CI")
+            return figure
+        figure = Figure(figsize=(WIDTH, 3.7))
+        axes = figure.add_axes((0.11, 0.16, 0.86, 0.8))
+        first, others = factors[0], list(factors[1:])
+        levels = list(dict.fromkeys(table[first]))
+        cells = (
+            table[others].astype(str).agg(", ".join, axis=1) if others else pd.Series("", index=table.index)
+        )
+        series = list(dict.fromkeys(cells))
+        looks = [style()["people"], *style()["models"]]
+        for turn, name in enumerate(series):
+            rows = (cells == name).to_numpy()
+            shift = APART * (turn - (len(series) - 1) / 2) / len(series)
+            look = looks[turn % len(looks)]
+            axes.errorbar(
+                [levels.index(level) + shift for level in table.loc[rows, first]],
+                table.loc[rows, "estimate"],
+                yerr=ends[:, rows],
+                fmt=look["marker"],
+                color=look["colour"],
+                ms=6,
+                label=name,
+            )
+        axes.set_xticks(range(len(levels)), [str(level) for level in levels])
+        axes.set_xlim(-0.6, len(levels) - 0.4)
+        fit_labels(axes)
+        axes.set_xlabel(first)
+        axes.set_ylabel(f"{axis}, 95% CI")
+        if others:
+            axes.legend(title=", ".join(others), frameon=False)
+    return figure
