@@ -38,8 +38,7 @@ from analysis.report.described import (
     tables_of,
     valid_only_tables,
 )
-from analysis.report.method_models import models_table
-from analysis.report.methods import method_parts
+from analysis.report.method import method_parts, models_table
 from analysis.report.numbered import MANUSCRIPT, SUPPLEMENT, Content, Numbered, Numbers, Section
 from analysis.report.planned_effects import planned_effects
 from analysis.report.prose import paragraphs, warnings_of

@@ -14,7 +14,7 @@ from datetime import datetime
 from markupsafe import Markup
 
 from analysis.report.inline import with_symbols
-from analysis.report.methods import METHOD_KEYS, cited_keys, software_references
+from analysis.report.method import METHOD_KEYS, cited_keys, software_references
 from analysis.report.nodes import Bullets, Facts, Finding, Heading, Node, Paragraph
 from analysis.report.numbered import Content, Numbered, in_order
 from analysis.report.reading_order import manuscript, supplement

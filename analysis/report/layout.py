@@ -27,6 +27,7 @@ from analysis.mixed import Fit
 from analysis.report import filters
 from analysis.report.apa_tables import ApaTable, Head, Origin, as_percent, decimals
 from analysis.report.blocks import Block
+from analysis.report.references import cite
 
 _CODE = re.compile(r"(\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\})", re.DOTALL)
 _ITALIC = re.compile(r"\*([^\s*][^*]*)\*")
@@ -49,7 +50,9 @@ def _put(context: Context, value: Any) -> Any:
         placed: list[Block] = context["placed"]
         placed.append(value)
         return f"{_PLACED}{len(placed) - 1}{_PLACED}"
-    return value.replace(" ", _SPACE).replace("\n", _LINE) if isinstance(value, str) else value
+    if isinstance(value, str) and not isinstance(value, Markup):  # what macros return has been put already
+        return value.replace(" ", _SPACE).replace("\n", _LINE)
+    return value
 
 
 @pass_context
@@ -106,7 +109,7 @@ WORDS: dict[str, Any] = {
     },
     **{name: getattr(filters, name) for name in ("JUDGED", "MACHINES", "PEOPLE", "USED")},
     **{"marked": _marked, "named": _named, "headed": _headed, "ref": _reference},
-    **{"as_percent": as_percent, "decimals": decimals, "str": str, "len": len},
+    **{"as_percent": as_percent, "decimals": decimals, "str": str, "len": len, "cite": cite},
 }
 """What tables and texts may call. ``marked``, ``named`` and ``headed`` need ``kinds`` among the values."""
 
@@ -235,9 +238,13 @@ class Layout:
         text = "".join(self._text.blocks[passage](context))
         return [block for part in re.split(r"\n\s*\n", text) for block in _of_paragraph(part, placed)]
 
+    def paragraphs(self, passage: str, **values: Any) -> tuple[Markup, ...]:
+        """Write a passage that holds paragraphs alone."""
+        return tuple(one for one in self.blocks(passage, **values) if isinstance(one, Markup))
+
     def sentences(self, passage: str, **values: Any) -> Markup:
         """Write a passage that is one paragraph, or empty."""
-        return Markup(" ").join(one for one in self.blocks(passage, **values) if isinstance(one, Markup))
+        return Markup(" ").join(self.paragraphs(passage, **values))
 
     @staticmethod
     def _note(note: Any, values: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from analysis.names import stem_of
 from analysis.recovery_check import Recovered
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter, ReportedFit, referred
-from analysis.report.methods import MethodPart
+from analysis.report.method import MethodPart
 from analysis.report.worth import refusal, refusal_of_figure
 from analysis.results import Analysis
 from analysis.robustness.matrix import Matrix

@@ -205,3 +205,8 @@ def in_order(references: Iterable[Reference]) -> list[Reference]:
 def as_bibtex(references: Iterable[Reference]) -> str:
     """Write a bibliography of these entries."""
     return "\n\n".join(one.source for one in references) + "\n"
+
+
+def cite(key: str) -> str:
+    """Write a reference as a sentence cites it."""
+    return reference(key).cited()

@@ -11,7 +11,7 @@ import pytest
 from analysis import load
 from analysis.preparing.exclusions import ORDER
 from analysis.report.inline import plain_text
-from analysis.report.methods import method_parts
+from analysis.report.method import method_parts
 from analysis.tables import Tables
 from tests.analysis.letter_study import study_rows, write_handover
 
@@ -59,12 +59,12 @@ def test_statements_of_rules_are_no_fillers_and_their_raters_are_told(tmp_path: 
         "The statements of rules of people and language models were rated by two people each"
     )
     for words in (
-        "on a scale from 0 to 2 (the study’s rubric.md says what earns which rating).",
+        "on a scale from 0 to 2 (the study’s rubric.md defines each rating).",
         "neither who had answered nor the condition",
         "Cohen’s κ of their ratings before any decision, with quadratic weights: see the chapter on H-TEST.",
         "of 4 on which they differed, 3 were decided (1 by discussion, 2 by a third rater) and ",
         "1 is not decided and counts as not rated.",
-        "stated right with the highest rating",
+        "stated correctly with the highest rating",
     ):
         assert words in told, words
 

@@ -12,8 +12,7 @@ from analysis.apa import between_dates, worded
 from analysis.carrying_out import carry_out
 from analysis.planned import plans
 from analysis.report.inline import plain_text
-from analysis.report.method_models import models_table
-from analysis.report.methods import METHOD_KEYS, method_parts
+from analysis.report.method import METHOD_KEYS, method_parts, models_table
 from analysis.report.references import reference
 from tests.analysis.letter_study import study_rows, write_handover
 
@@ -82,7 +81,7 @@ def test_trials_that_a_model_could_not_answer_are_none_of_its_answers(tmp_path: 
     said = " ".join(plain_text(text) for text in parts["Language models"].paragraphs)
     assert f"gave {worded(len(rows) - 3, 'answer')} in one session" in said
     assert (
-        "Three trials brought no answer, since the prompt was longer than the model reads or the call failed."
+        "Three trials brought no answer because the prompt was longer than the model’s context or the call failed."
         in said
     )
 

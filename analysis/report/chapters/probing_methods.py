@@ -12,7 +12,7 @@ from analysis.inside.probing import Probing
 from analysis.inside.probing_fit import CONDITION, INNER_FOLDS, TARGETS, Settings, settings_of
 from analysis.inside.probing_intervals import RESAMPLES, widening
 from analysis.report.chapters.probing_tables import CHANCE_OF_A_CONDITION
-from analysis.report.methods import cite
+from analysis.report.references import cite
 from analysis.tables import Tables
 
 SOURCES = ("cao2023", "tenney2019", "hewitt2019", "pedregosa2011")

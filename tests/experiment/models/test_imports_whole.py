@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from analysis import load
 from analysis.measures.accuracy import with_chance
 from analysis.report.chapters import Material, sensitivity
-from analysis.report.methods import method_parts
+from analysis.report.method import method_parts
 from experiment.cli import main
 from experiment.cli.study_store import opened_study
 from experiment.exporting.handover import hand_over

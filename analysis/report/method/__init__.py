@@ -1,0 +1,427 @@
+"""The Method section: who took part, which models were asked, materials, procedure, how the answers were analysed, with what.
+
+``text.md.j2`` holds every sentence; this module gathers what they say.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from markupsafe import Markup, escape
+
+from analysis import apa
+from analysis.names import in_words
+from analysis.plan import MEASURES
+from analysis.preparing import keeps_right_answers_alone, time_bounds
+from analysis.preparing.flow import flow_steps
+from analysis.published.h_test_tables import RULE
+from analysis.random_structure import CONDITIONS_APART, ITEMS_FOR_A_COLUMN, MOST_COLUMNS
+from analysis.readers import PARTICIPANT_KINDS
+from analysis.report.apa_tables import ApaTable
+from analysis.report.layout import Layout
+from analysis.report.references import Reference, reference, software
+from analysis.results import Analysis
+from analysis.tables import Tables
+
+LAYOUT = Layout(Path(__file__).parent)
+PACKAGES = ("numpy", "scipy", "pandas", "statsmodels", "matplotlib")
+STATED = "statements of rules, analysed apart"
+_TOKENS = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens")
+_RECRUITED = {
+    "prolific": "Prolific", "sona": "SONA", "mturk": "Amazon Mechanical Turk", "lab": "the laboratory", "link": "a link",
+}  # fmt: skip
+_LANGUAGES = {
+    "ar": "Arabic", "de": "German", "en": "English", "es": "Spanish", "fr": "French", "he": "Hebrew", "it": "Italian",
+    "ja": "Japanese", "ko": "Korean", "nl": "Dutch", "pl": "Polish", "pt": "Portuguese", "ru": "Russian", "tr": "Turkish",
+    "zh": "Chinese",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class MethodPart:
+    """A subsection of the Method section; ``origin`` says in words where its numbers come from."""
+
+    heading: str
+    paragraphs: tuple[Markup, ...]
+    origin: str = ""
+
+
+def method_parts(
+    tables: Tables, analyses: tuple[Analysis, ...], models_table: str | None, *, has_models: bool = True
+) -> list[MethodPart]:
+    """Write the Method section.
+
+    Parameters
+    ----------
+    tables : Tables
+    analyses : tuple of Analysis
+        Every analysis of the report.
+    models_table : str or None
+        Number of the table of models, if there is one.
+    has_models : bool
+        Whether the report holds a fitted model, of an analysis or of a chapter, which ``models.R`` refits.
+    """
+    parts = (
+        ("Participants", "participants", _participants(tables), "tables of the flow; `dictionary: participants` in numbers.json"),
+        ("Language models", "models", _models(tables, models_table), "`dictionary: readers` in numbers.json"),
+        ("Materials and design", "materials", _materials(tables), "trials.csv; `dictionary: procedure` in numbers.json"),
+        ("Procedure", "procedure", _procedure(tables), "`dictionary: procedure` in numbers.json"),
+        ("Rating", "rating", _rating(tables), "`dictionary: rating` in numbers.json"),
+        (
+            "Data analysis", "analysis", _analysis(tables, analyses, has_models),
+            "rules of wrods; `dictionary: exclude` in numbers.json",
+        ),
+    )  # fmt: skip
+    told = (
+        (heading, LAYOUT.paragraphs(passage, **facts), origin)
+        for heading, passage, facts, origin in parts
+        if facts
+    )
+    return [MethodPart(*one) for one in told if one[1]]
+
+
+def _participants(tables: Tables) -> dict[str, Any]:
+    trials, came = tables.trials, tables.dictionary.get("participants") or {}
+    samples = []
+    for group, noun in (("human", "person"), ("simulated", "simulated reader")):
+        own = trials[(trials["reader_group"] == group) & ~trials["is_pilot"].astype(bool)]
+        known = tables.dictionary["readers"].get(group) or {}
+        if own.empty and not known.get("sessions"):
+            continue
+        used = own[own["excluded_reason"].isna()]
+        begun = int(known.get("sessions") or own["session_id"].nunique()) - int(
+            known.get("pilot_sessions") or 0
+        )
+        of_people = came if group == "human" else {}
+        samples.append(
+            {
+                **{"group": group, "noun": noun, "nouns": "people" if group == "human" else f"{noun}s"},
+                **{"recorded": len(own), "readers": int(own["reader"].nunique()), "begun": max(begun, 0)},
+                **{"imported": of_people.get("imported"), "first": of_people.get("first_session")},
+                "last": of_people.get("last_session"),
+                "undated": bool(of_people.get("imported")) and not of_people.get("first_session"),
+                "wanted": tables.dictionary.get("participants_wanted") if group == "human" else None,
+                **_of_sessions(known),
+                **{
+                    "lost": _excluded(tables, group),
+                    "left": int(used["reader"].nunique()),
+                    "trials": len(used),
+                },
+            }
+        )
+    named = {
+        "between_dates": apa.between_dates,
+        "spaced": in_words,
+        "in_range": _range,
+        "upper_first": _first,
+    }
+    return {"samples": samples, "came": {"recruit": None, "eligible": None, "answers": None, "people": None} | came,
+            "recruited": _RECRUITED, **named} if samples else {}  # fmt: skip
+
+
+def _of_sessions(known: Mapping[str, Any]) -> dict[str, int]:
+    """Count a reader's sessions that were not finished, and its pilots."""
+    finished = known.get("finished")
+    left = int(known.get("sessions") or 0) - int(finished) if finished is not None else 0
+    return {"unfinished": max(left, 0), "pilots": int(known.get("pilot_sessions") or 0)}
+
+
+def _first(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def _first_small(text: str) -> str:
+    return text[0].lower() + text[1:] if text[:2].istitle() else text
+
+
+def _excluded(tables: Tables, group: str) -> list[dict[str, Any]]:
+    steps = flow_steps(tables.trials[tables.trials["reader_group"] == group])
+    names = {"attention check": "attention checks", "filler": _fillers_named(tables, group)}
+    return [
+        {
+            "name": names.get(one["why"], one["why"]),
+            "trials": int(one["trials_lost"]),
+            "readers": int(one["readers_lost"]),
+        }
+        for one in steps.to_dict("records")
+        if one["step"] and one["trials_lost"]
+    ]
+
+
+def _range(rule: Any) -> str:
+    if not isinstance(rule, list | tuple):
+        return str(rule)
+    is_range = len(rule) == 2 and all(isinstance(one, int | float) for one in rule)
+    return f"{rule[0]} to {rule[1]}" if is_range else apa.listing([str(one) for one in rule])
+
+
+def _models(tables: Tables, table: str | None) -> dict[str, Any]:
+    readers = tables.dictionary["readers"]
+    models = [name for name, known in readers.items() if known.get("kind") == "model"]
+    baselines = [name for name, known in readers.items() if known.get("kind") == "baseline"]
+    trials = {name: tables.trials[tables.trials["reader_group"] == name] for name in models}
+    alike: dict[tuple[Any, ...], list[str]] = {}
+    for name in models:
+        key = _imported_alike(readers[name], trials[name])
+        if key is not None:
+            alike.setdefault(key, []).append(name)
+    together = [(key, names) for key, names in alike.items() if len(names) > 1]
+    told = {name for _, names in together for name in names}
+    heads = ("answers", "when", "trials", "sessions", "settings")
+    return {
+        **{"models": len(models), "baselines": baselines, "table": table},
+        "all_imported": all(_imported(readers[name]) for name in models),
+        "looking": [
+            name for name in models if (readers[name].get("settings") or {}).get("presentation") == "image"
+        ],
+        "wording": (tables.dictionary.get("procedure") or {}).get("wording"),
+        "alike": [{**dict(zip(heads, key, strict=True)), "names": names} for key, names in together],
+        "told": [_one_model(name, readers[name], trials[name]) for name in models if name not in told],
+    }
+
+
+def _imported_alike(known: Mapping[str, Any], own: pd.DataFrame) -> tuple[Any, ...] | None:
+    """Return all that there is to report of a model whose answers were imported; None if more is known, or they were not."""
+    sessions = own["session_id"].nunique()
+    is_named = any(known.get(key) for key in ("use", "resolved", "parameters"))
+    if not _imported(known) or is_named or not sessions or any(_of_sessions(known).values()):
+        return None
+    when = apa.between_dates(known["first_call"], known["last_call"])
+    return int(known["calls"]), when, len(own), sessions, tuple(_settings(known, own))
+
+
+def _one_model(name: str, known: Mapping[str, Any], own: pd.DataFrame) -> dict[str, Any]:
+    """Gather what a model is, what it did, and its settings."""
+    settings, is_imported = known.get("settings") or {}, _imported(known)
+    identity = [f"requested as {known['use']}"] if known.get("use") else []
+    if settings.get("trained"):
+        identity.append(f"trained from {settings['base']} as {settings['trained']}")
+    identity += [f"{known['parameters']:,} parameters"] if isinstance(known.get("parameters"), int) else []
+    done = [f"identified itself as {known['resolved']}"] if known.get("resolved") else []
+    if known.get("first_call"):
+        when, calls = apa.between_dates(known["first_call"], known["last_call"]), known["calls"]
+        done.append(
+            f"gave its answers elsewhere ({apa.counted(calls, 'answer')}, imported {when})"
+            if is_imported
+            else f"was accessed {when} ({apa.counted(calls, 'call')})"
+        )
+    failed = 0 if is_imported else int(own["response_status"].isin(("error", "timeout")).sum())
+    if own["session_id"].nunique():
+        sessions = apa.worded(own["session_id"].nunique(), "session")
+        given = (
+            f"has {apa.worded(len(own), 'trial')}"
+            if is_imported
+            else f"gave {apa.worded(len(own) - failed, 'answer')}"
+        )
+        done.append(f"{given} in {sessions}")
+    return {
+        **{
+            "name": name,
+            "identity": identity,
+            "done": done,
+            "failed": failed,
+            "settings": _settings(known, own),
+        },
+        **{"is_dated": bool(known.get("first_call")), **_of_sessions(known)},
+    }
+
+
+def _imported(known: Mapping[str, Any]) -> bool:
+    """Whether all answers of a model were imported, so that the dates of its calls are those of the import."""
+    return bool(known.get("calls")) and known.get("imported_calls") == known.get("calls")
+
+
+def _settings(known: Mapping[str, Any], own: pd.DataFrame) -> list[str]:
+    """Name what the study set, number format, temperature, context, and prompt wordings of a model."""
+    apart = ("use", "trained", "base", *(["dtype"] if known.get("dtype") else []))
+    settings = {key: value for key, value in (known.get("settings") or {}).items() if key not in apart}
+    told = [f"{in_words(str(key))} {_setting(str(key), value)}" for key, value in settings.items()]
+    told += [f"number format {apa.listing(known['dtype'])}"] if known.get("dtype") else []
+    for column in ("temperature", "context"):
+        seen = sorted(own[column].dropna().unique().tolist()) if column in own else []
+        if seen and column not in settings:
+            told.append(
+                f"{column} {apa.listing([f'{one:g}' if isinstance(one, float) else str(one) for one in seen])}"
+            )
+    wordings = own["prompt_variant"].dropna().nunique() if "prompt_variant" in own else 0
+    return told + ([f"{wordings} prompt wordings"] if wordings > 1 else [])
+
+
+def _setting(key: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return in_words(str(value)) if key == "strategy" else str(value)
+
+
+def models_table(tables: Tables) -> ApaTable | None:
+    """Lay out what each language model is, when it was asked and what it took; None if no call of one is known."""
+    readers = {
+        name: known
+        for name, known in tables.dictionary["readers"].items()
+        if known.get("kind") == "model" and known.get("calls")
+    }
+    if not readers:
+        return None
+    rows = []
+    for name, known in readers.items():
+        first, last = str(known["first_call"])[:10], str(known["last_call"])[:10]
+        accessed = apa.MISSING if _imported(known) else first if first == last else f"{first} to {last}"
+        snapshot = str(known.get("resolved") or known.get("use") or apa.MISSING)
+        taken = {one: known.get(one) for one in (*_TOKENS, "cost_usd")}
+        rows.append(
+            {"name": name, "snapshot": snapshot, "accessed": accessed, "calls": known["calls"], **taken}
+        )
+    used = {one: any(known.get(one) for known in readers.values()) for one in _TOKENS}
+    is_paid = any(known.get("cost_usd") is not None for known in readers.values())
+    is_imported = any(_imported(known) for known in readers.values())
+    return LAYOUT.table("models", rows, used=used, is_paid=is_paid, is_imported=is_imported)
+
+
+def _materials(tables: Tables) -> dict[str, Any]:
+    used = tables.trials[tables.trials["excluded_reason"].isna()]
+    language = str(tables.dictionary["language"])
+    return {
+        "procedure": {} if _all_imported(tables) else tables.dictionary.get("procedure") or {},
+        "items": int(used["item_id"].nunique()),
+        "language": _LANGUAGES.get(language.split("-")[0], language),
+        "factors": {name: [str(level) for level in levels] for name, levels in tables.factors.items()},
+        "lower_first": _first_small,
+    }
+
+
+def _all_imported(tables: Tables) -> bool:
+    """Return whether every session of people was imported, so that the study's own procedure was not theirs."""
+    came = tables.dictionary.get("participants") or {}
+    return bool(came.get("imported")) and not came.get("first_session")
+
+
+def _procedure(tables: Tables) -> dict[str, Any]:
+    readers, told = tables.dictionary["readers"].values(), tables.dictionary.get("procedure") or {}
+    stated = tables.trials[_statements(tables)]
+    return {
+        "imported_trials": tables.dictionary["participants"]["imported_trials"]
+        if _all_imported(tables)
+        else None,
+        "only_imported_models": bool(readers)
+        and all(one.get("kind") == "model" and _imported(one) for one in readers),
+        "procedure": told,
+        "screens": [in_words(str(one)) for one in told.get("screens", ())],
+        "has_participants": bool(tables.trials["reader_kind"].isin(PARTICIPANT_KINDS).any()),
+        # a session that was broken off has fewer
+        "rules": 0 if stated.empty else int(stated.groupby("session_id").size().max()),
+    }
+
+
+def _statements(tables: Tables) -> Any:
+    """Return which trials ask for the rule of a set of items."""
+    trials = tables.trials
+    return trials["is_filler"].astype(bool) & trials["item_id"].astype(str).str.endswith(RULE)
+
+
+def _fillers_named(tables: Tables, group: str) -> str:
+    """Name what a reader group saw beside the items that are compared: fillers, statements of rules, or both."""
+    fillers = (tables.trials["reader_group"] == group) & (tables.trials["excluded_reason"] == "filler")
+    stated = fillers & _statements(tables)
+    if not stated.any():
+        return "filler items"
+    return STATED if stated.sum() == fillers.sum() else f"filler items and {STATED}"
+
+
+def _rating(tables: Tables) -> dict[str, Any]:
+    """Gather how free answers were rated; nothing if a study has none rated or none to rate."""
+    rating: dict[str, Any] | None = tables.dictionary.get("rating")
+    if not rating or not rating["answers"]:
+        return {}
+    kinds = {one.get("kind") for one in tables.dictionary["readers"].values()}
+    named = [word for kind, word in (("human", "people"), ("model", "language models")) if kind in kinds]
+    talked = rating.get("by_discussion", 0)
+    ways = ((talked, "discussion"), (rating["decided"] - talked, "a third rater"))
+    return {
+        "rating": {"people": 0, "scale": None} | rating,
+        "stated": bool(_statements(tables).any()),
+        "whose": apa.listing(named) or "readers",
+        "ways": ", ".join(f"{apa.count(number)} by {how}" for number, how in ways if number),
+        "has_simulated": bool((tables.trials["reader_kind"] == "simulated").any()),
+        "agreement": agreement_said(rating),
+    }
+
+
+def agreement_said(rating: Mapping[str, Any]) -> Markup:
+    """Report how many answers have all ratings, how far each two raters agree, and how many differences are decided."""
+    return LAYOUT.sentences("agreement", rating=rating)
+
+
+def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) -> dict[str, Any]:
+    fitted = [one for one in analyses if one.model is not None]
+    estimated = [one for one in analyses if any(each.crossed is not None for each in one.contrasts)]
+    shares = [one for one in estimated if one.plan.measure.scale == "points"]
+    timed = [one for one in fitted if one.plan.measure.logged]
+    used = tables.trials[tables.trials["excluded_reason"].isna()]
+    people = used[used["reader_kind"].isin(PARTICIPANT_KINDS)]
+    exclude = tables.dictionary["exclude"]
+    bounded = {one.title: time_bounds(exclude, one.name) for one in MEASURES.values() if one.logged}
+    return {
+        **{
+            "has_models": has_models,
+            "estimated": bool(estimated),
+            "has_shares": bool(shares),
+            "timed": len(timed),
+        },
+        "nouns": list(dict.fromkeys(one.plan.measure.noun for one in estimated)),
+        "units": list(dict.fromkeys(one.plan.measure.unit_of_difference for one in estimated)),
+        "several_groups": any(len(one.groups) > 1 for one in estimated),
+        "has_fixed_items": any(one.plan.items == "fixed" for one in estimated),
+        "has_rating_companion": any(one.companion is not None for one in estimated if one not in shares),
+        "has_share_companion": any(one.companion is not None for one in shares),
+        "correct_only": [one.plan.name for one in timed if keeps_right_answers_alone(one.plan.exclude)],
+        "bounded": {title: bounds for title, bounds in bounded.items() if bounds is not None},
+        **{"most_columns": MOST_COLUMNS, "items_for_a_column": ITEMS_FOR_A_COLUMN},
+        "conditions_apart": (CONDITIONS_APART[0], CONDITIONS_APART[-1]),
+        "has_two_factors": any(one.plan.crossing is not None for one in fitted),
+        "has_results": any(one.has_results for one in analyses),
+        "has_participants": len(people),
+        "has_between": any(
+            people[name].nunique() > 1 and bool((people.groupby("reader")[name].nunique() <= 1).all())
+            for name in tables.factors
+        ),
+        "has_equivalence": any(
+            one.plan.equivalence is not None and len(one.plan.groups) > 1 for one in analyses
+        ),
+        "stands_in": any(one.plan.stand_in for one in analyses),
+        "software": software_words(tables.dictionary),
+    }
+
+
+def cited_keys(paragraphs: tuple[Markup, ...], keys: tuple[str, ...]) -> list[str]:
+    """Return which of these references a text cites."""
+    said = " ".join(str(one) for one in paragraphs)
+    return [key for key in keys if str(escape(reference(key).cited())) in said]
+
+
+METHOD_KEYS = (
+    "bates2015lme4", "barr2013", "kuznetsova2017", "loftus1978", "bates2015parsimonious", "benjamini1995", "benjamini2005",
+    "hothorn2008", "clark1973", "cameron2011", "satterthwaite1946",
+    "cousineau2005", "morey2008", "nakagawa2013", "nakagawa2017", "johnson2014", "schuirmann1987", "lakens2017",
+)  # fmt: skip
+"""What the Method section may cite."""
+
+
+def software_words(dictionary: Mapping[str, Any]) -> str:
+    """Name the versions of everything that made the numbers."""
+    names = [f"wrods {dictionary.get('wrods') or metadata.version('wrods')} (own mixed-model engine)"]
+    names += [f"Python {platform.python_version()}"]
+    names += [f"{package} {metadata.version(package)}" for package in PACKAGES]
+    return f"{apa.listing(names)}."
+
+
+def software_references(dictionary: Mapping[str, Any], year: int) -> list[Reference]:
+    """Return wrods with the version that made the report, as a reference."""
+    version = str(dictionary.get("wrods") or metadata.version("wrods"))
+    title = "wrods: People and language models, one experiment"
+    return [software("wrods", "The wrods developers", title, version, str(year), "")]
