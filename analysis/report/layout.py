@@ -31,16 +31,20 @@ from analysis.report.references import cite
 
 _CODE = re.compile(r"(\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\})", re.DOTALL)
 _ITALIC = re.compile(r"\*([^\s*][^*]*)\*")
-_SPACE, _LINE, _PLACED = "\ue000", "\ue001", "\ue002"
-"""Stand for spaces and line ends of values, and for what is placed, until paragraphs are apart."""
+_EMPTY = re.compile(r"\n\s*\n")
+_SPACE, _LINE, _PLACED, _END = "\ue000", "\ue001", "\ue002", "\ue003"
+"""Stand for spaces and line ends of values, for what is placed, and for the end of a paragraph."""
 
 
-class _Italics(Extension):
-    """Turns ``*x*`` in a template's own words into ``<i>x</i>``."""
+class _Paragraphs(Extension):
+    """Turns ``*x*`` in a template's own words into ``<i>x</i>``, and its empty lines into ends of paragraphs."""
 
     def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
         parts = _CODE.split(source)
-        return "".join(part if n % 2 else _ITALIC.sub(r"<i>\1</i>", part) for n, part in enumerate(parts))
+        return "".join(
+            part if n % 2 else _EMPTY.sub(f"\n{_END}\n", _ITALIC.sub(r"<i>\1</i>", part))
+            for n, part in enumerate(parts)
+        )
 
 
 @pass_context
@@ -122,7 +126,7 @@ def _environment(autoescape: bool) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=_put if autoescape else None,
-        extensions=[_Italics] if autoescape else [],
+        extensions=[_Paragraphs] if autoescape else [],
     )
     made.globals.update(WORDS)
     return made
@@ -236,7 +240,7 @@ class Layout:
         placed: list[Block] = []
         context = self._text.new_context({**values, "placed": placed})
         text = "".join(self._text.blocks[passage](context))
-        return [block for part in re.split(r"\n\s*\n", text) for block in _of_paragraph(part, placed)]
+        return [block for part in text.split(_END) for block in _of_paragraph(part, placed)]
 
     def paragraphs(self, passage: str, **values: Any) -> tuple[Markup, ...]:
         """Write a passage that holds paragraphs alone."""

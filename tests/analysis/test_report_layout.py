@@ -105,3 +105,10 @@ def test_a_text_places_tables_and_never_rewrites_a_level(layout: Layout) -> None
 def test_a_value_that_a_text_lacks_is_an_error(layout: Layout) -> None:
     with pytest.raises(jinja2.UndefinedError):
         layout.blocks("results", **VALUES)
+
+
+def test_a_paragraph_goes_on_where_a_value_is_empty(tmp_path: Path) -> None:
+    (tmp_path / "text.md.j2").write_text(
+        "{% block one %}\nFirst.\n{{ nothing }}\nSecond.\n\nThird.\n{% endblock %}"
+    )
+    assert Layout(tmp_path).blocks("one", nothing="") == ["First. Second.", "Third."]
