@@ -82,36 +82,8 @@ def _reference(block: ApaTable | Drawing) -> Markup:
     return Markup("[[{}:{}]]").format("figure" if isinstance(block, Drawing) else "table", block.name)
 
 
-_APA = (
-    *(
-        "number",
-        "count",
-        "p_value",
-        "p_phrase",
-        "interval",
-        "span",
-        "degrees_of_freedom",
-        "correlation",
-        "correlations",
-    ),
-    *(
-        "percent",
-        "ratio",
-        "ratio_interval",
-        "milliseconds",
-        "listing",
-        "counted",
-        "worded",
-        "joined",
-        "MISSING",
-    ),
-)
 WORDS: dict[str, Any] = {
-    **{name: getattr(apa, name) for name in _APA},
-    **{
-        name: getattr(filters, name) for name in ("where", "empty", "filled", "above", "timed_well", "Either")
-    },
-    **{name: getattr(filters, name) for name in ("JUDGED", "MACHINES", "PEOPLE", "USED")},
+    **{name: value for module in (apa, filters) for name, value in vars(module).items() if name[0] != "_"},
     **{"marked": _marked, "named": _named, "headed": _headed, "ref": _reference},
     **{"as_percent": as_percent, "decimals": decimals, "str": str, "len": len, "cite": cite},
 }

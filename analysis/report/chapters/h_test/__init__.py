@@ -43,7 +43,7 @@ from analysis.report.chapters.h_test.pictures import (
     parsers_blocks,
     pictures,
 )
-from analysis.report.method_rating import agreement_said
+from analysis.report.method import agreement_said
 
 MOST_TOLD = 8
 """More comparisons than these are counted in the text and listed in the table only."""
