@@ -330,8 +330,8 @@ def test_the_report_says_how_far_raters_of_rules_agree(tmp_path: Path, kappa: fl
     said = next(str(one) for one in chapter.blocks if "[[table:h_test_rules]]" in str(one))
     assert "Two people rated each answer" in said and "29 of 30 answers have all ratings" in said
     told = "κ = .50, quadratic weights, 95% CI [.20, .80]" if kappa else "κ is not defined"
-    assert f"Raters 1 and 2 gave the same to 25 of 29 (86.2%); Cohen&#39;s {told}" in said
-    assert "Raters differ on 4, of which 1 is decided; what is not decided counts as not rated." in said
+    assert f"Raters 1 and 2 gave the same rating to 25 of 29 (86.2%); Cohen’s {told}" in said
+    assert "Raters differ on 4, of which 1 is decided; an undecided answer counts as not rated." in said
 
 
 def test_figures_say_in_words_what_they_show(chapter: Chapter) -> None:
