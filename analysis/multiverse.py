@@ -105,7 +105,7 @@ def time_multiverse(
         Of ``rt`` or ``reading_time``. Bounds and a choice of answers of its own are those of the primary universe, and open in the
         others; what else it leaves out, all of them do.
     rules : sequence of Alternative, optional
-        The study's and the plan's bounds and the usual ones by default (:func:`analysis.preparing.alternatives`).
+        The study's and the plan's bounds and the usual ones by default (:func:`analysis.preparing.exclusions`).
     scales, answers : sequence of str
     fit : bool
         Whether each universe also gets the planned mixed model: minutes instead of seconds.

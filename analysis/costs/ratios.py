@@ -1,27 +1,287 @@
-"""Costs of people and models side by side: log ratios against each reader's own intact baseline, and profiles.
-
-Milliseconds and bits cannot be subtracted, and standardising by a spread makes a deterministic model's effect enormous. The
-natural logarithm of changed / intact has no unit; a profile divided by its own mean over the changed levels has not even a
-size and shows only the shape: which levels cost more than the reader's average one. Intervals are percentile bootstraps over
-participants and items at once for people, over items for a model.
-"""
+"""Costs by reader, item and condition as log ratios to the intact level, with bootstraps over participants and items."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy import sparse
 
-from analysis.costs.crossed import Profile, crossed_profile, paired_profile
-from analysis.costs.units import UNITS, UnitCosts
-from analysis.measures.resampling import RESAMPLES, interval
+from analysis.answers import not_failed
+from analysis.costs.words import NEXT, SECOND, TARGET, WordTable, region_rows, word_table
+from analysis.descriptives import Cell
+from analysis.measures.resampling import RESAMPLES, Interval, interval, resampled_means
+from analysis.measures.retention import COSTS, costs_of
 from analysis.readers import PARTICIPANT_KINDS, group_order
+from analysis.tables import Tables, item_names
+from analysis.whole_readers import draw
 from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
 
+MOST_TRIALS = 20_000
+"""Analysed trials of one group of participants."""
+
+
+def fewer_participants(tables: Tables, most: int = MOST_TRIALS) -> tuple[Tables, tuple[str, ...]]:
+    """Keep as many whole participants of each group as have at most so many analysed trials together."""
+    trials = tables.trials
+    people = trials["reader_kind"].isin(PARTICIPANT_KINDS)
+    used = people & trials["excluded_reason"].isna()
+    drawn = draw(trials.loc[used, "reader_group"], trials.loc[used, "reader"], most, fewest=2)
+    if not drawn.thinned:
+        return tables, ()
+    gone = pd.MultiIndex.from_frame(
+        trials.loc[used, ["reader_group", "reader"]][~drawn.kept].drop_duplicates()
+    )
+    names = pd.MultiIndex.from_frame(trials[["reader_group", "reader"]])
+    remarks = tuple(
+        f"{kept:,} of {there:,} participants are in it, whole and drawn by a stable hash: models of more than "
+        f"{most:,} trials take hours and say little more."
+        for kept, there in drawn.thinned.values()
+    )
+    return replace(tables, trials=trials[~(people & names.isin(gone))]), remarks
+
+
 Array = NDArray[np.float64]
+
+PEOPLE_AND_ITEMS, ITEMS, PEOPLE = "participants and items", "items", "participants"
+_CELLS = 2_000_000
+"""Resamples x (participants + items) held at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """What each level costs against the first one."""
+
+    intact: str  # the level against which costs are measured
+    levels: tuple[str, ...]  # without the intact level
+    estimate: Array
+    draws: Array
+    participants: int  # how many the estimates rest on; ``participants`` is 0 where the reader is one model
+    items: int
+    resampled: str  # what was drawn
+
+    def interval(self, place: int, level: float = 0.95) -> Interval:
+        """Return the percentile interval of one level."""
+        return interval(self.draws[:, place], level)
+
+
+def crossed_profile(
+    rows: pd.DataFrame,
+    factor: str,
+    levels: tuple[str, ...],
+    seed: int,
+    resamples: int = RESAMPLES,
+    *,
+    value: str = "value",
+) -> Profile:
+    """Return the profile of participants, resampling participants and items."""
+    rows = rows[rows[factor].isin(levels) & rows[value].notna()]
+    if not (rows[factor] == levels[0]).any():
+        raise UserError(
+            f"no value in {levels[0]!r}, the level against which costs are measured",
+            mend="Give the level without a change, and trials that show it.",
+        )
+    readers, reader_names = pd.factorize(rows["reader"])
+    items, item_names = pd.factorize(rows["item"])
+    shape = (len(reader_names), len(item_names))
+    sums, counts = [], []
+    for level in levels:
+        own = (rows[factor] == level).to_numpy()
+        places = (readers[own], items[own])
+        data = rows[value].to_numpy(dtype=float)[own]
+        sums.append(sparse.coo_matrix((data, places), shape=shape).tocsr())
+        counts.append(sparse.coo_matrix((np.ones(len(data)), places), shape=shape).tocsr())
+    whole = _of_weights(sums, counts, np.ones((1, shape[0])), np.ones((1, shape[1])))[0]
+    if min(shape) < 2:
+        nothing = np.full((resamples, len(levels) - 1), np.nan)
+        return Profile(levels[0], levels[1:], whole, nothing, *shape, PEOPLE_AND_ITEMS)
+    random = np.random.default_rng(seed)
+    at_once = max(1, _CELLS // sum(shape))
+    drawn = []
+    for start in range(0, resamples, at_once):
+        many = min(at_once, resamples - start)
+        people, things = (_weights(random, units, many) for units in shape)
+        drawn.append(_of_weights(sums, counts, people, things))
+    return Profile(levels[0], levels[1:], whole, np.concatenate(drawn), *shape, PEOPLE_AND_ITEMS)
+
+
+def paired_profile(
+    rows: pd.DataFrame,
+    factor: str,
+    levels: tuple[str, ...],
+    seed: int,
+    resamples: int = RESAMPLES,
+    *,
+    value: str = "value",
+) -> Profile:
+    """Return the profile of one model, whose items are their own controls; items are resampled."""
+    rows = rows[rows[factor].isin(levels) & rows[value].notna()]
+    means = rows.pivot_table(index="item", columns=factor, values=value, aggfunc="mean", observed=True)
+    table = means.reindex(columns=list(levels)).to_numpy(dtype=float)
+    differences = table[:, 1:] - table[:, :1]
+    usable = differences[np.isfinite(differences).any(axis=1)]
+    if not len(usable):
+        raise UserError(
+            f"no item has a value both in {levels[0]!r} and in another level",
+            mend="Give the level without a change, and items that are shown in several levels.",
+        )
+    present = np.isfinite(usable)
+    with np.errstate(invalid="ignore"):
+        whole = np.where(present, usable, 0.0).sum(axis=0) / present.sum(axis=0)
+    if len(usable) < 2:
+        nothing = np.full((resamples, len(levels) - 1), np.nan)
+        return Profile(levels[0], levels[1:], whole, nothing, 0, len(usable), ITEMS)
+    return Profile(
+        levels[0], levels[1:], whole, resampled_means(usable, seed, resamples), 0, len(usable), ITEMS
+    )
+
+
+def _weights(random: np.random.Generator, units: int, many: int) -> Array:
+    return random.multinomial(units, np.full(units, 1.0 / units), size=many).astype(float)
+
+
+def _of_weights(sums: list[sparse.csr_matrix], counts: list[sparse.csr_matrix], w: Array, v: Array) -> Array:
+    """Return the profile under weights of participants ``w`` (resamples, P) and items ``v`` (resamples, I)."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = [np.asarray((s @ v.T) / (n @ v.T)).T for s, n in zip(sums, counts, strict=True)]
+        found = []
+        for own in means[1:]:
+            difference = own - means[0]
+            present = np.isfinite(difference) * w
+            found.append((np.where(present > 0, difference, 0.0) * w).sum(axis=1) / present.sum(axis=1))
+    return np.column_stack(found)
+
+
+MEASURES_OF_PEOPLE = ("reading_time", "rt", "time_changed", "time_after")
+OF_WORDS = ("surprisal_changed", "surprisal_after")
+MEASURES_OF_MODELS = (*COSTS, *OF_WORDS)
+UNITS = {
+    **dict.fromkeys((*MEASURES_OF_PEOPLE, "latency_ms", "ttft_ms"), "ms"),
+    **dict.fromkeys(("surprisal", *OF_WORDS), "bits"),
+    **dict.fromkeys((name for name in COSTS if name.endswith("tokens")), "tokens"),
+    "cost_usd": "US dollars",
+}
+TITLES = {
+    "reading_time": "Reading time",
+    "rt": "Response time",
+    "time_changed": "Time on changed words",
+    "time_after": "Time on the two words after",
+    "prompt_tokens": "Prompt tokens",
+    "completion_tokens": "Completion tokens",
+    "total_tokens": "Prompt and completion tokens",
+    "reasoning_tokens": "Reasoning tokens",
+    "latency_ms": "Latency, timed alone",
+    "ttft_ms": "Time to first token, timed alone",
+    "surprisal": "Surprisal of the text",
+    "surprisal_changed": "Surprisal of changed words",
+    "surprisal_after": "Surprisal of the two words after",
+    "cost_usd": "Cost of calls",
+}
+"""What tables and figures call the measures."""
+_OF_TRIALS = (
+    *("reader_group", "reader_kind", "set", "item_id", "excluded_reason", "timed", "latency_ms", "ttft_ms"),
+    *("prompt_tokens", "completion_tokens", "reasoning_tokens", "surprisal", "cost_usd"),
+)
+_COLUMNS = ["measure", "reader_group", "reader_kind", "reader", "item"]
+
+
+@dataclass(frozen=True)
+class UnitCosts:
+    """Costs by reader, item and condition."""
+
+    rows: pd.DataFrame
+    factor: str
+    levels: tuple[str, ...]  # the intact one first
+    remarks: tuple[str, ...]  # what could not be measured, and why
+
+
+def unit_costs(
+    tables: Tables, factor: str, table: WordTable | None = None, *, of_words: bool = True
+) -> UnitCosts:
+    """Collect all costs that a study recorded."""
+    levels = tables.levels_of(factor)
+    parts = [_times(tables, factor, name) for name in ("reading_time", "rt")]
+    machines = ~tables.trials["reader_kind"].isin(PARTICIPANT_KINDS)
+    of_models = tables.trials.loc[machines, [*_OF_TRIALS, factor]]
+    parts += [_of_models(of_models, factor, name) for name in COSTS]
+    remarks: tuple[str, ...] = ()
+    try:
+        parts += [_of_words(tables, factor, table)] if of_words else []
+    except UserError as error:
+        remarks = (f"No costs of single words: {error.message}.",)
+    rows = pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
+    return UnitCosts(rows, factor, tuple(levels), remarks)
+
+
+def _times(tables: Tables, factor: str, measure: str) -> pd.DataFrame:
+    trials = tables.trials
+    used = (
+        trials["excluded_reason"].isna() & trials["reader_kind"].isin(PARTICIPANT_KINDS) & not_failed(trials)
+    )
+    used &= trials[factor].notna() & trials["item_id"].notna() & trials[f"{measure}_excluded"].isna()
+    rows = trials.loc[
+        used & (trials[measure] > 0), ["reader_group", "reader_kind", "reader", "set", "item_id", factor]
+    ]
+    rows = rows.assign(
+        measure=measure,
+        item=item_names(rows),
+        value=np.log(trials.loc[rows.index, measure]),
+    )
+    means = _averaged(rows, factor, "value")
+    means["cost"] = np.exp(means["value"])
+    return means
+
+
+def _of_models(machines: pd.DataFrame, factor: str, measure: str) -> pd.DataFrame:
+    rows = costs_of(machines, measure)
+    rows = rows[rows[factor].notna()]
+    rows = rows.assign(reader=rows["reader_group"], measure=measure, item=item_names(rows))
+    return _logged(_averaged(rows, factor, "cost"))
+
+
+def _of_words(tables: Tables, factor: str, table: WordTable | None) -> pd.DataFrame:
+    table = word_table(tables, factor) if table is None else table
+    sums: list[pd.DataFrame] = []
+    keys = [*_COLUMNS, factor]
+    for batch in region_rows(tables, table):
+        rows = batch[batch["zone"].notna() & batch[factor].notna()]
+        people = rows["reader_kind"].isin(PARTICIPANT_KINDS)
+        part = rows["zone"].map({TARGET: "changed", NEXT: "after", SECOND: "after"})
+        rows = rows.assign(
+            measure=np.where(people, "time_", "surprisal_") + part,
+            reader=rows["reader"].where(people, rows["reader_group"]),
+            item=item_names(rows),
+            number=np.where(people, np.log(rows["rt"].where(rows["rt"] > 0)), rows["surprisal"]),
+        )
+        rows = rows[rows["number"].notna()]
+        sums.append(rows.groupby(keys, sort=False)["number"].agg(["sum", "count"]).reset_index())
+        if len(sums) > 8:
+            sums = [_summed(sums, keys)]
+    found = _summed(sums, keys)
+    found["mean"] = found.pop("sum") / found["count"]
+    found = found.rename(columns={"count": "trials"})
+    people = found["reader_kind"].isin(PARTICIPANT_KINDS)
+    found["cost"] = np.where(people, np.exp(found["mean"].where(people)), found["mean"])
+    return _logged(found.drop(columns="mean"))
+
+
+def _summed(parts: list[pd.DataFrame], keys: list[str]) -> pd.DataFrame:
+    whole = pd.concat(parts, ignore_index=True)
+    return whole.groupby(keys, sort=False, as_index=False).sum()
+
+
+def _averaged(rows: pd.DataFrame, factor: str, name: str) -> pd.DataFrame:
+    cells = rows.groupby([*_COLUMNS, factor], sort=False)[name].agg(["mean", "count"]).reset_index()
+    return cells.rename(columns={"mean": name, "count": "trials"})
+
+
+def _logged(rows: pd.DataFrame) -> pd.DataFrame:
+    rows["value"] = np.log(rows["cost"].where(rows["cost"] > 0))
+    return rows
 
 
 @dataclass(frozen=True)
@@ -133,3 +393,55 @@ def _is_reference(one: CostProfile, reference: tuple[str, str] | None) -> bool:
     if reference is None:
         return one.kind in PARTICIPANT_KINDS and len(one.profile.levels) > 1
     return (one.group, one.measure) == reference
+
+
+SPENT = ("reading_time", "rt", "reasoning_tokens", "completion_tokens", "latency_ms", "prompt_tokens")
+"""What answering takes; the first that a reader has and that differs between conditions is shown."""
+BITS = ("surprisal", "surprisal_after", "surprisal_changed")
+
+
+def shown_profiles(found: Sequence[CostProfile]) -> list[CostProfile]:
+    """Choose at most one of :data:`SPENT` and one of :data:`BITS` for each reader's figures."""
+    chosen: list[CostProfile] = []
+    for group in dict.fromkeys(one.group for one in found):
+        own = {one.measure: one for one in found if one.group == group}
+        kinds = [[own[name] for name in names if name in own] for names in (SPENT, BITS)]
+        varied = [next((one for one in several if _varies(one)), None) for several in kinds]
+        some = [one for one in varied if one is not None]
+        chosen += some or [several[0] for several in kinds if several][:1]
+    return chosen
+
+
+def _varies(one: CostProfile) -> bool:
+    return bool(np.nanmax(np.abs(one.profile.estimate), initial=0.0) > 1e-9)
+
+
+def cost_and_accuracy(shown: Sequence[CostProfile], cells: Sequence[Cell], factor: str) -> pd.DataFrame:
+    """Put each reader's log ratio of cost beside the share of right answers, condition by condition."""
+    right = {(cell.group, cell.level): cell for cell in cells}
+    rows = []
+    for one in shown:
+        profile = one.profile
+        costs = [(profile.intact, 0.0, float("nan"), float("nan"))]
+        for place, level in enumerate(profile.levels):
+            ends = profile.interval(place)
+            costs.append((level, float(profile.estimate[place]), ends.low, ends.high))
+        for level, ratio, low, high in costs:
+            cell = right.get((one.group, level))
+            if cell is None or not np.isfinite(ratio):
+                continue
+            rows.append(
+                {
+                    "reader_group": one.group,
+                    "reader_kind": one.kind,
+                    "measure": one.measure,
+                    factor: level,
+                    "log_ratio": ratio,
+                    "cost_low": low,
+                    "cost_high": high,
+                    "correct": cell.mean,
+                    "correct_low": cell.low,
+                    "correct_high": cell.high,
+                }
+            )
+    return pd.DataFrame(rows)

@@ -1,21 +1,28 @@
-"""The words that a study shows, each with its place beside the changed word, its length, frequency and the words before it.
-
-Regions are read twice, batch by batch: once for the words themselves, which are as many as the items have words however many
-readers there are, once for what readers did with them. Only sums or the rows that are asked for are kept.
-"""
+"""Reading times and surprisal word by word: profiles around a changed word, spill-over, and surprisal linked to times."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
 
-from analysis.tables import Tables
-from stimuli.errors import UserError
+from analysis.descriptives import OVER_ITEMS
+from analysis.frames import indicator
+from analysis.heldout import FOLDS, compete
+from analysis.intervals import over_items, within_participant_half_widths
+from analysis.ladder import Climb, climb, slopes
+from analysis.mixed import fit, margins
+from analysis.readers import PARTICIPANT_KINDS, group_order
+from analysis.tables import Tables, item_names
+from analysis.whole_readers import place_in_order
+from stimuli.errors import UserError, unknown_name
 from stimuli.lexicon import zipf
 from stimuli.scramble.words import find_words, is_letter, nfc
+from stimuli.seeds import stable_seed
 
 TARGET, NEXT, SECOND = ZONES = ("target", "target + 1", "target + 2")
 """The changed word, the first and the second intact word after it."""
@@ -131,3 +138,491 @@ def frequency_of(text: str, language: str) -> float:
     found = [zipf(word.text, language) for word in find_words(nfc(text))]
     known = [value for value in found if value is not None]
     return float(np.mean(known)) if known else float("nan")
+
+
+BEFORE, AFTER = 2, 3
+TIME, SURPRISAL = "time", "surprisal"
+WITHIN_PARTICIPANTS, WITHIN_ITEMS, NONE = "within participants", "within items", "none"
+
+
+@dataclass(frozen=True)
+class ReadingProfile:
+    """Means by place around a changed word."""
+
+    table: pd.DataFrame
+    factor: str
+    levels: tuple[str, ...]  # the one against which costs are measured first
+
+
+def reading_profile(tables: Tables, factor: str, table: WordTable | None = None) -> ReadingProfile:
+    """Average times and surprisal by place, with intervals by Cousineau (2005) and Morey (2008)."""
+    table = word_table(tables, factor) if table is None else table
+    table = replace(table, words=table.words.assign(at=places(table)))
+    keys = ["measure", "reader_group", "reader_kind", "unit", factor, "at"]
+    sums: list[pd.DataFrame] = []
+    for batch in region_rows(tables, table):
+        rows = batch[batch["at"].notna() & batch[factor].notna()]
+        people = rows["reader_kind"].isin(PARTICIPANT_KINDS)
+        rows = rows.assign(
+            measure=np.where(people, TIME, SURPRISAL),
+            unit=rows["reader"].where(people, item_names(rows)),
+            value=np.where(people, rows["rt"].where(rows["rt"] > 0), rows["surprisal"]),
+        )
+        rows = rows[rows["value"].notna()]
+        sums.append(rows.groupby(keys, sort=False)["value"].agg(["sum", "count"]).reset_index())
+        if len(sums) > 8:
+            sums = [_summed(sums, keys)]
+    columns = [*keys[:3], factor, "place", "mean", "low", "high", "interval", "units", "words"]
+    if not sums or not any(len(part) for part in sums):
+        return ReadingProfile(pd.DataFrame(columns=columns), factor, table.levels)
+    cells = _summed(sums, keys)
+    cells["value"] = cells["sum"] / cells["count"]
+    found = []
+    for measure in (TIME, SURPRISAL):
+        own = cells[cells["measure"] == measure]
+        for group in group_order(own):
+            one = own[own["reader_group"] == group]
+            found.append(_means(one, factor, table.levels).assign(measure=measure, reader_group=group))
+    return ReadingProfile(pd.concat(found, ignore_index=True)[columns], factor, table.levels)
+
+
+def places(table: WordTable) -> NDArray[np.float64]:
+    """Return each word's place around a changed one, nan where none is near; shape (words,)."""
+    words = table.words
+    by = words.groupby(["set", "item_id", *table.factors], dropna=False, sort=False).ngroup()
+    changed = words["region"].where(words["zone"] == TARGET)
+    since = (words["region"] - changed.groupby(by).ffill()).to_numpy(dtype=float)
+    until = (changed.groupby(by).bfill() - words["region"]).to_numpy(dtype=float)
+    before = np.where(until <= BEFORE, -until, np.nan)
+    return np.where(since <= AFTER, since, before)
+
+
+def _summed(parts: list[pd.DataFrame], keys: list[str]) -> pd.DataFrame:
+    whole = pd.concat(parts, ignore_index=True)
+    return whole.groupby(keys, sort=False, as_index=False)[["sum", "count"]].sum()
+
+
+def _means(one: pd.DataFrame, factor: str, levels: tuple[str, ...]) -> pd.DataFrame:
+    kind = str(one["reader_kind"].iloc[0])
+    words = one.groupby([factor, "at"])["count"].sum().to_dict()
+    order = {level: place for place, level in enumerate(levels)}
+    rows = []
+    for at in sorted({int(value) for value in one["at"].to_numpy()}):
+        there = one[one["at"] == at]
+        wide = there.pivot_table(index="unit", columns=factor, values="value", aggfunc="mean")
+        half = within_participant_half_widths(wide.dropna().to_numpy(dtype=float))
+        for place, level in enumerate(wide.columns):
+            values = wide[level].dropna().to_numpy(dtype=float)
+            rows.append(
+                {
+                    "reader_kind": kind,
+                    factor: level,
+                    "place": at,
+                    **_interval(values, float(half[place]), kind in PARTICIPANT_KINDS),
+                    "units": len(values),
+                    "words": int(words[level, at]),
+                }
+            )
+    found = pd.DataFrame(rows)
+    return found.sort_values([factor, "place"], key=lambda c: c.map(order) if c.name == factor else c)
+
+
+def _interval(values: NDArray[np.float64], half: float, person: bool) -> dict[str, float | str]:
+    mean = float(values.mean())
+    if np.isfinite(half):
+        how = WITHIN_PARTICIPANTS if person else WITHIN_ITEMS
+        return {"mean": mean, "low": mean - half, "high": mean + half, "interval": how}
+    low, high = (float("nan"), float("nan")) if person else over_items(values, limits=None)
+    return {"mean": mean, "low": low, "high": high, "interval": OVER_ITEMS if np.isfinite(low) else NONE}
+
+
+LOG, OWN = SCALES = ("log", "ms")
+MOST_ROWS = 200_000
+_KEPT = ("reader_group", "reader", "session_id", "trial_index", "attempt", "item", "zone", "rt")
+
+
+@dataclass(frozen=True)
+class SpillOver:
+    """Costs of single words."""
+
+    table: pd.DataFrame
+    models: dict[tuple[str, str, str], Climb]
+    remarks: tuple[str, ...]  # what was left out, in sentences
+
+
+def spill_over(
+    tables: Tables,
+    factor: str,
+    *,
+    most_rows: int = MOST_ROWS,
+    covariates: tuple[str, ...] = COVARIATES,
+    table: WordTable | None = None,
+) -> SpillOver:
+    """Model the times of changed words and of the two words after them."""
+    table = word_table(tables, factor) if table is None else table
+    unknown = [name for name in covariates if name not in table.words]
+    if unknown:
+        raise UserError(
+            f"covariate {unknown[0]!r} is not known of words", mend=f"Choose among {', '.join(COVARIATES)}."
+        )
+    rows, remarks = _zone_rows(tables, table, most_rows, covariates)
+    if rows.empty:
+        raise UserError(
+            "no person has a time on a changed word or on one after it",
+            mend="Let people read with `as: moving_window`; models have no reading times.",
+        )
+    found: list[pd.DataFrame] = []
+    models: dict[tuple[str, str, str], Climb] = {}
+    for group in group_order(rows):
+        for zone in ZONES:
+            own = rows[(rows["reader_group"] == group) & (rows["zone"] == zone)].reset_index(drop=True)
+            levels = [level for level in table.levels if (own[factor] == level).any()]
+            if len(levels) < 2 or levels[0] != table.levels[0]:
+                remarks.append(f"{zone}: no words to compare for reader group {group}.")
+                continue
+            rows_of_trials = _by_trial(own, factor, covariates)
+            for scale in SCALES:
+                climbed, told = _fitted(rows_of_trials, factor, levels, scale, covariates)
+                models[group, zone, scale] = climbed
+                remarks += [f"{zone}: {one}" for one in told if scale == LOG]
+                if climbed.fit is None:
+                    remarks.append(f"{zone}, {scale} scale: {climbed.steps[-1]}")
+                    continue
+                found.append(
+                    _told(rows_of_trials, climbed, factor, levels, scale).assign(
+                        reader_group=group, zone=zone
+                    )
+                )
+    columns = ["reader_group", "zone", "scale", factor]
+    whole = pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=columns)
+    return SpillOver(whole[[*columns, *(n for n in whole if n not in columns)]], models, tuple(remarks))
+
+
+def _zone_rows(
+    tables: Tables, table: WordTable, most: int, covariates: tuple[str, ...]
+) -> tuple[pd.DataFrame, list[str]]:
+    """Collect the times of the words that a model needs, of as many participants as it should hold."""
+    people = tables.trials[tables.trials["reader_kind"].isin(PARTICIPANT_KINDS)]
+    parts: list[pd.DataFrame] = []
+    held, threshold = 0, 1.0
+    order = {str(reader): place_in_order(str(reader)) for reader in people["reader"].unique()}
+    untimed = 0
+    columns = list(dict.fromkeys([*_KEPT, "reader_kind", table.factor, *covariates]))
+    for batch in region_rows(tables, table):
+        batch = batch[batch["reader_kind"].isin(PARTICIPANT_KINDS)]
+        kept = batch[batch["zone"].notna() & (batch["reader"].map(order) <= threshold)]
+        untimed += int((~(kept["rt"] > 0)).sum())
+        kept = kept[kept["rt"] > 0]
+        parts.append(kept.assign(item=item_names(kept))[columns])
+        held += len(kept)
+        while held > most and threshold > 0.01:
+            threshold *= 0.8
+            parts = [part[part["reader"].map(order) <= threshold] for part in parts]
+            held = sum(map(len, parts))
+    rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+    remarks = [f"Words without a time above 0: {untimed:,}; in no model."] if untimed else []
+    if threshold < 1.0:
+        remarks.append(
+            f"Of {len(order):,} participants {rows['reader'].nunique():,} are in the models of single words, drawn by a "
+            f"stable hash, since more than {most:,} rows say nothing more and take hours."
+        )
+    return rows, remarks
+
+
+def _by_trial(own: pd.DataFrame, factor: str, covariates: tuple[str, ...]) -> pd.DataFrame:
+    """Average the words that a trial has in a zone; one row a trial."""
+    keys = ["reader", "session_id", "trial_index", "attempt", "item", factor]
+    told = {name: (name, "mean") for name in covariates if name not in keys}
+    trials = (
+        own.assign(log_rt=np.log(own["rt"]))
+        .groupby(keys, sort=False, dropna=False)
+        .agg(rt=("rt", "mean"), log_rt=("log_rt", "mean"), words=("rt", "size"), **told)
+    )
+    return trials.reset_index().rename(columns={"reader": "participant"})
+
+
+def _fitted(
+    own: pd.DataFrame, factor: str, levels: list[str], scale: str, covariates: tuple[str, ...]
+) -> tuple[Climb, list[str]]:
+    told, used = [], []
+    for name in covariates:
+        values = own[name]
+        if values.notna().sum() == 0 or not values.std() > 1e-9:
+            told.append(f"{name} is not known or does not vary; not a covariate.")
+            continue
+        # the first word of a text has none before it: at the mean it neither adds nor takes away
+        own[f"c_{name}"] = (values - values.mean()).fillna(0.0)
+        used.append(f"c_{name}")
+    columns = [indicator(factor, level) for level in levels[1:]]
+    for name, level in zip(columns, levels[1:], strict=True):
+        own[name] = (own[factor] == level).astype(float)
+    fixed = " + ".join([factor, *used])
+    random = slopes(
+        columns if own["participant"].nunique() > len(columns) + 1 else [], "participant", extra="(1 | item)"
+    )
+    if own["participant"].nunique() < 2:
+        random = ["(1 | item)"]
+        told.append("one participant; nothing can be said beyond them.")
+    settings = {"levels": {factor: levels}}
+    if scale == LOG:
+        return climb(f"log_rt ~ {fixed}", random, own, **settings), told
+    return climb(f"rt ~ {fixed}", random, own, family="Gamma", link="identity", **settings), told
+
+
+def _told(own: pd.DataFrame, climbed: Climb, factor: str, levels: list[str], scale: str) -> pd.DataFrame:
+    assert climbed.fit is not None
+    means = margins(climbed.fit, [factor])
+    table = means.against(levels[0], adjust="none")
+    middle = float(means.table()["estimate"].iloc[0])
+    base = float(np.exp(middle)) if scale == LOG else middle
+    columns = {
+        name: table[name].to_numpy(dtype=float) for name in ("estimate", "se", "df", "ci_low", "ci_high", "p")
+    }
+    percents = {
+        f"percent{end}": 100 * np.expm1(columns[name]) if scale == LOG else 100 * columns[name] / base
+        for end, name in (("", "estimate"), ("_low", "ci_low"), ("_high", "ci_high"))
+    }
+    if scale == OWN:
+        # the interval of a ratio of two estimates is not the interval of its numerator
+        percents["percent_low"] = percents["percent_high"] = np.full(len(table), np.nan)
+    return pd.DataFrame(
+        {
+            "scale": scale,
+            factor: levels[1:],
+            "intact": base,
+            "estimate": columns["estimate"],
+            "se": columns["se"],
+            "df": columns["df"],
+            "low": columns["ci_low"],
+            "high": columns["ci_high"],
+            "p": columns["p"],
+            **percents,
+            "rows": len(own),
+            "participants": own["participant"].nunique(),
+            "items": own["item"].nunique(),
+            "words": int(own["words"].sum()),
+            "stands": climbed.stands,
+        }
+    )
+
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """Slopes with their covariance over items."""
+
+    names: tuple[str, ...]  # predictors, the intercept first
+    estimate: Array  # shape (p,)
+    cov: Array  # shape (p, p)
+    items: int
+
+    def of(self, names: Sequence[str]) -> tuple[float, float, float]:
+        """Return the sum of several slopes and the ends of its 95% interval."""
+        weights = np.array([float(name in names) for name in self.names])
+        value = float(weights @ self.estimate)
+        half = float(stats.t.ppf(0.975, self.items - 1) * np.sqrt(weights @ self.cov @ weights))
+        return value, value - half, value + half
+
+
+def clustered_slopes(
+    rows: pd.DataFrame, response: str, predictors: Sequence[str], weights: str, random: str
+) -> Slopes:
+    """Regress a response on numeric predictors with items as clusters."""
+    names = ("(Intercept)", *predictors)
+    codes, items = pd.factorize(rows["item"])
+    x = np.column_stack([np.ones(len(rows)), rows[list(predictors)].to_numpy(dtype=float)])
+    if np.linalg.matrix_rank(x) < len(names):
+        raise UserError("the predictors are linearly dependent", mend="Leave one of them out.")
+    if len(items) <= len(names):
+        raise UserError(f"{len(items)} items for {len(names)} coefficients", mend="Take fewer predictors.")
+    y, w = rows[response].to_numpy(dtype=float), rows[weights].to_numpy(dtype=float)
+    ratio = 0.0
+    if random:
+        model = fit(f"{response} ~ {' + '.join(predictors) or '1'} + {random}", rows, weights=weights)
+        ratio = float(model.variance[0].cov[0, 0] / model.sigma**2)
+
+    def whitened(column: Array) -> Array:
+        """Multiply by the inverse of diag(1/w) + ratio 11', item by item (Sherman & Morrison)."""
+        weighted = w * column
+        share = np.bincount(codes, weighted) * ratio / (1.0 + ratio * np.bincount(codes, w))
+        return np.asarray(weighted - w * share[codes])
+
+    inner = np.column_stack([whitened(column) for column in x.T])
+    bread = np.linalg.inv(x.T @ inner)
+    beta = bread @ (inner.T @ y)
+    scores = inner * (y - x @ beta)[:, None]
+    sums = np.column_stack([np.bincount(codes, column) for column in scores.T])
+    many = len(items)
+    return Slopes(names, beta, bread @ (sums.T @ sums) @ bread * many / (many - 1), many)
+
+
+ALL, UNCHANGED, CHANGED = WORDS = ("all", "unchanged", "changed")
+BASELINE = ("letters", "zipf", "place")
+BASELINE_SPILLED = ("previous_letters", "previous_zipf", "second_letters", "second_zipf")
+SURPRISAL_SPILLED = ("previous_surprisal", "second_surprisal")
+
+
+def linking(
+    tables: Tables,
+    factor: str,
+    *,
+    words: Sequence[str] = WORDS,
+    folds: int = FOLDS,
+    table: WordTable | None = None,
+) -> pd.DataFrame:
+    """Regress words' mean times on each model's surprisal, with and without baseline predictors."""
+    for one in words:
+        if one not in WORDS:
+            raise unknown_name("words:", one, WORDS)
+    table = word_table(tables, factor) if table is None else table
+    means = word_means(tables, table)
+    groups = [group for group in group_order(tables.trials) if f"rt {group}" in means]
+    models = [group for group in group_order(tables.trials) if f"surprisal {group}" in means]
+    if not groups or not models:
+        lacking = "time of a person" if not groups else "surprisal of a model"
+        raise UserError(
+            f"no word has a {lacking}",
+            mend="People need `as: moving_window`, models one that gives surprisal.",
+        )
+    found = []
+    for group in groups:
+        for model in models:
+            rows = _rows(means, table, group, model)
+            for which in words:
+                own = rows if which == ALL else rows[rows["is_changed"] == (which == CHANGED)]
+                found += _linked(own, str(tables.dictionary["study"]), folds, (group, model, which))
+    return pd.DataFrame(found)
+
+
+def word_means(tables: Tables, table: WordTable) -> pd.DataFrame:
+    """Return the mean time and surprisal of every word, in two passes over the regions."""
+    heard: list[pd.DataFrame] = []
+    by_reader = ["reader_group", "reader"]
+    for batch in region_rows(tables, table):
+        timed = batch[batch["reader_kind"].isin(PARTICIPANT_KINDS) & (batch["rt"] > 0)]
+        heard.append(_sums([timed.assign(number=timed["rt"])], by_reader, first=True))
+        if len(heard) > 8:
+            heard = [_sums(heard, by_reader)]
+    speeds = _sums(heard, by_reader)
+    speeds["speed"] = speeds["sum"] / speeds["count"]
+    means = table.words
+    parts: dict[str, list[pd.DataFrame]] = {}
+    for batch in region_rows(tables, table):
+        timed = batch[batch["reader_kind"].isin(PARTICIPANT_KINDS) & (batch["rt"] > 0)]
+        timed = timed.merge(speeds[[*by_reader, "speed"]], on=by_reader, how="left")
+        timed = timed.assign(number=timed["rt"] - timed["speed"])
+        machine = batch[~batch["reader_kind"].isin(PARTICIPANT_KINDS) & batch["surprisal"].notna()]
+        for head, rows in (("rt", timed), ("surprisal", machine.assign(number=machine["surprisal"]))):
+            for group, one in rows.groupby("reader_group", sort=False):
+                held = parts.setdefault(f"{head} {group}", [])
+                held.append(_sums([one], table.on, first=True))
+                if len(held) > 8:
+                    held[:] = [_sums(held, table.on)]
+    for name, held in parts.items():
+        sums = _sums(held, table.on)
+        head, _, group = name.partition(" ")
+        level = 0.0
+        if head == "rt":
+            level = float(speeds.loc[speeds["reader_group"] == group, "speed"].mean())
+        sums[name] = sums["sum"] / sums["count"] + level
+        sums = sums.rename(columns={"count": f"n {group}"})
+        kept = [*table.on, name, *([f"n {group}"] if head == "rt" else [])]
+        means = means.merge(sums[kept], on=table.on, how="left")
+    return means
+
+
+def _sums(parts: list[pd.DataFrame], on: list[str], *, first: bool = False) -> pd.DataFrame:
+    whole = pd.concat(parts, ignore_index=True)
+    cells = whole.groupby(on, dropna=False, sort=False)
+    if first:
+        return cells["number"].agg(["sum", "count"]).reset_index()
+    return cells[["sum", "count"]].sum().reset_index()
+
+
+def _rows(means: pd.DataFrame, table: WordTable, group: str, model: str) -> pd.DataFrame:
+    rows = means.rename(
+        columns={f"rt {group}": "mean_rt", f"n {group}": "times", f"surprisal {model}": "surprisal"}
+    )
+    cells = rows.groupby(["set", "item_id", *table.factors], dropna=False, sort=False)
+    for back, name in enumerate(SURPRISAL_SPILLED, start=1):
+        there = rows["region"] - cells["region"].shift(back) == back
+        rows[name] = cells["surprisal"].shift(back).where(there)
+    rows["item"] = item_names(rows)
+    needed = ["mean_rt", "surprisal", *SURPRISAL_SPILLED]
+    return rows.dropna(subset=needed)
+
+
+def rows_of(rows: pd.DataFrame, base: Sequence[str], added: Sequence[str]) -> pd.DataFrame:
+    """Return the rows in which nothing that a regression names is missing."""
+    return rows.dropna(subset=["mean_rt", "times", *base, *added]).reset_index(drop=True)
+
+
+def _independent(rows: pd.DataFrame, names: list[str]) -> list[str]:
+    """Leave out predictors that those before them determine: with two changed words length says all that place says."""
+    kept: list[str] = []
+    for name in names:
+        values = rows[[*kept, name]].dropna().to_numpy(dtype=float)
+        if np.linalg.matrix_rank(values - values.mean(axis=0)) > len(kept):
+            kept.append(name)
+    return kept
+
+
+def _slopes(
+    rows: pd.DataFrame, base: list[str], added: list[str], random: str
+) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
+    """Return the slope of a word's own surprisal and that of all, each with its ends; nan where items are too few."""
+    try:
+        found = clustered_slopes(rows_of(rows, base, added), "mean_rt", [*base, *added], "times", random)
+    except UserError:
+        nothing = (float("nan"),) * 3
+        return nothing, nothing
+    return found.of(["surprisal"]), found.of(added)
+
+
+def _linked(
+    rows: pd.DataFrame, study: str, folds: int, names: tuple[str, str, str]
+) -> list[dict[str, float | str | bool | int]]:
+    found: list[dict[str, float | str | bool | int]] = []
+    if rows["item"].nunique() < 2 or rows["surprisal"].std() == 0:
+        return found
+    told = {n for n in (*BASELINE, *BASELINE_SPILLED) if rows[n].notna().all() and rows[n].std() > 0}
+    random = "(1 | item)" if len(rows) > rows["item"].nunique() else ""
+    for baseline in (False, True):
+        for spilled in (False, True):
+            base = [n for n in BASELINE if baseline and n in told]
+            base += [n for n in BASELINE_SPILLED if baseline and spilled and n in told]
+            base = _independent(rows, base)
+            added = ["surprisal", *(SURPRISAL_SPILLED if spilled else ())]
+            done = compete(
+                {"without": base, "with": [*base, *added]},
+                rows,
+                response="mean_rt",
+                random=random,
+                weights="times",
+                folds=folds,
+                study=study,
+            )
+            gain, ends = done.gain("with", "without", seed=stable_seed(study, "gain", *names))
+            without, full = done.candidates
+            slope, total = _slopes(rows, base, added, random)
+            found.append(
+                {
+                    **dict(zip(("reader_group", "model", "words"), names, strict=True)),
+                    "baseline": baseline,
+                    "spill_over": spilled,
+                    "slope": slope[0],
+                    "slope_low": slope[1],
+                    "slope_high": slope[2],
+                    **dict(zip(("slope_total", "total_low", "total_high"), total, strict=True)),
+                    "gain": gain,
+                    "gain_low": ends.low,
+                    "gain_high": ends.high,
+                    "delta_aic": full.aic - without.aic,
+                    "words_used": done.rows,
+                    "items": done.items,
+                    "sound": full.sound and without.sound,
+                }
+            )
+    return found

@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from analysis import apa
-from analysis.costs.around import TIME, ReadingProfile
-from analysis.costs.spread import TimeSpread
-from analysis.costs.units import TITLES
+from analysis.costs.ratios import TITLES
+from analysis.costs.times import TimeSpread
+from analysis.costs.words import TIME, ReadingProfile
 from analysis.figures.drawing import TALLEST, WIDTH, Drawing, Look, as_svg, looks, mark_not_data, styled
 from analysis.figures.labels import height_of, size_in
 from analysis.figures.panels import (

@@ -23,7 +23,7 @@ from analysis.figures.drawing import (
     shortened,
     styled,
 )
-from analysis.published.h_test_geometry import Fitted, Point
+from analysis.published.h_test import Fitted, Point
 from analysis.readers import headed
 
 CHANCE = 50.0

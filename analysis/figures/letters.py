@@ -25,7 +25,7 @@ from analysis.figures.drawing import (
     shortened,
     styled,
 )
-from analysis.letters.beside import BITS, RIGHT, TIME, Beside, Cost, Pair
+from analysis.letters.letter_costs import BITS, RIGHT, TIME, Beside, Cost, Pair
 from analysis.readers import marked, spoken
 
 KIND_LOOKS = {

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from analysis.costs.units import TITLES
+from analysis.costs.ratios import TITLES
 from analysis.figures.drawing import WIDTH, Drawing, Look, style
 from analysis.names import in_words
 from analysis.readers import PARTICIPANT_KINDS, marked

@@ -1,19 +1,8 @@
-"""How alike two condition × layer maps are, and whether that says anything.
+"""How alike condition × layer maps are, between halves of items, data sets and models, and whether readers can be identified.
 
-The cosine of two maps laid out as vectors (Mind Scramble: .9994 for SQuAD and BoolQ) is near 1 whatever the maps show: all their
-cells are cosines of the same sign, most between .85 and 1, so that two vectors of such numbers hardly differ in direction. What
-a map says lies in how its cells *differ*. Two centrings take away what any two maps share:
-
-``layers``
-    each layer's mean over conditions is taken away, and the maps are correlated: do the same conditions come out nearer to
-    (farther from) the intact text, at the same layers?
-``both``
-    each condition's mean over layers is taken away as well (and the grand mean added back), which leaves what is particular to
-    a condition at a layer: a text operation that is hard everywhere counts no more.
-
-Under the hypothesis that the two maps have nothing to do with each other, the conditions of one could bear their labels in any
-order. All orders are tried where there are at most :data:`EXACT_CONDITIONS` conditions, else seeded draws; p is the share of
-orders, the observed one counted, whose correlation is at least as large. It cannot be less than 1 in that many orders.
+The cosine of two maps is near 1 whatever they show, as all cells are similar. Maps are therefore centred within layers (and within
+conditions) and correlated; p comes from permuted conditions. Identification follows Finn et al. (2015), correction for
+reliability Spearman (1904).
 """
 
 from __future__ import annotations

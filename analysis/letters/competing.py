@@ -15,7 +15,7 @@ import pandas as pd
 
 from analysis.heldout import Competition, compete
 from analysis.letters.changes import INTACT, MIXED
-from analysis.letters.rows import bearable, changed_trials
+from analysis.letters.letter_costs import bearable, changed_trials
 from analysis.mixed import Fit, fit
 from analysis.readers import PARTICIPANT_KINDS, group_order
 from analysis.tables import Tables

@@ -1,9 +1,4 @@
-"""Accuracy three ways, the bounds that missing answers leave, and missingness itself.
-
-A reply that cannot be read, a refusal, a timeout: none is right, and whether it comes depends on the condition. The primary
-accuracy counts all of them as wrong, people's timeouts alike; "valid only" conditions on an outcome; "at chance" gives each
-failure what guessing would have. What nobody judged (a summary) has no accuracy and is left out of all three.
-"""
+"""Accuracy with failures counted as wrong, left out or at chance, missing answers, and tests against chance."""
 
 from __future__ import annotations
 
@@ -14,13 +9,26 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy import stats
 
-from analysis.answers import is_valid, judged
-from analysis.measures.cells import cell_columns
+from analysis.answers import failures_as_wrong, is_valid, judged
+from analysis.intervals import share_over_items
 from analysis.measures.resampling import Interval, interval, resampled_means
+from analysis.mixed.inference import corrected
+from analysis.preparing import each_answer_once
 from analysis.readers import PARTICIPANT_KINDS, kinds_of
-from stimuli.errors import UserError
+from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
+
+
+def cell_columns(trials: pd.DataFrame, by: Sequence[str] | str) -> list[str]:
+    """Return the columns that are named, of which one may be given as text alone."""
+    names = [by] if isinstance(by, str) else list(by)
+    for name in names:
+        if name not in trials.columns:
+            raise unknown_name("by: column", name, list(trials.columns))
+    return names
+
 
 GROUP = "reader_group"
 WAYS = ("wrong", "valid", "chance")
@@ -162,3 +170,70 @@ def _many(choices: Any) -> float:
     except ValueError:
         return float("nan")
     return float(len(given)) if isinstance(given, list) and given else float("nan")
+
+
+ALPHA = 0.05
+
+
+def against_chance(trials: pd.DataFrame, by: Sequence[str] | str, *, study: str = "") -> pd.DataFrame:
+    """Compare the accuracy of choices with chance in each cell."""
+    rows = asked(trials)
+    rows = rows[(rows["trial_type"] == "choose") & (rows["chance"] > 0)]
+    by = cell_columns(trials, by)
+    rows = rows[rows[list(by)].notna().all(axis=1)] if by else rows
+    rows = each_answer_once(rows, by)
+    if rows.empty:
+        return pd.DataFrame()
+    keys = [GROUP, *by]
+    table = accuracy(rows, by, study=study)
+    chance = rows.groupby(keys, observed=True)["chance"].mean()
+    right = failures_as_wrong(rows).groupby([rows[name] for name in keys], observed=True).sum()
+    names = list(table[keys].itertuples(index=False, name=None))
+    places = names if by else [group for (group,) in names]
+    table["chance"] = [float(chance[place]) for place in places]
+    table["correct"] = [int(right[place]) for place in places]
+    tests = [
+        stats.binomtest(int(k), int(n), float(p))
+        for k, n, p in zip(table["correct"], table["trials"], table["chance"], strict=True)
+    ]
+    ends = [one.proportion_ci(0.95, "exact") for one in tests]
+    kinds = kinds_of(rows)
+    by_cell = dict(list(rows.assign(_right=failures_as_wrong(rows)).groupby(keys, observed=True)))
+    units = [
+        (float(one["wrong_low"]), float(one["wrong_high"]))
+        if kinds[str(one[GROUP])] in PARTICIPANT_KINDS
+        else _over_items(by_cell[tuple(one[name] for name in keys)])
+        for one in table.to_dict("records")
+    ]
+    p = np.array([float(one.pvalue) for one in tests])
+    found = pd.DataFrame(
+        {
+            **{name: table[name] for name in keys},
+            "kind": [kinds[str(group)] for group in table[GROUP]],
+            "trials": table["trials"],
+            "correct": table["correct"],
+            "answered": table["valid"],
+            "accuracy": table["wrong"],
+            "low": [float(one.low) for one in ends],
+            "high": [float(one.high) for one in ends],
+            "unit_low": [low for low, _ in units],
+            "unit_high": [high for _, high in units],
+            "chance": table["chance"],
+            "p": p,
+            "p_adjusted": corrected(p, "BH"),
+            "adjusted_accuracy": table["valid_only"],
+            "out_of_context_ratio": table["missing_share"],
+        }
+    )
+    # where there is one participant (no bootstrap) the binomial test alone decides
+    sure = found["p_adjusted"] < ALPHA
+    below = sure & (found["accuracy"] < found["chance"]) & ~(found["unit_high"] >= found["chance"])
+    above = sure & (found["accuracy"] > found["chance"]) & ~(found["unit_low"] <= found["chance"])
+    found["verdict"] = np.where(below, "below", np.where(above, "above", ""))
+    return found
+
+
+def _over_items(rows: pd.DataFrame) -> tuple[float, float]:
+    """Return the interval of one reader's share of right answers in a cell, by its items."""
+    shares = rows.groupby(["set", "item_id"], dropna=False)["_right"].agg(["mean", "size"])
+    return share_over_items(shares["mean"].to_numpy(dtype=float), shares["size"].to_numpy(dtype=float))

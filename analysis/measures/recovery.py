@@ -1,28 +1,86 @@
-"""How much of a scrambled text an answer recovers: edit distance and recovery rate of a paper, and recovered words.
-
-The recovery rate of Scrambled Bench (Cao, Kojima, Matsuo & Iwasawa, 2023, eq. 1) is a ratio of sums of character edit distances. It
-says nothing of which words came back, is negative for an answer that talks, and cannot be modelled; words recovered of words
-changed can, as a binomial count of each trial.
-"""
+"""Recovery of scrambled text: edit distance, recovery rate (Cao et al., 2023, equation 1) and recovered words."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from rapidfuzz.distance import Levenshtein
+from rapidfuzz.distance import OSA, LCSseq, Levenshtein
 
-from analysis.measures.cells import cell_columns
+from analysis.measures.accuracy import cell_columns
 from analysis.measures.resampling import bootstrap
-from analysis.measures.words import same_place, with_one_typo, words_of
 from analysis.readers import PARTICIPANT_KINDS
 from stimuli.errors import UserError, unknown_name
+from stimuli.scramble.words import cut, nfc
 from stimuli.seeds import stable_seed
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """Return the words of a text as they are compared: NFC, typographic apostrophes straightened, case folded."""
+    pieces = cut(nfc(text).replace("\u2019", "'")).pieces
+    return tuple(word.casefold() for word in pieces[1::2])
+
+
+def same_place(intact: Sequence[str], given: Sequence[str]) -> list[int | None]:
+    """Find for each intact word the given word that stands for it."""
+    places: list[int | None] = [None] * len(intact)
+    for block in LCSseq.opcodes(list(intact), list(given)):
+        if block.tag == "equal":
+            for step in range(block.src_end - block.src_start):
+                places[block.src_start + step] = block.dest_start + step
+    start = given_start = 0
+    for end in [place for place, found in enumerate(places) if found is not None] + [len(intact)]:
+        anchor = places[end] if end < len(intact) else None
+        given_end = len(given) if anchor is None else anchor
+        if start < end and given_start < given_end:
+            gap = _matched(tuple(intact[start:end]), tuple(given[given_start:given_end]))
+            for offset, place in enumerate(gap):
+                places[start + offset] = None if place is None else given_start + place
+        start, given_start = end + 1, given_end + 1
+    return places
+
+
+@lru_cache(maxsize=4096)
+def _matched(intact: tuple[str, ...], given: tuple[str, ...]) -> tuple[int | None, ...]:
+    """Align words in order by the largest sum of similarities (Needleman & Wunsch, 1970), gaps free."""
+    rows, columns = len(intact), len(given)
+    if rows * columns > 1_000_000:
+        return tuple(None for _ in intact)
+    best = [[0.0] * (columns + 1) for _ in range(rows + 1)]
+    for i in range(rows - 1, -1, -1):
+        for j in range(columns - 1, -1, -1):
+            together = OSA.normalized_similarity(intact[i], given[j]) + best[i + 1][j + 1]
+            best[i][j] = max(together, best[i + 1][j], best[i][j + 1])
+    places: list[int | None] = []
+    i = j = 0
+    while i < rows:
+        if j >= columns:
+            places.append(None)
+            i += 1
+            continue
+        alike = OSA.normalized_similarity(intact[i], given[j])
+        if alike > 0 and best[i][j] == alike + best[i + 1][j + 1]:
+            places.append(j)
+            i, j = i + 1, j + 1
+        elif best[i][j] == best[i + 1][j]:
+            places.append(None)
+            i += 1
+        else:
+            j += 1
+    return tuple(places)
+
+
+def with_one_typo(given: str, intact: str, shown: str) -> bool:
+    """Return whether a word is one typo from the intact one, and nearer to it than to the shown form."""
+    away = int(OSA.distance(given, intact))
+    return away == 0 or (away == 1 and int(OSA.distance(given, shown)) > 1)
+
 
 GROUP = "reader_group"
 SIGNS = ("mended", "printed")

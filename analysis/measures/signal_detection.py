@@ -1,15 +1,9 @@
-"""Signal detection for two-class answers (H-TEST's A and B, lexical decision): sensitivity apart from bias.
-
-One class is the signal. The equal-variance model says that a reader answers "signal" with probability
-Phi(d' * truth - c), truth being +1/2 for the signal and -1/2 for the other class; so d' = z(hits) - z(false alarms) and the
-criterion c = -(z(hits) + z(false alarms)) / 2 (Macmillan & Creelman, 2005, Detection Theory, ch. 1-2). The same is a probit regression
-of the response on truth (DeCarlo, 1998, Psychological Methods 3, 186-205), which :func:`probit_data` writes for
-:func:`analysis.mixed.fit`, with condition, readers and items.
-"""
+"""Signal detection for two-class answers: d', criterion, and a probit mixed model of response by truth and condition."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -20,10 +14,15 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.answers import is_valid
-from analysis.measures.cells import cell_columns
-from analysis.mixed import Fit, linear_contrasts
-from analysis.readers import PARTICIPANT_KINDS
+from analysis.intervals import half_width
+from analysis.measures.accuracy import cell_columns
+from analysis.measures.resampling import bootstrap
+from analysis.mixed import Fit, fit, linear_contrasts
+from analysis.names import plain
+from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order, headed, kinds_of
+from analysis.whole_readers import draw, shares, units_of
 from stimuli.errors import UserError, unknown_name
+from stimuli.seeds import stable_seed
 
 GROUP = "reader_group"
 ADDED = 0.5
@@ -233,3 +232,265 @@ def _answered(trials: pd.DataFrame, by: Sequence[str], signal: str | None) -> pd
     said: NDArray[np.float64] = np.where(valid, (rows["response"] == chosen).astype(float), np.nan)
     rows["said_signal"] = said
     return rows
+
+
+COUNTED = ("hits", "signals", "false_alarms", "others")
+MOST_ROWS = 40_000
+"""Answers in one model; beyond, whole participants (or sessions of a model) are drawn by a stable hash."""
+LEVELS_WITH_SLOPES = 4
+"""A factor of more levels gets no slopes by participant: two components a level are too many to estimate."""
+ZERO = 1e-3
+"""A standard deviation below this on the probit scale counts as zero."""
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Trials that ask for one of two classes."""
+
+    signal: str
+    other: str
+    sets: tuple[str, ...]  # sets of items that ask so; empty where items have none
+    trials: pd.DataFrame  # the used trials
+
+
+def two_class_trials(trials: pd.DataFrame, items: pd.DataFrame) -> list[Classes]:
+    """Find the trials that ask for one of the same two classes: A and B, word and nonword, yes and no."""
+    used = trials["excluded_reason"].isna() & (trials["trial_type"] == "choose")
+    rows = trials[used & trials["answer"].notna() & trials["response_status"].notna()]
+    offered, leading = _offered(items)
+    found: dict[tuple[str, str], list[str]] = {}
+    names = rows["set"].fillna("")
+    for name, answers in rows["answer"].groupby(names):
+        classes = sorted(map(str, answers.unique()))
+        if len(classes) == 2 and offered.get(str(name), 2) == 2:
+            classes = classes[::-1] if leading.get(str(name)) == classes[1] else classes
+            found.setdefault((classes[0], classes[1]), []).append(str(name))
+    return [
+        Classes(one, other, tuple(name for name in sets if name), rows[names.isin(sets)])
+        for (one, other), sets in found.items()
+    ]
+
+
+def _offered(items: pd.DataFrame) -> tuple[dict[str, int], dict[str, str]]:
+    """Return how many choices an item of each set offers at most, and which one its first item names first."""
+    if "choices" not in items or items.empty:
+        return {}, {}
+    names = items["set"].fillna("") if "set" in items else pd.Series("", index=items.index)
+    many: dict[str, int] = {}
+    first: dict[str, str] = {}
+    for name, given in (
+        pd.DataFrame({"set": names, "choices": items["choices"]}).drop_duplicates().itertuples(index=False)
+    ):
+        choices = json.loads(given) if isinstance(given, str) else None
+        if choices:
+            many[str(name)] = max(many.get(str(name), 0), len(choices))
+            first.setdefault(str(name), str(choices[0]))
+    return many, first
+
+
+def of_groups(classes: Classes, factor: str | None, levels: Sequence[str] = ()) -> pd.DataFrame:
+    """Return hits, false alarms, d' and criterion of every reader group in every level."""
+    table = signal_detection(classes.trials, [factor] if factor else [], classes.signal)
+    if table.empty:
+        return table
+    kinds, found = kinds_of(classes.trials), []
+    for group in group_order(classes.trials):
+        for level in levels if factor else [""]:
+            own = table[(table[GROUP] == group) & ((table[factor] == level) if factor else True)]
+            if len(own):
+                found.append(
+                    {GROUP: group, "kind": kinds[group], "level": level, **_of_cell(own, kinds[group], level)}
+                )
+    return pd.DataFrame(found)
+
+
+def _of_cell(own: pd.DataFrame, kind: str, level: str) -> dict[str, Any]:
+    counts = {name: int(own[name].sum()) for name in (*COUNTED, "missing")}
+    both = own[(own["signals"] > 0) & (own["others"] > 0)]
+    person = kind in PARTICIPANT_KINDS
+    pooled = (
+        person
+        and (len(both) < 2 or 2 * len(both) < len(own))
+        and min(counts["signals"], counts["others"]) > 0
+    )
+    told: dict[str, Any] = {"readers": len(own) if pooled else len(both), "pooled": pooled, **counts}
+    if pooled:
+        return told | _pooled(own, level)
+    nan = float("nan")
+    told["hit_rate"] = float((both["hits"] / both["signals"]).mean()) if len(both) else nan
+    told["false_alarm_rate"] = float((both["false_alarms"] / both["others"]).mean()) if len(both) else nan
+    for name in MEASURED:
+        values = both[name].to_numpy(dtype=float)
+        centre = float(values.mean()) if len(values) else nan
+        half = nan
+        if person:
+            half = half_width(values)
+        elif len(values) == 1:
+            half = float(stats.norm.ppf(0.975) * both[f"{name}_se"].iloc[0])
+        told |= {name: centre, f"{name}_low": centre - half, f"{name}_high": centre + half}
+    return told
+
+
+def _pooled(own: pd.DataFrame, level: str) -> dict[str, Any]:
+    """Return rates, d' and criterion of all counts of a cell together, with a bootstrap over participants."""
+    counts = own[list(COUNTED)].to_numpy(dtype=float)
+    total = sensitivity(*counts.sum(axis=0))
+    told: dict[str, Any] = {
+        "hit_rate": float(counts[:, 0].sum() / counts[:, 1].sum()),
+        "false_alarm_rate": float(counts[:, 2].sum() / counts[:, 3].sum()),
+    }
+
+    def drawn(name: str) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+        def value(means: NDArray[np.float64]) -> NDArray[np.float64]:
+            sums = means * len(counts)
+            hits = stats.norm.ppf((sums[:, 0] + ADDED) / (sums[:, 1] + 2 * ADDED))
+            alarms = stats.norm.ppf((sums[:, 2] + ADDED) / (sums[:, 3] + 2 * ADDED))
+            return np.asarray(hits - alarms if name == "d_prime" else -(hits + alarms) / 2)
+
+        return value
+
+    seed = stable_seed("signal detection", str(own[GROUP].iloc[0]), level)
+    for name in MEASURED:
+        ends = bootstrap(counts, drawn(name), seed)
+        told |= {name: getattr(total, name), f"{name}_low": ends.low, f"{name}_high": ends.high}
+    return told
+
+
+@dataclass(frozen=True)
+class ProbitModel:
+    """A fitted model of responses."""
+
+    data: ProbitData
+    fit: Fit
+    steps: tuple[str, ...]  # what was taken out of the random effects before, in words
+    remarks: tuple[str, ...]  # which readers and levels are not in it and why, and whether answers were drawn
+    groups: tuple[str, ...]
+    levels: tuple[str, ...]
+
+
+def probit_model(classes: Classes, factor: str, levels: Sequence[str]) -> ProbitModel | list[str]:
+    """Fit response by truth x condition x reader group; return why, in sentences, if that is impossible."""
+    rows = classes.trials[classes.trials[factor].isin(list(levels))]
+    groups, kept, remarks = _in_model(rows, factor, levels, classes)
+    if len(kept) < 2:
+        return [*remarks, f"No model of responses by {factor}: fewer than two of its levels can be compared."]
+    rows = rows[rows[GROUP].isin(groups) & rows[factor].isin(kept)]
+    rows, drawn = _drawn(rows)
+    remarks += [drawn] if drawn else []
+    terms, grouped = _random(rows, factor, kept, groups)
+    steps: list[str] = []
+    while True:
+        data = probit_data(rows, factor, kept, groups, classes.signal, random=_written(terms, grouped))
+        for level in kept[1:]:
+            shown = (data.rows[factor] == level).astype(float)
+            data.rows[_slope(level)] = shown * data.rows["people"]
+            data.rows[_slope(level, truth=True)] = data.rows[_slope(level)] * data.rows["truth"]
+        try:
+            found = fit(data.formula, data.rows, **data.settings)
+        except (UserError, np.linalg.LinAlgError, FloatingPointError) as error:
+            told = error.message if isinstance(error, UserError) else str(error)
+            return [*remarks, f"The model of responses by {factor} could not be fitted: {told}."]
+        gone = _without_variance(found, terms, grouped)
+        if not gone or (found.converged and not found.singular):
+            return ProbitModel(data, found, tuple(steps), tuple(remarks), tuple(groups), tuple(kept))
+        why = "without variance" if found.converged else "the fit did not converge"
+        steps.append(f"{', '.join(_said(one) for one in gone)}: {why}")
+        terms = [one for one in terms if one not in gone]
+        grouped = [one for one in grouped if one not in gone]
+
+
+def _in_model(
+    rows: pd.DataFrame, factor: str, levels: Sequence[str], classes: Classes
+) -> tuple[list[str], list[str], list[str]]:
+    kinds = kinds_of(rows) if len(rows) else {}
+    wanted = [group for group in group_order(rows) if kinds[group] in DATA_KINDS] if kinds else []
+    if not any(kinds[group] == "human" for group in wanted):
+        wanted = [group for group in kinds if kinds[group] == "simulated"] + wanted
+    valid = rows[is_valid(rows) & rows["response"].isin([classes.signal, classes.other])]
+    said = (valid["response"] == classes.signal).astype(float)
+    shares = said.groupby([valid[GROUP], valid[factor], valid["answer"]]).mean()
+    groups: list[str] = []
+    kept: list[str] = []
+    remarks = []
+    for group in wanted:
+        usable = [
+            level
+            for level in levels
+            if all(0 < shares.get((group, level, one), 0) < 1 for one in (classes.signal, classes.other))
+        ]
+        lost = [level for level in levels if level not in usable]
+        if lost:
+            remarks.append(
+                f"{headed(group)}: in {', '.join(lost)} one class always or never got the answer {classes.signal} (or was "
+                "not there); z has no value in the model."
+            )
+        if not groups and len(usable) > 1:
+            groups, kept = [group], usable
+        elif groups and set(kept) <= set(usable):
+            groups.append(group)
+        else:
+            remarks.append(f"{headed(group)}: not in the model of responses by {factor}.")
+    return groups, kept, remarks
+
+
+def _drawn(rows: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Keep whole participants, or sessions of a model, until as many answers are left as one model is fitted to."""
+    if len(rows) <= MOST_ROWS:
+        return rows, ""
+    drawn = draw(rows[GROUP], units_of(rows), shares(rows[GROUP], MOST_ROWS))
+    return rows[drawn.kept], (
+        f"The model of responses was fitted to {int(drawn.kept.sum()):,} of {len(rows):,} answers: those of "
+        f"{drawn.fewer()} participants and sessions of models, drawn by a stable hash."
+    )
+
+
+def _slope(level: str, *, truth: bool = False) -> str:
+    return f"people_{plain(level)}" + ("_truth" if truth else "")
+
+
+def _random(
+    rows: pd.DataFrame, factor: str, levels: Sequence[str], groups: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Return the columns by which participants differ, and the grouping columns with an intercept each."""
+    person = rows["reader_kind"].isin(PARTICIPANT_KINDS)
+    people = rows[person]
+    terms: list[str] = []
+    if people["reader"].nunique() > 1:
+        terms = ["people", "people_truth"]
+        per_cell = people.groupby(["reader", factor, "answer"], observed=True).size()
+        within = bool((people.groupby("reader")[factor].nunique() > 1).any())
+        if within and len(levels) <= LEVELS_WITH_SLOPES and per_cell.median() >= 2:
+            terms += [_slope(level, truth=truth) for level in levels[1:] for truth in (False, True)]
+    grouped = ["item"] if rows["item_id"].nunique() > 1 else []
+    grouped += ["item_reader"] if len(groups) > 1 and grouped else []
+    return terms, grouped
+
+
+def _written(terms: Sequence[str], grouped: Sequence[str]) -> list[str]:
+    own = [f"(0 + {' + '.join(terms)} || participant)"] if terms else []
+    return [*own, *(f"(1 | {name})" for name in grouped)]
+
+
+def _without_variance(found: Fit, terms: Sequence[str], grouped: Sequence[str]) -> list[str]:
+    """Name what goes next: all components at zero; where none is and the fit fails, the last one. One term stays."""
+    at_zero = []
+    for one in found.variance:
+        sds = np.sqrt(np.clip(np.diag(one.cov), 0, None))
+        for name, sd in zip(one.terms, sds, strict=True):
+            place = name if name in terms else one.group
+            if sd < ZERO and (place in terms or place in grouped):
+                at_zero.append(place)
+    if not at_zero and not found.converged:
+        at_zero = [*grouped[1:], *terms[2:]][-1:]
+    everything = [*terms, *grouped]
+    gone = [one for one in everything if one in at_zero]
+    return gone[: len(everything) - 1]
+
+
+def _said(name: str) -> str:
+    return {"item_reader": "items by reader", "item": "items", "people": "participants' bias"}.get(
+        name,
+        "participants' sensitivity"
+        if name == "people_truth"
+        else f"participants' {name.removeprefix('people_')}",
+    )

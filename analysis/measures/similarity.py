@@ -1,18 +1,17 @@
-"""How alike two representations are: cosine similarity of embeddings or hidden states, and what it is worth.
-
-TypoBench reports cosines of whole-prompt embeddings and of hidden states averaged over tokens. Vectors of one model share a
-large common part, so their cosines lie near 1 whatever the texts are: the centred cosine takes the mean vector away first, and
-a permutation of the pairs says what unrelated texts would give.
-"""
+"""Cosine similarity of paired vectors with a permuted baseline, and similarities stored by ``wrods score``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.measures.resampling import bootstrap
+from analysis.reading import table_beside
+from analysis.tables import Tables
 from stimuli.errors import UserError
 
 Array = NDArray[np.float64]
@@ -89,3 +88,22 @@ def _unit(rows: Array) -> Array:
 
 def _cosine(a: Array, b: Array) -> Array:
     return np.asarray(np.einsum("ij,ij->i", _unit(a), _unit(b)))
+
+
+FILE = "answer_similarity.parquet"
+OWN_ANSWER, REFERENCE = "own answer about the intact text", "reference program"
+"""What an answer may be compared with, as the file says it; the third is a ``right answer``."""
+_PLACE = ["session_id", "trial_index", "attempt"]
+
+
+def scored_similarities(tables: Tables, factor: str) -> pd.DataFrame:
+    """Return the used trials whose answer was compared: ``similarity``, ``compared_with``, ``use``."""
+    used = tables.trials[tables.trials["excluded_reason"].isna() & tables.trials[factor].notna()]
+    kept = table_beside(tables.folder, Path(FILE).stem)
+    if kept is None:
+        return used.iloc[:0].assign(similarity=0.0, compared_with="", use="", unrelated=0.0)
+    if "unrelated" not in kept:  # of versions that took no floor
+        kept = kept.assign(unrelated=None)
+    kept = kept.astype({"trial_index": float, "attempt": float, "similarity": float, "unrelated": float})
+    found = used.astype({"trial_index": float, "attempt": float}).merge(kept, on=_PLACE)
+    return found[found["similarity"].notna()]

@@ -5,17 +5,32 @@ hand, a table of the literature, a pilot or a fit. ``layouts`` decides who answe
 draws and analyses one, ``running`` many at once. ``curves`` counts, and ``telling`` reports it.
 """
 
-from analysis.power.assumptions import Assumptions, without_effects
-from analysis.power.curves import check_wanted, needed, power_table
+from analysis.power.assumptions import (
+    Assumptions,
+    Given,
+    assumed,
+    from_mapping,
+    from_option,
+    from_table,
+    without_effects,
+)
+from analysis.power.curves import Told, check_wanted, needed, power_table, tell, write
 from analysis.power.expected import Expected, expected_precision, items_needed
-from analysis.power.given import Given, assumed
-from analysis.power.layouts import LAYOUTS, Layout, Sizes, grid, layout_named, layout_of, sizes_of
 from analysis.power.pilots import from_fit_file, from_pilot
-from analysis.power.running import simulate
-from analysis.power.simulation import Outcome, Question, Study
-from analysis.power.statements import from_mapping, from_option, from_table
-from analysis.power.studies import planned_of
-from analysis.power.telling import Told, tell, write
+from analysis.power.simulation import (
+    LAYOUTS,
+    Layout,
+    Outcome,
+    Question,
+    Sizes,
+    Study,
+    grid,
+    layout_named,
+    layout_of,
+    planned_of,
+    simulate,
+    sizes_of,
+)
 
 __all__ = [
     "LAYOUTS",

@@ -16,8 +16,8 @@ from scipy import stats
 
 from analysis.plan import Difference, Plan
 from analysis.power.assumptions import Assumptions
-from analysis.power.layouts import Layout, Sizes, laid_out
-from analysis.power.moments import PROBIT, covariance_of_cut
+from analysis.power.pilots import PROBIT, covariance_of_cut
+from analysis.power.simulation import Layout, Sizes, laid_out
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.untested import compared
 

@@ -1,16 +1,19 @@
-"""Draws the data of one study from the assumptions, analyses them as the report does, and keeps what was found.
-
-Accuracy is estimated in percentage points by :mod:`analysis.estimate`, in a few milliseconds per study. Other measures have their
-mixed model: its matrices depend on the design and not on the answers, so each model to which the reduction rule leads is built
-once for a design and then given one response after the other. The result depends on the question, the size and the number of the
-study alone.
-"""
+"""Draw studies of a given size and analyse each as planned; layouts decide who answers what."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import multiprocessing
+import os
+import pickle
+import signal
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import product
+from math import prod
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,18 +24,284 @@ from analysis.estimate.crossed import Answers, estimate, model_means
 from analysis.estimate.crossed import Layout as Units
 from analysis.estimation import analyse
 from analysis.families import adjusted
-from analysis.frames import ModelData
+from analysis.frames import ModelData, time_data
 from analysis.mixed import Fit
 from analysis.mixed.fitting import fit_model, make_model
 from analysis.mixed.result import Model
-from analysis.plan import Difference, Plan
+from analysis.plan import MEASURES, OF_MODELS, Difference, Fault, Plan, read_bound
+from analysis.planned import plans
 from analysis.power.assumptions import Assumptions
-from analysis.power.layouts import Layout, Sizes, answered, trials
+from analysis.quantities import quantity_data
 from analysis.readers import PARTICIPANT_KINDS
+from analysis.reading import Source
 from analysis.results import Contrast
 from analysis.shares import Means, contrast_in_points, sums_of_readers
+from analysis.tables import Tables
 from analysis.untested import compared
+from stimuli.errors import UserError, error_at, unknown_name
 from stimuli.seeds import stable_seed
+
+Layout = str
+"""One of :data:`LAYOUTS`; of two factors that are laid out differently one for each, joined by a plus."""
+LAYOUTS = ("latin_square", "crossed", "between_items", "between_participants")
+MOST_TRIALS = 5_000_000
+
+
+@dataclass(frozen=True, order=True)
+class Sizes:
+    """How large a study is."""
+
+    participants: int  # 0 in a plan of models alone (`sizes_of`)
+    items: int  # items that a participant sees; with a Latin square each in one condition
+    prompts: int = 1  # prompt wordings given to each model
+    replicates: int = 1
+
+    @property
+    def key(self) -> str:
+        """Short name of the size, from which its draws are seeded."""
+        return f"{self.participants}x{self.items}x{self.prompts}x{self.replicates}"
+
+
+def grid(
+    participants: tuple[int, ...],
+    items: tuple[int, ...],
+    prompts: tuple[int, ...],
+    replicates: tuple[int, ...],
+) -> list[Sizes]:
+    """Cross the sizes, in ascending order."""
+    least = {"participants": 2, "items": 2, "prompts": 1, "replicates": 1}
+    given = {"participants": participants, "items": items, "prompts": prompts, "replicates": replicates}
+    for name, numbers in given.items():
+        if not numbers:
+            raise UserError(f"no number of {name} is given", mend=f"For example --{name} 20,40,60.")
+        for number in numbers:
+            if number < least[name]:
+                raise UserError(f"{name}: {number} is too few; {least[name]} is the least")
+    return [Sizes(*one) for one in sorted(set(product(participants, items, prompts, replicates)))]
+
+
+def sizes_of(plan: Plan, kinds: Mapping[str, str], sizes: list[Sizes]) -> list[Sizes]:
+    """Return the sizes that differ for a plan: one of models alone has no participants."""
+    if any(kinds.get(group) in PARTICIPANT_KINDS for group in plan.groups):
+        return sizes
+    return sorted({replace(one, participants=0) for one in sizes})
+
+
+def layout_named(name: str) -> Layout:
+    """Return a layout by its name."""
+    for one in name.split("+"):
+        if one not in LAYOUTS:
+            raise unknown_name("layout", one, LAYOUTS)
+    return name
+
+
+def layout_of(plan: Plan, layouts: Mapping[str, str]) -> Layout:
+    """Return the layout of what a plan compares, from that of each factor; a Latin square where nothing is known."""
+    factors = (plan.factor,) if plan.crossing is None else plan.crossing.factors
+    found = [layouts.get(name, "latin_square") for name in factors]
+    return found[0] if len(set(found)) == 1 else "+".join(found)
+
+
+def laid_out(plan: Plan, layout: Layout) -> tuple[tuple[int, str], ...]:
+    """Return how many levels vary and their layout; cells of two factors with one layout count together."""
+    named = layout.split("+")
+    if len(set(named)) == 1 and len(named) <= 2:
+        return ((len(plan.levels), named[0]),)
+    if plan.crossing is None or len(named) != 2:
+        raise UserError(
+            f"--layout is {layout!r}; {plan.name} compares {'two factors' if plan.crossing else 'one factor'}",
+            mend=f"Give one of {', '.join(LAYOUTS)}{', or two joined by +' if plan.crossing else ''}.",
+        )
+    return tuple((len(own), one) for own, one in zip(plan.crossing.levels, named, strict=True))
+
+
+def trials(plan: Plan, kinds: Mapping[str, str], sizes: Sizes, layout: Layout) -> pd.DataFrame:
+    """Return a trials table of a study of this size, without answers."""
+    laid = laid_out(plan, layout)
+    levels = len(plan.levels)
+    people = [group for group in plan.groups if kinds[group] in PARTICIPANT_KINDS]
+    for many, one in laid:
+        short = {"between_items": sizes.items, "between_participants": sizes.participants}.get(one, many)
+        if short < many and (people or one == "between_items"):
+            raise UserError(
+                f"{sizes.participants} participants and {sizes.items} items cannot show {many} conditions ({one})",
+                mend="Give more, or another --layout.",
+            )
+    machines = [group for group in plan.groups if kinds[group] not in PARTICIPANT_KINDS]
+    seen = prod(many for many, one in laid if one == "crossed")
+    shown = prod(many for many, one in laid if one != "between_items")
+    size = sizes.items * (
+        len(people) * sizes.participants * seen + len(machines) * sizes.prompts * sizes.replicates * shown
+    )
+    if size > MOST_TRIALS:
+        raise UserError(f"a study with {size:,} trials is too large to simulate; {MOST_TRIALS:,} is the most")
+    parts = [_people(group, sizes, laid) for group in people]
+    parts += [_machine(group, sizes, levels, laid) for group in machines]
+    table = pd.concat(parts, ignore_index=True)
+    table["reader_kind"] = table["reader_group"].map(dict(kinds))
+    place = table.pop("place").to_numpy()
+    table[plan.factor] = np.array(plan.levels, dtype=object)[place]
+    if plan.crossing is not None:
+        pairs = np.array([plan.crossing.pair_of(cell) for cell in plan.levels], dtype=object)[place]
+        table[list(plan.crossing.factors)] = pairs
+    table["item_id"] = "i" + table.pop("number").astype(str)
+    table["excluded_reason"] = None
+    table["set"] = "items"
+    table["trial_type"] = plan.trials or ""
+    for factor, level in plan.within:
+        table[factor] = level
+    table["response_status"] = "valid"
+    return table
+
+
+def _people(group: str, sizes: Sizes, laid: tuple[tuple[int, str], ...]) -> pd.DataFrame:
+    person, item = (one.ravel() for one in np.mgrid[: sizes.participants, : sizes.items])
+    place = np.zeros(len(item), dtype=np.intp)
+    for number, (many, layout) in enumerate(laid):
+        if layout == "crossed":
+            person, item, place = (np.repeat(one, many) for one in (person, item, place))
+            own = np.tile(np.arange(many), len(item) // many)
+        else:
+            own = _own_place(person, item, number, laid)
+        place = place * many + own
+    reader = pd.Series(person).map(lambda one: f"{group}{one}")
+    return pd.DataFrame(
+        {
+            "reader_group": group,
+            "reader": reader,
+            "session_id": reader,
+            "number": item,
+            "place": place,
+            "prompt_variant": np.nan,
+            "replicate": 0,
+        }
+    )
+
+
+def _own_place(
+    person: NDArray[np.intp], item: NDArray[np.intp], number: int, laid: tuple[tuple[int, str], ...]
+) -> NDArray[np.intp]:
+    """Return which level of one factor a person sees of an item; a Latin square turns within what the other factor leaves."""
+    many, layout = laid[number]
+    if layout == "between_items":
+        return item % many
+    if layout == "between_participants":
+        return person % many
+    others = {other: count for place, (count, other) in enumerate(laid) if place != number}
+    return (person // others.get("between_participants", 1) + item // others.get("between_items", 1)) % many
+
+
+def _machine(group: str, sizes: Sizes, levels: int, laid: tuple[tuple[int, str], ...]) -> pd.DataFrame:
+    item, place, prompt, replicate = (
+        one.ravel() for one in np.mgrid[: sizes.items, :levels, : sizes.prompts, : sizes.replicates]
+    )
+    replicates = sizes.replicates
+    shown, rest = np.ones(len(item), dtype=bool), place
+    for many, layout in reversed(laid):
+        rest, own = np.divmod(rest, many)
+        if layout == "between_items":
+            shown &= item % many == own
+    return pd.DataFrame(
+        {
+            "reader_group": group,
+            "reader": group,
+            "session_id": pd.Series(prompt * replicates + replicate)[shown].astype(str).to_numpy(),
+            "number": item[shown],
+            "place": place[shown],
+            "prompt_variant": prompt[shown].astype(float),
+            "replicate": replicate[shown],
+        }
+    )
+
+
+def answered(plan: Plan, table: pd.DataFrame, values: np.ndarray) -> ModelData:
+    """Put drawn values (logarithms, or bits and nats) into trials and make the mixed model's data."""
+    measure = plan.measure
+    told = table.assign(**{measure.name: np.exp(values) if measure.logged else values})
+    return quantity_data(told, plan) if measure.of == "models" else time_data(told, plan, None)
+
+
+_COLUMNS = ("excluded_reason", "reader_group", "reader_kind", "response_status")
+
+
+def planned_of(
+    planned: Mapping[str, Any],
+    factors: Mapping[str, Collection[str]],
+    *,
+    only: Collection[str] = (),
+    alpha: float | None = None,
+    equivalence: str | None = None,
+) -> tuple[list[Plan], list[str]]:
+    """Read the planned analyses of a study before it has data."""
+    if not planned:
+        raise UserError(
+            "the study plans no analysis, so there is nothing to find",
+            mend="Write `analysis: planned:` into study.yaml: measure, compare, between, contrasts.",
+        )
+    keys = {name: name if name in planned else name.partition(" (")[0] for name in only}
+    for name, key in keys.items():
+        if key not in planned:
+            raise unknown_name("planned analysis", name, planned)
+    dictionary = {
+        "planned": {name: spec for name, spec in planned.items() if not only or name in keys.values()},
+        "factors": {
+            name: {"levels": list(levels), "reference": next(iter(levels))}
+            for name, levels in factors.items()
+        },
+    }
+    nowhere = Path()
+    empty = pd.DataFrame(columns=[*_COLUMNS, *factors], dtype=object)
+    tables = Tables(empty, pd.DataFrame(), dictionary, Source(nowhere, nowhere, None, None, dictionary, {}))
+    found, remarks = [], []
+    read = plans(tables)
+    for name, key in keys.items():
+        if name != key and name not in {plan.name for plan in read}:
+            raise unknown_name("planned analysis", name, [plan.name for plan in read])
+    for plan in read:
+        if only and plan.name not in only and plan.key not in only:
+            continue
+        if plan.measure.name not in MEASURES | OF_MODELS:
+            remarks.append(
+                f"{plan.name} is left out: {plan.measure.noun} cannot be simulated; accuracy, log times and what models have can."
+            )
+            continue
+        if plan.formula is not None:
+            if plan.measure.family != "binomial":
+                remarks.append(
+                    f"{plan.name} has its own formula; power is that of the model that wrods builds for the design."
+                )
+            plan = replace(plan, formula=None, fallback=None)
+        family = [one.name for one in read if plan.name != one.name and is_joined(plan, one)]
+        if family:
+            remarks.append(
+                f"{plan.name} is adjusted together with {', '.join(family)} in a report; here its tests are adjusted by themselves, "
+                "so that the power is a little too high."
+            )
+        if alpha is not None:
+            plan = replace(plan, alpha=_level(alpha))
+        if equivalence is not None:
+            try:
+                plan = replace(plan, equivalence=read_bound(equivalence, [plan.measure]))
+            except Fault as fault:
+                raise error_at("--equivalence", *fault.args) from None
+        found.append(plan)
+    if not found:
+        raise UserError("no planned analysis can be simulated", mend=" ".join(remarks))
+    return found, remarks
+
+
+def is_joined(plan: Plan, other: Plan) -> bool:
+    """Whether two planned analyses are adjusted as one family: by name, or as those of one measure."""
+    if plan.family or other.family:
+        return plan.family == other.family
+    return plan.measure.name == other.measure.name
+
+
+def _level(alpha: float) -> float:
+    if not 0.0 < alpha < 0.5:
+        raise UserError(f"--alpha is {alpha:g}; it lies between 0 and 0.5", mend="For example 0.05.")
+    return alpha
+
 
 Array = NDArray[np.float64]
 
@@ -250,3 +519,78 @@ def _found(plan: Plan, contrasts: Iterable[Contrast]) -> tuple[Found, ...]:
 def _noise(rows: int) -> Array:
     """Return answers that only fill their place, shape (rows,)."""
     return np.random.default_rng(stable_seed("power", "placed")).normal(size=rows)
+
+
+Task = tuple[Sizes, range]
+"""Numbers of studies of one size."""
+
+Progress = Callable[[int, int], None]
+"""Called with the studies done and those in all."""
+
+BATCH = 20
+"""Studies that a process simulates before it asks for more."""
+
+
+def simulate(
+    question: Question,
+    grid: Sequence[Sizes],
+    studies: int,
+    *,
+    processes: int = 1,
+    progress: Progress | None = None,
+) -> list[Outcome]:
+    """Simulate the studies of a grid."""
+    if studies < 1:
+        raise UserError(f"studies is {studies}; at least one can be simulated", mend="1000 is usual.")
+    if processes < 1:
+        raise UserError(f"processes is {processes}; at least one is needed")
+    tasks = [
+        (sizes, range(first, min(first + BATCH, studies)))
+        for sizes in grid
+        for first in range(0, studies, BATCH)
+    ]
+    found: list[Outcome] = []
+    for outcomes in _made(question, tasks, min(processes, len(tasks))):
+        found += outcomes
+        if progress is not None:
+            progress(len(found), len(grid) * studies)
+    return sorted(found, key=lambda one: (one.sizes, one.number))
+
+
+def _made(question: Question, tasks: Sequence[Task], processes: int) -> Iterator[list[Outcome]]:
+    packed = pickle.dumps(question)
+    if processes <= 1:
+        yield from (_simulate(packed, *task) for task in tasks)
+        return
+    # A fresh interpreter each: a copy of this one could hold locks of its threads.
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(processes, context, _begin)
+    try:
+        for future in as_completed([pool.submit(_simulate, packed, *task) for task in tasks]):
+            yield future.result()
+    except BrokenProcessPool as error:
+        raise UserError(
+            "a process ended in the middle of its work",
+            mend="Memory may be short: use fewer --processes.",
+            exit_code=1,
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _begin() -> None:
+    os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+    # Ctrl-C is for the process that was started by hand; it ends these.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _simulate(packed: bytes, sizes: Sizes, numbers: range) -> list[Outcome]:
+    """Simulate some studies of a size."""
+    study = _study(packed, sizes)
+    return [study.simulate(number) for number in numbers]
+
+
+@lru_cache(maxsize=1)
+def _study(packed: bytes, sizes: Sizes) -> Study:
+    """Return the study that is being simulated, replaced when the question or the size changes."""
+    return Study(pickle.loads(packed), sizes)

@@ -1,14 +1,20 @@
-"""Says which trials no model uses and why.
-
-Reasons are blind to condition and outcome. A trial keeps the first reason that applies to it; a reason that
-the study itself gave (a flag set by the experimenter) stands before all others.
-"""
+"""Which trials an analysis uses: reasons to exclude, time rules, session rules, identical answers and a plan's own exclusions."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, Literal, Protocol
 
+import numpy as np
 import pandas as pd
+
+from analysis.answers import is_valid
+from analysis.plan import RIGHT_SHARE, Fault, SignRule, read_sign_rule, read_times
+from stimuli.errors import UserError, error_at
 
 PRACTICE, FILLER, CHECK, PILOT = "practice", "filler", "attention check", "pilot session"
 LATER_ATTEMPT, OLD_VERSION = "shown again (a later attempt)", "earlier version of the design"
@@ -82,3 +88,397 @@ def identical_repeats(trials: pd.DataFrame, factors: Collection[str]) -> pd.Seri
     same += ["prompt_variant", "label_map", "choice_order", "response_status", "response", "correct"]
     again = trials.loc[usable, same].duplicated(keep="first")
     return again.reindex(trials.index, fill_value=False)
+
+
+MAD_TO_SD = 1.4826
+"""What makes the median absolute deviation of a normal distribution its standard deviation."""
+
+
+class TimeRule(Protocol):
+    """Says which times count."""
+
+    @property
+    def said(self) -> str:
+        """What is wrong with a time that does not count, in words."""
+
+    def keeps(self, rows: pd.DataFrame, measure: str) -> pd.Series[bool]:
+        """Return which rows have a time that counts."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Times in milliseconds within which a trial is used; both ends belong to the range."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        """Refuse bounds between which nothing lies."""
+        if not 0 <= self.low < self.high:
+            raise UserError(
+                f"time bounds {self.low:g} to {self.high:g} ms",
+                mend="The first bound is the lower one, from 0.",
+            )
+
+    @property
+    def said(self) -> str:
+        """What is wrong with a time that does not count, in words."""
+        return f"outside the study's bounds ({self.low:g} to {self.high:g} ms)"
+
+    def within(self, other: Bounds | None) -> Bounds:
+        """Return the bounds within these and others."""
+        return self if other is None else Bounds(max(self.low, other.low), min(self.high, other.high))
+
+    def holds(self, times: pd.Series[float]) -> pd.Series[bool]:
+        """Return which times lie within the bounds."""
+        return times.between(self.low, self.high)
+
+    def keeps(self, rows: pd.DataFrame, measure: str) -> pd.Series[bool]:
+        """Return which rows have a time within the bounds."""
+        return self.holds(rows[measure])
+
+
+@dataclass(frozen=True)
+class EveryTime:
+    """Every time counts."""
+
+    @property
+    def said(self) -> str:
+        """What is wrong with a time that does not count, in words."""
+        return "no rule"
+
+    def keeps(self, rows: pd.DataFrame, measure: str) -> pd.Series[bool]:
+        """Return True for every row."""
+        return pd.Series(True, index=rows.index)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Times within k spreads of the centre of a participant's times in a condition."""
+
+    k: float  # how many spreads to either side still count
+    kind: str = "sd"
+    by: tuple[str, ...] = ()  # columns that make a cell, beside reader group and reader: the factors
+    logged: bool = False  # whether the spread is that of log times
+
+    def __post_init__(self) -> None:
+        """Refuse spreads that keep nothing and kinds that nobody knows."""
+        if not self.k > 0:
+            raise UserError(
+                f"a time rule of {self.k:g} spreads", mend="Give a number above 0, for example 2.5."
+            )
+        if self.kind not in ("sd", "mad"):
+            raise UserError(f"a time rule of kind {self.kind!r}", mend="Write sd or mad.")
+
+    @property
+    def said(self) -> str:
+        """What is wrong with a time that does not count, in words."""
+        spread, centre = ("SD", "mean") if self.kind == "sd" else ("MAD", "median")
+        logs = " of log times" if self.logged else ""
+        return f"more than {self.k:g} {spread} from the participant's {centre} in the condition{logs}"
+
+    def keeps(self, rows: pd.DataFrame, measure: str) -> pd.Series[bool]:
+        """Return which rows lie within the spread of their cell; a cell without spread (one time) keeps all."""
+        times = np.log(rows[measure]) if self.logged else rows[measure].astype(float)
+        keys = [rows[name] for name in ("reader_group", "reader", *self.by)]
+
+        def per_cell(values: pd.Series[float], what: Literal["mean", "std", "median"]) -> pd.Series[Any]:
+            cells: pd.Series[Any] = values.groupby(keys, dropna=False, observed=True).transform(what)
+            return cells
+
+        if self.kind == "sd":
+            away = (times - per_cell(times, "mean")).abs()
+            spread = per_cell(times, "std")
+        else:
+            away = (times - per_cell(times, "median")).abs()
+            spread = MAD_TO_SD * per_cell(away, "median")
+        return (away <= self.k * spread) | ~(spread > 0)
+
+
+def time_bounds(exclude: dict[str, Any], measure: str) -> Bounds | None:
+    """Return the bounds that a study gives for a time measure, or None."""
+    rule = (exclude.get("trials") or {}).get(measure)
+    if rule is None:
+        return None
+    try:
+        return Bounds(*read_times(rule))
+    except Fault as fault:
+        raise error_at(f"analysis.exclude.trials.{measure}", *fault.args) from None
+
+
+def time_reasons(trials: pd.DataFrame, exclude: dict[str, Any], measure: str) -> pd.Series[str]:
+    """Say why a trial's time counts in no model of times; None where it does, and where there is no time."""
+    bounds = time_bounds(exclude, measure)
+    reason = pd.Series(np.full(len(trials), None), index=trials.index, dtype=object)
+    if bounds is None:
+        return reason
+    outside = trials[measure].notna() & ~bounds.holds(trials[measure])
+    return reason.mask(outside, f"{measure} {exclude['trials'][measure]}")
+
+
+FASTEST_MS = 200.0
+"""An answer in less than this counts as too fast, as on the dashboard."""
+
+
+def declared_rules(exclude: Mapping[str, Any]) -> list[SignRule]:
+    """Read ``analysis.exclude.sessions`` of a study."""
+    found = []
+    for sign, said in (exclude.get("sessions") or {}).items():
+        try:
+            found.append(read_sign_rule(str(sign), said))
+        except Fault as fault:
+            raise error_at(f"analysis.exclude.sessions.{sign}", *fault.args) from None
+    return found
+
+
+def session_signs(trials: pd.DataFrame) -> pd.DataFrame:
+    """Measure the signs of careless answering of every session of people or simulated readers."""
+    rows = trials[trials["reader_kind"].isin(["human", "simulated"]) & ~trials["is_practice"].astype(bool)]
+    found = rows.groupby("session_id", sort=True)[["reader_group", "reader"]].first()
+    for sign, measure in _SIGNS.items():
+        found[sign] = measure(rows).reindex(found.index).astype(float)
+    return found
+
+
+def sessions_against_rules(trials: pd.DataFrame, exclude: Mapping[str, Any]) -> pd.DataFrame:
+    """Hold every session against every declared rule."""
+    rules = declared_rules(exclude)
+    signs = session_signs(trials)
+    given = (
+        trials["flagged_reason"].notna() if "flagged_reason" in trials else trials["excluded_reason"].notna()
+    )
+    out = given.groupby(trials["session_id"]).all().reindex(signs.index)
+    tables = []
+    for rule in rules:
+        measured = rule.sign in signs
+        value = signs[rule.sign] if measured else pd.Series(float("nan"), index=signs.index)
+        meets = rule.meets(value).astype("boolean")
+        tables.append(
+            pd.DataFrame(
+                {
+                    "session_id": signs.index,
+                    "reader_group": signs["reader_group"].to_numpy(),
+                    "reader": signs["reader"].to_numpy(),
+                    "sign": rule.sign,
+                    "rule": rule.said,
+                    "value": value.to_numpy(),
+                    "meets": (meets if measured else meets.mask(meets.notna())).to_numpy(),
+                    "excluded": out.to_numpy(dtype=bool),
+                }
+            )
+        )
+    columns = ["session_id", "reader_group", "reader", "sign", "rule", "value", "meets", "excluded"]
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
+
+
+def _share(rows: pd.DataFrame, column: str, is_sign: Callable[[pd.Series[float]], pd.Series[bool]]) -> Any:
+    if column not in rows:
+        return pd.Series(dtype=float)
+    known = rows[rows[column].notna()]
+    return is_sign(known[column].astype(float)).groupby(known["session_id"]).mean()
+
+
+def _sum(rows: pd.DataFrame, column: str) -> Any:
+    if column not in rows:
+        return pd.Series(dtype=float)
+    known = rows[rows[column].notna()]
+    return known[column].astype(float).groupby(known["session_id"]).sum()
+
+
+def _missed_checks(rows: pd.DataFrame) -> Any:
+    checks = rows[rows["is_attention_check"].astype(bool)]
+    return (~(checks["correct"] == 1)).groupby(checks["session_id"]).sum()
+
+
+def _right_share(rows: pd.DataFrame) -> Any:
+    tested = rows[~rows["is_attention_check"].astype(bool) & ~rows["is_filler"].astype(bool)]
+    judged = tested[tested["correct"].notna() | (tested["response_status"] == "timeout")]
+    return (judged["correct"] == 1).groupby(judged["session_id"]).mean()
+
+
+_SIGNS: dict[str, Callable[[pd.DataFrame], Any]] = {
+    "attention_checks_failed": _missed_checks,
+    RIGHT_SHARE: _right_share,
+    "too_fast": lambda rows: _share(rows, "rt", lambda times: times < FASTEST_MS),
+    "hidden": lambda rows: _sum(rows, "hidden_ms"),
+    "dropped_frames": lambda rows: _share(rows, "dropped_frames", lambda counts: counts > 0),
+    "pastes": lambda rows: _sum(rows, "paste_count"),
+    "keyless": lambda rows: _sum(rows, "keyless_chars"),
+}
+
+
+TEXTS = ("shown", "choices", "key")
+"""What of an item a prompt is made of; the rest of the prompt is the same for all items of a block."""
+
+
+def same_prompts(trials: pd.DataFrame, items: pd.DataFrame, factors: Collection[str]) -> pd.Series[float]:
+    """Give each prompt of a deterministic model a number, the same for all trials with that prompt."""
+    numbers = pd.Series(np.nan, index=trials.index)
+    own = [name for name in factors if name in items and items[name].notna().any()]
+    usable = is_deterministic(trials) & trials["excluded_reason"].isna()
+    if not own or "shown" not in items or not usable.any():
+        return numbers
+    if "role" in items and (items["role"] == "exemplar").any():
+        return numbers
+    place = [name for name in ("set", "item_id") if name in items and name in trials] + own
+    texts = [name for name in TEXTS if name in items]
+    tested = items[items["role"] == "test"] if "role" in items else items
+    told = tested[[*place, *texts]].drop_duplicates(place)
+    others = [name for name in factors if name not in own]
+    asked = ["version", "block", "trial_type", "prompt_variant", "label_map", "choice_order"]
+    same = ["reader", "set", "item_id", *asked, *others, *texts]
+    rows = trials.loc[usable, ["reader", *asked, *dict.fromkeys(["set", "item_id", *own]), *others]]
+    rows = rows.merge(told, on=place, how="left").set_index(rows.index)
+    known = rows["shown"].notna()
+    numbers.loc[rows.index[known]] = (
+        rows[known].groupby(same, dropna=False, sort=False).ngroup().astype(float)
+    )
+    return numbers
+
+
+def copies(rows: pd.DataFrame, by: Iterable[str]) -> pd.Series[bool]:
+    """Mark answers that repeat an earlier one to the same prompt within the levels of some factors."""
+    known = rows["same_prompt"].notna()
+    found = pd.Series(False, index=rows.index)
+    if known.any():
+        same = ["same_prompt", *by, "response_status", "response", "correct"]
+        found[known] = rows.loc[known, same].duplicated(keep="first")
+    return found
+
+
+COUNTED_ONCE = "answers of models at temperature 0, or scored, that copy another to the same prompt in a condition count once"
+"""What :func:`each_answer_once` does, as tables say it."""
+
+
+def each_answer_once(rows: pd.DataFrame, by: Iterable[str]) -> pd.DataFrame:
+    """Leave out what :func:`copies` marks; rows of which prompts are not known stay as they are."""
+    if "same_prompt" not in rows:
+        return rows
+    again = copies(rows, by)
+    return rows[~again] if again.any() else rows
+
+
+def unseen(group: str, factor: str) -> str:
+    """Say of a model (as a sentence begins with it) that :func:`not_told_apart` names it."""
+    return (
+        f"{group} cannot tell the conditions of {factor} apart: its prompts are the same in all of them. That its answers "
+        "do not differ there is no finding."
+    )
+
+
+def not_told_apart(rows: pd.DataFrame, factor: str) -> list[str]:
+    """Return the models to which no prompt shows the level of a factor, in the table's order."""
+    known = rows[rows["same_prompt"].notna()]
+    if known.empty:
+        return []
+    levels = known.groupby(["reader_group", "same_prompt"], sort=False)[factor].nunique()
+    alike = (levels > 1).groupby(level=0, sort=False).all()
+    whole = rows["same_prompt"].notna().groupby(rows["reader_group"]).all()
+    return [str(group) for group in alike.index[alike] if whole[group]]
+
+
+def left_out_by_plan(
+    rows: pd.DataFrame, trials: pd.DataFrame, exclude: Mapping[str, Any]
+) -> tuple[pd.Series[bool], list[str]]:
+    """Mark the rows that a plan leaves out, and say why and how many."""
+    left_out = pd.Series(False, index=rows.index)
+    told = []
+    for said, applies in _rules(rows, trials, exclude):
+        now = applies & ~left_out
+        told.append(f"{int(now.sum()):,} ({said})")
+        left_out |= applies
+    if not told:
+        return left_out, []
+    return left_out, [f"Left out as planned for this analysis, of {len(rows):,} trials: {', '.join(told)}."]
+
+
+def own_bounds(study: Mapping[str, Any], plan: Mapping[str, Any], measure: str) -> Bounds | None:
+    """Return an analysis' time bounds: the study's and the plan's, the narrower on either side."""
+    of_plan = time_bounds(dict(plan), measure)
+    of_study = time_bounds(dict(study), measure)
+    return of_study if of_plan is None else of_plan.within(of_study)
+
+
+def keeps_right_answers_alone(exclude: Mapping[str, Any]) -> bool:
+    """Whether a plan leaves out valid wrong answers."""
+    return exclude.get("answers") == "wrong"
+
+
+def without_choices(exclude: Mapping[str, Any], measure: str) -> dict[str, Any]:
+    """Return a plan's exclusions without its bounds of a time and its choice of answers, which a multiverse varies."""
+    others = {name: rule for name, rule in (exclude.get("trials") or {}).items() if name != measure}
+    return {kind: rules for kind, rules in {**exclude, "trials": others, "answers": None}.items() if rules}
+
+
+def _rules(
+    rows: pd.DataFrame, trials: pd.DataFrame, exclude: Mapping[str, Any]
+) -> Iterator[tuple[str, pd.Series[bool]]]:
+    for sign, rule in (exclude.get("sessions") or {}).items():
+        against = sessions_against_rules(trials, {"sessions": {sign: rule}})
+        meets = against.loc[against["meets"].fillna(False).astype(bool), "session_id"]
+        yield f"of sessions with {sign} {rule}", rows["session_id"].isin(meets)
+    for column in exclude.get("trials") or {}:
+        bounds = time_bounds(dict(exclude), str(column))
+        if column not in rows or bounds is None:
+            raise UserError(f"analysis.planned: exclude.trials.{column} is no column of times")
+        yield f"{column} {exclude['trials'][column]}", rows[column].notna() & ~bounds.holds(rows[column])
+    if keeps_right_answers_alone(exclude):
+        yield "answered wrong", is_valid(rows) & (rows["correct"] == 0)
+
+
+OWN = "the study's bounds"
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One rule for times with the name under which a multiverse shows it."""
+
+    name: str
+    rule: TimeRule
+    is_own: bool = False  # whether it is the one that the study declared
+
+
+@cache
+def _usual() -> tuple[Mapping[str, Any], ...]:
+    text = resources.files(__package__).joinpath("alternatives.json").read_text("utf-8")
+    return tuple(json.loads(text)["alternatives"])
+
+
+def alternatives(
+    measure: str,
+    exclude: Mapping[str, Any] | None = None,
+    factors: Collection[str] = (),
+    of_plan: Mapping[str, Any] | None = None,
+) -> list[Alternative]:
+    """Return a multiverse's time rules: the study's own, then those of ``alternatives.json``."""
+    own = own_bounds(exclude or {}, of_plan or {}, measure)
+    found = [Alternative(OWN, own, True)] if own else []
+    for one in _usual():
+        if measure not in one["of"]:
+            continue
+        rule: TimeRule
+        if one["rule"] == "none":
+            rule = EveryTime()
+        elif one["rule"] == "bounds":
+            rule = Bounds(float(one["low"]), float(one["high"]))
+        else:
+            logged = bool(one.get("logged", False))
+            rule = Spread(float(one["k"]), str(one["rule"]), tuple(factors), logged)
+        found.append(Alternative(str(one["name"]), rule, own is None and one["rule"] == "none"))
+    return found
+
+
+def of_flagged_sessions(
+    trials: pd.DataFrame,
+    factors: Collection[str],
+    collected: str | None = None,
+    *,
+    back: bool = True,
+    out: Collection[str] = (),
+) -> pd.DataFrame:
+    """Flag a trials table anew with the sessions that the study excluded put back, and others taken out."""
+    changed = trials.copy()
+    given = trials["flagged_reason"].where(pd.Series(not back, index=trials.index), None)
+    reason = given.mask(given.isna() & trials["session_id"].isin(set(out)), "left out for comparison")
+    changed["excluded_reason"] = reason.astype(object)
+    return flag_trials(changed, factors, collected)

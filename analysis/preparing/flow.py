@@ -12,8 +12,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.answers import judged, not_failed
-from analysis.preparing.bounds import TimeRule
-from analysis.preparing.exclusions import ORDER
+from analysis.preparing.exclusions import ORDER, TimeRule
 from analysis.readers import group_order, kinds_of
 
 

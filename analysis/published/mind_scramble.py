@@ -1,18 +1,19 @@
 """What the tables and figures of Mind Scramble (TypoBench, 2024, arXiv:2410.01677) show, from a study of one's own.
 
-A study of the template ``mind-scramble`` has a factor whose levels bear the paper's names (``BASE``, ``REO-ALL``, ``DEL-INT_2`` …).
-An item's value is right or wrong (failures as wrong). Where a passage was to be given back it is the nearness of the two texts,
-1 − edit distance / length, and where the study scores as published the released share of words in place; of summaries,
-translations and programs it is the cosine that ``wrods score --similarity`` took. Replicates of an item are averaged
-first; their spread is the standard deviation of the replicates' own means.
+A study of the template ``mind-scramble`` has a factor whose levels have the paper's names (``BASE``, ``REO-ALL``, ``DEL-INT_2`` …).
+Values of items (Tables 1 to 3), their floors, ranks of models across tasks, and similarity of texts (Table 4).
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,12 +21,20 @@ from numpy.typing import NDArray
 
 from analysis.answers import failures_as_wrong, is_valid
 from analysis.measures.accuracy import GROUP, asked
-from analysis.measures.resampling import Interval, bootstrap, interval, item_means, where_it_varies
-from analysis.measures.stored_similarity import OWN_ANSWER, REFERENCE, scored_similarities
+from analysis.measures.resampling import (
+    Interval,
+    bootstrap,
+    interval,
+    item_means,
+    resampled_means,
+    where_it_varies,
+)
+from analysis.measures.similarity import OWN_ANSWER, REFERENCE, scored_similarities
 from analysis.preparing.exclusions import IDENTICAL
 from analysis.readers import group_order
 from analysis.reading import table_beside
 from analysis.tables import Tables, item_names
+from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
 
 Array = NDArray[np.float64]
@@ -117,9 +126,7 @@ class Values:
         """Return a group's mean in a level, percent; nan where it was not seen there."""
         if level not in self.levels:
             return math.nan
-        own = self.of_items[group][:, self.levels.index(level)]
-        own = own[np.isfinite(own)]
-        return float(own.mean()) if len(own) else math.nan
+        return _mean(self.of_items[group][:, self.levels.index(level)])
 
     def replicates(self, group: str, level: str) -> tuple[int, float]:
         """Return the number of replicates and the SD of their means."""
@@ -365,3 +372,304 @@ def _price_ends(both: Array, items: NDArray[np.intp], seed: int, resamples: int 
     with np.errstate(invalid="ignore", divide="ignore"):
         means = (drawn @ sums) / (drawn @ there)
     return where_it_varies(interval(100.0 * (means[:, 0] - means[:, 1])))
+
+
+REORDERED = tuple(level for _, some in REORDERINGS for level in some)
+LEAST_ROOM = 0.05
+"""Percent between floor and 100 from which on a place between them means anything; less prints as 100.0 or all but."""
+_FEWEST = 3
+
+
+@dataclass(frozen=True)
+class Above:
+    """One reader's answers above their floor."""
+
+    group: str
+    items: int  # intact texts whose answer was compared with those about other texts
+    mean: float
+    floor: float
+    share: float
+    low: float
+    high: float
+
+
+def worth(values: Values, group: str) -> float:
+    """Return what ranks a reader in a task: its mean over reorderings (of cosines, above the floor)."""
+    mean = kept(values, group, REORDERED)[0]
+    if not values.floors:
+        return mean
+    return _share(mean, _mean(values.floors[group])) if group in values.floors else math.nan
+
+
+def floors(values: Values, study: str) -> list[Above]:
+    """Return each reader's answers above their floor; empty where no floor was taken."""
+    found = []
+    for group, of_items in values.floors.items():
+        mean, floor = kept(values, group, REORDERED)[0], _mean(of_items)
+        drawn = drawn_worth(values, [group], stable_seed(study, "floor of answers", group))[:, 0]
+        many = int(np.isfinite(of_items).sum())
+        ends = where_it_varies(interval(drawn if many >= _FEWEST else np.empty(0)))
+        found.append(Above(group, many, mean, floor, _share(mean, floor), ends.low, ends.high))
+    return found
+
+
+def drawn_worth(values: Values, groups: Sequence[str], seed: int) -> Array:
+    """Return :func:`worth` in resamples of items; shape (resamples, groups)."""
+    places = [values.levels.index(level) for level in REORDERED if level in values.levels]
+    nothing = np.full(len(next(iter(values.of_items.values()))), math.nan)
+    wide = np.hstack(
+        [
+            np.column_stack(
+                [values.of_items[group][:, places], pair_values(values.floors.get(group, nothing))]
+            )
+            for group in groups
+        ]
+    )
+    drawn = resampled_means(wide, seed).reshape(-1, len(groups), len(places) + 1)
+    there = np.isfinite(drawn[:, :, :-1])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = np.where(there, drawn[:, :, :-1], 0.0).sum(axis=2) / there.sum(axis=2)
+        room = 100.0 - drawn[:, :, -1]
+        shares = np.where(room >= LEAST_ROOM, 100.0 * (1.0 - (100.0 - means) / room), math.nan)
+    return np.asarray(shares if values.floors else means)
+
+
+def pair_values(of_items: Array) -> Array:
+    """Return jackknife pseudo-values of a mean over pairs: (2 (n − 1) h_i − n U)/(n − 2) (Arvesen, 1969)."""
+    n = int(np.isfinite(of_items).sum())
+    if n < _FEWEST:
+        return of_items
+    return np.asarray((2 * (n - 1) * of_items - n * np.nanmean(of_items)) / (n - 2))
+
+
+def _share(mean: float, floor: float) -> float:
+    room = 100.0 - floor
+    return 100.0 * (1.0 - (100.0 - mean) / room) if room >= LEAST_ROOM else math.nan
+
+
+FEWEST_MODELS = 3
+"""Two models are in the same order or not: no correlation says more of them."""
+Part = tuple[str, Values]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How alike two tasks order the same models."""
+
+    completion: str
+    perception: str
+    models: int  # models in both; those with the same rank in both
+    same: int
+    tau: float
+    low: float
+    high: float
+
+
+def ranks(parts: Sequence[Part], kinds: Mapping[str, str]) -> pd.DataFrame:
+    """Rank models by their mean over reorderings in each part, of cosines by their place above the floor."""
+    groups = _models(parts, kinds)
+    table = pd.DataFrame(index=pd.Index(groups, name=GROUP))
+    for name, values in parts:
+        table[name] = [worth(values, group) for group in groups]
+        table[f"rank {name}"] = table[name].rank(ascending=False)
+    return table
+
+
+def alike_throughout(parts: Sequence[Part], kinds: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the models that cannot be ranked in a part since they say the same of every text, each with the part."""
+    return [
+        (group, name)
+        for name, values in parts
+        for group in values.floors
+        if kinds.get(group) == "model" and np.isnan(worth(values, group))
+    ]
+
+
+def not_in_all(parts: Sequence[Part], kinds: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the models that have no mean in a part but are in another, each with the part."""
+    every = dict.fromkeys(
+        group for _, values in parts for group in values.of_items if kinds.get(group) == "model"
+    )
+    return [
+        (group, name)
+        for group in every
+        for name, values in parts
+        if group not in values.floors and not (group in values.of_items and np.isfinite(worth(values, group)))
+    ]
+
+
+def agreements(
+    completed: Sequence[Part], perceived: Sequence[Part], kinds: Mapping[str, str]
+) -> list[Agreement]:
+    """Compare models' order in completion and in perception tasks; empty below three models."""
+    found = []
+    for one in completed:
+        for other in perceived:
+            groups = _models([one, other], kinds)
+            if len(groups) < FEWEST_MODELS:
+                continue
+            table = ranks([one, other], kinds).loc[groups]
+            drawn = [drawn_worth(values, groups, stable_seed(name, "ranks")) for name, values in (one, other)]
+            means = [table[name].to_numpy(dtype=float)[None, :] for name, _ in (one, other)]
+            ends = where_it_varies(interval(_taus(*drawn)))
+            same = int((table[f"rank {one[0]}"] == table[f"rank {other[0]}"]).sum())
+            found.append(
+                Agreement(one[0], other[0], len(groups), same, float(_taus(*means)[0]), ends.low, ends.high)
+            )
+    return found
+
+
+def _models(parts: Sequence[Part], kinds: Mapping[str, str]) -> list[str]:
+    """Return the models with a mean in every part."""
+    return [
+        group
+        for group in (parts[0][1].of_items if parts else ())
+        if kinds.get(group) == "model"
+        and all(group in values.of_items and np.isfinite(worth(values, group)) for _, values in parts)
+    ]
+
+
+def _taus(one: Array, other: Array) -> Array:
+    """Return Kendall's τ-b of each row of two tables, shape (rows, models) each; nan where all of a row are tied."""
+    pairs = list(combinations(range(one.shape[1]), 2))
+    first, second = [a for a, _ in pairs], [b for _, b in pairs]
+    # what differs by less than rounding is tied
+    signs = [np.sign(np.round(table[:, first] - table[:, second], 9)) for table in (one, other)]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        untied = np.sqrt((signs[0] ** 2).sum(axis=1) * (signs[1] ** 2).sum(axis=1))
+        return np.asarray((signs[0] * signs[1]).sum(axis=1) / untied)
+
+
+STORED = "similarity.json"
+UNITS = {
+    "Character": tuple(name for name in EMBEDDED if not name.startswith(("WORD-", "SENT-"))),
+    "Word": tuple(name for name in EMBEDDED if name.startswith("WORD-")),
+    "Sentence": tuple(name for name in EMBEDDED if name.startswith("SENT-")),
+}
+"""Columns of Table 4 by the unit that changes; the paper's section 4.5 gives their means (CSQA: .885, .952 and .998)."""
+_UP = 4
+
+
+@dataclass(frozen=True)
+class Near:
+    """Cosines of one sort of text."""
+
+    of: str  # ``text alone`` or ``whole prompt``
+    means: dict[str, float]  # by level
+    items: dict[str, dict[str, float]] = field(default_factory=dict)
+    unrelated: tuple[float, ...] = ()
+    pairs: int = 0  # pairs of different items that these come from
+    with_all: bool = False  # whether each item was compared with all others
+    texts: int = 0
+    cut: int | None = None  # texts that are longer than the model reads
+
+    @property
+    def floor(self) -> float:
+        """Mean cosine of texts that have nothing in common; nan where it was not taken."""
+        return float(np.mean(self.unrelated)) if self.unrelated else math.nan
+
+    def floor_ends(self, study: str) -> tuple[float, float]:
+        """Return a 95% interval of the floor, by a bootstrap over items; nan with fewer than three."""
+        values = np.array(self.unrelated, dtype=float)
+        if self.with_all:
+            if len(values) < _FEWEST:
+                return math.nan, math.nan
+            values = pair_values(values)
+        ends = where_it_varies(
+            bootstrap(
+                values[:, None], lambda means: means[:, 0], stable_seed(study, "unrelated texts", self.of)
+            )
+        )
+        return ends.low, ends.high
+
+    def share(self, mean: float) -> float:
+        """Return where a cosine lies between the floor (0) and 1 (100), percent; negative below the floor."""
+        return 100 * (mean - self.floor) / (1 - self.floor) if self.floor < 1 else math.nan
+
+
+@dataclass(frozen=True)
+class UnitMean:
+    """A unit's mean over operations and items, with 95% percentile bootstraps over items."""
+
+    unit: str
+    operations: int
+    items: int
+    mean: float
+    low: float
+    high: float
+    above: float  # by how much it exceeds the unit before, of the same items; nan for the first
+    above_low: float
+    above_high: float
+
+
+def stored_texts(folder: Path) -> tuple[str, tuple[Near, ...]] | None:
+    """Read what ``wrods score STUDY --similarity`` kept of the texts shown; None without it."""
+    here = folder.resolve()
+    file = next((one / STORED for one in (here, *here.parents[:_UP]) if (one / STORED).is_file()), None)
+    if file is None:
+        return None
+    try:
+        told = json.loads(file.read_text("utf-8"))
+        known, items = told.get("items"), file.with_name("items.jsonl")
+        found = [_near_of("text alone", told)]
+        if told.get("prompts"):
+            found.append(_near_of("whole prompt", told["prompts"]))
+        use = str(told["use"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(
+            f"{file} is not what wrods score --similarity keeps",
+            mend="Run that command again, or remove the file.",
+        ) from error
+    if known is not None and items.is_file() and hashlib.sha256(items.read_bytes()).hexdigest() != known:
+        raise UserError(
+            f"{file} compares other items than the study has now", mend="Run wrods score --similarity again."
+        )
+    return use, tuple(found)
+
+
+def _near_of(of: str, told: Mapping[str, Any]) -> Near:
+    shown = {str(name).split("=")[-1].split(": ")[-1]: one for name, one in told["shown"].items()}
+    cut, unrelated = told.get("cut"), told.get("unrelated") or {}
+    return Near(
+        of,
+        {name: float(one["mean"]) for name, one in shown.items()},
+        {
+            name: {str(item): float(value) for item, value in zip(one["of"], one["cosines"], strict=True)}
+            for name, one in shown.items()
+            if "cosines" in one
+        },
+        tuple(float(one) for one in unrelated.get("cosines", ())),
+        int(unrelated.get("pairs") or 0),
+        "of" in unrelated,
+        int(told.get("texts") or 0),
+        None if cut is None else int(cut),
+    )
+
+
+def unit_means(near: Near, study: str) -> list[UnitMean]:
+    """Average operations of each unit, item by item, over the items that have all of them; empty without single items."""
+    units = {unit: [name for name in names if near.items.get(name)] for unit, names in UNITS.items()}
+    units = {unit: names for unit, names in units.items() if names}
+    everything = [set(near.items[name]) for names in units.values() for name in names]
+    shared = sorted(set.intersection(*everything)) if everything else []
+    if not shared:
+        return []
+    values = np.array(
+        [
+            [np.mean([near.items[name][item] for name in names]) for names in units.values()]
+            for item in shared
+        ],
+        dtype=float,
+    )
+    seed = stable_seed(study, "units of texts", near.of)
+    found = []
+    for place, (unit, names) in enumerate(units.items()):
+        own = where_it_varies(bootstrap(values[:, [place]], lambda means: means[:, 0], seed))
+        above = (math.nan, math.nan, math.nan)
+        if place:
+            steps = values[:, [place]] - values[:, [place - 1]]
+            ends = where_it_varies(bootstrap(steps, lambda means: means[:, 0], seed))
+            above = (float(steps.mean()), ends.low, ends.high)
+        mean = float(values[:, place].mean())
+        found.append(UnitMean(unit, len(names), len(shared), mean, own.low, own.high, *above))
+    return found

@@ -9,7 +9,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from analysis.figures.drawing import Drawing
-from analysis.published.public_page import public_page
+from analysis.published.reproductions import public_page
 from analysis.report.apa_tables import ApaTable, Head
 
 WIDE = (

@@ -51,8 +51,7 @@ def reproduce(
     if paper in STUDIES:
         _together(paper, data, out or Path(f"reproduced-{paper}"), show=show, as_json=as_json)
         return
-    from analysis.published.page import write_page
-    from analysis.published.reproductions import PAPERS, reproduce_paper
+    from analysis.published.reproductions import PAPERS, reproduce_paper, write_page
     from experiment.version import installed_version
 
     if paper not in PAPERS:

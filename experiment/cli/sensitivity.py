@@ -63,7 +63,7 @@ def sensitivity_of(study: Study, items: Sequence[Item]) -> Sensitivity:
 
 def _tests(plan: Plan, plans: Sequence[Plan]) -> tuple[int, int]:
     """Return how many differences, and how many equivalences, are adjusted together with those of a plan."""
-    from analysis.power.studies import is_joined
+    from analysis.power.simulation import is_joined
     from analysis.untested import compared
 
     own = [one for one in plans if one is plan or is_joined(plan, one)]
@@ -76,7 +76,7 @@ def _tests(plan: Plan, plans: Sequence[Plan]) -> tuple[int, int]:
 def _numbers(plan: Plan, kinds: dict[str, str], known: Any, tests: tuple[int, int]) -> dict[str, Any] | None:
     from analysis.plan import read_bound
     from analysis.power import Given, Sizes, assumed, expected_precision, items_needed
-    from analysis.power.layouts import layout_of
+    from analysis.power.simulation import layout_of
 
     layout = layout_of(plan, known.layouts)
     sizes = Sizes(known.participants or 0, known.items, known.prompts, known.replicates)

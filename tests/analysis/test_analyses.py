@@ -15,7 +15,7 @@ from analysis.accuracy import analyse_accuracy
 from analysis.contrasts import averaged_probability
 from analysis.cost import analyse_time
 from analysis.families import by_false_discovery, interval_levels, with_adjusted
-from analysis.letters.costs_of_letters import agreeing
+from analysis.letters.letter_costs import agreeing
 from analysis.mixed.inference import corrected
 from analysis.planned import plans
 from analysis.random_structure import RandomTerm, formula, reduced

@@ -15,8 +15,7 @@ from analysis import Tables, load
 from analysis.descriptives import describe, valid_only
 from analysis.estimation import analyse
 from analysis.frames import ModelData, accuracy_data
-from analysis.measures.accuracy import with_chance
-from analysis.measures.against_chance import against_chance
+from analysis.measures.accuracy import against_chance, with_chance
 from analysis.plan import MEASURES, Plan, against_reference
 from analysis.preparing import COUNTED_ONCE
 from analysis.readers import kinds_of

@@ -10,7 +10,7 @@ from analysis import load
 from analysis.answers import judged
 from analysis.descriptives import BETWEEN, describe, valid_only
 from analysis.intervals import over_items, share_over_items, wilson, within_participant_half_widths
-from analysis.measures.against_chance import against_chance
+from analysis.measures.accuracy import against_chance
 from analysis.plan import MEASURES
 from analysis.position import bootstrap_interval, costs, is_letter_position
 from analysis.preparing import flow

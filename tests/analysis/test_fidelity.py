@@ -13,8 +13,7 @@ from scipy import sparse, stats
 from analysis import load
 from analysis.accuracy import analyse_accuracy
 from analysis.costs import cost_profiles, unit_costs
-from analysis.costs.crossed import Profile
-from analysis.costs.ratios import CostProfile
+from analysis.costs.ratios import CostProfile, Profile
 from analysis.fidelity import (
     accuracy_profiles,
     cost_effects,
@@ -22,13 +21,14 @@ from analysis.fidelity import (
     halves,
     item_agreement,
     item_means_by_level,
+    kendall,
     rank_agreement,
     reliability,
+    spearman,
     spearman_brown,
     trial_profiles,
+    weighted_correlations,
 )
-from analysis.fidelity.order import kendall, spearman
-from analysis.fidelity.reliability import weighted_correlations
 from analysis.plan import Bound, Difference
 from analysis.planned import plans
 from stimuli.errors import UserError

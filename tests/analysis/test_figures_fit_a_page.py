@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from analysis.costs.spread import TimeSpread
+from analysis.costs.times import TimeSpread
 from analysis.figures import recovery_figure
 from analysis.figures.cost import time_distribution_figure
 from analysis.figures.drawing import TALLEST

@@ -13,16 +13,18 @@ from scipy import stats
 
 from analysis import Tables, load
 from analysis.figures import Drawing
-from analysis.published.h_test_geometry import (
+from analysis.published.h_test import (
     Point,
+    accuracy,
+    asked,
     both_tests,
     by_option_alone,
     fitted,
     geometry,
+    mean_with_ends,
     printed_points,
     share,
 )
-from analysis.published.h_test_tables import accuracy, asked, mean_with_ends
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Material
 from analysis.report.chapters.h_test.geometry import beside_figure, geometry_table, together, write

@@ -10,9 +10,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.published.h_test_pairs import family_pairs
-from analysis.published.h_test_readings import both_parsers, is_as_published, label_maps, rules_by_task
-from analysis.published.h_test_tables import TASKS, asked, between_makings
+from analysis.published.h_test import (
+    TASKS,
+    asked,
+    between_makings,
+    both_parsers,
+    family_pairs,
+    is_as_published,
+    label_maps,
+    rules_by_task,
+)
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
 from analysis.report.chapters.h_test import write

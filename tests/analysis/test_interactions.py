@@ -21,9 +21,8 @@ from analysis.mixed import Fit, fit, margins
 from analysis.plan import MEASURES, Crossing, Difference, Plan, cell_name, compared_together, read_contrast
 from analysis.planned import plans
 from analysis.power import Question, from_fit_file, from_mapping, grid, planned_of, power_table
-from analysis.power.given import assumed
-from analysis.power.layouts import layout_of, trials
-from analysis.power.simulation import Study
+from analysis.power.assumptions import assumed
+from analysis.power.simulation import Study, layout_of, trials
 from analysis.readers import kinds_of
 from analysis.report.blocks import Material
 from analysis.report.chapters import cost

@@ -11,12 +11,10 @@ import pandas as pd
 import pytest
 
 from analysis import Tables, load
-from analysis.costs.crossed import Profile
+from analysis.costs.ratios import Profile
 from analysis.letters import competing_predictors, letter_changes, letter_contrast, letter_costs
-from analysis.letters.changes import of_forms
-from analysis.letters.costs_of_letters import GroupCosts, Question, contrast_table
-from analysis.letters.forms import changes_of_forms
-from analysis.letters.rows import bearable
+from analysis.letters.changes import changes_of_forms, of_forms
+from analysis.letters.letter_costs import GroupCosts, Question, bearable, contrast_table
 from stimuli.errors import UserError
 from stimuli.scramble import parse_operation, scramble_text
 from stimuli.scramble.changes import described

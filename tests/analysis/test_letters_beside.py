@@ -13,13 +13,11 @@ import pytest
 from matplotlib.colors import to_hex, to_rgb
 
 from analysis import load
-from analysis.costs.crossed import Profile
+from analysis.costs.ratios import Profile
 from analysis.figures.drawing import Drawing
 from analysis.figures.letters import letter_beside_figures, percent_added
 from analysis.letters import letter_costs
-from analysis.letters.beside import Beside, Cost, Pair, beside
-from analysis.letters.costs_of_letters import GroupCosts
-from analysis.letters.surprisal_parts import surprisal_parts
+from analysis.letters.letter_costs import Beside, Cost, GroupCosts, Pair, beside, surprisal_parts
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Block, Material

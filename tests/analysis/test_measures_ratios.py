@@ -9,9 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.measures.cost import cost_ratio, cost_ratios, costs_of
 from analysis.measures.retention import (
     as_printed,
+    cost_ratio,
+    cost_ratios,
+    costs_of,
     item_accuracies,
     relative_gain,
     relative_gains,

@@ -16,8 +16,10 @@ from analysis.measures.recovery import (
     recovery,
     recovery_rate,
     recovery_trials,
+    same_place,
+    with_one_typo,
+    words_of,
 )
-from analysis.measures.words import same_place, with_one_typo, words_of
 from stimuli.errors import UserError
 from tests.analysis.measured import trials_of
 

@@ -15,7 +15,7 @@ import pytest
 from analysis import load
 from analysis.preparing import IDENTICAL
 from analysis.published import mind_scramble as paper
-from analysis.published.mind_scramble_texts import Near, stored_texts, unit_means
+from analysis.published.mind_scramble import Near, stored_texts, unit_means
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
 from analysis.report.chapters.mind_scramble import write

@@ -11,10 +11,20 @@ import pytest
 from scipy.stats import kendalltau
 
 from analysis import load
-from analysis.measures.stored_similarity import FILE
-from analysis.published.mind_scramble import ACCURACY, COSINE, IN_PLACE, NEARNESS, Slope, Values, values_of
-from analysis.published.mind_scramble_floors import floors, pair_values
-from analysis.published.mind_scramble_ranks import agreements, ranks
+from analysis.measures.similarity import FILE
+from analysis.published.mind_scramble import (
+    ACCURACY,
+    COSINE,
+    IN_PLACE,
+    NEARNESS,
+    Slope,
+    Values,
+    agreements,
+    floors,
+    pair_values,
+    ranks,
+    values_of,
+)
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Material
 from analysis.report.chapters.mind_scramble import steepest, write

@@ -37,7 +37,7 @@ from analysis.power import (
     without_effects,
     write,
 )
-from analysis.power.layouts import answered, trials
+from analysis.power.simulation import answered, trials
 from stimuli.errors import UserError
 
 SWAPPED = (Difference("swapped", "intact"),)

@@ -31,8 +31,8 @@ from analysis.power import (
     planned_of,
     without_effects,
 )
-from analysis.power.layouts import Sizes, trials
-from analysis.power.moments import moments
+from analysis.power.pilots import moments
+from analysis.power.simulation import Sizes, trials
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import ACCURACY, LEVELS, TIME

@@ -15,6 +15,9 @@ from scipy import sparse, stats
 from analysis import Tables, load
 from analysis.measures.levels import scrambled_levels
 from analysis.rankings import (
+    CELLS,
+    CONDITIONS,
+    SHAPE,
     ErrorVectors,
     error_consistency,
     error_vectors,
@@ -27,7 +30,6 @@ from analysis.rankings import (
     robustness_table,
     sizes,
 )
-from analysis.rankings.matching import CELLS, CONDITIONS, SHAPE
 from stimuli.errors import UserError
 from tests.analysis.letter_study import LEVELS, study_rows, trial_rows, write_handover
 

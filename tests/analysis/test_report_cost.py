@@ -18,10 +18,8 @@ from matplotlib.text import Text
 
 from analysis import Tables, load
 from analysis.costs import SpillOver, fewer_participants, linking, reading_profile
-from analysis.costs.ratios import cost_profiles
-from analysis.costs.spread import log_density, time_spreads
-from analysis.costs.tradeoff import shown_profiles
-from analysis.costs.units import unit_costs
+from analysis.costs.ratios import cost_profiles, shown_profiles, unit_costs
+from analysis.costs.times import log_density, time_spreads
 from analysis.figures import Drawing
 from analysis.ladder import Climb
 from analysis.mixed import lme4_program

@@ -17,16 +17,18 @@ from analysis import Tables, load
 from analysis.departures import with_bounds_fixed_beforehand
 from analysis.figures import Drawing
 from analysis.planned import plans
-from analysis.published.h_test_pairs import family_pairs, size_of, thinking_pairs
-from analysis.published.h_test_tables import (
+from analysis.published.h_test import (
     TASKS,
     Paired,
     accuracy,
     asked,
     between_makings,
+    family_pairs,
     paired,
     printed,
     rules_stated,
+    size_of,
+    thinking_pairs,
 )
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Chapter, Material

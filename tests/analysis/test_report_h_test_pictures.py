@@ -11,15 +11,15 @@ import pytest
 from scipy import stats
 
 from analysis import Tables
-from analysis.published.h_test_pairs import (
+from analysis.published.h_test import (
     ALL,
+    asked,
     family_pairs,
     in_common,
     picture_pairs,
     pictures_by_part,
     thinking_pairs,
 )
-from analysis.published.h_test_tables import asked
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Chapter, Material
 from analysis.report.chapters.h_test import write

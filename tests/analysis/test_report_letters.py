@@ -26,7 +26,7 @@ from analysis.figures.letters import (
 from analysis.figures.letters import middle_shortened as shortened
 from analysis.letters import letter_contrast
 from analysis.letters.competing import competing_predictors
-from analysis.letters.rows import LetterRows
+from analysis.letters.letter_costs import LetterRows
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Chapter, Material

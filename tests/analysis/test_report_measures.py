@@ -17,11 +17,16 @@ from markupsafe import Markup
 from analysis import Tables, load
 from analysis.carrying_out import carry_out_all
 from analysis.figures import Drawing
-from analysis.measures import two_classes
-from analysis.measures.against_chance import against_chance
+from analysis.measures import signal_detection
+from analysis.measures.accuracy import against_chance
 from analysis.measures.levels import done_to, levels_of
-from analysis.measures.signal_detection import sensitivity_and_bias
-from analysis.measures.two_classes import ProbitModel, of_groups, probit_model, two_class_trials
+from analysis.measures.signal_detection import (
+    ProbitModel,
+    of_groups,
+    probit_model,
+    sensitivity_and_bias,
+    two_class_trials,
+)
 from analysis.planned import plans
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable
@@ -193,7 +198,9 @@ def test_a_ratio_whose_denominator_may_be_0_is_flagged(rated: Chapter) -> None:
     rows = table(rated, "relative_gain_position").rows
     stuck = rows[[row[0] for row in rows].index("stuck") + 1]
     assert stuck[-1] == "flagged" and stuck[3] == "–"
-    assert "For the model stuck, the interval of the difference between red and blue includes 0" in words(rated)
+    assert "For the model stuck, the interval of the difference between red and blue includes 0" in words(
+        rated
+    )
 
 
 def test_costs_are_ratios_against_the_same_item_intact(rated: Chapter) -> None:
@@ -350,9 +357,9 @@ def test_choices_of_more_than_two_classes_have_no_signal_detection(tmp_path: Pat
 def test_a_huge_study_is_modelled_from_whole_participants_and_says_so(
     monkeypatch: pytest.MonkeyPatch, classes: Material
 ) -> None:
-    monkeypatch.setattr(two_classes, "MOST_ROWS", 400)
+    monkeypatch.setattr(signal_detection, "MOST_ROWS", 400)
     (found,) = two_class_trials(classes.tables.trials, classes.tables.items)
-    kept, said = two_classes._drawn(found.trials)
+    kept, said = signal_detection._drawn(found.trials)
     whole = found.trials.groupby("session_id").size()
     assert (kept.groupby("session_id").size() == whole[kept["session_id"].unique()].sort_index()).all()
     assert set(kept["reader_group"]) == {"human", "net", "stuck"} and len(kept) < len(found.trials)

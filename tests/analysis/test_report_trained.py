@@ -12,7 +12,7 @@ import pytest
 from analysis import Tables
 from analysis.figures import Drawing
 from analysis.figures.inside import loss_figure
-from analysis.published.h_test_tables import TASKS
+from analysis.published.h_test import TASKS
 from analysis.readers import kinds_of
 from analysis.report import write_report
 from analysis.report.apa_tables import ApaTable

@@ -8,9 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.published.page import write_page
-from analysis.published.reproductions import reproduce_paper
-from analysis.published.scrambled_bench_faults import inside_a_word
+from analysis.published.reproductions import reproduce_paper, write_page
+from analysis.published.scrambled_bench import inside_a_word
 from experiment.cli.reproduce import own_choice, own_text
 from stimuli.errors import UserError
 from tests.experiment.models.running import invoke

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from analysis import Tables, load
-from analysis.published.h_test_tables import TASKS
+from analysis.published.h_test import TASKS
 from stimuli.scramble import scramble_text
 from tests.analysis.letter_study import write_handover
 

@@ -143,7 +143,7 @@ def steps(folder: Path, name: str) -> Callable[[], Any]:
     """Return a step to measure in a process of its own."""
     from analysis import load
     from analysis.measures.accuracy import accuracy, with_chance
-    from analysis.measures.cost import cost_ratios
+    from analysis.measures.retention import cost_ratios
     from analysis.preparing import flow_steps
 
     def measured() -> Any:

@@ -14,8 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from analysis import load
-from analysis.published.h_test_readings import both_parsers
-from analysis.published.h_test_tables import TASKS, asked
+from analysis.published.h_test import TASKS, asked, both_parsers
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
 from analysis.report.chapters.h_test import write

@@ -10,7 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from analysis import load
-from analysis.power.studies import planned_of
+from analysis.power.simulation import planned_of
 from experiment.building import build_study, make_items
 from experiment.checking import load_study
 from experiment.cli.new import copy_template

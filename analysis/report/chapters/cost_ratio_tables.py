@@ -6,8 +6,14 @@ import numpy as np
 import pandas as pd
 
 from analysis import apa
-from analysis.costs.ratios import CostProfile
-from analysis.costs.units import MEASURES_OF_MODELS, MEASURES_OF_PEOPLE, TITLES, UNITS, UnitCosts
+from analysis.costs.ratios import (
+    MEASURES_OF_MODELS,
+    MEASURES_OF_PEOPLE,
+    TITLES,
+    UNITS,
+    CostProfile,
+    UnitCosts,
+)
 from analysis.intervals import OF_SHARES
 from analysis.preparing import TIMED
 from analysis.readers import PARTICIPANT_KINDS, group_order, marked, named

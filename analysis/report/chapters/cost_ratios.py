@@ -11,8 +11,7 @@ from markupsafe import Markup, escape
 
 from analysis import apa
 from analysis.costs import cost_and_accuracy, cost_profiles, log_ratios, profiles, shown_profiles
-from analysis.costs.ratios import CostProfile
-from analysis.costs.units import TITLES, UnitCosts
+from analysis.costs.ratios import TITLES, CostProfile, UnitCosts
 from analysis.descriptives import describe
 from analysis.figures.cost import cost_accuracy_figures, cost_profile_figures
 from analysis.names import plain

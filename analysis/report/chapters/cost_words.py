@@ -10,8 +10,7 @@ from markupsafe import Markup, escape
 
 from analysis import apa
 from analysis.costs import SpillOver, reading_profile, spill_over
-from analysis.costs.around import TIME, ReadingProfile
-from analysis.costs.words import TARGET, WordTable
+from analysis.costs.words import TARGET, TIME, ReadingProfile, WordTable
 from analysis.families import with_adjusted
 from analysis.figures.cost import reading_profile_figures
 from analysis.frames import indicator

@@ -11,8 +11,7 @@ from markupsafe import Markup, escape
 
 from analysis import apa
 from analysis.departures import why_no_bound
-from analysis.fidelity import effects
-from analysis.fidelity.effects import BOTH, EQUIVALENT, NOT_ESTIMABLE
+from analysis.fidelity import BOTH, EQUIVALENT, NOT_ESTIMABLE, effects
 from analysis.figures.fidelity import MapScale, fidelity_map
 from analysis.names import plain
 from analysis.readers import PARTICIPANT_KINDS, headed, named, spoken

@@ -9,8 +9,7 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from analysis import apa
-from analysis.fidelity import item_agreement, item_means_by_level, rank_agreement, trial_profiles
-from analysis.fidelity.items import WITHIN
+from analysis.fidelity import WITHIN, item_agreement, item_means_by_level, rank_agreement, trial_profiles
 from analysis.figures import Drawing
 from analysis.figures.fidelity import item_scatter
 from analysis.names import plain

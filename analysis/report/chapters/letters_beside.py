@@ -15,9 +15,20 @@ from analysis.figures.letters import (
     letter_beside_figures,
     percent_added,
 )
-from analysis.letters.beside import BITS, RIGHT, TIME, Beside, Cost, Pair, beside
-from analysis.letters.costs_of_letters import GroupCosts, group_costs
-from analysis.letters.surprisal_parts import AFTER, CHANGED, surprisal_parts
+from analysis.letters.letter_costs import (
+    AFTER,
+    BITS,
+    CHANGED,
+    RIGHT,
+    TIME,
+    Beside,
+    Cost,
+    GroupCosts,
+    Pair,
+    beside,
+    group_costs,
+    surprisal_parts,
+)
 from analysis.readers import marked, named
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.blocks import Block

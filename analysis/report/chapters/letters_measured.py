@@ -10,16 +10,17 @@ import pandas as pd
 
 from analysis.families import interval_levels, with_adjusted
 from analysis.figures.letters import FEWEST_ITEMS, KIND_LOOKS, CurvePanel, CurvePoint
-from analysis.letters.costs_of_letters import (
+from analysis.letters.letter_costs import (
     SEPARATOR,
     GroupCosts,
+    LetterRows,
     Question,
     agreeing,
     contrast_table,
     cost_table,
     group_costs,
+    letter_rows,
 )
-from analysis.letters.rows import LetterRows, letter_rows
 from analysis.plan import ALPHA
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.tables import Tables

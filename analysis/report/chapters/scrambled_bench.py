@@ -9,7 +9,7 @@ from analysis import apa
 from analysis.figures.scrambled_bench import Panel, panels_figure, size_figure
 from analysis.measures.accuracy import GROUP
 from analysis.published.scrambled_bench_study import CATEGORIES, StudyPart, part_cells, study_parts, trials_of
-from analysis.rankings.sizes import sizes
+from analysis.rankings import sizes
 from analysis.readers import group_order, kinds_of
 from analysis.report.blocks import Block, Chapter, Material, marks_of
 from analysis.report.chapters.scrambled_bench_tables import paper_tables

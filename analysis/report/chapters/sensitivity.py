@@ -12,11 +12,15 @@ from analysis.families import with_adjusted
 from analysis.figures.measures import sensitivity_figure
 from analysis.measures.signal_detection import (
     GROUP,
+    Classes,
+    ProbitModel,
     differences_in_sensitivity,
+    of_groups,
+    probit_model,
     sensitivity_and_bias,
     signal_detection,
+    two_class_trials,
 )
-from analysis.measures.two_classes import Classes, ProbitModel, of_groups, probit_model, two_class_trials
 from analysis.names import plain
 from analysis.preparing import each_answer_once, not_told_apart, unseen
 from analysis.readers import headed, kinds_of, named

@@ -8,8 +8,7 @@ from typing import Any
 import pandas as pd
 
 from analysis import apa
-from analysis.measures.signal_detection import GROUP
-from analysis.measures.two_classes import ProbitModel
+from analysis.measures.signal_detection import GROUP, ProbitModel
 from analysis.readers import headed, marked
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.filters import USED, filled, where

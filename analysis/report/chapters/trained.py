@@ -28,7 +28,7 @@ from analysis.inside.trained import (
 )
 from analysis.names import plain
 from analysis.plan import ALPHA
-from analysis.published.h_test_tables import Asked, asked, mean_with_ends
+from analysis.published.h_test import Asked, asked, mean_with_ends
 from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
 from analysis.report.chapters.h_test.pictures import NAMES, bound_of, no_bound
 from analysis.report.chapters.trained_tables import cells_table, differences_table, transfer_table

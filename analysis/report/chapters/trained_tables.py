@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from analysis import apa
 from analysis.inside.trained import AVERAGE, RECOVERY, Cell, Difference, Part, Transfer
 from analysis.plan import ALPHA
-from analysis.published.h_test_tables import Paired
+from analysis.published.h_test import Paired
 from analysis.report.apa_tables import ApaTable, Head, Origin
 from analysis.report.chapters.h_test.pictures import NAMES
 from analysis.report.filters import USED

@@ -20,7 +20,7 @@ from analysis.names import in_words
 from analysis.plan import MEASURES
 from analysis.preparing import keeps_right_answers_alone, time_bounds
 from analysis.preparing.flow import flow_steps
-from analysis.published.h_test_tables import RULE
+from analysis.published.h_test import RULE
 from analysis.random_structure import CONDITIONS_APART, ITEMS_FOR_A_COLUMN, MOST_COLUMNS
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.report.apa_tables import ApaTable

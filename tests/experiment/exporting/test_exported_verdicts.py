@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from analysis import load
-from analysis.measures.stored_similarity import scored_similarities
-from analysis.published.h_test_readings import both_parsers
+from analysis.measures.similarity import scored_similarities
+from analysis.published.h_test import both_parsers
 from experiment.checking import load_study
 from experiment.exporting import Choice, export_study
 from experiment.exporting.handover import hand_over

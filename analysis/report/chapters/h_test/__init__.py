@@ -14,21 +14,27 @@ from analysis.figures import Drawing
 from analysis.figures.h_test import Line, lines_figure
 from analysis.intervals import OF_SHARES
 from analysis.plan import ALPHA
-from analysis.published.h_test_pairs import family_pairs, in_common, sizes_of, thinking_pairs
-from analysis.published.h_test_readings import both_parsers, is_as_published, label_maps, rules_by_task
-from analysis.published.h_test_tables import (
+from analysis.published.h_test import (
     FEWEST_ITEMS,
     TASKS,
     Asked,
     accuracy,
     asked,
     between_makings,
+    both_parsers,
     covers,
+    family_pairs,
+    in_common,
+    is_as_published,
+    label_maps,
     mean_with_ends,
     paired,
     printed,
     rank,
+    rules_by_task,
     rules_stated,
+    sizes_of,
+    thinking_pairs,
 )
 from analysis.readers import PARTICIPANT_KINDS, group_order, headed, kinds_of, marked
 from analysis.report.apa_tables import ApaTable

@@ -16,11 +16,14 @@ from analysis.figures import Drawing
 from analysis.figures.h_test import geometry_figure
 from analysis.intervals import OF_SHARES
 from analysis.mixed.inference import corrected
-from analysis.published.h_test_geometry import (
+from analysis.published.h_test import ALL as EVERY
+from analysis.published.h_test import (
     CHANCE,
     FAMILIES,
     Fitted,
     Point,
+    asked,
+    both_parsers,
     both_tests,
     by_option_alone,
     fitted,
@@ -28,9 +31,6 @@ from analysis.published.h_test_geometry import (
     printed_points,
     share,
 )
-from analysis.published.h_test_pairs import ALL as EVERY
-from analysis.published.h_test_readings import both_parsers
-from analysis.published.h_test_tables import asked
 from analysis.readers import group_order, kinds_of, marked
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Block, Chapter, Material, marks_of

@@ -12,9 +12,15 @@ import pandas as pd
 from analysis.departures import why_no_bound
 from analysis.mixed.inference import corrected
 from analysis.plan import ALPHA
-from analysis.published.h_test_pairs import ALL, Part, picture_pairs, pictures_by_part, shows_examples_as_text
-from analysis.published.h_test_readings import BothParsers
-from analysis.published.h_test_tables import TASKS
+from analysis.published.h_test import (
+    ALL,
+    TASKS,
+    BothParsers,
+    Part,
+    picture_pairs,
+    pictures_by_part,
+    shows_examples_as_text,
+)
 from analysis.readers import group_order, named
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Block, Material

@@ -9,7 +9,7 @@ from typing import Any
 from analysis import apa
 from analysis.figures.mind_scramble import cost_figure, series_figure
 from analysis.measures.accuracy import GROUP
-from analysis.measures.cost import cost_ratios
+from analysis.measures.retention import cost_ratios
 from analysis.published.mind_scramble import (
     BASE,
     EDITS,
@@ -19,9 +19,10 @@ from analysis.published.mind_scramble import (
     factor_of,
     fault_prices,
     slopes,
+    stored_texts,
+    unit_means,
     values_of,
 )
-from analysis.published.mind_scramble_texts import stored_texts, unit_means
 from analysis.readers import group_order, kinds_of, marked
 from analysis.report.blocks import Block, Chapter, Material, marks_of
 from analysis.report.chapters.mind_scramble.tables import (

@@ -12,32 +12,32 @@ import pandas as pd
 
 from analysis import apa
 from analysis.measures.accuracy import GROUP
-from analysis.measures.stored_similarity import FILE
+from analysis.measures.similarity import FILE
 from analysis.published.mind_scramble import (
     ACCURACY,
     BASE,
     COSINE,
     EDITS,
     EMBEDDED,
+    FEWEST_MODELS,
     IN_PLACE,
     NEARNESS,
     PRICES,
     PROGRAM_COSINE,
     REORDERINGS,
+    STORED,
+    Near,
+    Part,
     Slope,
     Values,
-    kept,
-)
-from analysis.published.mind_scramble_floors import floors
-from analysis.published.mind_scramble_ranks import (
-    FEWEST_MODELS,
-    Part,
     agreements,
     alike_throughout,
+    floors,
+    kept,
     not_in_all,
     ranks,
+    unit_means,
 )
-from analysis.published.mind_scramble_texts import STORED, Near, unit_means
 from analysis.readers import marked
 from analysis.report.apa_tables import ApaTable, Origin
 from analysis.report.layout import Layout

@@ -17,8 +17,7 @@ from analysis.figures.inside import Panel, pattern_figures
 from analysis.inside.pattern_similarity import accuracy_of, between_sets
 from analysis.inside.representations import Represented, represented
 from analysis.measures.levels import levels_of
-from analysis.published.mind_scramble import Values, factor_of, fault_prices, values_of
-from analysis.published.mind_scramble_texts import Near, stored_texts
+from analysis.published.mind_scramble import Near, Values, factor_of, fault_prices, stored_texts, values_of
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable
 from analysis.report.chapters.mind_scramble.tables import (

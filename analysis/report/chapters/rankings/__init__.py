@@ -13,6 +13,7 @@ from analysis.figures.fidelity import recovery_figure, size_figure, told_size
 from analysis.measures.accuracy import asked
 from analysis.mixed.inference import corrected
 from analysis.rankings import (
+    CELLS,
     ErrorVectors,
     Matching,
     error_consistency,
@@ -24,7 +25,6 @@ from analysis.rankings import (
     robustness_table,
     sizes,
 )
-from analysis.rankings.matching import CELLS
 from analysis.readers import PARTICIPANT_KINDS, spoken
 from analysis.report.blocks import Block, Chapter, Material, marks_of
 from analysis.report.layout import Layout

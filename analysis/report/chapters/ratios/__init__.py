@@ -11,13 +11,11 @@ from markupsafe import Markup
 
 from analysis.answers import judged
 from analysis.intervals import OF_SHARES
-from analysis.measures.accuracy import GROUP, with_chance
-from analysis.measures.against_chance import against_chance
-from analysis.measures.cost import cost_ratios
+from analysis.measures.accuracy import GROUP, against_chance, with_chance
 from analysis.measures.levels import Levels, levels_of
 from analysis.measures.resampling import bootstrap
-from analysis.measures.retention import relative_gains, retentions
-from analysis.measures.stored_similarity import FILE, scored_similarities
+from analysis.measures.retention import cost_ratios, relative_gains, retentions
+from analysis.measures.similarity import scored_similarities
 from analysis.names import plain
 from analysis.preparing import TIMED
 from analysis.readers import group_order, kinds_of

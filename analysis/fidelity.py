@@ -1,0 +1,574 @@
+"""How faithful a model is to people: in effects, in single items as far as scores are reliable, and in the order of conditions.
+
+Reliability is that of split halves over many random splits within lists, stepped up by Spearman and Brown, 2r / (1 + r).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import factorial
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse, stats
+
+from analysis.answers import failures_as_wrong, judged, not_failed
+from analysis.costs.ratios import CostProfile, Profile, crossed_profile, paired_profile
+from analysis.measures.resampling import RESAMPLES, interval
+from analysis.plan import Bound, Difference
+from analysis.readers import PARTICIPANT_KINDS, group_order
+from analysis.results import Analysis, Contrast
+from analysis.tables import Tables, item_names
+from stimuli.errors import UserError, unknown_name
+from stimuli.seeds import stable_seed
+
+Array = NDArray[np.float64]
+
+SPLITS = 1000
+_CELLS = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Halves:
+    """Item means of the two halves of many splits."""
+
+    first: Array  # shape (splits, items); nan where no reader of that half met the item
+    second: Array  # shape (splits, items)
+
+
+def spearman_brown(r: Array) -> Array:
+    """Step a correlation of halves up to the whole, 2r / (1 + r); nan where r is -1."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(r > -1, 2 * r / (1 + r), np.nan))
+
+
+def halves(
+    sums: sparse.csr_matrix,
+    counts: sparse.csr_matrix,
+    strata: NDArray[np.intp],
+    seed: int,
+    splits: int = SPLITS,
+) -> Halves:
+    """Deal readers into halves, again and again."""
+    readers, items = sums.shape
+    if readers < 2:
+        told = "one reader has" if readers == 1 else "without readers there are"
+        raise UserError(
+            f"{told} no halves of readers to hold against each other, so that reliability and ceiling are unknown",
+            mend="Halves need two readers at least.",
+        )
+    if splits < 1:
+        raise UserError(f"splits: {splits}", mend="Give one split of the readers into halves at least.")
+    many = max(1, min(splits, _CELLS // max(items, readers)))
+    random = np.random.default_rng(seed)
+    dealt = np.zeros((many, readers))
+    for stratum in np.unique(strata):
+        own = np.flatnonzero(strata == stratum)
+        ranks = random.random((many, len(own))).argsort(axis=1).argsort(axis=1)
+        # of an odd number the extra reader goes to either half by chance
+        extra = random.integers(0, 2, size=(many, 1)) * (len(own) % 2)
+        dealt[:, own] = ranks < len(own) // 2 + extra
+    with np.errstate(divide="ignore", invalid="ignore"):
+        first = np.asarray((sums.T @ dealt.T) / (counts.T @ dealt.T)).T
+        second = np.asarray((sums.T @ (1 - dealt).T) / (counts.T @ (1 - dealt).T)).T
+    return Halves(first, second)
+
+
+def weighted_correlations(one: Array, other: Array, weights: Array) -> Array:
+    """Correlate rows under several weightings of their columns."""
+    present = np.isfinite(one) & np.isfinite(other)
+    at = present.astype(float).T
+    # deviations from the row's own mean keep the sums of squares small and so exact
+    x, y = (np.where(present, side - _row_mean(side, present), 0.0).T for side in (one, other))
+    n = weights @ at
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean_x, mean_y = (weights @ x) / n, (weights @ y) / n
+        xx = (weights @ (x * x)) / n - mean_x**2
+        yy = (weights @ (y * y)) / n - mean_y**2
+        xy = (weights @ (x * y)) / n - mean_x * mean_y
+        tiny = 1e-12
+        return np.asarray(np.where((xx > tiny) & (yy > tiny), xy / np.sqrt(xx * yy), np.nan))
+
+
+def _row_mean(values: Array, present: NDArray[np.bool_]) -> Array:
+    many = np.maximum(present.sum(axis=1, keepdims=True), 1)
+    return np.asarray(np.where(present, values, 0.0).sum(axis=1, keepdims=True) / many)
+
+
+def reliability(found: Halves, weights: Array | None = None) -> Array:
+    """Return the stepped-up mean correlation of halves."""
+    if weights is None:
+        weights = np.ones((1, found.first.shape[1]))
+    r = weighted_correlations(found.first, found.second, weights)
+    known = np.isfinite(r)
+    with np.errstate(invalid="ignore"):
+        mean = np.where(known, r, 0.0).sum(axis=1) / known.sum(axis=1)
+    return spearman_brown(mean)
+
+
+PEOPLES = ("correct", "reading_time", "rt")
+MODELS = ("correct", "margin", "surprisal", "completion_tokens", "reasoning_tokens", "latency_ms")
+WITHIN = "within levels"
+BOOTSTRAP_SPLITS = 100
+"""Splits whose halves are correlated again in every resample of items."""
+
+
+@dataclass(frozen=True, eq=False)
+class ItemCells:
+    """One reader group's values, level by level."""
+
+    items: tuple[str, ...]
+    means: dict[str, Array]  # shape (items,): item means by level; nan where the item was not met
+    halves: dict[str, Halves]  # without the levels whose units cannot be halved
+    units: int  # participants, or sessions of a model
+
+
+def item_cells(
+    rows: pd.DataFrame,
+    factor: str,
+    levels: tuple[str, ...],
+    items: tuple[str, ...],
+    seed: int,
+    splits: int = SPLITS,
+) -> ItemCells:
+    """Average a group's values by item and level, for all its units and for random halves of them."""
+    codes, units = pd.factorize(rows["unit"])
+    lists = pd.factorize(rows["list"].astype(object).where(rows["list"].notna(), "-"))[0]
+    strata = np.zeros(len(units), dtype=np.intp)
+    strata[codes] = lists
+    columns = pd.Index(items).get_indexer(pd.Index(rows["item"]))
+    values = rows["value"].to_numpy(dtype=float)
+    means, split = {}, {}
+    for level in levels:
+        own = (rows[factor] == level).to_numpy() & (columns >= 0) & np.isfinite(values)
+        places, shape = (codes[own], columns[own]), (len(units), len(items))
+        sums = sparse.coo_matrix((values[own], places), shape=shape).tocsr()
+        counts = sparse.coo_matrix((np.ones(int(own.sum())), places), shape=shape).tocsr()
+        many = np.asarray(counts.sum(axis=0)).ravel()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            means[level] = np.asarray(sums.sum(axis=0)).ravel() / many
+        if len(units) > 1 and (many > 1).sum() > 2:
+            split[level] = halves(sums, counts, strata, seed, splits)
+    return ItemCells(items, means, split, len(units))
+
+
+def item_values(trials: pd.DataFrame, factor: str, measure: str) -> pd.DataFrame:
+    """Return the values that items are compared by, one row a trial."""
+    known = dict.fromkeys((*PEOPLES, *MODELS))
+    if measure not in known:
+        raise unknown_name("measure of items:", measure, known)
+    used = trials["excluded_reason"].isna() & trials["item_id"].notna() & trials[factor].notna()
+    if measure in ("rt", "reading_time"):
+        used &= trials[f"{measure}_excluded"].isna() & (trials[measure] > 0)
+        used &= not_failed(trials)
+    rows = trials[used]
+    if measure == "correct":
+        rows = rows[judged(rows)]
+        value = failures_as_wrong(rows)
+    elif measure in ("margin", "surprisal"):
+        value = rows[measure]
+    else:
+        value = pd.Series(np.log(rows[measure].where(rows[measure] > 0)), index=rows.index)
+    people = rows["reader_kind"].isin(PARTICIPANT_KINDS)
+    found = pd.DataFrame(
+        {
+            "reader_group": rows["reader_group"],
+            "reader_kind": rows["reader_kind"],
+            "unit": rows["reader"].where(people, rows["session_id"]),
+            "list": rows["list_id"],
+            "item": item_names(rows),
+            factor: rows[factor],
+            "value": value,
+        }
+    ).dropna(subset=["value"])
+    if measure in ("rt", "reading_time"):
+        found["value"] -= found.groupby(["reader_group", "unit"])["value"].transform("mean")
+    return found
+
+
+def item_means_by_level(tables: Tables, factor: str, measure: str) -> dict[str, pd.DataFrame]:
+    """Return the item means that :func:`item_agreement` correlates, reader group by reader group."""
+    levels = tables.levels_of(factor)
+    rows = item_values(tables.trials, factor, measure)
+    means = rows.groupby(["reader_group", "item", factor], observed=True)["value"].mean().unstack()
+    means = means.reindex(columns=levels)
+    groups = means.index.get_level_values("reader_group")
+    return {group: means[groups == group].droplevel("reader_group") for group in group_order(rows)}
+
+
+def item_agreement(
+    tables: Tables,
+    factor: str,
+    measure: str = "correct",
+    model_measure: str | None = None,
+    *,
+    splits: int = SPLITS,
+    resamples: int = RESAMPLES,
+) -> pd.DataFrame:
+    """Correlate people's item means with each model's, level by level."""
+    levels, study = tuple(tables.levels_of(factor)), str(tables.dictionary["study"])
+    asked = model_measure or measure
+    for name, known in ((measure, PEOPLES), (asked, MODELS)):
+        if name not in known:
+            raise unknown_name("measure of items:", name, known)
+    own = item_values(tables.trials, factor, measure)
+    own = own[own["reader_kind"].isin(PARTICIPANT_KINDS)]
+    other = item_values(tables.trials, factor, asked)
+    other = other[~other["reader_kind"].isin(PARTICIPANT_KINDS)]
+    if own.empty or other.empty:
+        lacking = "participant" if own.empty else "model"
+        raise UserError(
+            f"no {lacking} has a value of {measure if own.empty else asked}", mend="Give both sides."
+        )
+    items = tuple(sorted(set(own["item"]) | set(other["item"])))
+    cells = {}
+    for rows, name in ((own, measure), (other, asked)):
+        for group in group_order(rows):
+            seed = stable_seed(study, "halves", name, group)
+            cells[group] = item_cells(
+                rows[rows["reader_group"] == group], factor, levels, items, seed, splits
+            )
+    random = np.random.default_rng(stable_seed(study, "items", factor, measure, asked))
+    drawn = random.multinomial(len(items), np.full(len(items), 1 / len(items)), size=resamples).astype(float)
+    weights = np.vstack([np.ones(len(items)), drawn])
+    found = []
+    for people in group_order(own):
+        sure = {level: _reliabilities(cells[people], level, weights) for level in levels}
+        for model in group_order(other):
+            found += _rows(cells[people], cells[model], sure, weights, factor, (people, model))
+    return pd.DataFrame(found)
+
+
+def _reliabilities(cells: ItemCells, level: str, weights: Array) -> Array:
+    """Return the reliability of one level, of all splits at first place, of fewer in every resample."""
+    if level not in cells.halves:
+        return np.full(len(weights), np.nan)
+    made = cells.halves[level]
+    few = Halves(made.first[:BOOTSTRAP_SPLITS], made.second[:BOOTSTRAP_SPLITS])
+    return np.concatenate([reliability(made), reliability(few, weights[1:])])
+
+
+def _rows(
+    own: ItemCells,
+    other: ItemCells,
+    sure: dict[str, Array],
+    weights: Array,
+    factor: str,
+    names: tuple[str, str],
+) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = []
+    gathered: list[tuple[int, Array, Array, Array]] = []
+    for level in own.means:
+        x, y = own.means[level], other.means[level]
+        both = np.isfinite(x) & np.isfinite(y)
+        many = int(both.sum())
+        if many < 3:
+            continue
+        r = weighted_correlations(x[None, :], y[None, :], weights)[:, 0]
+        of_model = _reliabilities(other, level, weights)
+        ranks = float(stats.spearmanr(x[both], y[both]).statistic) if np.isfinite(r[0]) else float("nan")
+        row = {"people": names[0], "model": names[1], factor: level, "items": many}
+        found.append(row | _told(r, sure[level], of_model) | {"rank_correlation": ranks})
+        if many > 3 and np.isfinite(r[0]):
+            gathered.append((many - 3, r, sure[level], of_model))
+    if gathered:
+        share = np.array([one[0] for one in gathered], dtype=float)
+        z = np.array([np.arctanh(one[1].clip(-0.999999, 0.999999)) for one in gathered])
+        r, people, model = (
+            np.tanh(_averaged(z, share)),
+            _averaged(np.array([one[2] for one in gathered]), share),
+            _averaged(np.array([one[3] for one in gathered]), share),
+        )
+        row = {"people": names[0], "model": names[1], factor: WITHIN}
+        row["items"] = int(
+            np.isfinite(np.array([own.means[lv] + other.means[lv] for lv in own.means])).any(axis=0).sum()
+        )
+        found.append(row | _told(r, people, model) | {"rank_correlation": float("nan")})
+    return found
+
+
+def _averaged(values: Array, share: Array) -> Array:
+    known = np.isfinite(values)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(
+            (np.where(known, values, 0.0) * share[:, None]).sum(axis=0) / (known * share[:, None]).sum(axis=0)
+        )
+
+
+def _told(r: Array, people: Array, model: Array) -> dict[str, object]:
+    """Put a correlation beside its ceiling; all shapes (1 + resamples,), the estimate first."""
+    alone = not np.isfinite(model[0])
+    product = people if alone else people * model
+    sound = (people > 0) & (alone | (model > 0))
+    ceiling = np.sqrt(np.where(sound, product, np.nan))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        corrected = r / ceiling
+    ends, top, mended = interval(r[1:]), interval(ceiling[1:]), interval(corrected[1:])
+    sides = [people] if alone else [people, model]
+    return {
+        "correlation": float(r[0]),
+        "low": ends.low,
+        "high": ends.high,
+        "people_reliability": float(people[0]),
+        "model_reliability": float(model[0]),
+        "ceiling": float(ceiling[0]),
+        "ceiling_low": top.low,
+        "ceiling_high": top.high,
+        "ceiling_of": "people" if alone else "both",
+        "corrected": float(corrected[0]),
+        "corrected_low": mended.low,
+        "corrected_high": mended.high,
+        "unsure": any(interval(side[1:]).includes_zero for side in sides),
+    }
+
+
+def accuracy_profiles(tables: Tables, factor: str, *, resamples: int = RESAMPLES) -> list[CostProfile]:
+    """Return what each level costs every reader group in accuracy (shares lost, failures wrong)."""
+    return trial_profiles(tables, factor, "correct", resamples=resamples)
+
+
+def trial_profiles(
+    tables: Tables, factor: str, measure: str, *, resamples: int = RESAMPLES
+) -> list[CostProfile]:
+    """Return what each level costs every reader group that has a measure; more is worse."""
+    wanted = tables.levels_of(factor)
+    rows = item_values(tables.trials, factor, measure).rename(columns={"unit": "reader"})
+    if measure in ("correct", "margin"):
+        rows["value"] = -rows["value"]
+    study = str(tables.dictionary["study"])
+    about = "accuracy" if measure == "correct" else measure
+    found = []
+    for group in group_order(rows):
+        own = rows[rows["reader_group"] == group]
+        levels = tuple(level for level in wanted if (own[factor] == level).any())
+        if len(levels) < 2 or levels[0] != wanted[0]:
+            continue
+        kind = str(own["reader_kind"].iloc[0])
+        make = crossed_profile if kind in PARTICIPANT_KINDS else paired_profile
+        try:
+            profile = make(own, factor, levels, stable_seed(study, about, group), resamples)
+        except UserError:  # no item in two levels: nothing to compare
+            continue
+        found.append(CostProfile(group, kind, measure, profile, 0))
+    return found
+
+
+def rank_agreement(people: CostProfile, models: Sequence[CostProfile]) -> pd.DataFrame:
+    """Compare the order of conditions, the intact one included, between people and each model."""
+    rows = []
+    for model in models:
+        common = [level for level in people.profile.levels if level in model.profile.levels]
+        if len(common) < 2 or people.profile.intact != model.profile.intact:
+            raise UserError(
+                f"{people.group} and {model.group} have {len(common) + 1} conditions in common",
+                mend="An order needs three conditions.",
+            )
+        own, other = _with_intact(people.profile, common), _with_intact(model.profile, common)
+        tau, rho = kendall(own, other), spearman(own, other)
+        signs = _signs(own) == _signs(other)
+        ends = [interval(draws[1:]) for draws in (tau, rho)]
+        known = np.isfinite(own[1:]).all(axis=1) & np.isfinite(other[1:]).all(axis=1)
+        rows.append(
+            {
+                "people": people.group,
+                "measure": people.measure,
+                "model": model.group,
+                "model_measure": model.measure,
+                "levels": len(common) + 1,
+                "tau": float(tau[0]),
+                "tau_low": ends[0].low,
+                "tau_high": ends[0].high,
+                "rho": float(rho[0]),
+                "rho_low": ends[1].low,
+                "rho_high": ends[1].high,
+                "same_order": float(signs.all(axis=1)[1:][known].mean()) if known.any() else float("nan"),
+                "by_chance": 1.0 / factorial(len(common) + 1),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _with_intact(profile: Profile, common: list[str]) -> Array:
+    """Return the estimate and its draws with the intact level at 0, shape (1 + resamples, 1 + levels)."""
+    places = [profile.levels.index(level) for level in common]
+    whole = np.vstack([profile.estimate[None, places], profile.draws[:, places]])
+    return np.column_stack([np.zeros(len(whole)), whole])
+
+
+def _signs(values: Array) -> Array:
+    first, second = np.triu_indices(values.shape[1], 1)
+    return np.sign(values[:, first] - values[:, second])
+
+
+def kendall(one: Array, other: Array) -> Array:
+    """Return Kendall's tau-b of paired rows, shapes (rows, conditions); nan where a row has only ties or a nan."""
+    x, y = _signs(one), _signs(other)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((x * y).sum(axis=1) / np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1)))
+
+
+def spearman(one: Array, other: Array) -> Array:
+    """Return Spearman's rho of paired rows, shapes (rows, conditions); nan where a row has only ties or a nan."""
+    ranks = []
+    for side in (one, other):
+        rank = stats.rankdata(side, axis=1)
+        rank[~np.isfinite(side).all(axis=1)] = np.nan
+        ranks.append(rank - rank.mean(axis=1, keepdims=True))
+    x, y = ranks
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((x * y).sum(axis=1) / np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1)))
+
+
+EQUIVALENT, DIFFERENT, BOTH, UNDECIDED = "equivalent", "different", "equivalent and different", "undecided"
+NOT_ESTIMABLE = "not estimable"
+POINTS, MODELLED = "points", "modelled"
+_NAN = float("nan")
+
+
+def effects(analysis: Analysis, people: Analysis | None = None) -> pd.DataFrame:
+    """Return every contrast of the first reader group beside each other group's."""
+    first = people or analysis
+    own_groups, groups = (one.plan.groups if one.plan.planned else one.groups for one in (first, analysis))
+    models = groups[1:] if people is None else groups
+    if not models or not own_groups:
+        told = "; ".join(analysis.remarks)
+        raise UserError(
+            f"{analysis.plan.name}: one reader group is no comparison",
+            mend=told or "Give two groups in `between`.",
+        )
+    logistic = analysis.plan.measure.family == "binomial"
+    by = {(one.label, one.groups): one for one in (*first.contrasts, *analysis.contrasts)}
+    human = own_groups[0]
+    rows = []
+    for difference in analysis.plan.contrasts:
+        for model in models:
+            keys = ((human,), (model,), (human, model))
+            three = [by[difference.label, key] for key in keys if (difference.label, key) in by]
+            if len(three) < len(keys):
+                continue
+            own, other, apart = three
+            rows.append(
+                {
+                    "contrast": difference.label,
+                    "people": human,
+                    "model": model,
+                    "unit": POINTS if logistic else MODELLED,
+                    **_ends("human", own),
+                    **_ends("machine", other),
+                    **_ends("difference", apart),
+                    "p": apart.p_adjusted if apart.estimable else _NAN,
+                    **_equivalence(apart),
+                    "why": apart.left_out,
+                }
+            )
+    return _judged(pd.DataFrame(rows), analysis.plan.alpha) if rows else pd.DataFrame()
+
+
+def _equivalence(one: Contrast) -> dict[str, float]:
+    test = one.equivalence
+    names = ("bound", "equivalence_low", "equivalence_high", "equivalence_p")
+    values = (_NAN,) * 4 if test is None else (test.half_width, test.low, test.high, test.p_adjusted)
+    return dict(zip(names, values, strict=True))
+
+
+def _values(one: Contrast) -> tuple[float, float, float]:
+    if not one.estimable:
+        return (_NAN,) * 3
+    return one.estimate, one.low, one.high
+
+
+def _ends(head: str, one: Contrast) -> dict[str, float]:
+    return dict(zip((head, f"{head}_low", f"{head}_high"), _values(one), strict=True))
+
+
+def _judged(rows: pd.DataFrame, alpha: float) -> pd.DataFrame:
+    apart = (rows["difference_low"] > 0) | (rows["difference_high"] < 0)
+    near = rows["equivalence_p"] < alpha
+    known = rows["difference_low"].notna()
+    rows["same_direction"] = np.sign(rows["human"]) == np.sign(rows["machine"])
+    rows["verdict"] = np.select(
+        [~known, near & apart, near, apart], [NOT_ESTIMABLE, BOTH, EQUIVALENT, DIFFERENT], UNDECIDED
+    )
+    return rows
+
+
+def cost_effects(
+    people: CostProfile,
+    models: Sequence[CostProfile],
+    contrasts: Sequence[Difference],
+    bound: Bound | None = None,
+    alpha: float = 0.05,
+) -> pd.DataFrame:
+    """Return differences between levels of people's and each model's cost, as log ratios."""
+    if bound is not None and bound.unit != "ratio":
+        raise UserError(
+            f"a bound of {bound.said or bound.value} for log ratios", mend="Write it like: 10%, or 1.2 times."
+        )
+    rows = []
+    for model in models:
+        for difference in contrasts:
+            sides = [_contrast(one, difference) for one in (people, model)]
+            if sides[0] is None or sides[1] is None:
+                continue
+            (own, own_draws), (other, other_draws) = sides[0], sides[1]
+            apart = own_draws - other_draws
+            ends = [interval(draws) for draws in (own_draws, other_draws, apart)]
+            inner = interval(apart, 1 - 2 * alpha)
+            limit = _NAN if bound is None else bound.half_width
+            beyond = max(_share(apart >= limit, apart), _share(apart <= -limit, apart))
+            rows.append(
+                {
+                    "contrast": difference.label,
+                    "people": people.group,
+                    "measure": people.measure,
+                    "model": model.group,
+                    "model_measure": model.measure,
+                    "unit": "log ratio",
+                    **dict(
+                        zip(
+                            ("human", "human_low", "human_high"),
+                            (own, ends[0].low, ends[0].high),
+                            strict=True,
+                        )
+                    ),
+                    "machine": other,
+                    "machine_low": ends[1].low,
+                    "machine_high": ends[1].high,
+                    "difference": own - other,
+                    "difference_low": ends[2].low,
+                    "difference_high": ends[2].high,
+                    "p": min(1.0, 2 * min(_share(apart >= 0, apart), _share(apart <= 0, apart))),
+                    "bound": limit,
+                    "equivalence_low": inner.low,
+                    "equivalence_high": inner.high,
+                    "equivalence_p": _NAN if bound is None else beyond,
+                }
+            )
+    if not rows:
+        told = ", ".join(difference.label for difference in contrasts) or "none"
+        raise UserError(
+            f"no contrast ({told}) is in the profiles", mend=f"Levels: {', '.join(people.profile.levels)}."
+        )
+    return _judged(pd.DataFrame(rows), alpha)
+
+
+def _share(beyond: np.ndarray, draws: np.ndarray) -> float:
+    defined = np.isfinite(draws)
+    if not defined.any():
+        return _NAN
+    return max(float(beyond[defined].mean()), 1.0 / int(defined.sum()))
+
+
+def _contrast(one: CostProfile, difference: Difference) -> tuple[float, np.ndarray] | None:
+    levels = one.profile.levels
+    value, draws = 0.0, np.zeros(len(one.profile.draws))
+    for sign, level in ((1.0, difference.first), (-1.0, difference.second)):
+        if level in levels:
+            place = levels.index(level)
+            value += sign * float(one.profile.estimate[place])
+            draws = draws + sign * one.profile.draws[:, place]
+        elif level != one.profile.intact:
+            return None
+    return value, draws

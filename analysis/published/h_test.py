@@ -1,0 +1,690 @@
+"""H-TEST's tables from a study's own trials (Lee & Lim, 2024), with the paired tests that the paper lacks.
+
+Accuracy by task and model (Tables 2, 5 and 6), rules found by people (Table 7), pairs of models, published and corrected
+readings, and letter geometry (Figure 5).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from io import StringIO
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from analysis.answers import is_valid
+from analysis.estimate.crossed import Layout, estimate, sums_of_model
+from analysis.intervals import over_items, reach, share_over_items
+from analysis.preparing.exclusions import FILLER
+from analysis.readers import PARTICIPANT_KINDS, group_order
+from analysis.reading import table_beside
+from analysis.tables import Tables
+
+TASKS = (
+    *("uppercase", "start_vowel", "end_punctuation", "palindrome", "end_ly"),
+    *("spelled_math", "spelled_number", "rhyme", "repeated_word", "hyphenated_word"),
+)
+"""In the order of the paper's Tables 2 and 6."""
+MAKINGS = ("released", "fresh", "matched")
+UNANSWERED = "error"
+RULE = " rule"
+"""How the item of a trial that asks for a rule ends, behind the name of its set."""
+FEWEST_ITEMS = 10
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How a study asked H-TEST."""
+
+    trials: pd.DataFrame
+    statements: pd.DataFrame
+    ks: tuple[int, ...]  # from few to many; empty where not varied
+    makings: tuple[str, ...]  # in the study's order; one empty name where not varied
+    unanswered: int = 0
+
+
+def asked(tables: Tables) -> Asked | None:
+    """Return a study's H-TEST trials; None where it has none of the paper's tasks."""
+    trials = tables.trials
+    if "task" not in tables.factors or not set(TASKS) & set(tables.factors["task"]):
+        return None
+    between: Mapping[str, Any] = tables.dictionary.get("between") or {}
+    k = _set_by(trials, between, "exemplars").astype(float)
+    making = _set_by(trials, between, "items")
+    trials = trials.assign(k=k, making=making.where(making.notna(), ""))
+    usable = trials[trials["excluded_reason"].isna() & trials["task"].isin(TASKS)]
+    every = usable[~usable["is_filler"].astype(bool)]
+    rows = every[every["response_status"] != UNANSWERED]
+    extra = trials["is_practice"].astype(bool) | trials["is_pilot"].astype(bool)
+    # what asks for a rule is marked as a filler; any other reason holds for its session, or for the trial as it does elsewhere
+    counts = trials["excluded_reason"].isna() | (trials["excluded_reason"] == FILLER)
+    stated = trials[~extra & counts & trials["item_id"].astype(str).str.endswith(RULE)]
+    if rows.empty and stated.empty:
+        return None
+    rows = rows.assign(
+        right=rows["correct"].fillna(0).astype(float),
+        answered=is_valid(rows).astype(float),
+    )
+    found = [str(one) for one in dict.fromkeys(rows["making"])]
+    ks = sorted({int(one) for one in rows["k"].dropna()})
+    return Asked(rows, stated, tuple(ks), tuple(sorted(found, key=rank)), len(every) - len(rows))
+
+
+def rank(making: str) -> int:
+    """Return the place of a making of items: released, fresh, matched, others."""
+    return MAKINGS.index(making) if making in MAKINGS else len(MAKINGS)
+
+
+def _set_by(trials: pd.DataFrame, between: Mapping[str, Any], setting: str) -> pd.Series[Any]:
+    """Return what the levels between sessions set, trial by trial."""
+    for factor, levels in between.items():
+        values = {str(level): given[setting] for level, given in levels.items() if setting in given}
+        if values and factor in trials:
+            return trials[factor].map(values)
+    return pd.Series(None, trials.index, dtype=object)
+
+
+def accuracy(rows: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
+    """Return shares by reader and task, in the paper's order, and the mean of the tasks."""
+    keys = ["reader_group", *by]
+    grouped = rows.groupby([*keys, "task"], dropna=False, observed=True)
+    table = grouped.agg(trials=("right", "size"), right=("right", "sum"), answered=("answered", "sum"))
+    table = table.reset_index()
+    table["accuracy"] = table["right"] / table["trials"]
+    table["adjusted"] = table["right"] / table["answered"].where(table["answered"] > 0)
+    table["out_of_context"] = 1 - table["answered"] / table["trials"]
+    measures = ["accuracy", "adjusted", "out_of_context"]
+    cells = table.groupby(keys, dropna=False, observed=True)
+    means = cells[[*measures]].mean().reset_index().merge(cells["trials"].sum().reset_index(), on=keys)
+    present = table.assign(_all=0).groupby(["_all", *by], dropna=False, observed=True)["task"]
+    every, own = present.transform("nunique"), cells["task"].transform("size")
+    partial = table[own < every][keys].drop_duplicates()
+    is_partial = means.merge(partial, on=keys, how="left", indicator=True)["_merge"] == "both"
+    means.loc[is_partial, measures] = np.nan
+    means = means.assign(task="average")
+    order = {task: place for place, task in enumerate((*TASKS, "average"))}
+    both = pd.concat([table, means], ignore_index=True)
+    both = both.assign(_o=both["task"].map(order)).sort_values([*keys, "_o"], kind="stable")
+    return both[[*keys, "task", "trials", *measures]].reset_index(drop=True)
+
+
+def covers(rows: pd.DataFrame, every: pd.DataFrame) -> bool:
+    """Return whether a reader answered each task with each number and making of examples."""
+    cells = ["making", "k", "task"]
+    return len(rows[cells].drop_duplicates()) == len(every[cells].drop_duplicates())
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Two conditions compared over the items that both asked."""
+
+    items: int
+    first: float  # shares right
+    second: float
+    difference: float
+    low: float
+    high: float
+    changed: int  # items whose share right differs
+    p: float
+    p_equal: float  # larger p of two one-sided tests against the bound; NaN without a bound
+
+
+def paired(first: pd.DataFrame, second: pd.DataFrame, bound: float | None = None) -> Paired | None:
+    """Compare two conditions item by item; p, interval and equivalence test are of one estimate over items."""
+    keys = ["making", "task", "item_id"]
+    one, other = (rows.groupby(keys, observed=True)["right"].mean() for rows in (first, second))
+    both = pd.concat([one, other], axis=1, join="inner").to_numpy(dtype=float)
+    if len(both) < FEWEST_ITEMS:
+        return None
+    found = estimate(
+        sums_of_model(Layout(("first", "second"), tuple(range(len(both)))), both), {"second": 1, "first": -1}
+    )
+    assert found is not None
+    low, high = found.interval()
+    before, after = both.mean(axis=0).tolist()
+    p_equal = np.nan if bound is None else found.equivalence_p(bound)
+    changed = int((both[:, 0] != both[:, 1]).sum())
+    return Paired(len(both), before, after, found.value, low, high, changed, found.p(), p_equal)
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Two makings of items compared over the tasks that both have."""
+
+    tasks: int  # common tasks; items of both makings
+    items: int
+    difference: float
+    low: float
+    high: float
+    p: float
+    p_equal: float = np.nan  # larger p of two one-sided tests against the bound; NaN without a bound
+
+
+def between_makings(first: pd.DataFrame, second: pd.DataFrame, bound: float | None = None) -> Contrast | None:
+    """Compare the items of two makings, each item's mean a unit, tasks weighing the same."""
+    units = [rows.groupby(["task", "item_id"], observed=True)["right"].mean() for rows in (first, second)]
+    by_task = [{str(t): own.to_numpy(dtype=float) for t, own in one.groupby(level="task")} for one in units]
+    common = [t for t in by_task[0] if t in by_task[1] and min(len(by_task[0][t]), len(by_task[1][t])) > 1]
+    if not common:
+        return None
+    gaps = [by_task[1][t].mean() - by_task[0][t].mean() for t in common]
+    parts = [(own[t].var(ddof=1) / len(own[t]), len(own[t]) - 1) for t in common for own in by_task]
+    variance = sum(value for value, _ in parts)
+    items = sum(len(own[t]) for t in common for own in by_task)
+    mean = float(np.mean(gaps))
+    if variance == 0:
+        return None
+    se = float(np.sqrt(variance)) / len(common)
+    df = variance**2 / sum(value**2 / free for value, free in parts)
+    half = reach(se, df)
+    p = float(2 * stats.t.sf(abs(mean) / se, df))
+    p_equal = (
+        np.nan
+        if bound is None
+        else float(max(stats.t.sf((mean + bound) / se, df), stats.t.sf((bound - mean) / se, df)))
+    )
+    return Contrast(len(common), items, mean, mean - half, mean + half, p, p_equal)
+
+
+def mean_with_ends(rows: pd.DataFrame) -> tuple[float, float, float]:
+    """Return a mean in percent with the ends of its 95% interval."""
+    by_person = rows["reader_kind"].iloc[0] in PARTICIPANT_KINDS
+    keys = ["reader"] if by_person else ["task", "item_id"]
+    units = rows.groupby(keys, observed=True)["right"].agg(["mean", "size"])
+    means, answers = units["mean"].to_numpy(dtype=float), units["size"].to_numpy(dtype=float)
+    mean = float(means.mean())
+    low, high = over_items(means) if by_person else share_over_items(means, answers)
+    return 100 * mean, 100 * low, 100 * high
+
+
+def rules_stated(statements: pd.DataFrame) -> pd.DataFrame:
+    """Return, by reader and number of examples, how many rules were stated right (Table 7)."""
+    if statements.empty:
+        return pd.DataFrame(columns=["reader_group", "k", "readers", "stated", "rated", "right"])
+    rated = statements["score"].notna() & statements["scorer"].astype(str).str.startswith("rated")
+    rows = statements.assign(
+        _stated=is_valid(statements),
+        _rated=rated,
+        _right=rated & (statements["score"] >= 1),
+    )
+    return (
+        rows.groupby(["reader_group", "k"], dropna=False, observed=True)
+        .agg(
+            readers=("reader", "nunique"),
+            stated=("_stated", "sum"),
+            rated=("_rated", "sum"),
+            right=("_right", "sum"),
+        )
+        .reset_index()
+    )
+
+
+def printed() -> pd.DataFrame:
+    """Return Table 6 as printed: ``model``, ``k``, ``task`` (or ``average``), ``printed`` (a share)."""
+    text = resources.files(__package__).joinpath("h_test.csv").read_text("utf-8")
+    return pd.read_csv(StringIO(text), comment="#")
+
+
+Readers = Mapping[str, Mapping[str, Any]]
+"""Readers as the data dictionary tells them: ``kind``, ``use``, ``settings``, ``parameters``."""
+
+_ASKED = ("making", "task", "item_id", "k", "label_map", "prompt_variant")
+ALL = "all tasks"
+
+
+def thinking_pairs(readers: Readers) -> list[tuple[str, str]]:
+    """Return models asked directly and with thoughts: the same model shown the same, one with the strategy ``chain_of_thought``."""
+    return _pairs(readers, _presentation, _strategy, "chain_of_thought", "direct")
+
+
+def picture_pairs(readers: Readers) -> list[tuple[str, str]]:
+    """Return models shown text and shown pictures: the same model asked by the same strategy, one with ``presentation: image``."""
+    return _pairs(readers, _strategy, lambda one: _presentation(one)[0], "image", "text")
+
+
+def family_pairs(readers: Readers) -> list[tuple[str, str, str]]:
+    """Return ``(family, smaller, larger)`` for neighbours in size without thoughts, shown the same."""
+    families: dict[tuple[str, tuple[str, str]], list[tuple[float, str]]] = {}
+    sizes = sizes_of(readers)
+    for name, one in readers.items():
+        settings = _settings(one)
+        size = sizes.get(name)
+        if settings.get("family") and size and _strategy(one) == "direct":
+            key = str(settings["family"]), _presentation(one)
+            families.setdefault(key, []).append((size, name))
+    found = []
+    for (family, presentation), models in families.items():
+        row = [name for _, name in sorted(models, key=lambda one: one[0])]
+        named = family + _shown(presentation)
+        found += [(named, small, large) for small, large in pairwise(row)]
+    return found
+
+
+def sizes_of(readers: Readers) -> dict[str, float]:
+    """Return the numbers of parameters of the models that have one: counted, or as the study says."""
+    found = {
+        name: one.get("parameters") or size_of(_settings(one).get("parameters"))
+        for name, one in readers.items()
+    }
+    return {name: float(size) for name, size in found.items() if size}
+
+
+def shows_examples_as_text(one: Mapping[str, Any]) -> bool:
+    """Say whether a model that is shown items as pictures is shown the solved examples as text."""
+    return _presentation(one) == ("image", "text")
+
+
+def size_of(said: object) -> float | None:
+    """Return a number of parameters, such as ``1.4B``, as a number."""
+    text = str(said or "").strip()
+    factors = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
+    try:
+        return float(text[:-1]) * factors[text[-1]] if text[-1:] in factors else float(text)
+    except ValueError:
+        return None
+
+
+def in_common(
+    first: pd.DataFrame, second: pd.DataFrame, varied: str | None = None
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the trials of the same items, examples and labels under both of two conditions."""
+    apart = () if varied is None else (varied, "prompt_variant")
+    keys = [name for name in _ASKED if name not in apart and name in first and name in second]
+    both = first[keys].drop_duplicates().merge(second[keys].drop_duplicates(), on=keys)
+    return first.merge(both, on=keys), second.merge(both, on=keys)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of the items compared between text and pictures."""
+
+    task: str  # A task, or `ALL`
+    making: str  # of which making the items are; empty for all
+    k: int | None  # behind how many examples; None for all
+    compared: Paired  # pictures minus text
+
+
+def pictures_by_part(
+    text: pd.DataFrame,
+    pictures: pd.DataFrame,
+    bound: float | None = None,
+    tasks: Sequence[str] = TASKS,
+) -> Iterator[Part]:
+    """Compare a model shown pictures with the same model shown text, item by item."""
+    both = in_common(text, pictures)
+
+    def compared(task: str, making: str = "", k: int | None = None) -> Iterator[Part]:
+        own = both
+        if task != ALL:
+            own = own[0][own[0]["task"] == task], own[1][own[1]["task"] == task]
+        if making:
+            own = own[0][own[0]["making"] == making], own[1][own[1]["making"] == making]
+        if k is not None:
+            own = own[0][own[0]["k"] == k], own[1][own[1]["k"] == k]
+        one = paired(*own, bound)
+        if one is not None:
+            yield Part(task, making, k, one)
+
+    for task in (*tasks, ALL):
+        yield from compared(task)
+    makings = list(dict.fromkeys(both[0]["making"]))
+    for making in sorted(makings, key=rank) if len(makings) > 1 else ():
+        yield from compared(ALL, making)
+    ks = sorted({int(one) for one in both[0]["k"].dropna()}) if "k" in both[0] else []
+    for k in ks if len(ks) > 1 else ():
+        yield from compared(ALL, "", k)
+
+
+def _pairs(readers: Readers, alike: Any, differs: Any, second: str, first: str) -> list[tuple[str, str]]:
+    """Return pairs of one model that differ in one thing; of several partners the one whose other settings are the most alike."""
+    models = {name: one for name, one in readers.items() if one.get("kind") == "model" and one.get("use")}
+    found = []
+    for name, one in models.items():
+        if differs(one) != second:
+            continue
+        partners = [
+            other
+            for other, theirs in models.items()
+            if differs(theirs) == first and _who(theirs) == _who(one) and alike(theirs) == alike(one)
+        ]
+        if partners:
+            found.append((min(partners, key=lambda other: _unlike(models[other], one)), name))
+    return found
+
+
+def _settings(one: Mapping[str, Any]) -> Mapping[str, Any]:
+    return one.get("settings") or {}
+
+
+def _strategy(one: Mapping[str, Any]) -> str:
+    return str(_settings(one).get("strategy", "direct"))
+
+
+def _presentation(one: Mapping[str, Any]) -> tuple[str, str]:
+    """Return how items and solved examples are shown; examples as items unless the study says otherwise."""
+    settings = _settings(one)
+    of_items = str(settings.get("presentation", "text"))
+    return of_items, str(settings.get("examples_presentation", of_items))
+
+
+def _shown(presentation: tuple[str, str]) -> str:
+    if presentation[0] == "text":
+        return ""
+    return ", pictures" if presentation[1] == "image" else ", pictures behind examples as text"
+
+
+def _who(one: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what says that two readers are one model."""
+    settings = _settings(one)
+    return (str(one.get("use")), *(str(settings.get(name, "")) for name in ("base_url", "revision")))
+
+
+def _unlike(one: Mapping[str, Any], other: Mapping[str, Any]) -> int:
+    """Return in how many settings two readers differ."""
+    first, second = _settings(one), _settings(other)
+    return sum(first.get(name) != second.get(name) for name in {*first, *second})
+
+
+PARSING = "published_parsing"
+_PLACE = ["session_id", "trial_index", "attempt"]
+
+
+@dataclass(frozen=True)
+class BothParsers:
+    """A reader's replies to one task, or to all, read by both parsers."""
+
+    reader_group: str  # ``average``: mean of the tasks
+    task: str
+    replies: int
+    published: float  # shares right; what a parser cannot read is wrong
+    corrected: float
+    unread_published: float  # shares in which the parser found no answer
+    unread_corrected: float
+    turned: int  # replies that the two judge differently
+    compared: Paired | None  # corrected minus published over the items; None for fewer than ten items
+
+
+def both_parsers(
+    trials: pd.DataFrame,
+    folder: Path,
+    tasks: Sequence[str] = TASKS,
+    *,
+    is_pooled: bool = False,
+) -> list[BothParsers]:
+    """Compare the published parser with a correct one, reply by reply."""
+    parsed = table_beside(folder, PARSING)
+    if parsed is None:
+        return []
+    parsed = parsed.astype(dict.fromkeys(_PLACE[1:], float))
+    known = trials.astype(dict.fromkeys(_PLACE[1:], float))
+    rows = known.merge(parsed, on=_PLACE, how="inner")
+    asked_of = set(trials["task"])
+    found: list[BothParsers] = []
+    for group in group_order(rows):
+        own = rows[rows["reader_group"] == group]
+        of_tasks = [
+            _both(group, task, own[own["task"] == task]) for task in tasks if (own["task"] == task).any()
+        ]
+        found += of_tasks
+        if len(of_tasks) > 1 and (is_pooled or asked_of <= set(own["task"])):
+            whole = _both(group, "average", own)
+            found.append(whole if is_pooled else _mean(whole, of_tasks))
+    return found
+
+
+def _both(group: str, task: str, rows: pd.DataFrame) -> BothParsers:
+    published, corrected = rows["published"], rows["corrected"]
+    differ = ~((published == corrected) | (published.isna() & corrected.isna()))
+    compared = paired(rows.assign(right=published.fillna(0.0)), rows.assign(right=corrected.fillna(0.0)))
+    return BothParsers(
+        group,
+        task,
+        len(rows),
+        float(published.fillna(0.0).mean()),
+        float(corrected.fillna(0.0).mean()),
+        float(published.isna().mean()),
+        float(corrected.isna().mean()),
+        int(differ.sum()),
+        compared,
+    )
+
+
+def _mean(whole: BothParsers, parts: Sequence[BothParsers]) -> BothParsers:
+    """Return the whole with shares that are means of the tasks."""
+
+    def mean(name: str) -> float:
+        return sum(float(getattr(one, name)) for one in parts) / len(parts)
+
+    return BothParsers(
+        whole.reader_group,
+        whole.task,
+        whole.replies,
+        mean("published"),
+        mean("corrected"),
+        mean("unread_published"),
+        mean("unread_corrected"),
+        whole.turned,
+        whole.compared,
+    )
+
+
+def is_as_published(label_map: str) -> bool:
+    """Say whether a trial's labels stood for their own classes."""
+    pairs = [one.split("=", 1) for one in label_map.split(",") if "=" in one]
+    return all(name == label for name, label in pairs)
+
+
+def label_maps(trials: pd.DataFrame) -> pd.DataFrame:
+    """Return accuracy with labels as published and swapped, and how often A was said."""
+    columns = [
+        *("reader_group", "published", "swapped", "counterbalanced"),
+        *("says_a_published", "says_a_swapped"),
+    ]
+    if "label_map" not in trials or "response" not in trials:
+        return pd.DataFrame(columns=columns)
+    rows = trials[trials["label_map"].notna()]
+    rows = rows.assign(_own=rows["label_map"].astype(str).map(is_as_published).astype(bool))
+    said = (rows["response"] == "A") == rows["_own"]
+    rows = rows.assign(_a=said.astype(float).where(rows["answered"] == 1))
+    found = []
+    for group, own in rows.groupby("reader_group", observed=True):
+        both = own.groupby("_own")[["right", "_a"]].mean()
+        if len(both) == 2:
+            right, a = both["right"], both["_a"]
+            mean = (right[True] + right[False]) / 2
+            found.append((str(group), right[True], right[False], mean, a[True], a[False]))
+    return pd.DataFrame(found, columns=columns)
+
+
+def rules_by_task(trials: pd.DataFrame, statements: pd.DataFrame) -> pd.DataFrame:
+    """Return, by reader and task, how the same readers sorted the items and stated the rule."""
+    columns = [
+        *("reader_group", "task", "sorted", "stated", "rated", "right", "sorted_knowing"),
+        "sorted_otherwise",
+    ]
+    if statements.empty or trials.empty:
+        return pd.DataFrame(columns=columns)
+    task = statements["item_id"].astype(str).str.removesuffix(RULE).str.split("-").str[-1]
+    is_rated = statements["score"].notna() & statements["scorer"].astype(str).str.startswith("rated")
+    told = pd.DataFrame(
+        {
+            "reader_group": statements["reader_group"].astype(str),
+            "session_id": statements["session_id"].astype(str),
+            "task": task,
+            "stated": is_valid(statements),
+            "rated": is_rated,
+            "right": is_rated & (statements["score"] >= 1),
+        }
+    )
+    keys = ["reader_group", "session_id", "task"]
+    shares = trials.astype({"reader_group": str, "session_id": str, "task": str})
+    shares = shares.groupby(keys)["right"].mean().rename("sorted").reset_index()
+    both = told.merge(shares, on=keys, how="left")
+    found: list[tuple[Any, ...]] = []
+    for (group, name), own in both.groupby(["reader_group", "task"]):
+        knows, not_so = own["right"], own["rated"] & ~own["right"]
+        found.append(
+            (
+                *(group, name, own["sorted"].mean()),
+                *(int(own[column].sum()) for column in ("stated", "rated", "right")),
+                own.loc[knows, "sorted"].mean(),
+                own.loc[not_so, "sorted"].mean(),
+            )
+        )
+    order = {name: place for place, name in enumerate(TASKS)}
+    found.sort(key=lambda row: (str(row[0]), order.get(str(row[1]), len(order))))
+    return pd.DataFrame(found, columns=columns)
+
+
+SET = "letter_geometry"
+CHANCE = 0.25
+FAMILIES = (
+    *("rotation", "flip", "reflection", "add_subtract", "addition", "subtraction"),
+    *("composite", "composition"),
+)
+"""Kinds of questions, released and computed, in the order of the paper's Table 4."""
+GIVEAWAYS = frozenset({"O", "E", "Ɛ"})
+"""The wrong options of nearly every released question."""
+FEWEST_POINTS = 4
+
+
+def geometry(tables: Tables) -> pd.DataFrame | None:
+    """Return a study's analysed letter-geometry trials; None where it has none."""
+    trials = tables.trials
+    if "family" not in tables.factors or "set" not in trials:
+        return None
+    usable = trials[trials["excluded_reason"].isna() & (trials["set"] == SET)]
+    rows = usable[~usable["is_filler"].astype(bool) & ~usable["is_attention_check"].astype(bool)]
+    rows = rows[rows["response_status"] != UNANSWERED]
+    silent = ~is_valid(rows).groupby(rows["reader_group"], observed=True).transform("any").astype(bool)
+    rows = rows[~(silent & (rows["reader_kind"] == "baseline"))]
+    if rows.empty:
+        return None
+    return rows.assign(
+        right=rows["correct"].fillna(0).astype(float),
+        answered=is_valid(rows).astype(float),
+        task=rows["family"].astype(str),
+        making="",
+    )
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share of right answers and whether it is above or below chance."""
+
+    items: int
+    answers: int
+    value: float
+    low: float
+    high: float
+    p: float
+
+
+def share(rows: pd.DataFrame, chance: float = CHANCE) -> Share:
+    """Return the share of right answers of one reader group."""
+    mean, low, high = (value / 100 for value in mean_with_ends(rows))
+    by_person = rows["reader_kind"].iloc[0] in PARTICIPANT_KINDS
+    keys = ["reader"] if by_person else ["task", "item_id"]
+    grouped = rows.groupby(keys, observed=True)["right"]
+    units = grouped.mean().to_numpy(dtype=float)
+    if not by_person and bool((grouped.size() == 1).all()):
+        p = float(stats.binomtest(int(units.sum()), len(units), chance).pvalue)
+    elif len(units) > 1 and units.std() > 0:
+        p = float(stats.ttest_1samp(units, chance).pvalue)
+    else:
+        p = np.nan
+    return Share(rows["item_id"].nunique(), len(rows), mean, low, high, p)
+
+
+def by_option_alone(items: pd.DataFrame) -> tuple[int, int] | None:
+    """Return how many questions "the one option that is not O, E or Ɛ" answers right, and of how many."""
+    if not {"set", "item_id", "choices", "answer"} <= set(items.columns):
+        return None
+    own = items[(items["set"] == SET) & items["choices"].notna()].drop_duplicates("item_id")
+    if "role" in own:
+        own = own[own["role"] == "test"]
+    if own.empty:
+        return None
+    right = 0
+    for choices, answer in zip(own["choices"], own["answer"], strict=True):
+        left = [
+            one
+            for one in (json.loads(choices) if isinstance(choices, str) else choices)
+            if one not in GIVEAWAYS
+        ]
+        right += len(left) == 1 and left[0] == answer
+    return right, len(own)
+
+
+@dataclass(frozen=True)
+class Point:
+    """A reader on H-TEST and on letter geometry: percentages with the ends of their 95% intervals."""
+
+    group: str
+    kind: str  # reader kind; empty for a value printed in the paper, which has no interval
+    x: tuple[float, float, float]  # percent right, low, high: H-TEST and letter geometry
+    y: tuple[float, float, float]
+
+
+def both_tests(tasks: Asked, questions: pd.DataFrame) -> list[Point]:
+    """Return every reader group that took both tests, and answered every task of H-TEST."""
+    rows = tasks.trials
+    if len(tasks.makings) > 1:
+        rows = rows[rows["making"] == tasks.makings[0]]
+    if tasks.ks:
+        rows = rows[rows["k"] == tasks.ks[-1]]
+    found = []
+    for group, own in rows.groupby("reader_group", observed=True):
+        other = questions[questions["reader_group"] == group]
+        if len(other) and covers(own, rows):
+            kind = str(own["reader_kind"].iloc[0])
+            found.append(Point(str(group), kind, mean_with_ends(own), mean_with_ends(other)))
+    return found
+
+
+def printed_points() -> list[Point]:
+    """Return the models of which the paper prints both numbers, at 50 examples."""
+    cells = printed()
+    cells = cells[(cells["k"] == 50) & (cells["task"] == "average") | (cells["task"] == SET)]
+    wide = cells.assign(what=cells["task"]).pivot(index="model", columns="what", values="printed").dropna()
+    return [
+        Point(str(model), "", (100 * row["average"],) * 3, (100 * row[SET],) * 3)
+        for model, row in wide.iterrows()
+    ]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A straight line through points, with the correlation and its 95% interval (Fisher's z)."""
+
+    slope: float
+    intercept: float
+    points: int
+    r: float
+    low: float
+    high: float
+
+
+def fitted(points: Iterable[Point] | Sequence[Point]) -> Fitted | None:
+    """Return the least-squares line; None for fewer than four points, or where one test does not vary."""
+    pairs = np.array([(one.x[0], one.y[0]) for one in points], dtype=float)
+    if len(pairs) < FEWEST_POINTS or np.any(np.ptp(pairs, axis=0) == 0):
+        return None
+    line = stats.linregress(pairs[:, 0], pairs[:, 1])
+    reach = 1.959963984540054 / np.sqrt(len(pairs) - 3)
+    z = np.arctanh(np.clip(line.rvalue, -0.999999, 0.999999))
+    return Fitted(
+        float(line.slope),
+        float(line.intercept),
+        len(pairs),
+        float(line.rvalue),
+        float(np.tanh(z - reach)),
+        float(np.tanh(z + reach)),
+    )

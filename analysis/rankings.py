@@ -1,0 +1,641 @@
+"""How readers compare with each other: robustness by size, recovery order, error patterns and error consistency.
+
+Error patterns are vectors of right and wrong answers by item and condition, for each participant or session of a model; failures
+count as wrong. Cohen's kappa of two readers' errors follows Geirhos et al. (2020).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import permutations
+from math import factorial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse, stats
+
+from analysis.answers import failures_as_wrong, is_valid, judged
+from analysis.fidelity import item_values, kendall, spearman
+from analysis.measures.levels import scrambled_levels
+from analysis.measures.resampling import RESAMPLES, interval, resampled_means
+from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of
+from analysis.tables import Tables, item_names
+from stimuli.errors import UserError
+from stimuli.seeds import stable_seed
+
+Array = NDArray[np.float64]
+Places = NDArray[np.intp]
+
+MOST_UNITS = 200
+"""Participants of a group, or sessions of all models, that are compared pair by pair."""
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorVectors:
+    """Right and wrong answers, unit by unit and cell by cell."""
+
+    right: sparse.csr_matrix  # shape (units, cells): sum of right answers (0 or 1 each) and number of answers
+    met: sparse.csr_matrix  # shape (units, cells)
+    names: tuple[str, ...]  # of each unit: its participant or session, and its reader group
+    groups: tuple[str, ...]
+    strata: Places  # shape (units,): units of one stratum met the same list
+    items: Places  # shape (cells,): the item of each cell
+    levels: Places  # shape (cells,): the level of each cell
+    kinds: dict[str, str]  # reader kind of each group, in the order of reports
+    left_out: dict[str, int]  # group → units beyond `MOST_UNITS`, drawn by a stable hash
+
+    def units_of(self, *groups: str) -> Places:
+        """Return the places of the units of some groups."""
+        return np.array([place for place, one in enumerate(self.groups) if one in groups], dtype=np.intp)
+
+
+def error_vectors(tables: Tables, factor: str) -> ErrorVectors:
+    """Return every reader's errors; baselines, which answer by rule, are left out."""
+    levels = tables.levels_of(factor)
+    rows = item_values(tables.trials, factor, "correct")
+    rows = rows[(rows["reader_kind"] != "baseline") & rows[factor].isin(levels)]
+    if rows.empty:
+        raise UserError(f"no answer under {factor} is right or wrong", mend="Give trials that are scored.")
+    study = str(tables.dictionary["study"])
+    once = rows.drop_duplicates(["reader_group", "unit"])
+    keep: list[tuple[str, str]] = []
+    left_out: dict[str, int] = {}
+    models = max(1, int((kinds := once["reader_kind"]).eq("model").groupby(once["reader_group"]).any().sum()))
+    for group, own in once.groupby("reader_group"):
+        most = MOST_UNITS if kinds[own.index[0]] in PARTICIPANT_KINDS else max(2, MOST_UNITS // models)
+        names = sorted(own["unit"], key=partial(_turn, study, str(group)))
+        if len(names) > most:
+            left_out[str(group)] = len(names) - most
+        keep += [(str(group), str(name)) for name in sorted(names[:most])]
+    units = pd.MultiIndex.from_tuples(keep)
+    place = units.get_indexer(pd.MultiIndex.from_frame(rows[["reader_group", "unit"]].astype(str)))
+    rows, place = rows[place >= 0], place[place >= 0]
+    cells, known = pd.factorize(pd.MultiIndex.from_frame(rows[["item", factor]]))
+    shape = (len(units), len(known))
+    value = rows["value"].to_numpy(dtype=float)
+    strata = np.zeros(len(units), dtype=np.intp)
+    strata[place] = pd.factorize(rows["list"].astype(object).where(rows["list"].notna(), "-"))[0]
+    return ErrorVectors(
+        right=sparse.coo_matrix((value, (place, cells)), shape=shape).tocsr(),
+        met=sparse.coo_matrix((np.ones(len(rows)), (place, cells)), shape=shape).tocsr(),
+        names=tuple(name for _, name in keep),
+        groups=tuple(group for group, _ in keep),
+        strata=strata,
+        items=pd.factorize(known.get_level_values(0))[0],
+        levels=np.array([levels.index(level) for level in known.get_level_values(1)], dtype=np.intp),
+        kinds={group: kinds_of(rows)[group] for group in group_order(rows)},
+        left_out=left_out,
+    )
+
+
+def _turn(study: str, group: str, name: object) -> int:
+    return stable_seed(study, "vectors", group, str(name))
+
+
+LEAST_CELLS = 10
+"""Items in conditions that a pair of units must share."""
+_LEAST_ROOM = 1e-9
+_BLOCKS = 30
+"""Groups of items that are left out one after the other."""
+
+
+def error_consistency(vectors: ErrorVectors) -> pd.DataFrame:
+    """Compare the errors of every pair of reader groups, units of one group with each other too."""
+    groups = list(vectors.kinds)
+    right = vectors.right.toarray()
+    met = vectors.met.toarray()
+    share = np.divide(right, met, out=np.zeros_like(right), where=met > 0)
+    present = (met > 0).astype(float)
+    blocks = vectors.items % min(_BLOCKS, int(vectors.items.max()) + 1)
+    levels = int(vectors.levels.max()) + 1
+    several = _sums(share, present, vectors.levels, levels)
+    whole = _kappas(several)
+    left_out = []
+    for block in range(int(blocks.max()) + 1):
+        own = blocks == block
+        taken = _sums(share[:, own], present[:, own], vectors.levels[own], levels)
+        left_out.append(_kappas([one - other for one, other in zip(several, taken, strict=True)]).kappa)
+    rows = []
+    for first, one in enumerate(groups):
+        for other in groups[first:]:
+            inside = _pairs(vectors, one, other)
+            known = inside & np.isfinite(whole.kappa) & (whole.cells >= LEAST_CELLS)
+            if not known.any():
+                continue
+            left = np.array([np.nanmean(one[known]) for one in left_out if np.isfinite(one[known]).any()])
+            kappa = float(whole.kappa[known].mean())
+            half = _jackknife(left)
+            rows.append(
+                {
+                    "one": one,
+                    "other": other,
+                    "pairs": int(known.sum()),
+                    "cells": float(whole.cells[known].mean()),
+                    "observed": float(whole.observed[known].mean()),
+                    "expected": float(whole.expected[known].mean()),
+                    "kappa": kappa,
+                    "low": kappa - half,
+                    "high": kappa + half,
+                    "highest": float(whole.highest[known].mean()),
+                }
+            )
+    found = pd.DataFrame(rows)
+    return found if found.empty else _with_ceilings(found, vectors.kinds)
+
+
+@dataclass(frozen=True, eq=False)
+class _Kappas:
+    """Agreement of all pairs of units, shapes (units, units)."""
+
+    cells: Array
+    observed: Array
+    expected: Array
+    kappa: Array
+    highest: Array
+
+
+def _sums(share: Array, present: Array, levels: Places, many: int) -> list[Array]:
+    """Return shared cells, agreements, and right answers of either side in them, shape (levels, units, units) each."""
+    sums = [np.zeros((many, len(share), len(share))) for _ in range(4)]
+    for level in range(many):
+        own = levels == level
+        x, m = share[:, own], present[:, own]
+        wrong = m - x
+        for place, value in enumerate((m @ m.T, x @ x.T + wrong @ wrong.T, x @ m.T, m @ x.T)):
+            sums[place][level] = value
+    return sums
+
+
+def _kappas(sums: Sequence[Array]) -> _Kappas:
+    many, agreed, first, second = sums
+    with np.errstate(invalid="ignore", divide="ignore"):
+        p, q = np.nan_to_num(first / many), np.nan_to_num(second / many)
+        cells = many.sum(axis=0)
+        expected = (many * (p * q + (1 - p) * (1 - q))).sum(axis=0) / cells
+        most = (many * (1 - np.abs(p - q))).sum(axis=0) / cells
+        observed = agreed.sum(axis=0) / cells
+        room = np.where(1 - expected > _LEAST_ROOM, 1 - expected, np.nan)
+        return _Kappas(cells, observed, expected, (observed - expected) / room, (most - expected) / room)
+
+
+def _pairs(vectors: ErrorVectors, one: str, other: str) -> NDArray[np.bool_]:
+    names = np.array(vectors.groups)
+    inside = (names == one)[:, None] & (names == other)[None, :]
+    return np.triu(inside, 1) if one == other else inside
+
+
+def _jackknife(left: Array) -> float:
+    """Return half the width of the interval from estimates that leave out one block each."""
+    many = len(left)
+    if many < 3:
+        return float("nan")
+    se = float(np.sqrt((many - 1) / many * ((left - left.mean()) ** 2).sum()))
+    return float(stats.t(many - 1).ppf(0.975)) * se
+
+
+def _with_ceilings(found: pd.DataFrame, kinds: dict[str, str]) -> pd.DataFrame:
+    alike = found[(found["one"] == found["other"]) & (found["low"] > 0)]
+    own = dict(zip(alike["one"], alike["kappa"], strict=True))
+    ceilings, told = [], []
+    for one, other in zip(found["one"], found["other"], strict=True):
+        ceiling, of = float("nan"), ""
+        people = next((name for name in (one, other) if kinds[name] in PARTICIPANT_KINDS), None)
+        if one != other and people is not None:
+            ceiling, of = own.get(people, float("nan")), people
+        elif one != other:
+            product = own.get(one, float("nan")) * own.get(other, float("nan"))
+            both = own.get(one, -1.0) > 0 and own.get(other, -1.0) > 0
+            ceiling, of = (float(np.sqrt(product)), "both") if both else (float("nan"), "")
+        ceilings.append(ceiling if ceiling > 0 else float("nan"))
+        told.append(of if ceiling > 0 else "")
+    return found.assign(ceiling=ceilings, ceiling_of=told)
+
+
+PERMUTATIONS = 5000
+_COUNTED = 5040
+CELLS, CONDITIONS = "the same items", "means of conditions"
+PROFILE, SHAPE = "accuracy and pattern", "pattern alone"
+
+
+@dataclass(frozen=True)
+class Matching:
+    """How well halves find their own reader."""
+
+    readers: int
+    features: str
+    of: str  # `PROFILE`, or `SHAPE`: each reader's overall accuracy is taken away first
+    accuracy: float  # share of halves that find their own reader (both ways); ties count by their share
+    chance: float  # the mean of the same share over relabelled halves
+    p: float  # one-sided: share of relabellings with at least that accuracy
+    smallest_p: float  # the smallest p that so many relabellings allow
+
+
+def matchings(vectors: ErrorVectors, groups: Sequence[str], study: str = "") -> list[Matching]:
+    """Match halves of readers: of the participants of one group, or of several models."""
+    units = vectors.units_of(*groups)
+    lists = vectors.strata[units]
+    if len(groups) == 1:
+        company = np.bincount(lists, minlength=1)[lists] if len(units) else lists
+        units, lists = units[company > 1], lists[company > 1]
+        owner, strata = np.arange(len(units)), lists
+    else:
+        owner = np.array([list(groups).index(vectors.groups[unit]) for unit in units], dtype=np.intp)
+        strata = np.zeros(len(np.unique(owner)), dtype=np.intp)
+    readers = np.unique(owner)
+    if len(readers) < 2:
+        raise UserError(
+            f"{len(readers)} readers of {', '.join(groups)} cannot be told apart",
+            mend="Give two or more who met the same items.",
+        )
+    right, met = vectors.right[units].toarray(), vectors.met[units].toarray()
+    by_session = all(_meets_again(met[owner == one]) for one in readers)
+    random = np.random.default_rng(stable_seed(study, "halves of readers", *groups))
+    residual = _residuals(right, met)
+    levels = int(vectors.levels.max()) + 1
+    found = []
+    wanted = [PROFILE, SHAPE] if by_session or levels > 1 else [PROFILE]
+    shuffles = _relabellings(strata, random)
+    if by_session:
+        halves = _halves_of_sessions(residual, met, owner, lists, readers, random)
+    else:
+        halves = _halves_of_items(residual, met, owner, readers, vectors.items, vectors.levels, random)
+    for of in wanted:
+        one, other = (_without_mean(half) if of == SHAPE else half for half in halves)
+        share = _shares(one, other, shuffles)
+        drawn = share[1:]
+        counted = _is_counted(strata)
+        above = int((drawn >= share[0] - 1e-9).sum())
+        p = above / len(drawn) if counted else (1 + above) / (1 + len(drawn))
+        best = 1 / len(drawn) if counted else 1 / (1 + len(drawn))
+        features = CELLS if by_session else CONDITIONS
+        found.append(Matching(len(readers), features, of, float(share[0]), float(drawn.mean()), p, best))
+    return found
+
+
+def _meets_again(met: Array) -> bool:
+    """Whether most cells of a reader were answered in two sessions."""
+    return bool(((met > 0).sum(axis=0) > 1).sum() * 2 > (met.sum(axis=0) > 0).sum())
+
+
+def _residuals(right: Array, met: Array) -> Array:
+    """Return sums of answers minus the mean of their cell over all readers."""
+    many = met.sum(axis=0)
+    mean = np.divide(right.sum(axis=0), many, out=np.zeros_like(many), where=many > 0)
+    return np.asarray(right - met * mean)
+
+
+def _halves_of_sessions(
+    residual: Array, met: Array, owner: Places, lists: Places, readers: Places, random: np.random.Generator
+) -> list[Array]:
+    """Deal each reader's sessions of each list; features are cells."""
+    sums = [[np.zeros((len(readers), residual.shape[1])) for _ in range(2)] for _ in range(2)]
+    for place, reader in enumerate(readers):
+        for one in np.unique(lists[owner == reader]):
+            own = random.permutation(np.flatnonzero((owner == reader) & (lists == one)))
+            for half, part in enumerate((own[::2], own[1::2])):
+                sums[half][0][place] += residual[part].sum(axis=0)
+                sums[half][1][place] += met[part].sum(axis=0)
+    return [_mean(*one) for one in sums]
+
+
+def _halves_of_items(
+    residual: Array,
+    met: Array,
+    owner: Places,
+    readers: Places,
+    items: Places,
+    levels: Places,
+    random: np.random.Generator,
+) -> list[Array]:
+    """Deal items, the same way for all readers; features are means of residuals in each level."""
+    many = int(items.max()) + 1
+    first = random.permutation(many) < many / 2
+    to_level = np.eye(int(levels.max()) + 1)[levels]
+    halves = []
+    for half in (first[items], ~first[items]):
+        sums = np.vstack([(residual[owner == one].sum(axis=0) * half) @ to_level for one in readers])
+        counts = np.vstack([(met[owner == one].sum(axis=0) * half) @ to_level for one in readers])
+        halves.append(_mean(sums, counts))
+    return halves
+
+
+def _mean(sums: Array, counts: Array) -> Array:
+    return np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
+
+
+def _without_mean(values: Array) -> Array:
+    known = np.isfinite(values)
+    many = np.maximum(known.sum(axis=1, keepdims=True), 1)
+    return np.asarray(values - np.where(known, values, 0.0).sum(axis=1, keepdims=True) / many)
+
+
+def _distances(one: Array, other: Array) -> Array:
+    """Return mean squared distances over features that both have, shape (readers, readers); inf where they share none."""
+    has, also = np.isfinite(one).astype(float), np.isfinite(other).astype(float)
+    x, y = np.nan_to_num(one), np.nan_to_num(other)
+    shared = has @ also.T
+    squares = (x**2) @ also.T + has @ (y**2).T - 2 * x @ y.T
+    return np.asarray(np.divide(squares, shared, out=np.full_like(shared, np.inf), where=shared > 0))
+
+
+def _shares(one: Array, other: Array, shuffles: Places) -> Array:
+    """Return the share that finds itself, as dealt and under each relabelling; shape (1 + relabellings,)."""
+    found = np.zeros(len(shuffles) + 1)
+    distance = _distances(one, other)
+    rows = np.arange(len(distance))
+    for table in (distance, distance.T):
+        nearest = table <= table.min(axis=1, keepdims=True) + 1e-12
+        credit = nearest / nearest.sum(axis=1, keepdims=True)
+        found[0] += credit[rows, rows].mean() / 2
+        found[1:] += credit[rows[None, :], shuffles].mean(axis=1) / 2
+    return found
+
+
+def _is_counted(strata: Places) -> bool:
+    return len(np.unique(strata)) == 1 and factorial(min(len(strata), 20)) <= _COUNTED
+
+
+def _relabellings(strata: Places, random: np.random.Generator) -> Places:
+    """Return orders of readers that stay within strata: all of few readers, 5,000 drawn ones otherwise."""
+    many = len(strata)
+    if _is_counted(strata):
+        return np.array(list(permutations(range(many))), dtype=np.intp)
+    found = np.tile(np.arange(many), (PERMUTATIONS, 1))
+    for stratum in np.unique(strata):
+        own = np.flatnonzero(strata == stratum)
+        found[:, own] = random.permuted(found[:, own], axis=1)
+    return found
+
+
+_MOST_COUNTED = 8
+_DRAWN = 20_000
+
+
+@dataclass(frozen=True)
+class RankCorrelation:
+    """How far two orders of the same readers agree."""
+
+    readers: int
+    tau: float  # kendall's tau-b and Spearman's rho; nan where a side does not vary
+    rho: float
+    p: float  # two-sided, of tau, over all orders of one side; nan where tau is
+    smallest_p: float  # the smallest p that so many readers allow
+    exact: bool
+
+
+def rank_correlation(one: Array, other: Array, seed: int = 0) -> RankCorrelation:
+    """Correlate the ranks of paired values (Kendall, 1938; Spearman, 1904)."""
+    known = np.isfinite(one) & np.isfinite(other)
+    x, y = one[known], other[known]
+    many = len(x)
+    if many < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        nan = float("nan")
+        return RankCorrelation(many, nan, nan, nan, nan, True)
+    tau, rho = float(kendall(x[None], y[None])[0]), float(spearman(x[None], y[None])[0])
+    if many <= _MOST_COUNTED:
+        found = kendall(x[None], np.array(list(permutations(y))))
+        p = float((np.abs(found) >= abs(tau) - 1e-9).mean())
+        smallest = float((np.abs(found) >= np.abs(found).max() - 1e-9).mean())
+        return RankCorrelation(many, tau, rho, p, smallest, True)
+    if len(np.unique(x)) == len(np.unique(y)) == many:
+        p = float(stats.kendalltau(x, y, method="exact").pvalue)
+        least = float(stats.kendalltau(np.arange(many), np.arange(many), method="exact").pvalue)
+        return RankCorrelation(many, tau, rho, p, least, True)
+    random = np.random.default_rng(seed)
+    found = kendall(x[None], random.permuted(np.tile(y, (_DRAWN, 1)), axis=1))
+    p = (1 + int((np.abs(found) >= abs(tau) - 1e-9).sum())) / (1 + _DRAWN)
+    return RankCorrelation(many, tau, rho, p, 1 / (1 + _DRAWN), False)
+
+
+LEAST_MODELS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class RecoveryOrder:
+    """Two orders of the same models."""
+
+    table: pd.DataFrame
+    correlation: RankCorrelation
+    tau_low: float
+    tau_high: float
+    rho_low: float
+    rho_high: float
+    recovery_items: int
+    task_items: int
+
+
+def recovery_order(tables: Tables, factor: str, *, resamples: int = RESAMPLES) -> RecoveryOrder:
+    """Compare the order of models in recovery with that in the task, on scrambled levels alone."""
+    changed = scrambled_levels(tables, factor)
+    trials = tables.trials
+    used = trials["excluded_reason"].isna() & trials["item_id"].notna() & trials[factor].isin(changed)
+    rows = trials[used & (trials["reader_kind"] == "model")]
+    typed = (rows["trial_type"] == "recover") & rows["response_status"].notna()
+    recovery = rows[typed & (rows["score"].notna() | ~is_valid(rows))]
+    task = rows[(rows["trial_type"] != "recover") & judged(rows)]
+    parts = {
+        "recovery": _item_means(recovery, recovery["score"].where(is_valid(recovery), 0.0)),
+        "task": _item_means(task, failures_as_wrong(task)),
+    }
+    both = set(parts["recovery"].columns) & set(parts["task"].columns)
+    models = [group for group in group_order(rows) if group in both] if len(rows) else []
+    if len(models) < LEAST_MODELS:
+        raise UserError(
+            f"{len(models)} models have both recovery and a task under {factor}",
+            mend="An order needs three models, each with a block of type recover and another one.",
+        )
+    names = parts["recovery"].index.union(parts["task"].index)
+    values = np.hstack(
+        [part.reindex(index=names, columns=models).to_numpy(dtype=float) for part in parts.values()]
+    )
+    whole = np.nansum(values, axis=0) / np.isfinite(values).sum(axis=0)
+    seed = stable_seed(str(tables.dictionary["study"]), "recovery order", factor)
+    drawn = 100 * np.vstack([whole, resampled_means(values, seed, resamples)])
+    sides = {"recovery": drawn[:, : len(models)], "task": drawn[:, len(models) :]}
+    told = pd.DataFrame({"model": models})
+    for name, side in sides.items():
+        ends = [interval(side[1:, place]) for place in range(len(models))]
+        told[name] = side[0]
+        told[f"{name}_low"], told[f"{name}_high"] = [one.low for one in ends], [one.high for one in ends]
+        told[f"{name}_rank"] = told[name].rank(ascending=False)
+    tau, rho = (interval(measure(sides["recovery"], sides["task"])[1:]) for measure in (kendall, spearman))
+    return RecoveryOrder(
+        told,
+        rank_correlation(sides["recovery"][0], sides["task"][0], seed),
+        tau.low,
+        tau.high,
+        rho.low,
+        rho.high,
+        len(parts["recovery"]),
+        len(parts["task"]),
+    )
+
+
+def _item_means(rows: pd.DataFrame, value: pd.Series[float]) -> pd.DataFrame:
+    """Return the mean of each item (rows) and model (columns)."""
+    if rows.empty:
+        return pd.DataFrame()
+    return value.groupby([item_names(rows), rows["reader_group"]], observed=True).mean().unstack()
+
+
+LEAST_MEMBERS = 3
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([KMBT])")
+_TIMES = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
+MEASURES = ("lost", "retention")
+
+
+@dataclass(frozen=True)
+class Size:
+    """What is known of a model's size."""
+
+    family: str | None
+    parameters: float  # nan where nobody said or counted it
+    counted: bool  # whether the run counted them; else the study says so
+
+
+def read_parameters(given: object) -> float:
+    """Read ``1.4B``, ``350M`` or a whole number."""
+    if isinstance(given, int | float) and not isinstance(given, bool) and given > 0:
+        return float(given)
+    found = _SIZE.fullmatch(str(given).strip())
+    if found is None:
+        raise UserError(
+            f"{given!r} is no number of parameters", mend="Write it like: 350M, 1.4B, or 124439808."
+        )
+    return float(found[1]) * _TIMES[found[2]]
+
+
+def sizes(readers: Mapping[str, Mapping[str, Any]]) -> dict[str, Size]:
+    """Return family and size of every model among a dictionary's readers."""
+    found = {}
+    for name, spec in readers.items():
+        if spec.get("kind") != "model":
+            continue
+        settings = spec.get("settings") or {}
+        said, counted = settings.get("parameters"), spec.get("parameters")
+        many = read_parameters(said if said is not None else counted) if said or counted else float("nan")
+        family = settings.get("family")
+        found[str(name)] = Size(None if family is None else str(family), many, said is None and bool(counted))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Robustness:
+    """What scrambling leaves of each model's accuracy, under the same resamples of items for all of them."""
+
+    models: tuple[str, ...]
+    intact: Array
+    lost: Array  # shape (1 + resamples, models)
+    retention: Array  # shape (1 + resamples, models)
+    items: int
+
+
+def robustness(tables: Tables, factor: str, *, resamples: int = RESAMPLES) -> Robustness:
+    """Measure what scrambling costs each model, failures counted as wrong."""
+    levels = [tables.levels_of(factor)[0], *scrambled_levels(tables, factor)]
+    rows = item_values(tables.trials, factor, "correct")
+    rows = rows[(rows["reader_kind"] == "model") & rows[factor].isin(levels)]
+    typed = tables.trials.loc[rows.index, "trial_type"] == "recover"
+    rows = rows if typed.all() else rows[~typed]
+    means = rows.groupby(["item", "reader_group", factor], observed=True)["value"].mean().unstack([1, 2])
+    changed = levels[1:]
+    models = [
+        group
+        for group in group_order(rows)
+        if (group, levels[0]) in means and any((group, level) in means for level in changed)
+    ]
+    if not models:
+        raise UserError(
+            f"no model has answers in {levels[0]!r} and another level of {factor}",
+            mend="Run models on the intact level too.",
+        )
+    columns = pd.MultiIndex.from_product([models, levels])
+    values = means.reindex(columns=columns).to_numpy(dtype=float)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        whole = np.nansum(values, axis=0) / np.isfinite(values).sum(axis=0)
+    seed = stable_seed(str(tables.dictionary["study"]), "robustness", factor)
+    draws = resampled_means(values, seed, resamples)
+    cells = 100 * np.vstack([whole, draws]).reshape(1 + resamples, len(models), len(levels))
+    intact, rest = cells[:, :, 0], cells[:, :, 1:]
+    known = np.isfinite(rest)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        left = np.where(known, rest, 0.0).sum(axis=2) / known.sum(axis=2)
+        kept = np.where(intact > 0, 100 * left / intact, np.nan)
+    return Robustness(tuple(models), intact, intact - left, kept, len(values))
+
+
+def robustness_table(found: Robustness, known: Mapping[str, Size]) -> pd.DataFrame:
+    """Lay out each model's robustness beside its family and size."""
+    rows = []
+    for place, model in enumerate(found.models):
+        size = known.get(model, Size(None, float("nan"), False))
+        row: dict[str, Any] = {
+            "model": model,
+            "family": size.family,
+            "parameters": size.parameters,
+            "counted": size.counted,
+            "items": found.items,
+        }
+        for name in ("intact", *MEASURES):
+            draws = getattr(found, name)[:, place]
+            ends = interval(draws[1:])
+            row |= {name: float(draws[0]), f"{name}_low": ends.low, f"{name}_high": ends.high}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def robustness_by_size(found: Robustness, known: Mapping[str, Size], study: str = "") -> pd.DataFrame:
+    """Regress robustness on the size of models within each family of three or more sizes."""
+    rows = []
+    families = dict.fromkeys(size.family for size in known.values() if size.family is not None)
+    for family in families:
+        places = [
+            place
+            for place, model in enumerate(found.models)
+            if model in known and known[model].family == family and np.isfinite(known[model].parameters)
+        ]
+        x = np.log10([known[found.models[place]].parameters for place in places])
+        if len(places) < LEAST_MEMBERS or len(np.unique(x)) < LEAST_MEMBERS:
+            continue
+        for name in MEASURES:
+            y = getattr(found, name)[:, places]
+            slopes = _slopes(x, y)
+            ends, spread = interval(slopes[1:]), _student(x, y[0], slopes[0])
+            order = rank_correlation(x, y[0], stable_seed(study, "size", str(family), name))
+            rows.append(
+                {
+                    "family": family,
+                    "measure": name,
+                    "models": len(places),
+                    "slope": float(slopes[0]),
+                    "items_low": ends.low,
+                    "items_high": ends.high,
+                    "low": slopes[0] - spread,
+                    "high": slopes[0] + spread,
+                    "tau": order.tau,
+                    "rho": order.rho,
+                    "p": order.p,
+                    "smallest_p": order.smallest_p,
+                    "exact": order.exact,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _slopes(x: Array, y: Array) -> Array:
+    centred = x - x.mean()
+    return np.asarray((y - y.mean(axis=1, keepdims=True)) @ centred / (centred @ centred))
+
+
+def _student(x: Array, y: Array, slope: float) -> float:
+    """Return half the width of the slope's interval over models."""
+    df = len(x) - 2
+    centred = x - x.mean()
+    residual = y - y.mean() - slope * centred
+    se = float(np.sqrt((residual @ residual) / df / (centred @ centred)))
+    return float(stats.t(df).ppf(0.975)) * se
