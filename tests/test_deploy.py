@@ -126,6 +126,6 @@ def test_commands_of_the_page_on_online_studies_exist() -> None:
     ]
     bare = [line.removeprefix("sudo docker compose exec wrods ") for line in commands]
     ours = [line for line in bare if line.startswith("wrods ")]
-    assert len(ours) == 4
+    assert len(ours) == 6
     for line in ours:
         words_that_exist(shlex.split(line, comments=True))

@@ -220,12 +220,14 @@ class Process:
 
     folder: Path
     program: tuple[str, ...] = ("-m", "experiment.cli")
+    public: str = ""
     port: int = 0
     running: subprocess.Popen[str] | None = None
     said: str = ""
 
     def start(self) -> None:
         command = [sys.executable, *self.program, "serve", str(self.folder), "--no-browser"]
+        command += ["--public", self.public] if self.public else []
         environment = os.environ | {
             "WRODS_PASSWORD": PASSWORD,
             "WRODS_SECRET": "a signing key that outlives the process",
@@ -236,7 +238,8 @@ class Process:
         )  # fmt: skip
         assert self.running.stdout is not None
         found = (re.search(r":(\d+)/small/", line) for line in self.running.stdout)
-        self.port = next(int(address[1]) for address in found if address)
+        shown = next(int(address[1]) for address in found if address)
+        self.port = self.port or shown
 
     def kill(self) -> None:
         if self.running is not None:
@@ -254,8 +257,8 @@ def serve_process() -> Iterator[Callable[..., Process]]:
     """Return a function that serves a study's folder from a process of its own, by the command or another program."""
     with ExitStack() as processes:
 
-        def run(folder: Path, *program: str) -> Process:
-            process = Process(folder, program) if program else Process(folder)
+        def run(folder: Path, *program: str, public: str = "", port: int = 0) -> Process:
+            process = Process(folder, program or Process.program, public, port)
             process.start()
             processes.callback(process.kill)
             return process

@@ -9,10 +9,12 @@ import contextlib
 import errno
 import http.client
 import itertools
+import os
 import re
 import resource
 import select
 import shlex
+import shutil
 import signal
 import socket
 import sqlite3
@@ -34,7 +36,7 @@ from experiment.people.connections import Limits, raise_file_limit
 from experiment.store import open_store
 from experiment.store import queries as q
 from experiment.store.chain import chained_sessions, verify
-from tests.experiment.people.conftest import PASSWORD
+from tests.experiment.people.conftest import PASSWORD, ROOT
 from tests.experiment.people.drills import (
     LAST,
     TRIALS,
@@ -436,6 +438,72 @@ def test_of_two_servers_on_one_postgresql_either_may_be_killed(
         people.reach(60)
         servers.pop().kill()
         confirmed = people.done()
+    held(confirmed, people.ledger.lost(postgres_url))
+
+
+def free_ports(number: int) -> list[int]:
+    """Return ports at which nothing listens."""
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(number)]
+        return [one.getsockname()[1] for one in sockets]
+
+
+@contextlib.contextmanager
+def caddy(port: int, servers: list[int], folder: Path) -> Iterator[None]:
+    """Run Caddy with the file in ``deploy/``, changed as docs/online.md has it for two servers without containers."""
+    page = (ROOT / "docs/online.md").read_text("utf-8")
+    (block,) = re.findall(
+        r"^\treverse_proxy 127\.0\.0\.1:8000 127\.0\.0\.1:8001 \{$.*?^\t\}$", page, re.M | re.S
+    )
+    for number, at in enumerate(servers):
+        block = block.replace(f"127.0.0.1:800{number}", f"127.0.0.1:{at}")
+    file = folder / "Caddyfile"
+    text = (ROOT / "deploy/Caddyfile").read_text("utf-8")
+    text = text.replace("{\n\tservers", "{\n\tadmin off\n\tservers").replace(
+        "\treverse_proxy wrods:8000", block
+    )
+    file.write_text(text, "utf-8")
+    homes = {name: str(folder / "caddy") for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME")}
+    own = {"DOMAIN": f"http://127.0.0.1:{port}"}
+    running = subprocess.Popen(
+        ["caddy", "run", "--config", file], env=os.environ | homes | own, stderr=subprocess.DEVNULL
+    )
+    try:
+        for _ in range(200):
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                break
+            time.sleep(0.05)
+        yield
+    finally:
+        running.terminate()
+        running.wait(30)
+
+
+@FULL
+@pytest.mark.postgres
+def test_behind_the_documented_proxy_either_of_two_servers_may_be_killed(
+    make_study: Any,
+    serve_process: Any,
+    many: Any,
+    held: Any,
+    postgres_url: str,
+    monkeypatch: Any,
+    tmp_path: Path,
+    require: Any,
+) -> None:
+    require("caddy", shutil.which("caddy"), "Caddy is not installed")
+    monkeypatch.setenv("WRODS_STORE", postgres_url)
+    folder = study_of_twenty_trials(make_study)
+    proxy, *ports = free_ports(3)
+    with caddy(proxy, ports, tmp_path):
+        servers = [serve_process(folder, public=f"http://127.0.0.1:{proxy}", port=port) for port in ports]
+        with many(lambda: proxy) as people:
+            people.reach(60)
+            servers[0].kill()
+            people.reach(90)
+            servers[0].start()
+            servers[1].kill()
+            confirmed = people.done()
     held(confirmed, people.ledger.lost(postgres_url))
 
 
