@@ -23,21 +23,11 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Effects:
-    """The random-effects columns of one grouping factor, all its terms side by side.
+    """The random-effects columns of one grouping factor, all its terms side by side."""
 
-    Attributes
-    ----------
-    codes : ndarray of int, shape (n,)
-        Level of each row.
-    n_levels : int
-        Number of levels m.
-    columns : ndarray, shape (n, k)
-        Raw design columns.
-    """
-
-    codes: NDArray[np.intp]
-    n_levels: int
-    columns: Array
+    codes: NDArray[np.intp]  # (n,): level of each row
+    n_levels: int  # number of levels m
+    columns: Array  # (n, k): raw design columns
 
     @property
     def width(self) -> int:
@@ -127,13 +117,7 @@ class Factor(Protocol):
 
 
 class Layout:
-    """Where each grouping factor's effects lie, and products with the sparse Z that never form it.
-
-    Parameters
-    ----------
-    factors : sequence of Effects
-        The one with most columns first.
-    """
+    """Where each grouping factor's effects lie, and products with the sparse Z that never form it."""
 
     def __init__(self, factors: Sequence[Effects]) -> None:
         self.factors = tuple(factors)
@@ -315,22 +299,7 @@ def _outer(s: Array, t: Array) -> Array:
 
 
 class PenalisedCholesky:
-    """The factor of H = Lambda' A Lambda + I at given Lambda.
-
-    Parameters
-    ----------
-    layout : Layout
-        Order of the effects.
-    a : Products
-        Z' W Z.
-    lambdas : sequence of ndarray
-        Per factor the (k, k) relative covariance factor.
-
-    Attributes
-    ----------
-    logdet : float
-        log |H|.
-    """
+    """The factor of H = Lambda' A Lambda + I at given Lambda."""
 
     def __init__(self, layout: Layout, a: Products, lambdas: Sequence[Array]) -> None:
         self.layout, self.a, self.lambdas = layout, a, lambdas

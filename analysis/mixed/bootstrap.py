@@ -37,21 +37,11 @@ Statistic = Callable[[Fit], Sequence[float]]
 
 @dataclass(frozen=True)
 class Refit:
-    """What one drawn data set gave.
+    """What one drawn data set gave."""
 
-    Attributes
-    ----------
-    number : int
-        Which draw, from 0.
-    values : tuple of float or None
-        The statistic; None where the model could not be fitted.
-    converged, singular : bool
-        What the fit says of itself; False where there is none.
-    """
-
-    number: int
-    values: tuple[float, ...] | None
-    converged: bool = False
+    number: int  # which draw, from 0
+    values: tuple[float, ...] | None  # the statistic; None where the model could not be fitted
+    converged: bool = False  # converged, singular: what the fit says of itself; False where there is none
     singular: bool = False
 
 
@@ -68,30 +58,14 @@ class Estimates:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Everything that refits hang on.
+    """Everything that refits hang on."""
 
-    Attributes
-    ----------
-    fit : Fit
-        The model that responses are drawn from and that is fitted to them.
-    statistic : callable
-        Fit -> numbers.
-    seed : int or str
-        Of the draws.
-    """
-
-    fit: Fit
-    statistic: Statistic
-    seed: int | str
+    fit: Fit  # the model that responses are drawn from and that is fitted to them
+    statistic: Statistic  # fit -> numbers
+    seed: int | str  # of the draws
 
     def refit(self, number: int) -> Refit:
-        """Draw one data set and fit the model to it.
-
-        Raises
-        ------
-        UserError
-            If no data set can be drawn.
-        """
+        """Draw one data set and fit the model to it."""
         y = simulate(self.fit, seed=f"{self.seed} bootstrap {number}")[:, 0]
         model = self.fit.model
         try:
@@ -122,20 +96,7 @@ class Plan:
 
 
 class Kept:
-    """Refits in a file, a JSON line each after a first line that says to what they belong.
-
-    Parameters
-    ----------
-    file : Path
-        Made where there is none; refits that it holds are not made again.
-    plan : Plan
-        What they belong to.
-
-    Raises
-    ------
-    UserError
-        If the file belongs to something else, or cannot be written.
-    """
+    """Refits in a file, a JSON line each after a first line that says to what they belong."""
 
     def __init__(self, file: Path, plan: Plan) -> None:
         self.file, self.found = file, dict[int, Refit]()
@@ -193,31 +154,7 @@ def refits(
     keep: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Refit]:
-    """Make refits 0 to ``count`` - 1, those kept in a file excepted.
-
-    Parameters
-    ----------
-    plan : Plan
-        What is refitted.
-    count : int
-        How many there shall be.
-    processes : int
-        At work at once, one thread each.
-    keep : Path, optional
-        File of refits, see ``Kept``.
-    progress : callable, optional
-        Told (refits done, refits in all).
-
-    Returns
-    -------
-    list of Refit, length count
-        By number.
-
-    Raises
-    ------
-    UserError
-        If no data set can be drawn, or statistic or file will not do.
-    """
+    """Make refits 0 to ``count`` - 1, those kept in a file excepted."""
     kept = Kept(keep, plan) if keep is not None else None
     done = dict(kept.found) if kept is not None else {}
     missing = [number for number in range(count) if number not in done]

@@ -39,30 +39,18 @@ Met = tuple[int, int, Rows, Index, Index, Index]
 
 @dataclass(frozen=True)
 class Pair:
-    """Levels of factors f <= g that meet.
+    """Levels of factors f <= g that meet."""
 
-    Attributes
-    ----------
-    f, g : int
-        The factors.
-    together : slice or ndarray of int, shape (r,)
-        The rows in which both have columns that are not all zero; the others add nothing to any cell.
-    cell : ndarray of int, shape (r,)
-        Cell of each of these rows.
-    sparse_form : tuple of ndarray of int, shapes (cells,) and (m_f + 1,)
-        Level of g in each cell, sorted by the level of f, then that of g; where each level of f begins.
-    places : ndarray of int, shape (cells, k_f, k_g)
-        Where the cell's entries of H are stored.
-    one, other : tuple of ndarray or None, shapes (r,)
-        Columns of f and of g in these rows; None for one that is 1 in all of them.
-    """
-
-    f: int
+    f: int  # f, g: the factors
     g: int
+    # (r,): the rows in which both have columns that are not all zero; the others add nothing to any cell
     together: Rows
-    cell: Index
+    cell: Index  # (r,): cell of each of these rows
+    # (cells,) and (m_f + 1,): level of g in each cell, sorted by the level of f, then that of g; where
+    # each level of f begins
     sparse_form: tuple[Indices, Indices]
-    places: Index
+    places: Index  # (cells, k_f, k_g): where the cell's entries of H are stored
+    # one, other: (r,): columns of f and of g in these rows; None for one that is 1 in all of them
     one: tuple[Array | None, ...]
     other: tuple[Array | None, ...]
 
@@ -101,13 +89,7 @@ class CellProducts:
 
 
 class CellLayout(Layout):
-    """Products with Z where levels meet sparsely.
-
-    Parameters
-    ----------
-    factors : sequence of Effects
-        The one with most columns first.
-    """
+    """Products with Z where levels meet sparsely."""
 
     def __init__(self, factors: Sequence[Effects]) -> None:
         super().__init__(factors)
@@ -200,13 +182,7 @@ def _best(factors: Sequence[Effects], met: Sequence[Met], order: list[int]) -> _
 
 
 def _placed(factors: Sequence[Effects], met: Sequence[Met], order: list[int]) -> _Placed:
-    """Plan how H is factored in an order of the factors.
-
-    Raises
-    ------
-    TooLarge
-        If it would not fit into memory.
-    """
+    """Plan how H is factored in an order of the factors."""
     sizes = np.array([f.n_levels * f.width for f in factors])
     begins = np.empty(len(sizes), dtype=np.intp)
     begins[order] = np.cumsum(sizes[order]) - sizes[order]
@@ -333,18 +309,7 @@ class CellInverse:
 
 
 def make_layout(factors: Sequence[Effects]) -> Layout:
-    """Choose dense blocks or cells, whichever is less work.
-
-    Parameters
-    ----------
-    factors : sequence of Effects
-        The one with most columns first.
-
-    Raises
-    ------
-    UserError
-        If neither fits into memory.
-    """
+    """Choose dense blocks or cells, whichever is less work."""
     one = factors[0]
     q1, q2 = one.n_levels * one.width, sum(f.n_levels * f.width for f in factors[1:])
     if q1 * q2 < SMALL:

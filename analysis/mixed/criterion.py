@@ -38,15 +38,7 @@ MOST_CELLS = 2e9
 
 
 class QuadratureDeviance(LaplaceDeviance):
-    """Deviance with ``nagq`` nodes a dimension, as a function of (theta, log dispersion, whitened beta).
-
-    Parameters
-    ----------
-    frame, matrices, family, link, observed
-        As for ``LaplaceDeviance``; ``matrices`` holds one grouping factor.
-    nagq : int
-        Nodes along each dimension.
-    """
+    """Deviance with ``nagq`` nodes a dimension, as a function of (theta, log dispersion, whitened beta)."""
 
     def __init__(
         self,
@@ -150,22 +142,13 @@ class QuadratureDeviance(LaplaceDeviance):
 
 @dataclass(frozen=True)
 class Penalty:
-    """The standard deviations of the normal priors, on the link scale.
+    """The standard deviations of the normal priors, on the link scale."""
 
-    Attributes
-    ----------
-    intercept : float
-        Of the linear predictor where all columns have their means.
-    coefficient : float
-        Of a coefficient for a predictor scaled as Gelman et al. (2008) advise: two standard deviations apart, or from
-        one value to the other where there are two.
-    spread : float
-        Of each random term's standard deviation, root mean square over rows; half-normal.
-    """
-
-    intercept: float = 10.0
+    intercept: float = 10.0  # of the linear predictor where all columns have their means
+    # of a coefficient for a predictor scaled as Gelman et al. (2008) advise: two standard deviations
+    # apart, or from one value to the other where there are two
     coefficient: float = 2.5
-    spread: float = 2.5
+    spread: float = 2.5  # of each random term's standard deviation, root mean square over rows; half-normal
 
     def __str__(self) -> str:
         return (
@@ -194,17 +177,7 @@ class Penalty:
 
 
 class PenalisedDeviance:
-    """A deviance with the penalty added, over the same parameters.
-
-    Parameters
-    ----------
-    objective : LaplaceDeviance
-        The deviance.
-    penalty : Penalty
-        The priors.
-    matrices : Matrices
-        Where the scales come from.
-    """
+    """A deviance with the penalty added, over the same parameters."""
 
     def __init__(self, objective: LaplaceDeviance, penalty: Penalty, matrices: Matrices) -> None:
         self.objective = objective
@@ -241,27 +214,13 @@ PENALTIES = {"normal": Penalty()}
 
 @dataclass(frozen=True)
 class Criterion:
-    """How the likelihood of a generalised model is computed.
+    """How the likelihood of a generalised model is computed."""
 
-    Attributes
-    ----------
-    nagq : int
-        Quadrature points; 1 is the Laplace approximation.
-    information : {'expected', 'observed'}
-        What the Laplace determinant holds.
-    dispersion : {'ml', 'glmer'}
-        Whether phi is estimated by maximum likelihood or put in as lme4 does.
-    penalty : Penalty or None
-        Added to the log-likelihood.
-    penalty_name : str or None
-        Its name.
-    """
-
-    nagq: int = 1
-    information: str = "expected"
-    dispersion: str = "ml"
-    penalty: Penalty | None = None
-    penalty_name: str | None = None
+    nagq: int = 1  # quadrature points; 1 is the Laplace approximation
+    information: str = "expected"  # what the Laplace determinant holds
+    dispersion: str = "ml"  # whether phi is estimated by maximum likelihood or put in as lme4 does
+    penalty: Penalty | None = None  # added to the log-likelihood
+    penalty_name: str | None = None  # its name
 
     def method(self) -> str:
         """Name the criterion as a report does; plain Laplace under lme4's name."""
@@ -276,13 +235,7 @@ class Criterion:
 def choose_criterion(
     family: Family, link: Link, nagq: int, information: str | None, dispersion: str, penalty: str | None
 ) -> Criterion:
-    """Look up a criterion and refuse combinations that make no sense.
-
-    Raises
-    ------
-    UserError
-        Naming the option, what it takes, and what to do.
-    """
+    """Look up a criterion and refuse combinations that make no sense."""
     if isinstance(nagq, bool) or nagq != int(nagq) or not 1 <= nagq <= MOST_NODES:
         raise UserError(
             f"nAGQ = {nagq} is not available; it takes a whole number from 1 to {MOST_NODES}",
@@ -347,13 +300,7 @@ def choose_criterion(
 
 
 def refuse_without_random_effects(nagq: int, information: str | None, dispersion: str) -> None:
-    """Refuse, for a model of fixed effects alone, what says how to integrate over random effects.
-
-    Raises
-    ------
-    UserError
-        Naming the option.
-    """
+    """Refuse, for a model of fixed effects alone, what says how to integrate over random effects."""
     for name, given in (
         ("nagq", nagq != 1),
         ("information", information is not None),
@@ -369,13 +316,7 @@ def refuse_without_random_effects(nagq: int, information: str | None, dispersion
 def make_objective(
     frame: Frame, matrices: Matrices, family: Family, link: Link, criterion: Criterion
 ) -> LaplaceDeviance:
-    """Make the deviance that a criterion names, the penalty left out.
-
-    Raises
-    ------
-    UserError
-        If quadrature is asked for more than one grouping factor, or for too many nodes.
-    """
+    """Make the deviance that a criterion names, the penalty left out."""
     observed = criterion.information == "observed"
     if criterion.nagq == 1:
         return LaplaceDeviance(frame, matrices, family, link, observed, criterion.dispersion == "glmer")

@@ -71,18 +71,10 @@ class DegreesOfFreedom(Protocol):
 
 @dataclass(frozen=True)
 class Satterthwaite:
-    """What Satterthwaite's degrees of freedom need; differentiated when they are first asked for.
+    """What Satterthwaite's degrees of freedom need; differentiated when they are first asked for."""
 
-    Attributes
-    ----------
-    model : LinearDeviance
-        The deviance.
-    theta : ndarray, shape (k,)
-        Estimated relative covariance parameters.
-    """
-
-    model: LinearDeviance
-    theta: Array
+    model: LinearDeviance  # the deviance
+    theta: Array  # (k,): estimated relative covariance parameters
     name: str = "Satterthwaite"
 
     @property
@@ -150,12 +142,7 @@ def _differentiated(model: LinearDeviance, theta: Array) -> tuple[Array, Array]:
 def positive_inverse(matrix: Array, share: float = 1e-8) -> Array:
     """Invert a symmetric matrix over the directions with positive curvature; a variance at zero leaves a flat one.
 
-    Parameters
-    ----------
-    matrix : ndarray, shape (d, d)
-        Second derivatives, in comparable units.
-    share : float
-        Eigenvalues below this share of the largest count as flat.
+    Shapes: matrix (d, d).
     """
     values, vectors = np.linalg.eigh(matrix)
     good = values > share * values.max(initial=0.0)

@@ -20,27 +20,7 @@ from .result import Fit
 
 
 def signal_formula(formula: str, signal: str, data: pd.DataFrame) -> tuple[str, str]:
-    """Give every term of a formula its part in sensitivity, for people and items too.
-
-    Parameters
-    ----------
-    formula : str
-        The "yes" answer and what changes sensitivity and criterion: ``yes ~ cond + (1 | participant)``.
-    signal : str
-        A column that is 1 on signal trials and 0 on noise trials, or ``column=level``, the level being the signal.
-    data : DataFrame
-        The table that has it.
-
-    Returns
-    -------
-    formula, marker : str
-        The probit model, and the label of s in it.
-
-    Raises
-    ------
-    UserError
-        If the column does not tell signal from noise, or a part of the formula leaves its intercept out.
-    """
+    """Give every term of a formula its part in sensitivity, for people and items too."""
     name, sign, level = (part.strip() for part in signal.partition("="))
     if name not in data.columns:
         raise unknown_name("column", name, [str(c) for c in data.columns])

@@ -45,22 +45,13 @@ TAKEN_OUT = 2.0
 
 @dataclass(frozen=True)
 class Pattern:
-    """Where a symmetric matrix of later columns is not zero.
+    """Where a symmetric matrix of later columns is not zero."""
 
-    Attributes
-    ----------
-    blocks : list of (levels, width)
-        Factors in the order of the columns.
-    block, column : ndarray of int
-        Sets of columns that meet one another: block number and column of each membership.
-    high, low : ndarray of int
-        Pairs that meet directly.
-    """
-
-    blocks: Sequence[tuple[int, int]]
+    blocks: Sequence[tuple[int, int]]  # factors in the order of the columns
+    # block, column: sets of columns that meet one another: block number and column of each membership
     block: Index
     column: Index
-    high: Index
+    high: Index  # high, low: pairs that meet directly
     low: Index
 
     @property
@@ -71,26 +62,15 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Sorting:
-    """Columns sorted by component, the border last.
+    """Columns sorted by component, the border last."""
 
-    Attributes
-    ----------
-    many, width : int
-        Components, and columns of the largest.
-    places : ndarray of int, shape (order,)
-        Where each column goes among ``many * width`` padded columns and the border behind them.
-    component, border : ndarray of int
-        Which component meets which column of the border, sorted.
-    rest : int
-        Columns of the border.
-    """
-
-    many: int
+    many: int  # many, width: components, and columns of the largest
     width: int
+    # (order,): where each column goes among ``many * width`` padded columns and the border behind them
     places: Index
-    component: Index
+    component: Index  # component, border: which component meets which column of the border, sorted
     border: Index
-    rest: int
+    rest: int  # columns of the border
 
     @property
     def cost(self) -> float:
@@ -214,31 +194,20 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Cliques:
-    """Levels that meet nearly the same columns of the full matrix at the end, and some before it.
+    """Levels that meet nearly the same columns of the full matrix at the end, and some before it."""
 
-    Attributes
-    ----------
-    levels : ndarray of int, shape (G,)
-    entries : ndarray of int, shape (G, r)
-        Their entries; where a level does not meet a column the number of all entries, which stands for zeros.
-    before, within : ndarray of int, shapes (o,) and (r - o,)
-        Which of the r columns lie before the full matrix, and in it.
-    places : ndarray of int, shape (G, o, r) or (G, o, r - o)
-        Where pairs of a column before the full matrix and any column, or one in it, are stored; any place where a level does
-        not meet the column.
-    columns : slice or ndarray of int
-        Columns of the full matrix.
-    is_shared : bool
-        Whether pairs of two columns before the full matrix are those of a ``Shared``.
-    """
-
-    levels: Index
+    levels: Index  # (G,)
+    # (G, r): their entries; where a level does not meet a column the number of all entries, which stands
+    # for zeros
     entries: Index
+    # before, within: (o,) and (r - o,): which of the r columns lie before the full matrix, and in it
     before: Index
     within: Index
+    # (G, o, r) or (G, o, r - o): where pairs of a column before the full matrix and any column, or one in
+    # it, are stored; any place where a level does not meet the column
     places: Index
-    columns: slice | Index
-    is_shared: bool
+    columns: slice | Index  # columns of the full matrix
+    is_shared: bool  # whether pairs of two columns before the full matrix are those of a ``Shared``
 
     def subtract(self, values: Array, part: Array, order: int) -> None:
         """Subtract (G, r, k) times its own transpose from the matrix, in place."""
@@ -283,20 +252,13 @@ class Cliques:
 
 @dataclass(frozen=True)
 class Shared:
-    """Levels that meet nearly the same columns before the full matrix.
+    """Levels that meet nearly the same columns before the full matrix."""
 
-    Attributes
-    ----------
-    levels : ndarray of int, shape (G,)
-    entries : ndarray of int, shape (G, o)
-        Their entries; where a level does not meet a column the number of all entries, which stands for zeros.
-    places : ndarray of int, shape (o, o)
-        Where pairs of these columns are stored; any place where no level meets both.
-    """
-
-    levels: Index
+    levels: Index  # (G,)
+    # (G, o): their entries; where a level does not meet a column the number of all entries, which stands
+    # for zeros
     entries: Index
-    places: Index
+    places: Index  # (o, o): where pairs of these columns are stored; any place where no level meets both
 
     def subtract(self, values: Array, part: Array) -> None:
         """Subtract (G, o, k) times its own transpose from the matrix, in place."""
@@ -317,17 +279,7 @@ def cliques(
 ) -> tuple[list[Cliques], list[Shared]]:
     """Gather levels that meet nearly the same columns of the full matrix; those whose pairs are listed for less stay out.
 
-    Parameters
-    ----------
-    levels : ndarray of int, shape (G,)
-    starts : ndarray of int, shape (m + 1,)
-        Where the entries of each level begin, and where those of the last end.
-    column : ndarray of int, shape (entries,)
-        The later column of each entry.
-    rest : Later
-        Where the later columns' matrix keeps its values.
-    paired : int
-        Most columns of a level that may stay out.
+    Shapes: levels (G,), starts (m + 1,), column (entries,).
     """
     full = rest.in_full(column)
     shared = _share(levels, starts, column, full, rest)
@@ -473,15 +425,7 @@ MIRRORED = 256
 
 
 class TooLarge(MemoryError):
-    """What is left among the later factors would not fit into memory.
-
-    Attributes
-    ----------
-    order : int
-        Its number of columns.
-    eliminated : int
-        Factors that went before, one after another.
-    """
+    """What is left among the later factors would not fit into memory."""
 
     def __init__(self, order: int) -> None:
         super().__init__(order)
@@ -502,23 +446,13 @@ class Factored(Protocol):
 
 
 class Structure(Protocol):
-    """Where a symmetric matrix of order ``order`` keeps its ``size`` values.
-
-    Attributes
-    ----------
-    full_order : int
-        Order of the full matrix that is left at the end.
-    eliminated : int
-        Factors that go before, one after another.
-    work : float
-        Products that a factor and its inverse take, up to a constant.
-    """
+    """Where a symmetric matrix of order ``order`` keeps its ``size`` values."""
 
     order: int
     size: int
-    full_order: int
-    eliminated: int
-    work: float
+    full_order: int  # order of the full matrix that is left at the end
+    eliminated: int  # factors that go before, one after another
+    work: float  # products that a factor and its inverse take, up to a constant
 
     def locate(self, rows: Index, columns: Index) -> Index:
         """Places of entries; (i, j) and (j, i) are one."""
@@ -585,14 +519,7 @@ class _DenseFactor:
 class BlockStructure:
     """Blocks of k columns that meet only later columns: (m, k, k) blocks, then (entries, k), then the later columns' own.
 
-    Parameters
-    ----------
-    m, k : int
-        Number and width of the blocks.
-    level, column : ndarray of int, shape (entries,)
-        Which block meets which later column, sorted by block, then column.
-    rest : Structure
-        Of the later columns, with a place for each pair that meets in a block.
+    Shapes: level, column (entries,).
     """
 
     def __init__(self, m: int, k: int, level: Index, column: Index, rest: Structure) -> None:
@@ -726,19 +653,7 @@ def for_scipy(indices: Index) -> Indices:
 def transposed_times(blocks: Array, columns: Indices, starts: Indices, many: int, part: Array) -> Array:
     """Multiply the transpose of a sparse matrix of blocks, which is never made, and a dense one.
 
-    Parameters
-    ----------
-    blocks : ndarray, shape (entries, k, l)
-        By rows of blocks.
-    columns : ndarray of int, shape (entries,)
-        Column of each block, of ``many``.
-    starts : ndarray of int, shape (m + 1,)
-        Where each row's blocks begin.
-    part : ndarray, shape (m k, c)
-
-    Returns
-    -------
-    ndarray, shape (many l, c)
+    Shapes: blocks (entries, k, l), columns (entries,), starts (m + 1,), part (m k, c), returns (many l, c).
     """
     _, k, width = blocks.shape
     found = np.zeros((many * width, part.shape[1]))
@@ -750,15 +665,7 @@ def transposed_times(blocks: Array, columns: Indices, starts: Indices, many: int
 
 
 class SortedStructure:
-    """Columns in another order and padded to blocks of one width; see ``components``.
-
-    Parameters
-    ----------
-    order : int
-        Number of columns.
-    found : Sorting
-        Where they go.
-    """
+    """Columns in another order and padded to blocks of one width (``Sorting``)."""
 
     def __init__(self, order: int, found: Sorting) -> None:
         self.order, self.places = order, found.places
@@ -799,20 +706,7 @@ class _SortedFactor:
 
 
 def plan(blocks: list[tuple[int, int]], rows: Index, columns: Index) -> Structure:
-    """Choose how to factor a matrix.
-
-    Parameters
-    ----------
-    blocks : list of (levels, width)
-        The factors, in the order of the columns.
-    rows, columns : ndarray of int
-        Entries that are not zero, at least those of the lower triangle.
-
-    Raises
-    ------
-    TooLarge
-        If the part that meets directly has more than ``MOST_DENSE`` columns.
-    """
+    """Choose how to factor a matrix."""
     order = sum(m * k for m, k in blocks)
     if not blocks:
         return DenseStructure(0)

@@ -255,23 +255,7 @@ class _Reader:
 
 
 def read_expression(text: str) -> Node:
-    """Read one R expression, `~` and `|` included.
-
-    Parameters
-    ----------
-    text : str
-        An expression in R's spelling.
-
-    Returns
-    -------
-    Node
-        The root of its tree.
-
-    Raises
-    ------
-    UserError
-        If the text is not R, or calls a function that formulas may not call.
-    """
+    """Read one R expression, `~` and `|` included."""
     reader = _Reader(text)
     tree = reader.expression()
     kind, value = reader.peek()
@@ -396,13 +380,7 @@ _SPELT = {"^": "**", "%/%": "//", "%%": "%", "&&": "&"}
 
 
 def as_python(node: Node, names: Mapping[str, str]) -> str:
-    """Write an expression for formulaic: columns under the names given, ``**`` for ``^``.
-
-    Raises
-    ------
-    UserError
-        If the expression holds an operator that has no value on a row, such as ``:`` or ``|``.
-    """
+    """Write an expression for formulaic: columns under the names given, ``**`` for ``^``."""
     match node:
         case Name(name):
             return CONSTANTS.get(name) or names[name]

@@ -50,60 +50,31 @@ class DispersionSlopes:
 
 @dataclass(frozen=True)
 class Density:
-    """The log-density of a family as a function of y, mu, prior weights w and dispersion d; arrays have shape (n,).
+    """The log-density of a family as a function of y, mu, prior weights w and dispersion d; arrays have shape (n,)."""
 
-    Attributes
-    ----------
-    loglik : callable
-        (y, mu, w, d) -> log-density, all constants in.
-    slopes : callable
-        (y, mu, w, d) -> ``Slopes``.
-    information : callable
-        (mu, w, d) -> expected information about mu and its derivative with respect to mu.
-    dispersion : callable or None
-        (y, mu, w, d) -> ``DispersionSlopes``.
-    """
-
-    loglik: Callable[[Array, Array, Array, float], Array]
-    slopes: Callable[[Array, Array, Array, float], Slopes]
+    loglik: Callable[[Array, Array, Array, float], Array]  # (y, mu, w, d) -> log-density, all constants in
+    slopes: Callable[[Array, Array, Array, float], Slopes]  # (y, mu, w, d) -> ``Slopes``
+    # (mu, w, d) -> expected information about mu and its derivative with respect to mu
     information: Callable[[Array, Array, float], tuple[Array, Array]]
+    # (y, mu, w, d) -> ``DispersionSlopes``
     dispersion: Callable[[Array, Array, Array, float], DispersionSlopes] | None = None
 
 
 @dataclass(frozen=True)
 class Family:
-    """A family of response distributions.
+    """A family of response distributions."""
 
-    Attributes
-    ----------
-    name : str
-        R's name.
-    links : tuple of str
-        Links that can be fitted, the canonical one (R's default) first.
-    variance : callable
-        (mu, d) -> V(mu), to be multiplied by phi and divided by the prior weight.
-    start : callable
-        (y, w) -> a first guess of mu, inside the family's range.
-    density : Density
-        The log-density and its derivatives.
-    dispersion : {None, 'phi', 'theta', 'precision', 'thresholds', 'shape'}
-        What is estimated beside the coefficients; None for the linear model too, which profiles sigma out.
-    positive : bool
-        Whether means are above zero.
-    takes_trials : bool
-        Whether a response is the share of successes among trials.
-    has_scale : bool
-        Whether this is the linear mixed model, with a residual standard deviation that is profiled out.
-    """
-
-    name: str
-    links: tuple[str, ...]
+    name: str  # R's name
+    links: tuple[str, ...]  # links that can be fitted, the canonical one (R's default) first
+    # (mu, d) -> V(mu), to be multiplied by phi and divided by the prior weight
     variance: Callable[..., Array]
-    start: Callable[[Array, Array], Array]
-    density: Density
+    start: Callable[[Array, Array], Array]  # (y, w) -> a first guess of mu, inside the family's range
+    density: Density  # the log-density and its derivatives
+    # what is estimated beside the coefficients; None for the linear model too, which profiles sigma out
     dispersion: str | None = None
-    positive: bool = False
-    takes_trials: bool = False
+    positive: bool = False  # whether means are above zero
+    takes_trials: bool = False  # whether a response is the share of successes among trials
+    # whether this is the linear mixed model, with a residual standard deviation that is profiled out
     has_scale: bool = False
 
     def __reduce__(self) -> tuple[Callable[[str, bool], Family], tuple[str, bool]]:
@@ -402,21 +373,7 @@ GUESS = "guess(0.5)"
 
 
 def choose_family(name: str, link: str | None = None) -> tuple[Family, Link]:
-    """Look up a family and one of its links.
-
-    Parameters
-    ----------
-    name : str
-        A key of ``FAMILIES``; ``_`` may stand for the dot.
-    link : str, optional
-        Default: the family's canonical link, R's default. For ``binomial`` also ``guess(rate)`` and
-        ``guess(rate, probit)``, see ``links.guess_link``.
-
-    Raises
-    ------
-    UserError
-        If either is not available, naming those that are.
-    """
+    """Look up a family and one of its links."""
     plain = name.replace("_", ".").replace(" ", ".")
     known = plain if plain in FAMILIES else _ALIASES.get(plain.lower(), plain.lower())
     if known not in FAMILIES:

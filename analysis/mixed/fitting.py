@@ -86,15 +86,7 @@ def convergence_note(optimum: Optimum) -> str | None:
 
 
 def criterion_notes(model: Model, dispersion: float) -> list[str]:
-    """Say what a reader of the numbers must know about how they were computed.
-
-    Parameters
-    ----------
-    model : Model
-        What was fitted.
-    dispersion : float
-        Estimated phi or theta.
-    """
+    """Say what a reader of the numbers must know about how they were computed."""
     notes = []
     family, criterion = model.family, model.criterion
     if criterion.penalty is not None:
@@ -143,12 +135,7 @@ def separation_notes(
 ) -> list[str]:
     """Point out factor cells without variation and estimates that run away.
 
-    Parameters
-    ----------
-    estimates, se : ndarray, shape (p,)
-        Fixed effects and their standard errors.
-    theta : ndarray, shape (k,)
-        Relative covariance parameters, for unit-size columns.
+    Shapes: estimates, se (p,), theta (k,).
     """
     # Times and amounts do not separate; counts and answers do.
     if family.has_scale or family.dispersion in {"phi", "shape"}:
@@ -292,7 +279,7 @@ def fit(
         Gamma and inverse.gaussian: phi by maximum likelihood, or lme4's criterion, which is no likelihood (its penalty on
         the random effects leaves phi out) and is here to compare with.
     penalty : {'normal'}, optional
-        Weakly informative prior for separated data, see ``penalty.Penalty``; off by default.
+        Weakly informative prior for separated data, see ``criterion.Penalty``; off by default.
 
     Returns
     -------
@@ -342,13 +329,7 @@ def make_model(
     dispersion: str = "ml",
     penalty: str | None = None,
 ) -> Model:
-    """Read the formula and make the matrices: all of :func:`fit`, whose arguments these are, but the search.
-
-    Raises
-    ------
-    UserError
-        As ``fit``.
-    """
+    """Read the formula and make the matrices: all of :func:`fit`, whose arguments these are, but the search."""
     chosen, chosen_link = choose_family(family, link)
     criterion = choose_criterion(chosen, chosen_link, nagq, information, dispersion, penalty)
     parsed = read_formula(formula, [str(c) for c in data] if isinstance(data, pd.DataFrame) else None)

@@ -37,21 +37,11 @@ Term = frozenset[int]
 
 @dataclass(frozen=True)
 class Terms:
-    """A one-sided model formula, expanded.
+    """A one-sided model formula, expanded."""
 
-    Attributes
-    ----------
-    variables : tuple of Node
-        Distinct variables in order of appearance.
-    terms : tuple of Term
-        The terms in R's order (by number of variables), without the intercept.
-    intercept : bool
-        Whether the column of ones is in.
-    """
-
-    variables: tuple[Node, ...]
-    terms: tuple[Term, ...]
-    intercept: bool
+    variables: tuple[Node, ...]  # distinct variables in order of appearance
+    terms: tuple[Term, ...]  # the terms in R's order (by number of variables), without the intercept
+    intercept: bool  # whether the column of ones is in
 
     def label(self, term: Term) -> str:
         """Name a term as R does: its variables in order of appearance, joined by colons."""
@@ -64,21 +54,11 @@ class Terms:
 
 @dataclass(frozen=True)
 class RandomTerm:
-    """One ``(terms | group)``.
+    """One ``(terms | group)``."""
 
-    Attributes
-    ----------
-    design : Terms
-        Left of the bar.
-    group : tuple of Node
-        The factors whose interaction is the grouping factor, usually one.
-    name : str
-        The grouping factor's name as lme4 gives it, ``b:a`` for b within a.
-    """
-
-    design: Terms
-    group: tuple[Node, ...]
-    name: str
+    design: Terms  # left of the bar
+    group: tuple[Node, ...]  # the factors whose interaction is the grouping factor, usually one
+    name: str  # the grouping factor's name as lme4 gives it, ``b:a`` for b within a
 
     def text(self) -> str:
         """Print the term as lme4 would, ``1 + x | g``."""
@@ -88,27 +68,14 @@ class RandomTerm:
 
 @dataclass(frozen=True)
 class Formula:
-    """A whole mixed-model formula.
+    """A whole mixed-model formula."""
 
-    Attributes
-    ----------
-    text : str
-        As given, the columns that ``.`` stands for written out.
-    response : Node
-        Left of ``~``; a ``Call('cbind', …)`` for counts.
-    fixed : Terms
-        The fixed part, offsets taken out.
-    random : tuple of RandomTerm
-        In the order written, ``||`` and ``/`` expanded; empty for a model of fixed effects alone.
-    offsets : tuple of Node
-        What stood in ``offset()``.
-    """
-
-    text: str
-    response: Node
-    fixed: Terms
+    text: str  # as given, the columns that ``.`` stands for written out
+    response: Node  # left of ``~``; a ``Call('cbind', …)`` for counts
+    fixed: Terms  # the fixed part, offsets taken out
+    # in the order written, ``||`` and ``/`` expanded; empty for a model of fixed effects alone
     random: tuple[RandomTerm, ...]
-    offsets: tuple[Node, ...] = ()
+    offsets: tuple[Node, ...] = ()  # what stood in ``offset()``
 
     def columns(self) -> tuple[str, ...]:
         """Every data column that the formula reads, each once."""
@@ -215,15 +182,7 @@ def _cross(left: list[Term], right: list[Term]) -> list[Term]:
 
 
 def expand_terms(node: Node | None, text: str) -> Terms:
-    """Expand the right side of a formula into R's ordered terms; the intercept is in unless removed.
-
-    Parameters
-    ----------
-    node : Node or None
-        The expression without random-effects terms; None stands for an empty right side.
-    text : str
-        The whole formula, for error messages.
-    """
+    """Expand the right side of a formula into R's ordered terms; the intercept is in unless removed."""
     algebra = _Algebra(text)
     implied = Literal("1")
     tree = implied if node is None else _intercept_first(node)
@@ -245,13 +204,7 @@ def _intercept_first(node: Node) -> Node:
 
 
 def parts_of(text: str) -> tuple[Node, Node | None, list[Binary], list[Node]]:
-    """Take a formula apart: response, fixed part (None where there is none), random-effects terms, offsets.
-
-    Raises
-    ------
-    UserError
-        If it is no R formula or has no response.
-    """
+    """Take a formula apart: response, fixed part (None where there is none), random-effects terms, offsets."""
     tree = read_expression(text)
     if not isinstance(tree, Binary) or tree.op != "~":
         raise UserError(
@@ -264,25 +217,7 @@ def parts_of(text: str) -> tuple[Node, Node | None, list[Binary], list[Node]]:
 
 
 def read_formula(text: str, columns: Sequence[str] | None = None) -> Formula:
-    """Read a mixed-model formula as an lme4 user writes it.
-
-    Parameters
-    ----------
-    text : str
-        For example ``correct ~ agent * cond + (1 + cond || participant) + (1 | item)``.
-    columns : sequence of str, optional
-        The columns of the data; ``.`` stands for those that the response does not read.
-
-    Returns
-    -------
-    Formula
-        Response, fixed terms, random terms and offsets.
-
-    Raises
-    ------
-    UserError
-        If it is no R formula or has no response.
-    """
+    """Read a mixed-model formula as an lme4 user writes it."""
     response, rest, bars, offsets = parts_of(text)
     spelt = text.strip()
     if rest is not None and columns is not None and ALL_OTHERS in nodes_of(rest):

@@ -35,58 +35,28 @@ Vector = str | ArrayLike
 
 @dataclass(frozen=True)
 class Grouping:
-    """A grouping factor on the rows used.
+    """A grouping factor on the rows used."""
 
-    Attributes
-    ----------
-    name : str
-        As lme4 names it.
-    codes : ndarray of int, shape (n,)
-        Level of each row.
-    levels : tuple of str
-        Levels that occur, in the order of the codes.
-    """
-
-    name: str
-    codes: NDArray[np.intp]
-    levels: tuple[str, ...]
+    name: str  # as lme4 names it
+    codes: NDArray[np.intp]  # (n,): level of each row
+    levels: tuple[str, ...]  # levels that occur, in the order of the codes
 
 
 @dataclass(frozen=True)
 class Frame:
-    """What the matrices are made from.
+    """What the matrices are made from."""
 
-    Attributes
-    ----------
-    data : DataFrame
-        Complete rows only.
-    rows : ndarray of int, shape (n,)
-        Their positions in the data given.
-    y : ndarray, shape (n,)
-        The response; for binomial models the proportion of successes, for ordinal ones the category, counted from 0.
-    weights : ndarray, shape (n,)
-        Prior weights; for counts the number of trials.
-    offset : ndarray, shape (n,)
-        Known part of the linear predictor.
-    variables : Variables
-        Maker of the variables, carrying levels and contrasts.
-    success : str or None
-        For a text response, the level whose probability is modelled.
-    notes : tuple of str
-        What the user should know, such as rows dropped.
-    categories : tuple of str
-        Of an ordinal response, those that occur, in their order.
-    """
-
-    data: pd.DataFrame
-    rows: NDArray[np.intp]
+    data: pd.DataFrame  # complete rows only
+    rows: NDArray[np.intp]  # (n,): their positions in the data given
+    # (n,): the response; for binomial models the proportion of successes, for ordinal ones the category,
+    # counted from 0
     y: Array
-    weights: Array
-    offset: Array
-    variables: Variables
-    success: str | None
-    notes: tuple[str, ...]
-    categories: tuple[str, ...] = ()
+    weights: Array  # (n,): prior weights; for counts the number of trials
+    offset: Array  # (n,): known part of the linear predictor
+    variables: Variables  # maker of the variables, carrying levels and contrasts
+    success: str | None  # for a text response, the level whose probability is modelled
+    notes: tuple[str, ...]  # what the user should know, such as rows dropped
+    categories: tuple[str, ...] = ()  # of an ordinal response, those that occur, in their order
 
     def grouping(self, term: RandomTerm) -> Grouping:
         """Find the levels of a random term's grouping factor on the rows used."""
@@ -266,26 +236,7 @@ def make_frame(
     levels: Mapping[str, Sequence[str]] | None = None,
     contrasts: Mapping[str, Given] | None = None,
 ) -> Frame:
-    """Collect the rows and vectors of a model.
-
-    Parameters
-    ----------
-    formula : Formula
-        The model.
-    data : DataFrame, shape (rows, columns)
-        One row per observation.
-    family : Family
-        Judges the response.
-    weights, offset : str or array_like of shape (rows,), optional
-        Column, expression or numbers.
-    levels, contrasts : mapping, optional
-        By column.
-
-    Raises
-    ------
-    UserError
-        For a column that is not there, a response outside the family, weights that are not positive.
-    """
+    """Collect the rows and vectors of a model. Shapes: data (rows, columns), weights, offset (rows,)."""
     if not isinstance(data, pd.DataFrame):
         raise UserError(
             f"the data are a {type(data).__name__}; a model takes a pandas DataFrame",

@@ -396,14 +396,7 @@ def anova(fit: Fit) -> pd.DataFrame:
 def _tellable(basis: Array, untellable: Array, *, partly: bool) -> Array:
     """Keep the hypotheses that do not change along directions of which the data say nothing.
 
-    Parameters
-    ----------
-    basis : ndarray, shape (q, c)
-        Hypotheses about a term's c coefficients.
-    untellable : ndarray, shape (d, c)
-        Those directions, as far as they move these coefficients.
-    partly : bool
-        Whether a part of the hypotheses may be tested.
+    Shapes: basis (q, c), untellable (d, c).
     """
     shift = basis @ untellable.T
     if np.abs(shift).max(initial=0.0) < 1e-8:

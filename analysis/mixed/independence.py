@@ -42,19 +42,7 @@ def lacks_constant(matrices: Matrices) -> bool:
 def without_random_effects(
     frame: Frame, x: Array, family: Family, link: Link, *, with_constant: bool = False
 ) -> Independence:
-    """Fit the fixed effects alone.
-
-    Parameters
-    ----------
-    frame : Frame
-        Response, weights, offset.
-    x : ndarray, shape (n, p)
-        Fixed-effects columns.
-    family, link : Family, Link
-        How the response arises.
-    with_constant : bool
-        Whether a constant is fitted beside them, and dropped.
-    """
+    """Fit the fixed effects alone. Shapes: x (n, p)."""
     response = make_response(family, link, frame.y, frame.weights)
     eta = response.saturated()
     p = x.shape[1]

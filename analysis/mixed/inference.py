@@ -45,21 +45,12 @@ BUNDLE = 16
 
 @dataclass(frozen=True)
 class Comparisons:
-    """What an adjustment may want to know about a family of estimates.
+    """What an adjustment may want to know about a family of estimates."""
 
-    Attributes
-    ----------
-    correlation : ndarray, shape (r, r), or None
-        Correlation of the r estimates, for ``mvt`` and ``dunnett``.
-    means : int or None
-        Number of means of which the estimates are all pairwise differences, for ``tukey``.
-    with_control : bool
-        Whether all compare with one and the same mean, for ``dunnett``.
-    """
-
-    correlation: Array | None = None
+    correlation: Array | None = None  # (r, r): correlation of the r estimates, for ``mvt`` and ``dunnett``
+    # number of means of which the estimates are all pairwise differences, for ``tukey``
     means: int | None = None
-    with_control: bool = False
+    with_control: bool = False  # whether all compare with one and the same mean, for ``dunnett``
 
 
 def suitable(adjust: str, count: int, family: Comparisons) -> tuple[str, str | None]:
@@ -67,18 +58,6 @@ def suitable(adjust: str, count: int, family: Comparisons) -> tuple[str, str | N
 
     One estimate needs none. As emmeans does, ``tukey`` becomes ``sidak`` where the estimates are not all pairs of one
     set of means; likewise ``dunnett`` where they do not compare with one control.
-
-    Returns
-    -------
-    adjust : str
-        The adjustment used.
-    note : str or None
-        Why it is not the one asked for.
-
-    Raises
-    ------
-    UserError
-        If there is no such adjustment.
     """
     if adjust not in ADJUSTMENTS:
         raise unknown_name("adjustment", adjust, ADJUSTMENTS)
@@ -94,22 +73,7 @@ def suitable(adjust: str, count: int, family: Comparisons) -> tuple[str, str | N
 
 
 def adjusted_p(statistic: Array, df: Array, adjust: str, family: Comparisons) -> Array:
-    """Two-sided p values of one family.
-
-    Parameters
-    ----------
-    statistic, df : ndarray, shape (r,)
-        t values and their degrees of freedom; infinite for z. What is not a number could not be estimated: it stays a
-        member of its family, as in emmeans, but for ``mvt``, which needs all correlations.
-    adjust : str
-        What ``suitable`` chose.
-    family : Comparisons
-        The family.
-
-    Returns
-    -------
-    ndarray, shape (r,)
-    """
+    """Two-sided p values of one family. Shapes: statistic, df (r,), returns (r,)."""
     p: Array = np.asarray(2.0 * stats.t.sf(np.abs(statistic), df))
     told = np.isfinite(p)
     if not told.any():
@@ -147,16 +111,7 @@ def critical_values(level: float, df: Array, adjust: str, family: Comparisons) -
 
     Holm's and Benjamini-Hochberg's have no intervals of their own; they get Bonferroni's, as in emmeans.
 
-    Parameters
-    ----------
-    level : float
-        Coverage.
-    df, adjust, family
-        As for ``adjusted_p``.
-
-    Returns
-    -------
-    ndarray, shape (r,)
+    Shapes: returns (r,).
     """
     told = ~np.isnan(df)
     r = int(told.sum())
@@ -202,16 +157,7 @@ class LargestT:
     2e-4 for 28. It
     copes with singular R.
 
-    Parameters
-    ----------
-    correlation : ndarray, shape (r, r)
-        R.
-    points : int
-        How many directions, a power of two that ``BUNDLE`` divides.
-    salt : int
-        Another one gives another net, which tells how large the error is.
-    sides : ndarray of int, shape (r,), optional
-        1 or -1 where only a t of that sign counts, 0 where both do, as they all do unless given.
+    Shapes: correlation (r, r), sides (r,).
     """
 
     def __init__(
@@ -259,20 +205,7 @@ NO_INFORMATION = 1e-10
 def laplace_vcov(hessian: Array, n_theta: int, back: Array) -> tuple[Array, bool]:
     """Covariance of the fixed effects from the joint Hessian of the Laplace deviance.
 
-    Parameters
-    ----------
-    hessian : ndarray, shape (k + p, k + p)
-        Second derivatives with respect to (theta, whitened beta).
-    n_theta : int
-        k.
-    back : ndarray, shape (p, p)
-        Takes whitened coefficients to those of X.
-
-    Returns
-    -------
-    vcov : ndarray, shape (p, p)
-    exact : bool
-        False when the joint Hessian was not positive definite and that of beta alone was used.
+    Shapes: hessian (k + p, k + p), back (p, p), returns vcov (p, p).
     """
     k = n_theta
     tt, tb, bb = hessian[:k, :k], hessian[:k, k:], hessian[k:, k:]
@@ -298,31 +231,7 @@ def wald_table(
 ) -> pd.DataFrame:
     """Test statistics, p values and intervals for estimates that form one family.
 
-    Parameters
-    ----------
-    estimate, se : ndarray, shape (r,)
-        On the scale tested.
-    df : ndarray, shape (r,), or None
-        None for z tests.
-    level : float
-        Coverage; intervals follow the adjustment as in emmeans (Bonferroni's for Holm and BH).
-    adjust : str
-        One of ``adjustments.ADJUSTMENTS``. A single estimate is not adjusted.
-    family : Comparisons, optional
-        What ``tukey``, ``dunnett`` and ``mvt`` must know.
-    null : float
-        Value tested against.
-
-    Returns
-    -------
-    DataFrame, shape (r, 7)
-        estimate, se, df, statistic, p, ci_low, ci_high; ``attrs`` say the adjustment used and, where another was asked
-        for, why.
-
-    Raises
-    ------
-    UserError
-        For an adjustment that does not exist or a level outside 0 to 1.
+    Shapes: estimate, se (r,), df (r,), returns (r, 7).
     """
     check_level(level)
     family = family or Comparisons()
@@ -358,13 +267,7 @@ def coefficient_table(
 
 
 def check_level(level: float) -> None:
-    """Refuse a coverage that is none.
-
-    Raises
-    ------
-    UserError
-        If ``level`` does not lie between 0 and 1.
-    """
+    """Refuse a coverage that is none."""
     if not 0.0 < level < 1.0:
         raise UserError(f"level is {level:g}; a coverage lies between 0 and 1", mend="For example 0.95.")
 

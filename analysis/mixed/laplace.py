@@ -74,27 +74,7 @@ def _alike(x: Array) -> tuple[Array, NDArray[np.intp]] | None:
 class LaplaceDeviance:
     """Laplace deviance as a function of (theta, log dispersion, whitened beta).
 
-    Parameters
-    ----------
-    frame : Frame
-        Response, weights, offset.
-    matrices : Matrices
-        X and Z.
-    family, link : Family, Link
-        How the response arises.
-    observed : bool
-        Whether the determinant holds the observed information, as glmmTMB's does, or the expected, as lme4's.
-    profiled : bool
-        Whether the dispersion is lme4's, put in rather than estimated; see ``responses.ProfiledResponse``.
-
-    Attributes
-    ----------
-    start_beta : ndarray, shape (p,)
-        Whitened coefficients of the model without random effects.
-    n_dispersion : int
-        Log dispersions among the parameters, 0 or 1; of ordered responses the log gaps between thresholds; of times 2.
-    starts : list of ndarray, shape (k + n_dispersion + p,)
-        Where searches may begin; the lowest end counts.
+    Shapes: start_beta (p,), starts (k + n_dispersion + p,).
     """
 
     def __init__(

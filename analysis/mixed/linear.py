@@ -33,33 +33,15 @@ NO_RESIDUAL = 1e-10
 
 @dataclass(frozen=True)
 class LinearPoint:
-    """The model at one theta, in the working scale of y and X.
+    """The model at one theta, in the working scale of y and X."""
 
-    Attributes
-    ----------
-    logdet : float
-        log|H|, plus log|R_X|^2 under REML.
-    logdet_slope : ndarray, shape (theta,)
-        Its gradient.
-    rss : float
-        r^2(theta).
-    rss_slope : ndarray, shape (theta,)
-        Its gradient.
-    information : ndarray, shape (p, p)
-        R_X' R_X = X' V^-1 X at sigma = 1.
-    beta : ndarray, shape (p,)
-        Profiled coefficients.
-    u : Vector
-        Spherical random effects.
-    """
-
-    logdet: float
-    logdet_slope: Array
-    rss: float
-    rss_slope: Array
-    information: Array
-    beta: Array
-    u: Vector
+    logdet: float  # log|H|, plus log|R_X|^2 under REML
+    logdet_slope: Array  # (theta,): its gradient
+    rss: float  # r^2(theta)
+    rss_slope: Array  # (theta,): its gradient
+    information: Array  # (p, p): R_X' R_X = X' V^-1 X at sigma = 1
+    beta: Array  # (p,): profiled coefficients
+    u: Vector  # spherical random effects
 
 
 @dataclass(frozen=True)
@@ -74,17 +56,7 @@ class _Solved:
 
 
 class LinearDeviance:
-    """Deviance of a linear mixed model as a function of theta.
-
-    Parameters
-    ----------
-    frame : Frame
-        Response, weights, offset.
-    matrices : Matrices
-        X and Z.
-    reml : bool
-        Restricted likelihood.
-    """
+    """Deviance of a linear mixed model as a function of theta."""
 
     def __init__(self, frame: Frame, matrices: Matrices, reml: bool) -> None:
         self.reml = reml
@@ -197,13 +169,7 @@ class LinearDeviance:
         return np.asarray(squares / sigma2 - along.T @ along / (sigma2**2 * self.df))
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
-        """Profiled deviance and its gradient.
-
-        Raises
-        ------
-        UserError
-            If the model reproduces the response, so that no residual is left to estimate.
-        """
+        """Profiled deviance and its gradient."""
         point = self.at(theta)
         if point.rss < NO_RESIDUAL * self.n:
             raise UserError(

@@ -22,30 +22,16 @@ Curve = Callable[[Array], Array]
 
 @dataclass(frozen=True)
 class Link:
-    """A link function g with mu = g^-1(eta).
+    """A link function g with mu = g^-1(eta)."""
 
-    Attributes
-    ----------
-    name : str
-        R's name; ``guess(0.5)`` and the like for links with a guess rate.
-    link, inverse : callable
-        g and its inverse.
-    slope, curvature, third : callable
-        First to third derivative of the inverse with respect to eta.
-    ratio : str or None
-        What exp(difference on the link scale) is called, if it has a name.
-    guess : float
-        Lower asymptote of the mean of a binary response; 0 for the usual links.
-    """
-
-    name: str
-    link: Curve
+    name: str  # R's name; ``guess(0.5)`` and the like for links with a guess rate
+    link: Curve  # link, inverse: g and its inverse
     inverse: Curve
-    slope: Curve
+    slope: Curve  # slope, curvature, third: first to third derivative of the inverse with respect to eta
     curvature: Curve
     third: Curve
-    ratio: str | None = None
-    guess: float = 0.0
+    ratio: str | None = None  # what exp(difference on the link scale) is called, if it has a name
+    guess: float = 0.0  # lower asymptote of the mean of a binary response; 0 for the usual links
 
     @property
     def base(self) -> str:
@@ -153,22 +139,6 @@ def guess_link(rate: float, base: str = "logit") -> Link:
     """Make a link with a lower asymptote: mu = g + (1 - g) F(eta), the psychometric function of forced choice.
 
     The same as psyphy's ``mafc.logit`` and ``mafc.probit`` with g = 1 / m for m alternatives.
-
-    Parameters
-    ----------
-    rate : float
-        g, the probability of a correct answer by guessing; between 0 and 1.
-    base : {'logit', 'probit', 'cloglog'}
-        F^-1.
-
-    Raises
-    ------
-    UserError
-        If the rate is no probability below one, or the base is no link of a binary response.
-
-    References
-    ----------
-    Knoblauch & Maloney (2012), Modeling Psychophysical Data in R, section 4.4.
     """
     if not 0.0 < rate < 1.0:
         raise UserError(
@@ -197,13 +167,7 @@ def guess_link(rate: float, base: str = "logit") -> Link:
 
 
 def read_link(text: str) -> Link | None:
-    """Read a link as a user writes it; None where there is no such link.
-
-    Raises
-    ------
-    UserError
-        For ``guess(…)`` with something else than a rate and a link inside.
-    """
+    """Read a link as a user writes it; None where there is no such link."""
     if text in LINKS:
         return LINKS[text]
     if not text.startswith("guess"):

@@ -30,13 +30,7 @@ Array = NDArray[np.float64]
 def reference_grid(
     fit: Fit, wanted: list[str], values: dict[str, list[Any]]
 ) -> tuple[pd.DataFrame, list[str], int]:
-    """Lay out all cells, those wanted varying fastest: (grid, columns wanted, number of cells wanted).
-
-    Raises
-    ------
-    UserError
-        For a column that is not in the fixed part.
-    """
+    """Lay out all cells, those wanted varying fastest: (grid, columns wanted, number of cells wanted)."""
     for name in wanted:
         if name not in values:
             raise unknown_name("column of the fixed part", name, values)
@@ -89,13 +83,7 @@ def cells_of(grid: pd.DataFrame, wanted: list[str], size: int) -> pd.DataFrame:
 
 
 def grid_values(fit: Fit, at: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Choose the values of every column of the fixed part: all levels, the mean, or those given.
-
-    Raises
-    ------
-    UserError
-        For a column or a level that does not exist.
-    """
+    """Choose the values of every column of the fixed part: all levels, the mean, or those given."""
     values: dict[str, list[Any]] = {}
     data = fit.model.frame.data
     nodes: list[Node] = []
@@ -453,15 +441,7 @@ class CategoryMargins(Margins):
 def combined(weights: Array, rows: Array) -> Array:
     """Combine means, or their rows, where some cannot be told: only what gives one of those a weight cannot be told either.
 
-    Parameters
-    ----------
-    weights : ndarray, shape (r, m)
-    rows : ndarray, shape (m, …)
-        nan where the data cannot tell the mean.
-
-    Returns
-    -------
-    ndarray, shape (r, …)
+    Shapes: weights (r, m), rows (m, …), returns (r, …).
     """
     lost = np.isnan(rows).reshape(len(rows), -1).any(axis=1)
     found = np.asarray(weights @ np.where(np.isnan(rows), 0.0, rows))

@@ -36,24 +36,12 @@ RANK_TOLERANCE = 1e-7
 
 @dataclass(frozen=True)
 class Design:
-    """A recipe for a model matrix.
+    """A recipe for a model matrix."""
 
-    Attributes
-    ----------
-    terms : Terms
-        What the columns stand for.
-    variables : tuple of Variable
-        Parallel to ``terms.variables``.
-    full : frozenset of (int, int)
-        (term, variable) pairs coded with a column for every level.
-    names : tuple of str
-        Column names, R's.
-    """
-
-    terms: Terms
-    variables: tuple[Variable, ...]
-    full: frozenset[tuple[int, int]]
-    names: tuple[str, ...]
+    terms: Terms  # what the columns stand for
+    variables: tuple[Variable, ...]  # parallel to ``terms.variables``
+    full: frozenset[tuple[int, int]]  # (term, variable) pairs coded with a column for every level
+    names: tuple[str, ...]  # column names, R's
 
     def matrix(self, data: pd.DataFrame) -> Array:
         """Evaluate on data without missing cells; shape (n, p)."""
@@ -91,20 +79,7 @@ def _column_names(variable: Variable, full: bool) -> list[str]:
 
 
 def make_design(terms: Terms, variables: Variables) -> Design:
-    """Decide the coding of every factor in every term.
-
-    Parameters
-    ----------
-    terms : Terms
-        A one-sided formula.
-    variables : Variables
-        Makes each variable from the data.
-
-    Raises
-    ------
-    UserError
-        If a factor has fewer than two levels.
-    """
+    """Decide the coding of every factor in every term."""
     made = tuple(variables.make(node) for node in terms.variables)
     for variable in made:
         if isinstance(variable, Factor) and len(variable.levels) < 2:
@@ -136,10 +111,7 @@ def make_design(terms: Terms, variables: Variables) -> Design:
 def independent_columns(x: Array) -> list[int]:
     """Return the columns that earlier ones do not explain, in order, by R's rule for rank.
 
-    Parameters
-    ----------
-    x : ndarray, shape (n, p)
-        A model matrix.
+    Shapes: x (n, p).
     """
     found = np.empty(x.shape, order="F")
     kept: list[int] = []
@@ -167,30 +139,14 @@ def _lower_triangle(k: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 @dataclass(frozen=True)
 class TermCovariance:
-    """One random term's place in theta and in its grouping factor's Lambda.
+    """One random term's place in theta and in its grouping factor's Lambda."""
 
-    Attributes
-    ----------
-    factor : int
-        Which grouping factor.
-    at : int
-        First column within that factor.
-    names : tuple of str, length k
-        Column names.
-    transform : ndarray, shape (k, k)
-        T with (columns used) = (raw columns) T; upper triangular.
-    theta : slice
-        Place in theta; the lower triangle, column by column.
-    n_levels : int
-        Levels of the grouping factor.
-    """
-
-    factor: int
-    at: int
-    names: tuple[str, ...]
-    transform: Array
-    theta: slice
-    n_levels: int
+    factor: int  # which grouping factor
+    at: int  # first column within that factor
+    names: tuple[str, ...]  # column names
+    transform: Array  # (k, k): T with (columns used) = (raw columns) T; upper triangular
+    theta: slice  # place in theta; the lower triangle, column by column
+    n_levels: int  # levels of the grouping factor
 
     @property
     def width(self) -> int:
@@ -238,15 +194,7 @@ class TermCovariance:
 
 
 class Covariance:
-    """All random terms of a model.
-
-    Parameters
-    ----------
-    terms : sequence of TermCovariance
-        In lme4's order.
-    widths : sequence of int
-        Columns of each grouping factor.
-    """
+    """All random terms of a model."""
 
     def __init__(self, terms: Sequence[TermCovariance], widths: Sequence[int]) -> None:
         self.terms, self.widths = tuple(terms), tuple(widths)
@@ -325,14 +273,7 @@ class Covariance:
 def orthonormalising(columns: Array) -> Array:
     """Find T, upper triangular, such that (columns T) has orthonormal columns times sqrt(n).
 
-    Parameters
-    ----------
-    columns : ndarray, shape (n, k)
-        Raw columns of one random term. Where they are (nearly) collinear, T only scales.
-
-    Returns
-    -------
-    ndarray, shape (k, k)
+    Shapes: columns (n, k), returns (k, k).
     """
     n, k = columns.shape
     size = np.sqrt(np.mean(columns**2, axis=0))
@@ -353,45 +294,21 @@ FEW_LEVELS = 3
 
 @dataclass(frozen=True)
 class Matrices:
-    """Everything that the deviance is a function of.
+    """Everything that the deviance is a function of."""
 
-    Attributes
-    ----------
-    x : ndarray, shape (n, p)
-        Fixed-effects columns, dependent ones dropped.
-    names : tuple of str, length p
-        Their names.
-    dropped : tuple of str
-        Names of dependent columns.
-    kept : tuple of int, length p
-        Positions of the columns of ``x`` among all columns of ``design``.
-    alias : ndarray, shape (p, dropped)
-        The dropped columns as combinations of ``x``; tells which cell means the data can say.
-    design : Design
-        Makes the fixed columns for other rows.
-    effects : tuple of Effects
-        Per grouping factor, the one with most columns first; a column of zeros where there is none.
-    groupings : tuple of Grouping
-        Parallel to ``effects``; empty where there is none.
-    covariance : Covariance
-        Terms in lme4's order.
-    labels : tuple of str
-        Grouping name per term, ``g.1`` for the second term on g.
-    notes : tuple of str
-        What was dropped.
-    """
-
-    x: Array
-    names: tuple[str, ...]
-    dropped: tuple[str, ...]
-    kept: tuple[int, ...]
+    x: Array  # (n, p): fixed-effects columns, dependent ones dropped
+    names: tuple[str, ...]  # their names
+    dropped: tuple[str, ...]  # names of dependent columns
+    kept: tuple[int, ...]  # positions of the columns of ``x`` among all columns of ``design``
+    # (p, dropped): the dropped columns as combinations of ``x``; tells which cell means the data can say
     alias: Array
-    design: Design
+    design: Design  # makes the fixed columns for other rows
+    # per grouping factor, the one with most columns first; a column of zeros where there is none
     effects: tuple[Effects, ...]
-    groupings: tuple[Grouping, ...]
-    covariance: Covariance
-    labels: tuple[str, ...]
-    notes: tuple[str, ...]
+    groupings: tuple[Grouping, ...]  # parallel to ``effects``; empty where there is none
+    covariance: Covariance  # terms in lme4's order
+    labels: tuple[str, ...]  # grouping name per term, ``g.1`` for the second term on g
+    notes: tuple[str, ...]  # what was dropped
 
     @property
     def groups(self) -> dict[str, int]:
@@ -401,22 +318,7 @@ class Matrices:
 
 
 def make_matrices(formula: Formula, frame: Frame, family: Family) -> Matrices:
-    """Make the model matrices.
-
-    Parameters
-    ----------
-    formula : Formula
-        The model.
-    frame : Frame
-        Rows to fit.
-    family : Family
-        Decides whether an observation-level grouping factor is allowed.
-
-    Raises
-    ------
-    UserError
-        For factors with one level, and for grouping factors that cannot be estimated.
-    """
+    """Make the model matrices."""
     design = make_design(formula.fixed, frame.variables)
     if family.dispersion == "thresholds" and not formula.fixed.intercept:
         raise UserError(

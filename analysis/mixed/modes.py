@@ -30,35 +30,15 @@ class ModeNotFound(ArithmeticError):
 
 @dataclass(frozen=True)
 class Mode:
-    """The conditional mode.
+    """The conditional mode."""
 
-    Attributes
-    ----------
-    u : Vector
-        Spherical random effects.
-    eta : ndarray, shape (n,)
-        Linear predictor there.
-    score : ndarray, shape (n,)
-        Derivative of the log-likelihood with respect to eta.
-    """
-
-    u: Vector
-    eta: Array
-    score: Array
+    u: Vector  # spherical random effects
+    eta: Array  # (n,): linear predictor there
+    score: Array  # (n,): derivative of the log-likelihood with respect to eta
 
 
 class ModeSearch:
-    """Finds modes, each beginning where the last one ended.
-
-    Parameters
-    ----------
-    layout : Layout
-        Products with Z.
-    noise : float
-        Rounding error of the summed log-likelihood.
-    saturated : ndarray, shape (n,)
-        Linear predictor of a model that nearly fits each observation, from which to begin where the way from zero fails.
-    """
+    """Finds modes, each beginning where the last one ended. Shapes: saturated (n,)."""
 
     def __init__(self, layout: Layout, noise: float, saturated: Array) -> None:
         self.layout, self.noise, self._saturated = layout, noise, saturated
@@ -83,22 +63,7 @@ class ModeSearch:
         return self.layout.factor(self.layout.products(response.weight(eta)), lambdas)
 
     def find(self, lambdas: list[Array], fixed: Array, response: Response) -> Mode:
-        """Climb by scoring steps, halved until they do not go down.
-
-        Parameters
-        ----------
-        lambdas : list of ndarray
-            Lambda per grouping factor.
-        fixed : ndarray, shape (n,)
-            Linear predictor without random effects.
-        response : Response
-            The data.
-
-        Raises
-        ------
-        ModeNotFound
-            If there is no likelihood at any start, no step goes up, or 200 do not arrive.
-        """
+        """Climb by scoring steps, halved until they do not go down. Shapes: fixed (n,)."""
         if self._is_warm and np.isfinite(self._at(lambdas, fixed, response, self._u)[2]):
             return self._search(lambdas, fixed, response, self._u)
         self.forget()

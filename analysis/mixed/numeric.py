@@ -38,26 +38,7 @@ def bs(
 ) -> Array:
     """Evaluate a B-spline basis, R's ``bs``; knots are learnt from the data fitted.
 
-    Parameters
-    ----------
-    data : array_like, shape (n,)
-        A covariate.
-    df : int, optional
-        Columns wanted; the inner knots are then quantiles.
-    knots : array_like, optional
-        Inner knots.
-    degree : int
-        Of the pieces.
-    intercept : bool
-        Whether the first column stays.
-    Boundary_knots : (float, float), optional
-        Default: the range of the data. Beyond them the outer pieces go on.
-    _state : mapping, optional
-        Keeps the knots for other rows; formulaic hands it over.
-
-    Returns
-    -------
-    ndarray, shape (n, df)
+    Shapes: data (n,), returns (n, df).
     """
     x = np.asarray(data, dtype=float)
     state = {} if _state is None else _state
@@ -78,16 +59,7 @@ def ns(
 ) -> Array:
     """Evaluate a natural cubic spline basis, R's ``ns``; knots are learnt from the data fitted.
 
-    Parameters
-    ----------
-    data : array_like, shape (n,)
-        A covariate.
-    df, knots, intercept, Boundary_knots
-        As for :func:`bs`.
-
-    Returns
-    -------
-    ndarray, shape (n, df)
+    Shapes: data (n,), returns (n, df).
     """
     x = np.asarray(data, dtype=float)
     state = {} if _state is None else _state
@@ -251,24 +223,12 @@ def is_boolean(column: pd.Series[Any]) -> bool:
 
 @dataclass(frozen=True)
 class Numeric:
-    """A variable that yields numbers.
+    """A variable that yields numbers."""
 
-    Attributes
-    ----------
-    label : str
-        As R prints it.
-    node : Node
-        Its expression.
-    suffixes : tuple of str
-        What R appends to the label for each column; ``('',)`` for one column.
-    spec : formulaic ModelSpec or None
-        Remembers stateful transforms; None for a bare column.
-    """
-
-    label: str
-    node: Node
-    suffixes: tuple[str, ...]
-    spec: Any
+    label: str  # as R prints it
+    node: Node  # its expression
+    suffixes: tuple[str, ...]  # what R appends to the label for each column; ``('',)`` for one column
+    spec: Any  # remembers stateful transforms; None for a bare column
 
     def values(self, data: pd.DataFrame) -> Array:
         """Evaluate on rows without missing cells; shape (n, columns)."""
@@ -320,22 +280,7 @@ def _refuse_what_is_missing_in_r(node: Node, data: pd.DataFrame, label: str) -> 
 
 
 def evaluate(node: Node, data: pd.DataFrame, label: str) -> Numeric:
-    """Make a numeric variable of an expression, learning from data.
-
-    Parameters
-    ----------
-    node : Node
-        The expression.
-    data : DataFrame
-        Rows to learn from; those with missing cells are passed over.
-    label : str
-        The expression as R prints it.
-
-    Raises
-    ------
-    UserError
-        If a column holds text, or a row's value is no finite number.
-    """
+    """Make a numeric variable of an expression, learning from data."""
     # Bare calls keep formulaic's stateful transforms; all else must not be read as formula algebra.
     text = as_python(node, _plain_names(node))
     source = f"0 + {text}" if isinstance(node, Call) else f"0 + I({text})"

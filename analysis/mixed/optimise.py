@@ -160,36 +160,16 @@ FLAT = 1e-7
 
 @dataclass(frozen=True)
 class Optimum:
-    """A minimum and its neighbourhood.
+    """A minimum and its neighbourhood."""
 
-    Attributes
-    ----------
-    x : ndarray, shape (d,)
-        Where.
-    value : float
-        The deviance there.
-    gradient : ndarray, shape (d,)
-        Its gradient.
-    hessian : ndarray, shape (d, d)
-        Its second derivatives.
-    decrement : float
-        Estimated distance of ``value`` from the minimum, times two.
-    lowest : float
-        Smallest eigenvalue of the scaled Hessian over the largest.
-    evaluations : int
-        How often the deviance was computed.
-    is_sketch : bool
-        Whether the second derivatives are the objective's own approximation.
-    """
-
-    x: Array
-    value: float
-    gradient: Array
-    hessian: Array
-    decrement: float
-    lowest: float
-    evaluations: int
-    is_sketch: bool = False
+    x: Array  # (d,): where
+    value: float  # the deviance there
+    gradient: Array  # (d,): its gradient
+    hessian: Array  # (d, d): its second derivatives
+    decrement: float  # estimated distance of ``value`` from the minimum, times two
+    lowest: float  # smallest eigenvalue of the scaled Hessian over the largest
+    evaluations: int  # how often the deviance was computed
+    is_sketch: bool = False  # whether the second derivatives are the objective's own approximation
 
     @property
     def converged(self) -> bool:
@@ -198,13 +178,7 @@ class Optimum:
 
 
 def differences(function: Callable[[Array], Array], x: Array, steps: Array) -> Array:
-    """Differentiate a vector or array function by central differences.
-
-    Returns
-    -------
-    ndarray
-        First axis is the argument that moved, shape (d, …).
-    """
+    """Differentiate a vector or array function by central differences."""
     rows = []
     for i, step in enumerate(steps):
         up, down = x.copy(), x.copy()
@@ -318,22 +292,7 @@ def minimise(
 ) -> Optimum:
     """Find the minimum of a deviance that is even in the signs of theta's columns.
 
-    Parameters
-    ----------
-    objective : callable
-        x -> (deviance, gradient).
-    start : ndarray, shape (d,)
-        First guess.
-    scales : ndarray, shape (d,)
-        Rough standard errors.
-    diagonal : ndarray of bool, shape (d,)
-        Entries of theta that lie on a template's diagonal.
-    standardise : callable
-        Chooses among equivalent signs.
-    is_rough : bool
-        Whether the Hessian may come from differences to one side, at half the cost.
-    may_be_sketched : callable
-        x -> whether the objective's own metric will do for a Hessian there.
+    Shapes: start (d,), scales (d,), diagonal (d,).
     """
     if not len(start):
         # A linear model without random effects: beta and sigma are profiled out, and nothing is left to search.

@@ -49,16 +49,7 @@ class OrderedResponse:
     The log-likelihood is concave for the links offered, so steps and determinant take the observed information, as ``clmm``
     does.
 
-    Parameters
-    ----------
-    link : Link
-        F^-1.
-    y : ndarray, shape (n,)
-        Categories from 0 to J - 1, each of which occurs.
-    weights : ndarray, shape (n,)
-        Prior weights.
-    log_gaps : ndarray, shape (J - 2,), optional
-        Default: those of the shares of the categories.
+    Shapes: y (n,), weights (n,), log_gaps (J - 2,).
     """
 
     canonical = True
@@ -150,30 +141,14 @@ def probability_between(link: Link, low: Array, high: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Thresholds:
-    """Where the latent scale is cut, with what later steps need of it.
+    """Where the latent scale is cut, with what later steps need of it."""
 
-    Attributes
-    ----------
-    categories : tuple of str, length J
-        In their order.
-    link : Link
-        F^-1.
-    centred : ndarray, shape (J - 1,)
-        Thresholds less their mean.
-    slopes : ndarray, shape (J - 1, J - 2)
-        Their derivatives by the log gaps.
-    intercept : float
-        Minus their mean; the first of the coefficients.
-    vcov : ndarray, shape (J - 2 + p, J - 2 + p)
-        Covariance of log gaps and coefficients.
-    """
-
-    categories: tuple[str, ...]
-    link: Link
-    centred: Array
-    slopes: Array
-    intercept: float
-    vcov: Array
+    categories: tuple[str, ...]  # in their order
+    link: Link  # F^-1
+    centred: Array  # (J - 1,): thresholds less their mean
+    slopes: Array  # (J - 1, J - 2): their derivatives by the log gaps
+    intercept: float  # minus their mean; the first of the coefficients
+    vcov: Array  # (J - 2 + p, J - 2 + p): covariance of log gaps and coefficients
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -214,13 +189,7 @@ class Thresholds:
     def probabilities(self, eta: Array) -> tuple[Array, Array, Array]:
         """Probability of every category at linear predictors eta, shape (m,), intercept included.
 
-        Returns
-        -------
-        probabilities : ndarray, shape (m, J)
-        by_eta : ndarray, shape (m, J)
-            Their derivatives by eta.
-        by_gaps : ndarray, shape (m, J, J - 2)
-            Their derivatives by the log gaps.
+        Shapes: returns probabilities (m, J), by_eta (m, J), by_gaps (m, J, J - 2).
         """
         ends = np.concatenate([[-_BEYOND], self.centred, [_BEYOND]])[None, :] - eta[:, None]
         density = self.link.slope(ends)

@@ -35,23 +35,13 @@ from .result import Fit
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter on the scale on which it is reported.
+    """One parameter on the scale on which it is reported."""
 
-    Attributes
-    ----------
-    name : str
-        lme4's: ``sd_Days|Subject``, ``cor_Days.(Intercept)|Subject``, ``sigma``, or a fixed effect's.
-    kind : {'sd', 'cor', 'sigma', 'dispersion', 'shape', 'threshold', 'fixed'}
-        What it is; ``dispersion`` is theta of the negative binomial, ``shape`` of times.
-    at : int
-        Random term, threshold, parameter of times, or column of X.
-    row, column : int
-        Within the random term; a correlation is that of ``row`` with ``column``, row > column.
-    """
-
+    # lme4's: ``sd_Days|Subject``, ``cor_Days.(Intercept)|Subject``, ``sigma``, or a fixed effect's
     name: str
-    kind: str
-    at: int = 0
+    kind: str  # what it is; ``dispersion`` is theta of the negative binomial, ``shape`` of times
+    at: int = 0  # random term, threshold, parameter of times, or column of X
+    # row, column: within the random term; a correlation is that of ``row`` with ``column``, row > column
     row: int = 0
     column: int = 0
 
@@ -112,15 +102,6 @@ class PinnedCovariance(Covariance):
     """All random terms of a model, with one term parametrised so that a quantity of it can be held.
 
     The parameters are those of the other terms, as they were, then the free ones of this term.
-
-    Parameters
-    ----------
-    base : Covariance
-        The model's.
-    parameter : Parameter
-        A ``sd`` or ``cor``.
-    follows : bool
-        Whether L_11 of a pinned standard deviation is free, because sigma follows from it.
     """
 
     def __init__(self, base: Covariance, parameter: Parameter, follows: bool) -> None:
@@ -210,15 +191,7 @@ class PinnedCovariance(Covariance):
 
 
 class Pinned:
-    """The deviance of a model with one parameter held.
-
-    Parameters
-    ----------
-    fit : Fit
-        Estimates by maximum likelihood.
-    parameter : Parameter
-        Which.
-    """
+    """The deviance of a model with one parameter held."""
 
     def __init__(self, fit: Fit, parameter: Parameter) -> None:
         self.fit, self.parameter = fit, parameter
@@ -226,15 +199,7 @@ class Pinned:
         self.beta = fit.fixed["estimate"].to_numpy(dtype=float)
 
     def at(self, value: float, before: Array | None) -> tuple[Objective, Array]:
-        """Make the deviance at a value, and where to begin: the parameters found ``before``, or the estimate's.
-
-        Parameters
-        ----------
-        value : float
-            What the parameter is held at.
-        before : ndarray or None
-            Parameters as ``describe`` returned them for a neighbouring value.
-        """
+        """Make the deviance at a value, and where to begin: the parameters found ``before``, or the estimate's."""
         match self.parameter.kind:
             case "fixed":
                 return self._without_column(value, before)

@@ -56,21 +56,11 @@ _ODD_TEXT = re.compile(r"[#\n\r\\]")
 
 @dataclass(frozen=True)
 class ProgramData:
-    """The beginning of an R program.
+    """The beginning of an R program."""
 
-    Attributes
-    ----------
-    lines : tuple of str
-        R code that makes the data frame ``d``.
-    formula : str
-        The model formula for it.
-    weights, offset : str or None
-        Expressions for it.
-    """
-
-    lines: tuple[str, ...]
-    formula: str
-    weights: str | None
+    lines: tuple[str, ...]  # R code that makes the data frame ``d``
+    formula: str  # the model formula for it
+    weights: str | None  # weights, offset: expressions for it
     offset: str | None
 
     def arguments(self) -> list[str]:
@@ -310,15 +300,7 @@ def _spelt(text: str, held: Mapping[str, str]) -> str:
 
 
 def program_data(fit: Fit, file: str) -> ProgramData:
-    """Write the lines that read the file, and the formula in terms of what they made.
-
-    Parameters
-    ----------
-    fit : Fit
-        The model to repeat; weights and offset name columns.
-    file : str
-        The CSV file's name as R should open it.
-    """
+    """Write the lines that read the file, and the formula in terms of what they made."""
     reading = _Reading(fit)
     model = fit.model
     return ProgramData(

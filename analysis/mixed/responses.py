@@ -127,19 +127,7 @@ def _nearly_fitting(family: Family, link: Link, y: Array, weights: Array) -> Arr
 
 
 class _GeneralResponse:
-    """Observations of any family under any link.
-
-    Parameters
-    ----------
-    family, link : Family, Link
-        How the response arises.
-    y, weights : ndarray, shape (n,)
-        Response and prior weights.
-    observed : bool
-        Whether the Laplace determinant holds the observed information.
-    log_dispersion : float
-        Log of phi or theta.
-    """
+    """Observations of any family under any link. Shapes: y, weights (n,)."""
 
     canonical = False
 
@@ -246,19 +234,7 @@ class ProfiledResponse(_GeneralResponse):
 def make_response(
     family: Family, link: Link, y: Array, weights: Array, observed: bool = False, profiled: bool = False
 ) -> Response:
-    """Tie a family and a link to the observations.
-
-    Parameters
-    ----------
-    y : ndarray, shape (n,)
-        Means per row: 0/1, proportions, counts, or times; ordered categories as 0, 1, 2, ….
-    weights : ndarray, shape (n,)
-        Prior weights; the number of trials of a binomial row.
-    observed : bool
-        Whether the Laplace determinant holds the observed information.
-    profiled : bool
-        lme4's treatment of the dispersion.
-    """
+    """Tie a family and a link to the observations. Shapes: y (n,), weights (n,)."""
     if family.name == "ordinal":
         return OrderedResponse(link, y, weights)
     if family.name in TIMES:
@@ -282,13 +258,7 @@ _RANGES = {
 
 
 def check_response(family: Family, y: Array, weights: Array | None, label: str) -> None:
-    """Refuse observations that the family cannot have produced.
-
-    Raises
-    ------
-    UserError
-        Naming the response, the first offending value and its row count.
-    """
+    """Refuse observations that the family cannot have produced."""
 
     def refuse(bad: NDArray[np.bool_], rule: str, mend: str | None = None) -> None:
         if bad.any():

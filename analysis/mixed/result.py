@@ -364,15 +364,7 @@ def _p_value(p: float) -> str:
 
 
 def lined_up(rows: list[list[str]], words: set[int] | None = None) -> list[str]:
-    """Line up cells, words to the left, numbers to the right.
-
-    Parameters
-    ----------
-    rows : list of list of str
-        The first holds the headings.
-    words : set of int, optional
-        Columns that hold words; default those headed group and term.
-    """
+    """Line up cells, words to the left, numbers to the right."""
     widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
     text = {j for j in range(len(widths)) if rows[0][j] in {"group", "term"}} if words is None else words
     return [

@@ -27,12 +27,7 @@ _MOST_NORMAL, _LEAST_NORMAL = 1e3, 1e-3
 class TimeResponse(ABC):
     """Response times at a linear predictor, see ``responses.Response``; weights multiply the log-likelihood.
 
-    Parameters
-    ----------
-    y, weights : ndarray, shape (n,)
-        Times above zero, and prior weights.
-    searched : ndarray, shape (2,), optional
-        Default: a first guess that ignores predictors.
+    Shapes: y, weights (n,), searched (2,).
     """
 
     canonical = True

@@ -48,21 +48,12 @@ _POWERS = {1: ".L", 2: ".Q", 3: ".C"}
 
 @dataclass(frozen=True)
 class Coding:
-    """A contrast coding of one factor.
+    """A contrast coding of one factor."""
 
-    Attributes
-    ----------
-    name : str
-        One of ``CONTRASTS``, or ``custom``.
-    columns : tuple of tuple of float
-        The custom contrasts, each with one number per level; empty for named codings.
-    names : tuple of str
-        Names of the custom contrasts.
-    """
-
-    name: str = "treatment"
+    name: str = "treatment"  # one of ``CONTRASTS``, or ``custom``
+    # the custom contrasts, each with one number per level; empty for named codings
     columns: tuple[tuple[float, ...], ...] = ()
-    names: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()  # names of the custom contrasts
 
     def matrix(self, levels: Sequence[str]) -> Array:
         """Contrast matrix, shape (levels, levels - 1)."""
@@ -90,22 +81,7 @@ class Coding:
 
 
 def read_coding(factor: str, given: Given, levels: Sequence[str]) -> Coding:
-    """Check contrasts as a user gives them.
-
-    Parameters
-    ----------
-    factor : str
-        The column's name, for messages.
-    given : str, sequence of sequences, or mapping of str to sequence
-        A name; or one sequence of numbers a contrast, in the order of the levels.
-    levels : sequence of str
-        The factor's levels.
-
-    Raises
-    ------
-    UserError
-        If the name is not known, or the numbers do not tell the levels apart.
-    """
+    """Check contrasts as a user gives them."""
     if isinstance(given, str):
         name = given.removeprefix("contr.")
         if name not in CONTRASTS:
@@ -191,27 +167,13 @@ def alphabetical(levels: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Cut:
-    """Numbers cut into intervals, R's ``cut``.
+    """Numbers cut into intervals, R's ``cut``."""
 
-    Attributes
-    ----------
-    numbers : Numeric
-        What is cut.
-    breaks : tuple of float
-        Ends of the intervals, rising.
-    right : bool
-        Whether intervals are closed on the right.
-    lowest : bool
-        Whether the outermost end that would be open is closed.
-    kept : tuple of int
-        The intervals that occur; they are the levels.
-    """
-
-    numbers: Numeric
-    breaks: tuple[float, ...]
-    right: bool
-    lowest: bool
-    kept: tuple[int, ...] = ()
+    numbers: Numeric  # what is cut
+    breaks: tuple[float, ...]  # ends of the intervals, rising
+    right: bool  # whether intervals are closed on the right
+    lowest: bool  # whether the outermost end that would be open is closed
+    kept: tuple[int, ...] = ()  # the intervals that occur; they are the levels
 
     @property
     def node(self) -> Node:
@@ -219,13 +181,7 @@ class Cut:
         return self.numbers.node
 
     def places(self, data: pd.DataFrame) -> NDArray[np.intp]:
-        """Interval of each row, from 0; shape (n,).
-
-        Raises
-        ------
-        UserError
-            If a value lies in none.
-        """
+        """Interval of each row, from 0; shape (n,)."""
         x = self.numbers.values(data)[:, 0]
         at = np.searchsorted(self.breaks, x, side="left" if self.right else "right") - 1
         if self.lowest:
@@ -270,40 +226,20 @@ def interval_names(breaks: Sequence[float], right: bool, lowest: bool, digits: i
 
 @dataclass(frozen=True)
 class Factor:
-    """A variable that yields levels.
+    """A variable that yields levels."""
 
-    Attributes
-    ----------
-    label : str
-        As R prints it.
-    column : str
-        The column it reads.
-    levels : tuple of str
-        First is the reference under treatment contrasts.
-    contrast : Coding
-        How levels become columns.
-    condition : Numeric, Cut or None
-        Yields positions in ``levels`` where these are no cells of the column: 0 or 1 for a comparison such as
-        ``I(x > 2)``, coded FALSE and TRUE; intervals for ``cut()``.
-    printed : tuple of str
-        Other names of the levels, ``factor(x, labels = …)``; empty where they have none.
-    """
-
-    label: str
-    column: str
-    levels: tuple[str, ...]
-    contrast: Coding = field(default_factory=Coding)
+    label: str  # as R prints it
+    column: str  # the column it reads
+    levels: tuple[str, ...]  # first is the reference under treatment contrasts
+    contrast: Coding = field(default_factory=Coding)  # how levels become columns
+    # yields positions in ``levels`` where these are no cells of the column: 0 or 1 for a comparison such
+    # as ``I(x > 2)``, coded FALSE and TRUE; intervals for ``cut()``
     condition: Numeric | Cut | None = None
+    # other names of the levels, ``factor(x, labels = …)``; empty where they have none
     printed: tuple[str, ...] = ()
 
     def codes(self, data: pd.DataFrame) -> NDArray[np.intp]:
-        """Positions in ``levels``; shape (n,).
-
-        Raises
-        ------
-        UserError
-            If a cell holds something that is no level.
-        """
+        """Positions in ``levels``; shape (n,)."""
         if self.condition is not None:
             return np.asarray(self.condition.values(data)[:, 0], dtype=np.intp)
         return self.codes_of(read_cells(data[self.column]))
@@ -333,24 +269,7 @@ Variable = Numeric | Factor
 
 
 class Variables:
-    """Makes the variables of one data set, each once, under the user's levels and contrasts.
-
-    Parameters
-    ----------
-    data : DataFrame
-        Rows to learn levels and transforms from.
-    levels : mapping of str to sequence of str
-        Levels by column; makes numeric columns factors.
-    contrasts : mapping of str to contrasts
-        By column a name, or one sequence of numbers a contrast; see ``coding.read_coding``.
-    learn_from : DataFrame, optional
-        Rows that transforms such as ``scale()`` learn from, missing cells allowed; default ``data``.
-
-    Raises
-    ------
-    UserError
-        If a contrast is not known, or the levels given do not cover the data.
-    """
+    """Makes the variables of one data set, each once, under the user's levels and contrasts."""
 
     def __init__(
         self,
