@@ -172,7 +172,7 @@ def test_signal_detection_is_not_tested_where_no_prompt_tells_the_conditions_apa
     assert (
         "restorer cannot tell the conditions of font apart: its prompts are the same in all of them." in said
     )
-    assert "The model of responses by font is without restorer." in said
+    assert "The model of responses by font excludes restorer." in said
     assert "cannot tell the conditions of position apart" not in said
     answers = {one.title: one.fit.nobs for one in chapter.fits}
     assert answers["signal detection by font"] == 6 * ITEMS * 2

@@ -1,0 +1,265 @@
+"""Who was left out and why, and what becomes of accuracy where answers are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from markupsafe import Markup
+
+from analysis import apa
+from analysis.accuracy import analyse_missingness
+from analysis.measures.accuracy import accuracy, asked, missingness, with_chance
+from analysis.names import stem_of
+from analysis.plan import MEASURES, Plan
+from analysis.preparing import flow_steps, sessions_against_rules, time_bounds, time_steps
+from analysis.readers import group_order, headed, kinds_of, marked, named
+from analysis.report.apa_tables import Origin
+from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
+from analysis.report.layout import Layout
+from analysis.report.model_tables import contrast_table, model_table
+from analysis.report.parted import Part, crossed_parts, of_part, parts_of
+from analysis.report.prose import paragraphs, warnings_of
+from analysis.results import Analysis
+from analysis.robustness import drawn_readers
+from analysis.slopes import TRIALS_FOR_A_SLOPE
+from analysis.tables import Tables
+from stimuli.errors import UserError
+
+FEWEST = 20
+"""Missing answers of the readers of a plan below which no model of them is fitted."""
+MOST_ROWS = 15_000
+"""Analysed trials above which the model of missing answers takes whole readers drawn by a stable hash."""
+
+
+LAYOUT = Layout(Path(__file__).parent)
+OF_STEPS = "formulas and log-likelihoods of the models fitted before the reported one, to the same rows"
+
+
+def write(material: Material) -> Chapter | None:
+    """Write the flow of exclusions, accuracy with failures three ways, and the model of missing answers."""
+    tables = material.tables
+    trials = tables.trials
+    if trials.empty:
+        return None
+    blocks = _exclusions(tables)
+    fits: list[ReportedFit] = []
+    rows = asked(trials)
+    rows = rows[rows["item_id"].notna()]
+    if len(rows) and tables.factors:
+        blocks.append(Markup("<h3>Missing answers</h3>"))
+        blocks += _missing(material, fits)
+    return Chapter(
+        "exclusions",
+        "Exclusions and missing answers",
+        tuple(blocks),
+        marks=marks_of(tuple(material.kinds), material.kinds),
+        methods=(LAYOUT.sentences("methods", fewest=FEWEST, slopes=TRIALS_FOR_A_SLOPE),),
+        fits=tuple(fits),
+    )
+
+
+def _exclusions(tables: Tables) -> list[Block]:
+    trials, exclude = tables.trials, tables.dictionary["exclude"]
+    steps = flow_steps(trials)
+    timed = {"": steps}
+    for measure in MEASURES.values():
+        if measure.logged:
+            table = time_steps(trials, measure.name, time_bounds(exclude, measure.name))
+            if len(table):
+                timed[f"times that count, {measure.noun}"] = table
+    flagged = trials[trials["flagged_reason"].notna()] if "flagged_reason" in trials else trials[:0]
+    reasons = (
+        flagged.groupby("flagged_reason")["session_id"].nunique() if len(flagged) else pd.Series(dtype=int)
+    )
+    why_no_rules, held = "", pd.DataFrame()
+    try:
+        held = sessions_against_rules(trials, exclude)
+    except UserError as error:
+        why_no_rules = error.message
+    return LAYOUT.blocks(
+        "exclusions",
+        steps=[_step(str(group), own) for group, own in steps.groupby("group", sort=False)],
+        flow=LAYOUT.table("exclusion_flow", list(_flow_rows(timed))),
+        flagged=int(flagged["session_id"].nunique()),
+        reasons=[f"{why}: {apa.count(count)}" for why, count in reasons.items()],
+        rules=LAYOUT.table("exclusion_rules", list(_rule_rows(held))) if len(held) else None,
+        why_no_rules=why_no_rules,
+        has_no_rules=not exclude.get("sessions"),
+    )
+
+
+def _step(group: str, own: pd.DataFrame) -> dict[str, Any]:
+    """Return how many of a reader's trials are analysed, and why others were lost."""
+    recorded, left = int(own["trials"].iloc[0]), int(own["trials"].iloc[-1])
+    lost = own[(own["step"] > 0) & (own["trials_lost"] > 0)]
+    why = [f"{apa.count(n)} ({w})" for n, w in zip(lost["trials_lost"], lost["why"], strict=True)]
+    share = apa.percent(left / recorded) if recorded else apa.MISSING
+    return {"group": headed(group), "recorded": recorded, "left": left, "share": share, "why": why}
+
+
+def _flow_rows(timed: dict[str, pd.DataFrame]) -> Iterator[dict[Any, Any]]:
+    """Yield what is left after each step and lost by it, all trials first, then those with each time."""
+    for part, table in timed.items():
+        for group, own in table.groupby("group", sort=False):
+            name = marked(str(group), str(own["kind"].iloc[0]))
+            for one in own.to_dict("records"):
+                is_first = one["step"] == 0
+                if is_first or one["trials_lost"] or one["sessions_lost"]:
+                    said = str(one["why"])
+                    said = said[0].upper() + said[1:] if is_first else f"left out: {said}"
+                    yield {
+                        **one,
+                        "head": f"{name}: {part}" if part else name,
+                        "is_first": is_first,
+                        "said": said,
+                    }
+
+
+def _rule_rows(held: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Yield how many sessions meet each declared rule, and how many were excluded."""
+    for (sign, rule), own in held.groupby(["sign", "rule"], sort=False):
+        known = own["meets"].notna()
+        meets = own["meets"].fillna(False).astype(bool)
+        excluded = own["excluded"].astype(bool)
+        counts = [known.sum(), meets.sum(), (meets & excluded).sum(), (~meets & excluded).sum()]
+        told = [apa.count(int(one)) for one in counts] if known.any() else [apa.MISSING] * 4
+        yield {"rule": f"{str(sign).replace('_', ' ')}: {rule}", "counts": told}
+
+
+def _missing(material: Material, fits: list[ReportedFit]) -> Iterator[Block]:
+    tables = material.tables
+    trials, study = tables.trials, str(tables.dictionary["study"])
+    try:
+        trials = with_chance(trials, tables.items, tables.factors)
+    except UserError as error:
+        yield LAYOUT.sentences("no_chance", why=error.message)
+    judged = asked(trials)
+    judged = judged[judged["item_id"].notna()]
+    # cells of two factors are told where accuracy is compared by both
+    cells = [part for part in crossed_parts(judged, tables) if _plan_of(material, part) is not None]
+    for part in (*parts_of(judged, tables), *cells):
+        factor, stem = part.factor, stem_of(part.factor, None, ())
+        rows = part.rows(judged)
+        rows = rows[rows[factor].notna()]
+        if rows.empty:
+            continue
+        material.told(f"missing answers by {factor}{part.told}")
+        counts = missingness(rows, [factor])
+        if not counts["missing"].sum():
+            yield LAYOUT.sentences("all_valid", factor=factor, of=part.told)
+            continue
+        order = {level: place for place, level in enumerate(part.levels)}
+        groups = group_order(rows)
+        counts = _sorted(counts, factor, groups, order)
+        shares = _sorted(accuracy(rows, [factor], study=study), factor, groups, order)
+        told: dict[str, Any] = {"factor": factor, "kinds": kinds_of(rows)}
+        fixed = ("reader_group", factor, "trials", "missing", "missing_share", "valid")
+        statuses = [str(name) for name in counts.columns if name not in fixed]
+        of_factor = LAYOUT.blocks(
+            "missing",
+            counts=LAYOUT.table("missing", counts, f"missing_{stem}", statuses=statuses, **told),
+            ways=LAYOUT.table("three_ways", shares, f"three_ways_{stem}", **told),
+            of=part.told,
+            readers=[
+                _of_reader(str(group), own) for group, own in shares.groupby("reader_group", sort=False)
+            ],
+            **told,
+        )
+        models: list[ReportedFit] = []
+        plan = _plan_of(material, part)
+        if plan is not None:
+            of_factor += _model(plan, counts, material, models)
+        yield from of_part(of_factor, part)
+        fits += [replace(one, title=f"{one.title}{part.told}") for one in models]
+
+
+def _of_reader(group: str, own: pd.DataFrame) -> dict[str, Any]:
+    """Return how many of a reader's answers are missing, where, and where they matter most."""
+    missing = int(own["missing"].sum())
+    if not missing:
+        return {"group": group, "missing": 0}
+    apart = (own["valid_only"] - own["wrong"]).dropna()
+    return {
+        "group": group,
+        "missing": missing,
+        "of": own["trials"].sum(),
+        "least": own.iloc[int(own["missing_share"].argmin())].to_dict(),
+        "most": own.iloc[int(own["missing_share"].argmax())].to_dict(),
+        "at": own.iloc[own.index.get_loc(apart.idxmax())].to_dict() if len(apart) else None,
+    }
+
+
+def _sorted(table: pd.DataFrame, factor: str, groups: list[str], order: dict[str, int]) -> pd.DataFrame:
+    """Put reader groups and levels in the order of all tables."""
+    keys = table.assign(_group=table["reader_group"].map(groups.index), _level=table[factor].map(order))
+    return keys.sort_values(["_group", "_level"], kind="stable").drop(columns=["_group", "_level"])
+
+
+def _plan_of(material: Material, part: Part) -> Plan | None:
+    """Return a comparison of accuracy by a factor, freed of what was planned for accuracy alone."""
+    found = [one.plan for one in material.analyses if one.plan.measure.name == "correct"]
+    of_factor = [
+        plan
+        for plan in found
+        if plan.factor == part.factor
+        and plan.trials in (part.trials, None)
+        and plan.within in (part.within, ())
+    ]
+    if not of_factor:
+        return None
+    plan = of_factor[0]
+    groups = tuple(dict.fromkeys(group for one in of_factor for group in one.groups))
+    contrasts = tuple(replace(one, direction="two-sided") for one in plan.contrasts)
+    return replace(
+        plan, name=f"accuracy by {part.factor}{part.told}", planned=False, groups=groups, contrasts=contrasts, key="",
+        family="", equivalence=None, formula=None, fallback=None, exclude={}, remarks=(), trials=part.trials, within=part.within,
+    )  # fmt: skip
+
+
+def _model(plan: Plan, counts: pd.DataFrame, material: Material, fits: list[ReportedFit]) -> Iterator[Block]:
+    own = counts[counts["reader_group"].isin(plan.groups)]
+    many = int(own["missing"].sum())
+    if many < FEWEST:
+        readers = [named(one, material.kinds) for one in plan.groups]
+        yield LAYOUT.sentences("too_few", many=many, readers=readers, fewest=FEWEST)
+        return
+    lacking = own.groupby("reader_group", sort=False)["missing"].sum()
+    groups = tuple(group for group in plan.groups if lacking.get(group, 0) > 0)
+    material.told(f"model: missing answers by {plan.factor}")
+    bounded, drawn = drawn_readers(material.tables, MOST_ROWS)
+    analysis = analyse_missingness(replace(plan, groups=groups), bounded)
+    never = [named(group, material.kinds) for group in plan.groups if group not in groups]
+    yield from LAYOUT.blocks("model", drawn=drawn, never=never)
+    yield from _told(analysis, f"missing_model_{stem_of(plan.factor, None, ())}", material, fits)
+
+
+def _told(analysis: Analysis, name: str, material: Material, fits: list[ReportedFit]) -> Iterator[Block]:
+    model = analysis.model
+    told = paragraphs(analysis, [], material.kinds, None)
+    if not analysis.has_results:
+        yield from told
+        return
+    table = contrast_table(analysis, f"{name}_differences")
+    yield from LAYOUT.blocks("differences", warnings=warnings_of(analysis), table=table)
+    yield from told
+    yield table
+    if model is not None:
+        yield model_table(analysis.of_model, name)
+        if len(model.steps) > 1:
+            rows = [{"place": place, **vars(step)} for place, step in enumerate(model.steps, 1)]
+            steps = LAYOUT.table("steps", rows, f"{name}_steps")
+            yield (
+                steps
+                if model.source is None
+                else replace(steps, origin=Origin((model.source,), computed=OF_STEPS))
+            )
+        if model.source is not None:
+            fits.append(ReportedFit(f"missing answers by {analysis.plan.factor}", model.source))
+    alpha = analysis.plan.alpha
+    found = [one.label for one in analysis.contrasts if one.estimable and one.p_adjusted < alpha]
+    if found:
+        yield LAYOUT.sentences("found", found=list(dict.fromkeys(found)))

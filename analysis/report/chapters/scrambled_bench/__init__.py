@@ -1,0 +1,293 @@
+"""Scrambled Bench's tables and figures from a study's own run, beside what the paper prints."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from analysis import apa
+from analysis.figures.scrambled_bench import Panel, panels_figure, size_figure
+from analysis.measures.accuracy import GROUP
+from analysis.measures.resampling import Interval, where_it_varies
+from analysis.published import all_printed_cells
+from analysis.published.scrambled_bench_study import (
+    CATEGORIES,
+    COLUMNS,
+    StudyPart,
+    part_cells,
+    study_parts,
+    trials_of,
+)
+from analysis.rankings import sizes
+from analysis.readers import group_order, kinds_of, marked
+from analysis.report.apa_tables import ApaTable
+from analysis.report.blocks import Block, Chapter, Material, marks_of
+from analysis.report.layout import Layout
+
+TYPES = Panel("Types of scramble (Figure 2)", ("100%", "KF", "KFL"))
+RATES = Panel("Share of scrambled words (Figure 3)", ("20%", "50%", "100%"), joined=True)
+LETTERS = Panel("Letters that stay (Figure 6)", ("KR2", "KL&KR1", "KF&KR1", "KFL"))
+FEWEST_SIZES = 2
+IN_PRINT = "In print (Cao et al., 2023)"
+
+LAYOUT = Layout(Path(__file__).parent)
+PRINTED = ("GPT-4", "GPT-3.5-turbo", "text-davinci-003", "Falcon-180b", "Llama-2-70b")
+"""The five models that the paper's text speaks of."""
+FLAG = "†"
+Row = dict[str, Any]
+
+
+def write(material: Material) -> Chapter | None:
+    """Write the paper's tables and figures of a study that holds a part of it; None for any other study."""
+    tables = material.tables
+    parts = study_parts(tables)
+    if not parts:
+        return None
+    blocks: list[Block] = []
+    shown: set[str] = set()
+    for part in parts:
+        own = trials_of(tables, part)
+        own = own[own["excluded_reason"].isna() & own["response_status"].notna()]
+        if own.empty:
+            continue
+        material.told(f"Scrambled Bench: {part.data}")
+        cells = part_cells(tables, part, str(tables.dictionary["study"]))
+        if cells.empty:
+            continue
+        order = [group for group in group_order(own) if (cells[GROUP] == group).any()]
+        kinds = {group: kinds_of(own)[group] for group in order}
+        shown |= set(order)
+        blocks += _part(part, cells, kinds, tables.dictionary["readers"])
+    if not blocks:
+        return None
+    kinds = kinds_of(tables.trials)
+    return Chapter(
+        "scrambled-bench",
+        "The tables and figures of Scrambled Bench",
+        tuple(blocks),
+        marks_of(tuple(shown), kinds),
+        methods=(LAYOUT.sentences("methods"),),
+        sources=("cao2023",),
+    )
+
+
+def _part(
+    part: StudyPart, cells: pd.DataFrame, kinds: dict[str, str], readers: dict[str, dict[str, object]]
+) -> list[Block]:
+    manner = "behind examples" if part.few_shot or part.task == "problem" else "without examples"
+    lacking = [name for name in ("Ori", "Sub") if name not in set(cells["column"])]
+    stem = f"scrambled_bench_{part.table}"
+    figures: list[Block] = []
+    if part.task != "problem":
+        measure, label = ("RR", "Recovery rate") if part.task == "rec" else ("RPG", "Relative gain")
+        all_cells = cells[(cells["category"] == "all") & cells[measure].notna()]
+        drawn = all_cells.assign(place=all_cells["column"], value=all_cells[measure])
+        there = set(drawn["place"])
+        panels = [
+            Panel(one.title, tuple(place for place in one.places if place in there), one.joined)
+            for one in (TYPES, RATES, LETTERS)
+        ]
+        panels = [one for one in panels if len(one.places) > 1]
+        if panels:
+            title = f"{label} by scramble and reader: {part.data}, {manner}"
+            figures.append(panels_figure(f"{stem}_scrambles", title, drawn, panels, label, kinds))
+        figures += _categories(stem, cells, measure, label, kinds)
+        figures += _sizes(stem, drawn, label, part, kinds, readers)
+    return LAYOUT.blocks(
+        "part",
+        kind={"rec": "Sentences to recover", "qa": "Questions", "problem": "Word problems"}[part.task],
+        data=part.data,
+        manner=manner.replace("behind", "after"),
+        laid=_tables(part, cells, kinds),
+        figures=figures,
+        many=apa.count(int(cells.loc[cells["category"] == "all", "items"].max())),
+        is_answered=part.task == "qa",
+        is_problem=part.task == "problem",
+        lacking=lacking if part.task == "qa" else [],
+    )
+
+
+def _tables(part: StudyPart, cells: pd.DataFrame, kinds: dict[str, str]) -> list[ApaTable]:
+    """Lay out a part's cells in one table; those of DREAM with categories in three."""
+    columns = [name for name in COLUMNS if (cells["column"] == name).any()]
+    if part.task == "problem":
+        return [_problems(part, cells, kinds)]
+    names = ("ED", "RR") if part.task == "rec" else ("Acc", "RPG")
+    whole = cells[cells["category"] == "all"]
+    rows: list[Row] = []
+    for group, kind in kinds.items():
+        own = whole[whole[GROUP] == group].set_index("column")
+        cells_of = {name: {column: _number(own, column, name) for column in columns} for name in names}
+        cells_of["95% CI"] = {column: _interval(own, column, names[1]) for column in columns}
+        rows += _rows(marked(group, kind), cells_of)
+    title = f"questions about scrambled text ({part.data})"
+    if part.task == "rec":
+        title = f"sentences recovered {'after' if part.few_shot else 'without'} examples ({part.data})"
+    made = [
+        _laid(
+            "pairs",
+            part,
+            rows + _in_print(part.table, names, columns),
+            {column: column for column in columns},
+            what="Measure",
+            title=title,
+            is_answered=part.task == "qa",
+            is_flagged=_is_flagged(whole),
+        )
+    ]
+    there = [name for name in CATEGORIES if (cells["category"] == name).any()]
+    for table, measure in (("7", "Acc"), ("8", "RPG")) if there else ():
+        rows = []
+        for group, kind in kinds.items():
+            of_group = cells[cells[GROUP] == group]
+            by_category = {
+                name: of_group[of_group["category"] == name].set_index("column") for name in ("all", *there)
+            }
+            rows += _rows(
+                marked(group, kind),
+                {
+                    name: {column: _number(own, column, measure) for column in columns}
+                    for name, own in by_category.items()
+                },
+            )
+        printed = _in_print(table, [f"{measure} {name}" for name in ("all", *CATEGORIES)], columns)
+        made.append(
+            _laid(
+                "categories",
+                part,
+                rows + printed,
+                {column: column for column in columns},
+                table,
+                what="Category",
+                measured=measure,
+                is_flagged=measure == "RPG" and _is_flagged(cells),
+            )
+        )
+    return made
+
+
+def _problems(part: StudyPart, cells: pd.DataFrame, kinds: dict[str, str]) -> ApaTable:
+    columns = [name for name in COLUMNS if (cells["examples"] == name).any()]
+    problems = [name for name in COLUMNS if (cells["column"] == name).any()]
+    rows: list[Row] = []
+    for group, kind in kinds.items():
+        own = {
+            name: cells[(cells[GROUP] == group) & (cells["column"] == name)].set_index("examples")
+            for name in problems
+        }
+        rows += _rows(
+            marked(group, kind),
+            {name: {column: _number(of, column, "Acc") for column in columns} for name, of in own.items()},
+        )
+    printed = all_printed_cells()
+    told = printed[printed["table"] == "1"].set_index(["model", "column", "measure"])["printed"]
+    for model in PRINTED[:3]:
+        by_problem = {
+            name: {c: str(told.get((model, name, f"Acc examples {c}"), apa.MISSING)) for c in columns}
+            for name in ("Ori", "20%", "50%", "100%")
+        }
+        rows += _rows(model, by_problem, IN_PRINT)
+    heads = {column: f"Examples {column}" for column in columns}
+    return _laid("problems", part, rows, heads, "1", what="Problem")
+
+
+def _laid(
+    key: str, part: StudyPart, rows: list[Row], heads: dict[str, str], table: str = "", **values: Any
+) -> ApaTable:
+    number = table or part.table
+    return LAYOUT.table(
+        key,
+        rows,
+        f"scrambled_bench_{number}",
+        number_of=number,
+        columns=list(heads),
+        heads=heads,
+        factor=part.factor,
+        set_name=part.set_name,
+        **values,
+    )
+
+
+def _rows(reader: str, cells: dict[str, dict[str, str]], part: str = "") -> list[Row]:
+    """Return a reader's rows, of which the first names the reader."""
+    return [
+        {"part": part, "reader": "" if place else reader, "measure": name, "cells": own}
+        for place, (name, own) in enumerate(cells.items())
+    ]
+
+
+def _in_print(table: str, measures: Sequence[str], columns: list[str]) -> list[Row]:
+    printed = all_printed_cells()
+    cells = printed[printed["table"] == table].set_index(["model", "measure", "column"])["printed"]
+    rows: list[Row] = []
+    for model in PRINTED:
+        by_measure = {
+            measure.rpartition(" ")[2]: {c: str(cells.get((model, measure, c), apa.MISSING)) for c in columns}
+            for measure in measures
+        }
+        rows += _rows(model, by_measure, IN_PRINT)
+    return rows
+
+
+def _number(own: pd.DataFrame, column: str, measure: str) -> str:
+    value = float(own[measure].astype(float).get(column, math.nan))
+    if math.isnan(value):
+        return apa.MISSING
+    return apa.number(value, 2) + (FLAG if measure == "RPG" and own["flagged"].loc[column] else "")
+
+
+def _interval(own: pd.DataFrame, column: str, measure: str) -> str:
+    """Write the interval of a ratio; nothing of a column that makes its denominator, where it is what it is."""
+    if column not in own.index or own[measure].isna().loc[column]:
+        return apa.MISSING
+    ends = where_it_varies(Interval(*(float(own[end].astype(float).loc[column]) for end in ("low", "high"))))
+    return apa.MISSING if math.isnan(ends.low) else apa.interval(ends.low, ends.high, 1)
+
+
+def _is_flagged(cells: pd.DataFrame) -> bool:
+    """Return whether a ratio of the cells has the mark."""
+    return "flagged" in cells and bool((cells["flagged"].astype(bool) & cells["RPG"].notna()).any())
+
+
+def _categories(
+    stem: str, cells: pd.DataFrame, measure: str, label: str, kinds: dict[str, str]
+) -> list[Block]:
+    there = [name for name in CATEGORIES if ((cells["category"] == name) & cells[measure].notna()).any()]
+    if not there:
+        return []
+    titles = {"100%": "All letters shuffled", "KF": "First letter kept", "KFL": "First and last letter kept"}
+    panels, parts = [], []
+    for column, title in titles.items():
+        own = cells[(cells["column"] == column) & cells[measure].notna()]
+        if own.empty:
+            continue
+        panels.append(Panel(f"{title} (Figure 4)", ("all", *there)))
+        parts.append(own.assign(place=own["category"], value=own[measure], panel=panels[-1].title))
+    return [
+        panels_figure(
+            f"{stem}_categories", f"{label} by category of question and reader", pd.concat(parts), panels, label, kinds
+        )
+    ]  # fmt: skip
+
+
+def _sizes(
+    stem: str,
+    drawn: pd.DataFrame,
+    label: str,
+    part: StudyPart,
+    kinds: dict[str, str],
+    readers: dict[str, dict[str, object]],
+) -> list[Block]:
+    known = sizes({name: readers[name] for name in kinds if name in readers and kinds[name] == "model"})
+    own = drawn[drawn["place"] == "100%"]
+    own = own.assign(
+        parameters=[known[g].parameters if g in known else float("nan") for g in own[GROUP]]
+    ).dropna(subset=["parameters"])
+    if own[GROUP].nunique() < FEWEST_SIZES:
+        return []
+    title = f"{label} with all letters shuffled, by number of parameters: {part.data} (Figure 5)"
+    return [size_figure(f"{stem}_sizes", title, own, label, kinds)]

@@ -1,0 +1,210 @@
+"""Sensitivity and bias: signal detection where one of two classes is the answer, from counts and from a mixed model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from markupsafe import escape
+
+from analysis import apa
+from analysis.families import with_adjusted
+from analysis.figures.measures import sensitivity_figure
+from analysis.measures.signal_detection import (
+    GROUP,
+    Classes,
+    ProbitModel,
+    differences_in_sensitivity,
+    of_groups,
+    probit_model,
+    sensitivity_and_bias,
+    signal_detection,
+    two_class_trials,
+)
+from analysis.names import plain
+from analysis.preparing import each_answer_once, not_told_apart, unseen
+from analysis.readers import headed, kinds_of, named
+from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
+from analysis.report.felt import p_said
+from analysis.report.layout import Layout
+
+LAYOUT = Layout(Path(__file__).parent)
+SPOKEN_LEVELS = 6
+"""Beyond so many levels the text names only the differences that are significant."""
+ALPHA = 0.05
+
+
+def write(material: Material) -> Chapter | None:
+    """Write signal detection for each pair of classes that a study asks for; None where there is none."""
+    tables = material.tables
+    asked = two_class_trials(tables.trials, tables.items)
+    if not asked:
+        return None
+    material.told("signal detection")
+    blocks: list[Block] = []
+    fits: list[ReportedFit] = []
+    kinds: dict[str, str] = {}
+    for number, classes in enumerate(asked, 1):
+        stem = f"sensitivity_{number}" if len(asked) > 1 else "sensitivity"
+        kinds |= kinds_of(classes.trials)
+        where = f" ({', '.join(classes.sets)})" if len(asked) > 1 and classes.sets else ""
+        blocks.append(
+            LAYOUT.sentences(
+                "opening", trials=len(classes.trials), where=where, signal=classes.signal, other=classes.other
+            )
+        )
+        own, models = _of_classes(classes, stem, material)
+        blocks += own
+        fits += models
+    return Chapter(
+        "signal-detection",
+        "Signal detection: sensitivity and bias",
+        tuple(blocks),
+        marks_of(tuple(kinds), kinds),
+        methods=(LAYOUT.sentences("methods"),),
+        fits=tuple(fits),
+        sources=("hautus1995", "decarlo1998"),
+    )
+
+
+def _of_classes(classes: Classes, stem: str, material: Material) -> tuple[list[Block], list[ReportedFit]]:
+    factors = {
+        name: [level for level in levels if (classes.trials[name] == level).any()]
+        for name, levels in material.tables.factors.items()
+    }
+    factors = {name: levels for name, levels in factors.items() if levels}
+    blocks: list[Block] = []
+    fits: list[ReportedFit] = []
+    settled = [name for name in factors if _settles_the_answer(classes.trials, name)]
+    if settled:
+        blocks.append(LAYOUT.sentences("settled", settled=settled))
+        factors = {name: levels for name, levels in factors.items() if name not in settled}
+    if not factors:
+        blocks += _described(_each_once(classes, []), None, [], stem)
+    for factor, levels in factors.items():
+        own, told = f"{stem}_{plain(factor)}", _each_once(classes, [factor])
+        blocks += _described(told, factor, levels, own)
+        if len(levels) < 2:
+            continue
+        blind = _blind(told.trials, factor, levels)
+        if blind:
+            # one answer under the name of each level is no answer to each of them
+            told = replace(told, trials=told.trials[~told.trials[GROUP].isin(blind)])
+            said = " ".join(unseen(headed(group), factor) for group in blind)
+            blocks.append(LAYOUT.sentences("blind", said=said, factor=factor, blind=blind))
+        if told.trials.empty:
+            continue
+        material.told(f"signal detection: model by {factor}")
+        model = probit_model(told, factor, levels)
+        if isinstance(model, ProbitModel):
+            blocks += _modelled(model, factor, own, material.kinds)
+            fits.append(ReportedFit(f"signal detection by {factor}", model.fit))
+        else:
+            blocks.append(escape(" ".join(model)))
+    return blocks, fits
+
+
+def _each_once(classes: Classes, by: list[str]) -> Classes:
+    """Count answers of a model once that copy one another within the levels of some factors."""
+    return replace(classes, trials=each_answer_once(classes.trials, by))
+
+
+def _blind(trials: pd.DataFrame, factor: str, levels: list[str]) -> list[str]:
+    """Name the models whose prompts do not show which level of a factor they have."""
+    return not_told_apart(trials[trials[factor].isin(levels)], factor) if "same_prompt" in trials else []
+
+
+def _settles_the_answer(trials: pd.DataFrame, factor: str) -> bool:
+    """Return whether all trials of each level of a factor have one right answer."""
+    told = trials[trials[factor].notna()].groupby(factor, observed=True)["answer"].nunique()
+    return bool((told == 1).all())
+
+
+def _described(classes: Classes, factor: str | None, levels: list[str], stem: str) -> list[Block]:
+    cells = of_groups(classes, factor, levels)
+    readers = signal_detection(classes.trials, [factor] if factor else [], classes.signal)
+    kinds = {str(one[GROUP]): str(one["kind"]) for one in cells.to_dict("records")}
+    grouped = {str(group): own.to_dict("records") for group, own in cells.groupby(GROUP, sort=False)}
+    told = [group for group in grouped if len(levels) <= SPOKEN_LEVELS and kinds[group] != "baseline"]
+    return LAYOUT.blocks(
+        "described",
+        table=LAYOUT.table(
+            "counts",
+            [cell for own in grouped.values() for cell in own],
+            stem,
+            kinds=kinds,
+            factor=factor,
+            signal=classes.signal,
+            is_pooled=cells["pooled"].any(),
+        ),
+        drawing=sensitivity_figure(stem, cells, readers, factor, classes.signal, classes.other),
+        factor=factor,
+        readers=[{"group": group, "cells": grouped[group]} for group in told],
+        flat=_one_answer(cells, kinds),
+        kinds=kinds,
+    )
+
+
+def _one_answer(cells: pd.DataFrame, kinds: dict[str, str]) -> list[str]:
+    """Name the readers that give the same answer to every trial of a level."""
+    said, asked = cells["hits"] + cells["false_alarms"], cells["signals"] + cells["others"]
+    always = cells[(asked > 0) & ((said == 0) | (said == asked))]
+    told = []
+    for group, own in always.groupby(GROUP, sort=False):
+        every = len(own) == (cells[GROUP] == group).sum()
+        where = "every condition" if every else apa.listing(list(own["level"]))
+        told.append(named(str(group), kinds) + (f" in {where}" if own["level"].iloc[0] else ""))
+    return told
+
+
+def _modelled(model: ProbitModel, factor: str, stem: str, kinds: dict[str, str]) -> list[Block]:
+    estimates = sensitivity_and_bias(model.fit, model.data)
+    differences = with_adjusted(differences_in_sensitivity(model.fit, model.data), "ci_low", "ci_high")
+    rows = [
+        one | {"who": " vs. ".join(headed(group or model.groups[0]) for group in one["groups"])}
+        for measure in ("d_prime", "criterion")
+        for one in differences[differences["measure"] == measure].to_dict("records")
+    ]
+    told = {"factor": factor, "fit": model.fit}
+    return LAYOUT.blocks(
+        "modelled",
+        table=LAYOUT.table(
+            "model",
+            list(_cells(estimates, model, factor)),
+            f"{stem}_model",
+            (model.fit,),
+            kinds=kinds,
+            **told,
+        ),
+        differences=LAYOUT.table("differences", rows, f"{stem}_differences", (model.fit,), **told),
+        terms=["truth", factor, *(["reader"] if len(model.groups) > 1 else [])],
+        remarks=model.remarks,
+        steps=model.steps,
+        found=list(_findings(differences, model.groups[0], kinds)),
+        is_open=(differences["p_adjusted"] >= ALPHA).any(),
+        **told,
+    )
+
+
+def _cells(estimates: pd.DataFrame, model: ProbitModel, factor: str) -> Iterator[dict[Any, Any]]:
+    """Yield d′ and criterion of each reader and level."""
+    for group in model.groups:
+        own = estimates[estimates[GROUP] == group] if GROUP in estimates else estimates
+        for level in model.levels:
+            by_measure = own[own[factor] == level].set_index("measure")
+            yield {"reader_group": group, "level": level, **by_measure.to_dict("index")}
+
+
+def _findings(differences: pd.DataFrame, only: str, kinds: dict[str, str]) -> Iterator[dict[Any, Any]]:
+    """Yield the differences that the text tells: all of a few, otherwise the significant ones."""
+    few = differences["first"].nunique() < SPOKEN_LEVELS
+    for one in differences.to_dict("records"):
+        is_significant = one["p_adjusted"] < ALPHA
+        if is_significant or few:
+            first, *others = (named(group or only, kinds) for group in one["groups"])
+            second = others[0] if others else ""
+            told = {"reader": first, "second_reader": second, "is_significant": is_significant}
+            yield {**one, **told, "p_said": p_said(one["p_adjusted"])}
