@@ -23,7 +23,7 @@ from analysis.random_structure import MOST_COLUMNS_BESIDE
 from analysis.readers import kinds_of
 from analysis.recovery_check import Recovered, recovered, recovered_lapses, recovery_plans
 from analysis.recovery_of_words import recovered_words
-from analysis.report import description_tables, model_tables
+from analysis.report import model_tables
 from analysis.report.answer import answer_table
 from analysis.report.blocks import Material, marks_of
 from analysis.report.chapters import write_chapters
@@ -38,6 +38,7 @@ from analysis.report.described import (
     tables_of,
     valid_only_tables,
 )
+from analysis.report.described.layouts import flow_table, recovery_table
 from analysis.report.method import method_parts, models_table
 from analysis.report.numbered import MANUSCRIPT, SUPPLEMENT, Content, Numbered, Numbers, Section
 from analysis.report.planned_effects import planned_effects
@@ -98,7 +99,7 @@ def gather(
     descriptives = [numbers.table(one, MANUSCRIPT) for pair, one in laid if pair in shown or not shown]
     figures = [numbers.figure(one, MANUSCRIPT) for pair, one in drawn if pair in shown or not shown]
     first = [numbers.chapter(one) for one in written if one.name == ROBUSTNESS]
-    flow_table = numbers.table(description_tables.flow_table(flow(trials, readers), begun | kinds))
+    flow_table_ = numbers.table(flow_table(flow(trials, readers), begun | kinds))
     said: set[Markup] = set()
     sections = [_section(one, means_of(one.plan, used, tables), kinds, numbers, said) for one in analyses]
     further = [one for pair, one in laid if shown and pair not in shown]
@@ -108,11 +109,11 @@ def gather(
     chapters = [*first, *(numbers.chapter(one) for one in written if one.name != ROBUSTNESS)]
     effects = [one for one in found if one.low is not None and not one.label.startswith("intercept")]
     recovery_figure_ = numbers.figure(recovery_figure("recovery", effects)) if effects else None
-    recovery_table = numbers.table(description_tables.recovery_table(found, recovering)) if found else None
+    recovery_table_ = numbers.table(recovery_table(found, recovering)) if found else None
     extra_sections = [_section(one, means_of(one.plan, used, tables), kinds, numbers, said) for one in extra]
     content = Content(
         tables=tables,
-        flow=flow_table,
+        flow=flow_table_,
         kinds=kinds,
         descriptives=tuple(descriptives),
         remarks=tuple(_recovery_remarks(means)),
@@ -123,7 +124,7 @@ def gather(
         exploratory=tuple(one for one in sections if not one.analysis.plan.planned),
         chapters=tuple(chapters),
         recovery=tuple(found),
-        recovery_table=recovery_table,
+        recovery_table=recovery_table_,
         recovery_figure=recovery_figure_,
         models_table=models,
         recovery_sections=tuple(extra_sections),

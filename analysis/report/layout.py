@@ -183,7 +183,9 @@ class Layout:
         laid: list[tuple[str, ...]] = []
         last = None
         for row in told:
-            known = {**values, **{str(column): value for column, value in row.items()}, "row": row}
+            # a factor has the name that the study gave it, which may be that of a function
+            own = {str(column): value for column, value in row.items() if column != values.get("factor")}
+            known = {**values, **own, "row": row}
             if "group" in spec:
                 group = _expression(spec["group"])(**known)
                 heading = _filled(spec.get("heading", "{{ marked(reader_group) }}"), known)

@@ -68,6 +68,12 @@ def test_a_table_has_a_head_for_each_group_and_keeps_unrounded_numbers(layout: L
     assert table.rows[3][2] == apa.MISSING
 
 
+def test_a_factor_may_have_the_name_of_a_function(layout: Layout) -> None:
+    rows = [{**one, "number": one["two *words*"]} for one in ROWS]
+    table = layout.table("shares", rows, factor="number", kinds=VALUES["kinds"], has_more=False)
+    assert table.columns[0] == "number" and table.rows[1][:2] == ("a  *b* <c>", "12.3")
+
+
 def test_columns_and_notes_may_depend_on_a_condition(layout: Layout) -> None:
     few, more = (layout.table("shares", ROWS, **VALUES, has_more=one) for one in (False, True))
     assert few.note == "Always there." and more.note == "Always there. Only sometimes."

@@ -15,8 +15,8 @@ from analysis.plan import DESCRIBED, RATING, RECOVERED, Measure, Plan
 from analysis.planned import has_ratings
 from analysis.position import Cost, costs
 from analysis.preparing import COUNTED_ONCE, each_answer_once, time_bounds
-from analysis.report import description_tables
 from analysis.report.apa_tables import ApaTable, Origin
+from analysis.report.described import layouts
 from analysis.report.parted import Part, crossed_parts, parts_of, table_of_part
 from analysis.report.planned_effects import Asked
 from analysis.results import Analysis
@@ -96,7 +96,7 @@ def means_table(analysis: Analysis, cells: Sequence[Cell], own: Sequence[Cell], 
     known = {(cell.group, cell.level): (cell.trials, round(cell.mean, 9)) for cell in cells}
     if all(known[cell.group, cell.level] == (cell.trials, round(cell.mean, 9)) for cell in own):
         return None
-    laid = description_tables.descriptive_table(own, analysis.plan.measure, analysis.plan.factor)
+    laid = layouts.descriptive_table(own, analysis.plan.measure, analysis.plan.factor)
     source = None if analysis.model is None else analysis.model.source
     computed = "means by reader and level of the model's rows, and of these by level"
     origin = Origin(fits=() if source is None else (source,), computed=computed)
@@ -118,9 +118,9 @@ def tables_of(one: Description, prose: str) -> Iterator[tuple[Pair, ApaTable]]:
             continue
         near = one.cells[RECOVERED]
         if measure.name == "correct" and near:
-            laid = description_tables.accuracy_and_recovery_table(own, near, part.factor, prose)
+            laid = layouts.accuracy_and_recovery_table(own, near, part.factor, prose)
         else:
-            laid = description_tables.descriptive_table(own, measure, part.factor)
+            laid = layouts.descriptive_table(own, measure, part.factor)
         laid = table_of_part(laid, part, f"descriptives_{measure.name}_{part.stem}")
         yield (
             (measure.name, part.factor),
@@ -142,7 +142,7 @@ def valid_only_tables(used: pd.DataFrame, tables: Tables) -> Iterator[ApaTable]:
         rows = part.rows(used)
         shares = valid_only(rows[rows[part.factor].notna()], part.factor, part.levels)
         if len(shares) and (shares["valid"] < shares["trials"]).any():
-            laid = description_tables.valid_only_table(shares, part.factor)
+            laid = layouts.valid_only_table(shares, part.factor)
             yield with_copies_told(table_of_part(laid, part, f"valid_only_{part.stem}"), rows, part.factor)
 
 

@@ -1,0 +1,101 @@
+"""Tables that describe: who and what is analysed, means by condition, failed answers, effects put in and recovered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from analysis.descriptives import Cell, participants_intervals
+from analysis.intervals import OF_SHARES
+from analysis.mixed import Fit
+from analysis.plan import RATING, RECOVERED, Measure
+from analysis.readers import PARTICIPANT_KINDS
+from analysis.recovery_check import Recovered
+from analysis.report.apa_tables import ApaTable
+from analysis.report.filters import JUDGED, PEOPLE, USED, Condition, filled, timed_well
+from analysis.report.layout import Layout
+
+LAYOUT = Layout(Path(__file__).parent)
+
+
+def flow_table(flow: pd.DataFrame, kinds: dict[str, str]) -> ApaTable:
+    """Lay out who and what is analysed and why the rest is not."""
+    rows = [{"stage": str(stage), "counts": counts} for stage, counts in flow.to_dict("index").items()]
+    return LAYOUT.table("flow", rows, groups=list(flow.columns), kinds=kinds)
+
+
+def descriptive_table(cells: Sequence[Cell], measure: Measure, factor: str) -> ApaTable:
+    """Lay out means, spreads and intervals of every reader group in every condition."""
+    times, places = (1, 0) if measure.logged else (1, 2) if measure is RATING else (100, 1)
+    over_items = "" if measure.logged else "Student's over items" if measure is RATING else OF_SHARES
+    return LAYOUT.table(
+        "means",
+        [_row(cell) for cell in cells],
+        f"descriptives_{measure.name}_{factor}",
+        **{"factor": factor, "title": measure.title, "measure": measure.name, "kinds": _kinds(cells)},
+        **{"times": times, "places": places, "logged": measure.logged, "rated": measure is RATING},
+        unit="ms" if measure.logged else measure.unit if measure is RATING else "% correct",
+        intervals=_intervals(cells, over_items),
+        used=_rows_of(measure),
+    )
+
+
+def _row(cell: Cell) -> dict[str, Any]:
+    return {name: value for name, value in asdict(cell).items() if name != "interval"}
+
+
+def _kinds(cells: Sequence[Cell]) -> dict[str, str]:
+    return {cell.group: cell.kind for cell in cells}
+
+
+def _intervals(cells: Sequence[Cell], over_items: str = "") -> str:
+    """Say what the intervals are, of participants and of models and baselines, as far as the table has them."""
+    told = []
+    if any(cell.kind in PARTICIPANT_KINDS for cell in cells):
+        of_people = participants_intervals(cells)
+        told.append(
+            f"Intervals are {of_people.replace(' intervals', ' ones', 1)}"
+            if of_people
+            else "Participants' means have no interval: fewer than two were in all conditions"
+        )
+    if over_items and any(cell.kind not in PARTICIPANT_KINDS for cell in cells):
+        told.append(f"for a model or baseline, {over_items}" if told else f"Intervals are {over_items}")
+    return "; ".join(told)
+
+
+def _rows_of(measure: Measure) -> tuple[Condition, ...]:
+    """Return the conditions of the trials that means of a measure come from."""
+    if measure.logged:
+        return (*timed_well(measure.name), *(() if measure.of == "models" else (PEOPLE,)))
+    return (USED, *filled(measure.name)) if measure is RATING else JUDGED
+
+
+def accuracy_and_recovery_table(
+    exact: Sequence[Cell], near: Sequence[Cell], factor: str, prose: str
+) -> ApaTable:
+    """Lay out exact accuracy and mean recovery of typed answers side by side; ``prose`` describes the score."""
+    recovery = {(cell.group, cell.level): cell for cell in near}
+    rows: list[dict[str, Any]] = [
+        {**_row(cell), "near": recovery.get((cell.group, cell.level))} for cell in exact
+    ]
+    intervals = _intervals(exact, f"of accuracy {OF_SHARES}, of recovery Student's over items")
+    told = {"factor": factor, "prose": prose, "intervals": intervals, "recovery": RECOVERED.name}
+    name = f"descriptives_correct_{factor}"
+    return LAYOUT.table("accuracy_and_recovery", rows, name, kinds=_kinds(exact), **told)
+
+
+def valid_only_table(shares: pd.DataFrame, factor: str) -> ApaTable:
+    """Lay out accuracy with failures as wrong beside accuracy of valid answers only."""
+    kinds = dict(zip(shares["group"], shares["kind"], strict=True))
+    return LAYOUT.table("valid_only", shares, f"valid_only_{factor}", factor=factor, kinds=kinds)
+
+
+def recovery_table(recovered: Sequence[Recovered], fits: tuple[Fit, ...] = ()) -> ApaTable:
+    """Lay out effects put in beside effects recovered by the models of simulated readers."""
+    rows = [{**asdict(one), "covered": one.covered} for one in recovered]
+    has_words = any(one.measure == "time_changed" for one in recovered)
+    return LAYOUT.table("recovery", rows, fits=fits, has_words=has_words)
