@@ -192,7 +192,7 @@ def test_effects_put_in_stand_beside_effects_recovered(rehearsal: Rehearsal) -> 
     assert table is not None
     rows = {row[0]: row for row in table.table.rows if len(row) > 1}
     assert rows["initial − intact"][1] in ("−1.20", "0.30")
-    columns = ("Effect", "Put in", "To be expected", "Recovered", "95% CI", "Expected lies inside")
+    columns = ("Effect", "Put in", "Expected", "Recovered", "95% CI", "Expected lies inside")
     assert table.table.columns == columns
     assert rehearsal.content.recovery_figure is not None
 

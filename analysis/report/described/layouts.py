@@ -36,8 +36,14 @@ def descriptive_table(cells: Sequence[Cell], measure: Measure, factor: str) -> A
         "means",
         [_row(cell) for cell in cells],
         f"descriptives_{measure.name}_{factor}",
-        **{"factor": factor, "title": measure.title, "measure": measure.name, "kinds": _kinds(cells)},
-        **{"times": times, "places": places, "logged": measure.logged, "rated": measure is RATING},
+        factor=factor,
+        title=measure.title,
+        measure=measure.name,
+        kinds=_kinds(cells),
+        times=times,
+        places=places,
+        logged=measure.logged,
+        rated=measure is RATING,
         unit="ms" if measure.logged else measure.unit if measure is RATING else "% correct",
         intervals=_intervals(cells, over_items),
         used=_rows_of(measure),
@@ -83,7 +89,12 @@ def accuracy_and_recovery_table(
         {**_row(cell), "near": recovery.get((cell.group, cell.level))} for cell in exact
     ]
     intervals = _intervals(exact, f"of accuracy {OF_SHARES}, of recovery Student's over items")
-    told = {"factor": factor, "prose": prose, "intervals": intervals, "recovery": RECOVERED.name}
+    told: dict[str, Any] = {
+        "factor": factor,
+        "prose": prose,
+        "intervals": intervals,
+        "recovery": RECOVERED.name,
+    }
     name = f"descriptives_correct_{factor}"
     return LAYOUT.table("accuracy_and_recovery", rows, name, kinds=_kinds(exact), **told)
 
