@@ -21,8 +21,8 @@ from analysis.letters.letter_costs import Beside, Cost, GroupCosts, Pair, beside
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Block, Material
-from analysis.report.chapters import letters, letters_beside, letters_measured
-from analysis.report.chapters.letters_beside import costs_beside
+from analysis.report.chapters import letters
+from analysis.report.chapters.letters import costs_beside, measures
 from tests.analysis.letter_study import TIME, study_rows, write_handover
 from tests.analysis.word_study import BITS as WORD_BITS
 from tests.analysis.word_study import TARGETS, WORDS, shown_words, study
@@ -42,7 +42,7 @@ def tell_forms(folder: Path) -> None:
 
 def blocks_of(folder: Path, monkeypatch: pytest.MonkeyPatch, **readers: object) -> list[Block]:
     """Write a study whose model tells surprisal of known size, and return what is said of it."""
-    for module in (letters_beside, letters_measured):
+    for module in (letters, measures):
         monkeypatch.setattr(module, "RESAMPLES", 200)
     rows = study_rows(items=12, **readers)  # type: ignore[arg-type]
     tells = rows["reader"] == "restorer"
@@ -76,14 +76,14 @@ def test_costs_that_were_put_in_stand_side_by_side(tmp_path: Path, monkeypatch: 
         r"surprisal of (?:<[^>]+>|the model |model )*(\w+)[^:]*: ([^;.]+)", html.unescape(said)
     )
     assert orders == [("restorer", "initial > final > internal")]
-    assert "Some models tell no surprisal" in table.note
+    assert "Some models provide no surprisal" in table.note
     drawing = next(one for one in blocks if isinstance(one, Drawing))
     assert "tells no surprisal" in drawing.svg or len(drawing.figure.axes) == 4
     assert "9.00 bits" in drawing.alternative
 
 
 def test_the_chapter_opens_with_the_main_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(letters, "explanations", lambda *_: letters.Explanations())
+    monkeypatch.setattr(letters, "explanations", lambda *_: letters.competing.Explanations())
     blocks_of(tmp_path / "s", monkeypatch, human=6, models=("restorer",))
     tables = load(tmp_path / "s")
     chapter = letters.write(Material(tables, (), kinds_of(tables.trials)))
@@ -93,7 +93,7 @@ def test_the_chapter_opens_with_the_main_figure(tmp_path: Path, monkeypatch: pyt
         "letter_curves",
     ]
     heads = [one for one in chapter.blocks if str(one).startswith("<h3>")]
-    assert [str(one) for one in heads][:2] == ["<h3>People beside models</h3>", "<h3>Place by place</h3>"]
+    assert [str(one) for one in heads][:2] == ["<h3>People and models</h3>", "<h3>Place by place</h3>"]
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_more_distances_than_can_be_told_apart_are_told_together() -> None:
 def test_surprisal_is_split_into_changed_words_and_the_intact_ones_after_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (letters_beside, letters_measured):
+    for module in (letters, measures):
         monkeypatch.setattr(module, "RESAMPLES", 50)
     folder = study(tmp_path / "s", people=4, items=8)
     tell_forms(folder)

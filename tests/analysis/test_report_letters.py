@@ -30,10 +30,10 @@ from analysis.letters.letter_costs import LetterRows
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Chapter, Material
-from analysis.report.chapters import letters, letters_competing
-from analysis.report.chapters.letters_competing import gathered
-from analysis.report.chapters.letters_measured import MEASURES, Measured
-from analysis.report.chapters.letters_words import contrasts_in_words
+from analysis.report.chapters import letters
+from analysis.report.chapters.letters import competing, contrasts_in_words
+from analysis.report.chapters.letters.competing import gathered
+from analysis.report.chapters.letters.measures import MEASURES, Measured
 from tests.analysis.letter_study import LEVELS, study_rows, write_handover
 from tests.analysis.word_study import WORDS, rewrite_dictionary, shown_words, study
 
@@ -96,7 +96,7 @@ def test_the_prose_says_the_numbers_of_the_tables(words: Chapter) -> None:
     row = contrasts["reader-net: surprisal of the changed word (bits)"]["Initial − internal"]
     assert row[:2] == ("5.00", "–"), "the same in every item"
     assert "initial − internal: 5.00, without an interval." in text
-    assert "What was done to letters was found by comparing the form shown" in str(words.methods[0])
+    assert "Changes of letters were identified by comparing the form shown" in str(words.methods[0])
     cell = table_of(words, "letter_zones")["People"]["Two letters transposed, initial"][3]
     assert f"{cell} initial" in text
 
@@ -197,7 +197,7 @@ def single_words(folder: Path, **readers: Any) -> Path:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the slow part out."""
-    nothing = letters_competing.Explanations()
+    nothing = competing.Explanations()
     monkeypatch.setattr(letters, "explanations", lambda *_: nothing)
 
 
@@ -283,7 +283,7 @@ def test_items_that_nobody_met_in_both_forms_are_no_baseline_and_that_is_said(
     chapter = chapter_of(load(folder))
     assert chapter is not None
     assert (
-        "No item was met both intact and changed with the same right answer, so that nothing is a cost"
+        "No item was met both intact and changed with the same right answer, so no costs are computed"
         in words_of(chapter)
     )
     assert "nonword" not in words_of(chapter)
@@ -301,8 +301,8 @@ def test_remarks_are_said_once_in_words() -> None:
     )
     assert told == [
         "Accuracy, m: edit distance with transpositions is the same as distance of the letters on these items and competes as that.",
-        "Accuracy, people; accuracy, m: bigram frequency cannot compete: not known of these items, or not varying.",
-        "Accuracy, people: token edit distance cannot compete: not known of these items, or not varying.",
+        "Accuracy, people; accuracy, m: bigram frequency cannot compete: unknown for these items, or constant.",
+        "Accuracy, people: token edit distance cannot compete: unknown for these items, or constant.",
     ]
 
 
@@ -383,7 +383,7 @@ def test_real_people_take_transposed_letters_for_words_more_often_than_substitut
         "People (response time): transposed letters took" in text
         and "longer than substituted letters" in text
     )
-    assert "was found by comparing the form shown with the intact one" in str(chapter.methods[0])
+    assert "were identified by comparing the form shown with the intact form" in str(chapter.methods[0])
     found = letter_contrast(decisions, "transposition", "substitution", "kind", "rt", resamples=300).iloc[0]
     assert 0 < found["low"] < found["high"] < 0.2
 

@@ -202,7 +202,7 @@ def _in_order(table: pd.DataFrame, trials: pd.DataFrame, column: str, levels: Se
 
 
 def _chances(tables: Tables, study: str) -> Iterator[Block]:
-    """Write accuracy against chance by each factor; nothing where no choices were asked for."""
+    """Write accuracy against chance by each factor; nothing if no trial offered choices."""
     trials = tables.trials
     if not (trials["excluded_reason"].isna() & (trials["trial_type"] == "choose")).any():
         return

@@ -1,4 +1,4 @@
-"""What the chapter on letter position is written from: costs by place and kind on every measure that the study has."""
+"""Costs of changed letters by place and kind on every measure that the study has."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ READERS = (*PARTICIPANT_KINDS, "model")
 
 @dataclass(frozen=True)
 class LetterMeasure:
-    """A measure as the chapter tells it.
+    """A measure of the chapter.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class LetterMeasure:
     lost, level : str
         Axis where there is an intact form to compare with, and where there is none.
     unit : str
-        After a number in a sentence.
+        Of differences, after a number.
     decimals : int
     people : bool or None
         Of people alone, of models alone, or of both.
@@ -57,7 +57,7 @@ class LetterMeasure:
     people: bool | None
 
     def shown(self, value: float) -> float:
-        """Return a value on the scale of :mod:`analysis.letters` as it is told: points, percent, bits."""
+        """Return a value on the scale of :mod:`analysis.letters` as it is printed: points, percent, bits."""
         if self.name == "correct":
             return 100.0 * value
         return 100.0 * float(np.expm1(value)) if self.people else value
@@ -66,10 +66,10 @@ class LetterMeasure:
 MEASURES = (
     LetterMeasure("correct", "accuracy", "Accuracy lost (points)", "Wrong answers (%)", "percentage points", 1, None),
     LetterMeasure(
-        "time_changed", "time on the changed word", "Word time added (%)", "Time against\nown mean (%)", "%", 1, True
+        "time_changed", "time on the changed word", "Word time added (%)", "Time against\nown mean (%)", "percent", 1, True
     ),
-    LetterMeasure("reading_time", "reading time", "Reading time\nadded (%)", "Time against\nown mean (%)", "%", 1, True),
-    LetterMeasure("rt", "response time", "Response time\nadded (%)", "Time against\nown mean (%)", "%", 1, True),
+    LetterMeasure("reading_time", "reading time", "Reading time\nadded (%)", "Time against\nown mean (%)", "percent", 1, True),
+    LetterMeasure("rt", "response time", "Response time\nadded (%)", "Time against\nown mean (%)", "percent", 1, True),
     LetterMeasure(
         "surprisal_changed",
         "surprisal of the changed word",
@@ -104,7 +104,7 @@ class Measured:
 
     @property
     def axis(self) -> str:
-        """What the measure counts, with its unit."""
+        """Name of the measure with its unit."""
         return self.measure.lost if self.given.has_intact else self.measure.level
 
     def table(self, by: str) -> pd.DataFrame:
@@ -186,7 +186,7 @@ def _adjusted(found: Sequence[Measured]) -> list[Measured]:
 
 
 def _questions(by: dict[str, list[GroupCosts]]) -> list[Question]:
-    """Ask what can be asked of the levels that there are: of places, of kinds, of distance."""
+    """Return the questions that the levels allow: about places, kinds and distance."""
     levels = _told_apart(by["zone"])
     kinds = [kind for kind in KIND_LOOKS if any(level.startswith(kind + SEPARATOR) for level in levels)]
     asked = []

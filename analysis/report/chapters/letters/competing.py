@@ -2,38 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pandas as pd
-from markupsafe import Markup, escape
 
 from analysis import apa
+from analysis.figures import Drawing
 from analysis.figures.letters import MOST_READERS, Explained, letter_weights
 from analysis.letters.competing import NOTHING, Competing, competing_predictors
-from analysis.readers import PARTICIPANT_KINDS, group_order, named
+from analysis.readers import PARTICIPANT_KINDS, group_order
 from analysis.report.blocks import Block, ReportedFit
-from analysis.report.chapters.letters_measured import READERS, Measured
-from analysis.report.chapters.letters_tables import PREDICTORS, competing_table
+from analysis.report.chapters.letters.measures import READERS, Measured
+from analysis.report.layout import Layout
 from analysis.tables import Tables
 from stimuli.errors import UserError
 
+LAYOUT = Layout(Path(__file__).parent)
 FOLDS = 4
 MOST_ROWS = 4_000
 """Trials of a reader that models are fitted to: some eighty fits a reader and measure have to be done in half a minute."""
 CLEAR = 2.0
-"""Below this difference of AIC, models are told as not to be told apart."""
+"""Difference of AIC below which models are not distinguished."""
+PREDICTORS = {
+    "length and frequency": "Length and frequency alone",
+    "letter place": "Letter place",
+    "kind of change": "Kind of change",
+    "distance": "Distance of the letters",
+    "match_slot": "Slots",
+    "match_open_bigram": "Open bigrams",
+    "match_open_bigram_overlap": "Overlap open bigrams",
+    "match_seriol": "SERIOL",
+    "match_overlap_model": "Overlap model",
+    "match_spatial": "Spatial coding",
+    "match_spatial_length": "Spatial coding by length",
+    "match_levenshtein": "Edit similarity",
+    "levenshtein": "Edit distance",
+    "osa": "Edit distance with transpositions",
+    "shown_bigram_mean": "Bigram frequency",
+    "token ratio": "Ratio of tokens",
+    "token edit distance": "Token edit distance",
+}
+"""Names of predictors in words, in the order in which figures show them."""
 
 
 @dataclass(frozen=True)
 class Explanations:
-    """What stands in the chapter about competing predictors."""
+    """Blocks of the chapter on competing predictors, with the models that they name."""
 
     blocks: tuple[Block, ...] = ()
-    methods: tuple[Markup, ...] = ()
     fits: tuple[ReportedFit, ...] = ()
     remarks: tuple[str, ...] = ()
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """Settings of the fits, for the methods."""
+        return {"folds": FOLDS, "most_rows": MOST_ROWS}
 
 
 def explanations(tables: Tables, found: Sequence[Measured], told: Callable[[str], None]) -> Explanations:
@@ -71,17 +97,7 @@ def explanations(tables: Tables, found: Sequence[Measured], told: Callable[[str]
         fits += own
     if not blocks:
         return Explanations(remarks=tuple(remarks))
-    head = Markup("<h3>Competing predictors</h3>")
-    return Explanations((head, *blocks), (METHOD,), tuple(fits), tuple(remarks))
-
-
-METHOD = Markup(
-    "For each reader, one model per predictor was fitted by maximum likelihood to trials with changed letters, all with word length, "
-    "word frequency, and the same random intercepts. Predictors were letter place, kind of change, distance, orthographic match "
-    "scores (spatial coding: Davis, 2010; overlap model: Gomez et al., 2008; and others), and changes in tokens. Models were compared "
-    "by AIC, Akaike weights, and the gain in log-likelihood over length and frequency in held-out items "
-    f"({FOLDS} folds; 95% bootstrap over items); each holds {apa.count(MOST_ROWS)} trials of a reader at most."
-)
+    return Explanations((*LAYOUT.blocks("predictors_heading"), *blocks), tuple(fits), tuple(remarks))
 
 
 def _measures(tables: Tables, found: Sequence[Measured]) -> list[tuple[str, str, bool | None]]:
@@ -105,35 +121,41 @@ def _groups(tables: Tables) -> dict[str, str]:
 
 
 def _of_measure(done: Competing, measure: str, noun: str, fits: Sequence[ReportedFit]) -> list[Block]:
-    kinds = dict(zip(done.table["reader_group"], done.table["reader_kind"], strict=True))
+    table = done.table.rename(columns={"rows": "trials"})
+    values: dict[str, Any] = {
+        "noun": noun,
+        "kinds": dict(zip(table["reader_group"], table["reader_kind"], strict=True)),
+        "label": _label,
+    }
     name = f"letter_predictors_{measure}"
-    texts = [
-        _in_words(str(group), own, noun, kinds)
-        for group, own in done.table.groupby("reader_group", sort=False)
-    ]
-    first = Markup("[[table:{0}]] and [[figure:{0}]] hold predictors of {1}. ").format(name, noun)
-    note = (
-        "k = parameters; ΔAIC from the reader's best model; weights are Akaike's, of the models in the "
-        "table. Held-out gain in nats per "
-        "1,000 trials over length and frequency."
+    laid = LAYOUT.table(
+        "letter_predictors",
+        table.assign(text=[PREDICTORS.get(str(one), str(one)) for one in table["name"]]),
+        name,
+        [one.fit for one in fits],
+        measure=measure,
+        is_sound=bool(table["sound"].all()),
+        **values,
     )
-    if not done.table["sound"].all():
-        note += " * = a fit to all or a part of the trials did not converge."
-    return [
-        first + Markup(" ").join(texts),
-        competing_table(name, noun, done, note, [one.fit for one in fits]),
-        *_figures(done, name, noun, kinds),
-    ]
+    readers = []
+    for group, own in table.groupby("reader_group", sort=False):
+        known = own[np.isfinite(own["aic"])].to_dict("records")
+        best = known[0] if known else None
+        base = [row["delta_aic"] for row in known if row["name"] == NOTHING]
+        near = [_label(row["name"]) for row in [row for row in known if 0 <= row["delta_aic"] <= CLEAR][1:]]
+        readers.append({"group": str(group), "best": best, "base": base, "near": near})
+    figures = list(_figures(done, name, noun, values["kinds"]))
+    return LAYOUT.blocks(
+        "predictors", table=laid, figures=figures, readers=readers, NOTHING=NOTHING, clear=CLEAR, **values
+    )
 
 
-def _figures(done: Competing, name: str, noun: str, kinds: dict[str, str]) -> list[Block]:
+def _figures(done: Competing, name: str, noun: str, kinds: dict[str, str]) -> Iterator[Drawing]:
     shown = [one for one in PREDICTORS if (done.table["name"] == one).any()]
     shown += [one for one in dict.fromkeys(done.table["name"]) if one not in shown]
     words = [PREDICTORS.get(one, one) for one in shown]
     groups = list(kinds)
-    made: list[Block] = []
-    pieces = -(-len(groups) // MOST_READERS)
-    size = -(-len(groups) // pieces)
+    size = -(-len(groups) // -(-len(groups) // MOST_READERS))
     for number, start in enumerate(range(0, len(groups), size), 1):
         own = done.table[done.table["reader_group"].isin(groups[start : start + size])]
         explained = [
@@ -146,53 +168,9 @@ def _figures(done: Competing, name: str, noun: str, kinds: dict[str, str]) -> li
             )
             for row in own.to_dict("records")
         ]
-        note = (
-            "A: Akaike weights sum to 1 over the models of a reader. B: gain over length and frequency in items "
-            "that the model was not "
-            "fitted to, per 1,000 trials, with 95% bootstrap intervals over items; filled where the interval lies above 0."
-        )
-        if "simulated" in {kinds[group] for group in groups[start : start + size]}:
-            note += " Simulated readers are not data."
-        title = f"Competing predictors of {noun} where letters are changed"
-        made.append(
-            letter_weights(name if number == 1 else f"{name}_{number}", explained, words, title, note)
-        )
-    return made
-
-
-def _in_words(group: str, own: pd.DataFrame, noun: str, kinds: dict[str, str]) -> Markup:
-    who = named(group, kinds)
-    known = own[np.isfinite(own["aic"])]
-    if known.empty:
-        return escape(f"No model of {noun} of {who} could be fitted.")
-    best = known.iloc[0]
-    label = _label(best["name"])
-    near = [_label(one) for one in known.loc[known["delta_aic"].between(0, CLEAR), "name"][1:]]
-    head = f"{noun[0].upper()}{noun[1:]} of {who} "
-    if best["name"] == NOTHING:
-        return escape(
-            f"{head}was not explained better by any predictor than by length and frequency alone (by AIC)."
-        )
-    weight = apa.number(best["weight"], 2, leading_zero=False)
-    base = known.loc[known["name"] == NOTHING, "delta_aic"]
-    text = f"{head}was explained best by {label} (Akaike weight {weight}"
-    text += (
-        f"; ΔAIC of length and frequency alone {apa.number(float(base.iloc[0]), 1)})" if len(base) else ")"
-    )
-    if near:
-        text += f", from which {apa.listing(near)} cannot be told apart (ΔAIC below {CLEAR:g})"
-    low, high = 1000 * best["gain_low"], 1000 * best["gain_high"]
-    gain = f"{apa.number(1000 * best['gain'], 1)} nats per 1,000 trials, 95% CI {apa.interval(low, high, 1)}"
-    if not np.isfinite(low):
-        return escape(f"{text}; what it gains in unseen items is not known.")
-    verdict = (
-        f"; it foretold unseen items better than length and frequency alone ({gain})."
-        if low > 0
-        else f"; in unseen items its gain over length and frequency is not sure ({gain})."
-        if high > 0
-        else f"; it foretold unseen items worse than length and frequency alone ({gain})."
-    )
-    return escape(text + verdict)
+        is_simulated = "simulated" in {kinds[group] for group in groups[start : start + size]}
+        caption = LAYOUT.caption("weights", noun=noun, is_simulated=is_simulated)
+        yield letter_weights(name if number == 1 else f"{name}_{number}", explained, words, *caption)
 
 
 def _label(name: str) -> str:
@@ -212,7 +190,7 @@ def _fits(done: Competing, measure: str, noun: str) -> list[ReportedFit]:
 
 
 def gathered(remarks: Sequence[str]) -> list[str]:
-    """Say once what is said of several readers or predictors."""
+    """Report once what several readers or predictors have in common."""
     heads: dict[str, list[str]] = {}
     for one in remarks:
         head, _, rest = one.partition(": ")
@@ -225,11 +203,8 @@ def gathered(remarks: Sequence[str]) -> list[str]:
         else:
             told.append(_of_readers(own, _twins(rest)))
     for readers, names in unable.items():
-        told.append(
-            _of_readers(
-                readers, f"{apa.listing(names)} cannot compete: not known of these items, or not varying."
-            )
-        )
+        why = f"{apa.listing(names)} cannot compete: unknown for these items, or constant."
+        told.append(_of_readers(readers, why))
     return told
 
 
@@ -247,9 +222,9 @@ def _twins(rest: str) -> str:
 
 def _of_readers(heads: Sequence[str], rest: str) -> str:
     names = {", human": ", people", ", simulated": ", simulated readers"}
-    told = []
-    for head in heads:
-        own = next((head.removesuffix(old) + new for old, new in names.items() if head.endswith(old)), head)
-        told.append(own)
+    told = [
+        next((head.removesuffix(old) + new for old, new in names.items() if head.endswith(old)), head)
+        for head in heads
+    ]
     text = f"{'; '.join(told)}: {rest}"
     return text[0].upper() + text[1:]

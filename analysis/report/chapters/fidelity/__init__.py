@@ -1,0 +1,309 @@
+"""Fidelity: whether models show people's effects, find the same items hard, and order conditions in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from markupsafe import Markup
+
+from analysis.departures import why_no_bound
+from analysis.fidelity import (
+    BOTH,
+    EQUIVALENT,
+    NOT_ESTIMABLE,
+    WITHIN,
+    effects,
+    item_agreement,
+    item_means_by_level,
+    rank_agreement,
+    trial_profiles,
+)
+from analysis.figures import Drawing
+from analysis.figures.fidelity import MapScale, fidelity_map, item_scatter
+from analysis.names import plain
+from analysis.readers import PARTICIPANT_KINDS, spoken
+from analysis.report.apa_tables import as_percent
+from analysis.report.blocks import Block, Chapter, Material, marks_of
+from analysis.report.layout import Layout
+from analysis.report.many_levels import MOST_NAMED
+from analysis.results import Analysis
+from analysis.tables import Tables
+from stimuli.errors import UserError
+
+LAYOUT = Layout(Path(__file__).parent)
+SOURCES = ("spearman1904", "spearman1910", "brown1910")
+MOST_REPORTED = 6
+"""Pairs of difference and model up to which the text reports each; of more it reports counts."""
+YES, NOT_SHOWN, UNKNOWN = "yes", "not shown", "–"
+"""Answers to "Does the model differ from people?" and "Is it equivalent?"."""
+PAIRS = (
+    ("correct", "correct"),
+    ("correct", "margin"),
+    *(
+        (time, cost)
+        for time in ("reading_time", "rt")
+        for cost in ("surprisal", "completion_tokens", "reasoning_tokens")
+    ),
+)
+WORDS = {
+    "correct": "accuracy",
+    "margin": "margin of the label",
+    "reading_time": "reading time",
+    "rt": "response time",
+    "surprisal": "surprisal",
+    "completion_tokens": "completion tokens",
+    "reasoning_tokens": "reasoning tokens",
+}
+DRAWN = {("correct", "correct"), ("reading_time", "surprisal"), ("rt", "surprisal")}
+MOST_DRAWN = 8
+"""Models whose items are drawn; those of more are in the table."""
+LEAST_DRAWN = 4
+
+
+def write(material: Material) -> Chapter | None:
+    """Write the chapter; None without people (or simulated readers) and a model."""
+    trials = material.tables.trials
+    used = trials[trials["excluded_reason"].isna()]
+    present = set(used["reader_kind"].unique())
+    if not present & set(PARTICIPANT_KINDS) or "model" not in present or not material.tables.factors:
+        return None
+    found = compared(material)
+    missing: list[Markup] = [] if found else [LAYOUT.sentences("no_effects")]
+    blocks = LAYOUT.blocks("questions")
+    for analysis, table in found:
+        blocks += effects_blocks(analysis, table, material)
+    factors = material.tables.factors
+    by_analysis = [
+        factor for factor in dict.fromkeys(one.plan.factor for one, _ in found) if factor in factors
+    ]
+    for factor in by_analysis or factors:
+        blocks += _items_part(material, factor, missing)
+        blocks += _order_part(material, factor, missing)
+    if missing:
+        blocks += LAYOUT.blocks("not_estimable", missing=list(dict.fromkeys(missing)))
+    bounded = any(one.plan.equivalence is not None for one, _ in found)
+    return Chapter(
+        "fidelity",
+        "Fidelity: how similar each model is to people",
+        tuple(blocks),
+        marks=marks_of([str(group) for group in used["reader_group"].unique()], material.kinds),
+        planned=any(one.plan.planned for one, _ in found),
+        methods=(
+            *([LAYOUT.sentences("methods_of_effects", bounded=bounded)] if found else ()),
+            LAYOUT.sentences("methods_of_items"),
+        ),
+        sources=(*SOURCES, *(("schuirmann1987", "lakens2017") if bounded else ())),
+    )
+
+
+def compared(material: Material) -> list[tuple[Analysis, pd.DataFrame]]:
+    """Return the analyses that hold people and models, with their effects; planned ones where there are any.
+
+    The attributes of each table name the people's measure, which may differ from the models'.
+    """
+    found = []
+    by_key: dict[str, Analysis] = {}
+    for one in material.analyses:
+        groups = one.plan.groups if one.plan.planned else one.groups
+        if groups and material.kinds.get(groups[0]) in PARTICIPANT_KINDS:
+            by_key.setdefault(one.plan.key or one.plan.name, one)
+    for one in material.analyses:
+        first = by_key.get(one.plan.key or one.plan.name)
+        if first is None or not (one.has_results or first.has_results):
+            continue
+        try:
+            table = effects(one) if first is one else effects(one, first)
+        except UserError:  # people alone, or models alone
+            continue
+        if len(table):  # fidelity of baselines is not assessed
+            table = table[table["model"].map(material.kinds.get) != "baseline"].reset_index(drop=True)
+        if len(table):
+            table.attrs["people"] = first.plan.measure.noun
+            found.append((one, table))
+    planned = [one for one in found if one[0].plan.planned]
+    return planned or found
+
+
+def effects_blocks(analysis: Analysis, table: pd.DataFrame, material: Material) -> list[Block]:
+    """Write the fidelity of the effects of one analysis: sentences, table, map."""
+    plan, kinds = analysis.plan, material.kinds
+    stem, measure, bound = plain(plan.name), plan.measure, plan.equivalence
+    noun, scale = str(table.attrs["people"]), measure.scale
+    said = "" if bound is None else bound.said or f"{bound.value:g}"
+    known = table[table["human"].notna() & table["machine"].notna()]
+    drawing = None
+    if len(known):
+        unit = {"points": "percentage points", "ratio": "natural log of the ratio", "raw": measure.unit}[
+            scale
+        ]
+        drawing = fidelity_map(f"fidelity_map_{stem}", known, kinds, MapScale(measure.noun, unit, noun), said)
+    values: dict[str, Any] = {
+        "analysis": analysis,
+        "people": str(table["people"].iloc[0]),
+        "noun": measure.noun if noun == measure.noun else f"{noun} (people) and {measure.noun} (models)",
+        "bound": None if bound is None else bound.said or bound.value,
+        "why": why_no_bound([plan]),
+        "scale": scale,
+        "places": 2 if scale == "raw" else 1,
+        "kinds": kinds,
+        "spoken": spoken,
+    }
+    rows = _printed(table, analysis).to_dict("records")
+    source = None if analysis.model is None else analysis.model.source
+    laid = LAYOUT.table(
+        "effects",
+        rows,
+        f"fidelity_{stem}",
+        () if source is None else (source,),
+        level=round(100 * (1 - 2 * plan.alpha)),
+        left_out=list(dict.fromkeys(str(why) for why in table["why"] if why)),
+        **values,
+    )
+    return LAYOUT.blocks(
+        "effects",
+        table=laid,
+        figure=drawing,
+        rows=rows,
+        contrasts=list(dict.fromkeys(row["contrast"] for row in rows)),
+        models=[_counts(rows, model) for model in dict.fromkeys(row["model"] for row in rows)],
+        in_full=len(rows) <= MOST_REPORTED,
+        most_named=MOST_NAMED,
+        NOT_ESTIMABLE=NOT_ESTIMABLE,
+        **values,
+    )
+
+
+def _printed(table: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
+    """Return effects in the unit that is printed (percent of ratios), with the answers to both questions."""
+    shown = table.copy()
+    for part in ("human", "machine", "difference", "equivalence"):
+        own = [name for name in (part, f"{part}_low", f"{part}_high") if name in shown]
+        if analysis.plan.measure.scale == "ratio":
+            shown[own] = shown[own].astype(float).map(as_percent)
+        shown[own] = shown[own].astype(float).where(np.isfinite(shown[own].astype(float)))
+        ends = own[-2:]
+        shown.loc[shown[ends].isna().any(axis=1), ends] = np.nan
+    estimable = shown["verdict"] != NOT_ESTIMABLE
+    differs = np.where(shown["p"] < analysis.plan.alpha, YES, NOT_SHOWN)
+    shown["differs"] = np.where(estimable, differs, UNKNOWN)
+    alike = np.where(shown["verdict"].isin((EQUIVALENT, BOTH)), YES, NOT_SHOWN)
+    shown["equivalent"] = np.where(estimable, alike, UNKNOWN)
+    return shown
+
+
+def _counts(rows: list[dict[Any, Any]], model: str) -> dict[str, Any]:
+    """Return the differences of one model by the answers to both questions."""
+    own = [row for row in rows if row["model"] == model]
+    names = {
+        answer: [row["contrast"] for row in own if row["differs"] == answer]
+        for answer in (YES, NOT_SHOWN, UNKNOWN)
+    }
+    return {
+        "model": model,
+        "answers": [(answer, those) for answer, those in names.items() if those],
+        "equivalent": [row["contrast"] for row in own if row["equivalent"] == YES],
+        "reversed": sum(not row["same_direction"] for row in own if row["verdict"] != NOT_ESTIMABLE),
+    }
+
+
+def _pairs_of(tables: Tables) -> list[tuple[str, str]]:
+    """Return the measures that people and models have, people's first; one kind of time is enough."""
+    trials = tables.trials[tables.trials["excluded_reason"].isna()]
+    people = trials["reader_kind"].isin(PARTICIPANT_KINDS)
+    models = trials["reader_kind"] == "model"
+
+    def has(own: pd.Series, name: str) -> bool:
+        return name in trials and bool(trials.loc[own, name].notna().any())
+
+    found = [(one, other) for one, other in PAIRS if has(people, one) and has(models, other)]
+    if any(one == "reading_time" for one, _ in found):
+        found = [pair for pair in found if pair[0] != "rt"]
+    return found
+
+
+def _items_part(material: Material, factor: str, missing: list[Markup]) -> list[Block]:
+    """Correlate items within conditions, measure by measure."""
+    found: dict[tuple[str, str], pd.DataFrame] = {}
+    for pair in _pairs_of(material.tables):
+        names = [WORDS[measure] for measure in pair]
+        material.told(f"items: {names[0]} and {names[1]} by {factor}")
+        try:
+            table = item_agreement(material.tables, factor, *pair)
+        except UserError as error:
+            missing.append(LAYOUT.sentences("no_items", names=names, why=error.message))
+            continue
+        if len(table):
+            found[pair] = table
+    if not found:
+        missing.append(LAYOUT.sentences("too_few_items", factor=factor))
+        return []
+    rows = [
+        {**row, "level": str(row[factor]), "of_people": WORDS[one], "of_model": WORDS[other]}
+        | {"is_sure": bool(np.isfinite(row["corrected"])) and not row["unsure"]}
+        for (one, other), table in found.items()
+        for _, own in table.rename(columns={"correlation": "r"}).groupby(["people", "model"], sort=False)
+        for row in own.to_dict("records")
+    ]
+    values: dict[str, Any] = {"factor": factor, "spoken": spoken, "kinds": material.kinds}
+    return LAYOUT.blocks(
+        "items",
+        table=LAYOUT.table("items", rows, f"items_{factor}", **values),
+        figures=list(_scatters(found, material, factor, missing)),
+        rows=[row for row in rows if row["level"] == WITHIN],
+        **values,
+    )
+
+
+def _scatters(
+    found: dict[tuple[str, str], pd.DataFrame], material: Material, factor: str, missing: list[Markup]
+) -> Iterator[Drawing]:
+    for pair, table in found.items():
+        if pair not in DRAWN:
+            continue
+        own = item_means_by_level(material.tables, factor, pair[0])
+        other = own if pair[0] == pair[1] else item_means_by_level(material.tables, factor, pair[1])
+        turn = 0
+        for (people, model), rows in table.groupby(["people", "model"], sort=False):
+            rows = rows[(rows[factor] != WITHIN) & (rows["items"] >= LEAST_DRAWN)]
+            if rows.empty or material.kinds[str(model)] == "baseline":
+                continue
+            turn += 1
+            if turn > MOST_DRAWN:
+                missing.append(LAYOUT.sentences("not_drawn", model=model, most=MOST_DRAWN))
+                continue
+            name = f"items_{plain(str(people), str(model), pair[1], factor)}"
+            means = own[str(people)], other[str(model)].reindex(own[str(people)].index)
+            readers = (str(people), str(model))
+            yield item_scatter(name, means, rows.set_index(factor), readers, material.kinds, pair)
+
+
+def _order_part(material: Material, factor: str, missing: list[Markup]) -> list[Block]:
+    """Compare the order of conditions of people with each model's."""
+    tables = material.tables
+    if len(tables.levels_of(factor)) < 3:
+        missing.append(LAYOUT.sentences("two_levels", factor=factor))
+        return []
+    rows = []
+    for one, other in _pairs_of(tables):
+        material.told(f"order: {WORDS[one]} and {WORDS[other]} by {factor}")
+        own = trial_profiles(tables, factor, one)
+        models = own if one == other else trial_profiles(tables, factor, other)
+        for people in (profile for profile in own if profile.kind in PARTICIPANT_KINDS):
+            for model in (profile for profile in models if profile.kind not in PARTICIPANT_KINDS):
+                try:
+                    row: dict[Any, Any] = rank_agreement(people, [model]).iloc[0].to_dict()
+                except UserError as error:
+                    missing.append(LAYOUT.sentences("no_order", why=error.message))
+                    continue
+                names = {"of_people": WORDS[one], "of_model": WORDS[other], "is_accuracy": one == other}
+                rows.append({**row, **names, "people": people.group, "model": model.group})
+    if not rows:
+        missing.append(LAYOUT.sentences("no_conditions", factor=factor))
+        return []
+    table = LAYOUT.table("order", rows, f"order_{factor}", factor=factor, spoken=spoken)
+    accuracy = [row for row in rows if row["is_accuracy"]]
+    return LAYOUT.blocks("order", table=table, rows=accuracy, factor=factor, kinds=material.kinds)

@@ -1,0 +1,430 @@
+"""Letter position: what changed letters cost by place, kind and distance, and which letters and codes explain it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pandas as pd
+
+from analysis import apa
+from analysis.figures.letters import (
+    AXES,
+    FEWEST_ITEMS,
+    KIND_LOOKS,
+    KIND_WORDS,
+    PLACE_WORDS,
+    CurvePanel,
+    letter_beside_figures,
+    letter_curves,
+    letter_map,
+    pages,
+    percent_added,
+)
+from analysis.letters import letter_changes
+from analysis.letters.changes import INTACT, MIXED
+from analysis.letters.letter_costs import (
+    AFTER,
+    BITS,
+    CHANGED,
+    RIGHT,
+    TIME,
+    Beside,
+    Cost,
+    GroupCosts,
+    Pair,
+    beside,
+    group_costs,
+    surprisal_parts,
+)
+from analysis.plan import ALPHA
+from analysis.report.apa_tables import ApaTable
+from analysis.report.blocks import Block, Chapter, Material, marks_of
+from analysis.report.chapters.letters.competing import LAYOUT, explanations, gathered
+from analysis.report.chapters.letters.measures import (
+    MEASURES,
+    RESAMPLES,
+    ZONES,
+    Measured,
+    measured,
+    panels,
+    rows_of,
+    zone_segment,
+)
+from analysis.tables import Tables
+from stimuli.errors import UserError
+
+TABLES = {
+    "zone": "letter_zones",
+    "place": "letter_places_start",
+    "place_from_end": "letter_places_end",
+    "distance": "letter_distances",
+}
+PAIRED_KINDS = ("transposition", "substitution")
+OF_TEXTS = {one.name: one for one in MEASURES}
+
+
+def write(material: Material) -> Chapter | None:
+    """Write what letters cost; None where no item says which of its letters were changed, or no one read such an item."""
+    tables = material.tables
+    if not tables.factors or tables.items.empty or "item_id" not in tables.items:
+        return None
+    try:
+        changes = letter_changes(tables.items, list(tables.factors))
+    except UserError:
+        return None
+    if not (changes["zone"] != INTACT).any():
+        return None
+    material.told("letter position")
+    found, remarks = measured(tables)
+    if not found:
+        return None
+    kinds = {one.group: one.kind for m in found for one in m.by["zone"]}
+    explained = explanations(tables, found, material.told)
+    placed = [one for one in found if _has_a_place(one)]
+    if not placed and not explained.blocks:
+        return None
+    methods, sources = [], []
+    if placed:
+        blocks = _places(tables, placed, kinds)
+        for one in found:
+            if one not in placed:
+                few = LAYOUT.sentences("few_alike", noun=one.measure.noun, fewest=FEWEST_ITEMS)
+                remarks.append(few.unescape())
+        has_words = any(one.measure.name.endswith("_changed") for one in placed)
+        passed = {"derived": bool(changes["derived"].any()), "mixed": bool((changes["zone"] == MIXED).any())}
+        methods.append(LAYOUT.sentences("methods", **passed, has_words=has_words))
+        sources += ["owen2007", "benjamini1995"]
+    else:
+        blocks = [LAYOUT.sentences("few_alike", noun="", fewest=FEWEST_ITEMS)]
+    blocks += explained.blocks
+    if explained.blocks:
+        methods.append(LAYOUT.sentences("methods_of_predictors", **explained.limits))
+        sources += ["davis2010", "gomez2008"]
+    left_out = gathered([*remarks, *explained.remarks])
+    if left_out:
+        blocks += LAYOUT.blocks("left_out", remarks=left_out)
+    return Chapter(
+        "letter-position",
+        "Letter position" if placed else "Changed letters",
+        tuple(blocks),
+        marks_of(tuple(kinds), kinds),
+        methods=tuple(methods),
+        fits=explained.fits,
+        sources=tuple(sources),
+    )
+
+
+def _has_a_place(one: Measured) -> bool:
+    """Whether any reader met enough items with one kind of change at one place for an interval."""
+    return any(many >= FEWEST_ITEMS for group in one.by["zone"] for many in group.items_of.values())
+
+
+def _places(tables: Tables, found: Sequence[Measured], kinds: dict[str, str]) -> list[Block]:
+    """Write costs place by place: people and models together, curves, maps, tables, comparisons."""
+    main = costs_beside(tables, found, kinds)
+    has_intact = all(one.given.has_intact for one in found)
+    curves = [
+        letter_curves(
+            "letter_curves" if number == 1 else f"letter_curves_{number}",
+            own,
+            *LAYOUT.caption("curves", has_intact=found[0].given.has_intact, **_on_curves(found, own)),
+        )
+        for number, own in enumerate(pages(panels(found)), 1)
+    ]
+    several = len({place for one in found for place in one.table("zone")["place"]}) > 1
+    blocks = main + LAYOUT.blocks(
+        "places",
+        has_main=bool(main),
+        has_intact=has_intact,
+        why=next((one.given.why_none for one in found if not one.given.has_intact), ""),
+        several=several,
+        curves=curves,
+        measures=[(one, readers) for one in found if (readers := _readers(one, kinds))],
+        fewest=FEWEST_ITEMS,
+        kinds=kinds,
+    )
+    blocks += list(_maps(found))
+    for by in TABLES:
+        laid = _places_table(by, found)
+        if laid is not None:
+            blocks.append(laid)
+    rows = [row for one in found for row in _contrasts(one)]
+    if rows:
+        laid = LAYOUT.table("letter_contrasts", rows, kinds=kinds, **_source(found))
+        blocks += contrasts_in_words(found, kinds, laid)
+    return blocks
+
+
+def _on_curves(found: Sequence[Measured], own: Sequence[CurvePanel]) -> dict[str, Any]:
+    """Return what the note of curves needs to know of them."""
+    points = [point for panel in own for _, _, points in panel.segments for point in points]
+    most = max((len(places) for panel in own for _, places, _ in panel.segments), default=0)
+    return {
+        "every_intact": all(one.given.has_intact for one in found),
+        "by_position": any(len(panel.segments) > 1 for panel in own),
+        "is_cut": most >= 10,
+        "has_few": any(point.items < FEWEST_ITEMS for point in points),
+        "is_simulated": any(panel.kind == "simulated" for panel in own),
+        "fewest": FEWEST_ITEMS,
+    }
+
+
+def _zones(one: Measured) -> pd.DataFrame:
+    """Return costs at initial, internal, final and both outer letters, by kind of change."""
+    table = one.table("zone")
+    return table[table["place"].isin(ZONES)]
+
+
+def _readers(
+    one: Measured, kinds: dict[str, str]
+) -> list[tuple[str, list[tuple[str, list[dict[Any, Any]]]]]]:
+    """Return each reader's costs by kind of change and place."""
+    found = []
+    for group, own in _zones(one).groupby("reader_group", sort=False):
+        by_kind = [
+            (kind, cells.sort_values("place", key=lambda places: places.map(ZONES.index)).to_dict("records"))
+            for kind in KIND_WORDS
+            if len(cells := own[own["change"] == kind])
+        ]
+        if group in kinds:
+            found.append((str(group), by_kind))
+    return found
+
+
+def _maps(found: Sequence[Measured]) -> Iterator[Block]:
+    """Draw place by kind for the measures in which both vary."""
+    for one in found:
+        table = _zones(one)
+        if table["place"].nunique() < 2 or table["change"].nunique() < 2:
+            continue
+        groups = {str(g): str(k) for g, k in zip(table["reader_group"], table["reader_kind"], strict=True)}
+        drawn = [
+            CurvePanel(group, kind, one.measure.noun, one.axis, (zone_segment(table, group),))
+            for group, kind in groups.items()
+        ]
+        axis = one.axis.replace("\n", " ")
+        caption = LAYOUT.caption("map", axis=axis, is_simulated="simulated" in groups.values())
+        yield letter_map(f"letter_map_{one.measure.name}", drawn, *caption)
+
+
+def _source(found: Sequence[Measured]) -> dict[str, Any]:
+    """Return which columns and files costs of letters come from."""
+    names = [one.measure.name for one in found if not one.measure.name.endswith("_changed")]
+    return {"measures": [*names, "answer", "", "", ""], "of_words": len(names) < len(found)}
+
+
+def _places_table(by: str, found: Sequence[Measured]) -> ApaTable | None:
+    """Lay out costs by kind and place, a column a measure; None where there are none, or one place in a table of positions."""
+    told = {one.measure.name: table for one in found if len(table := one.table(by))}
+    if not told:
+        return None
+    shown = [one for one in found if one.measure.name in told]
+    every = pd.concat(told.values(), ignore_index=True)
+    if by != "zone" and every["place"].nunique() < 2:
+        return None
+    names = {
+        noun: [name for name in told if name.endswith("_changed") == (noun == "words")]
+        for noun in ("items", "words")
+    }
+    rows = []
+    for group, kind in every.drop_duplicates("reader_group")[["reader_group", "reader_kind"]].itertuples(
+        index=False
+    ):
+        own = every[every["reader_group"] == group]
+        for change in KIND_LOOKS:
+            there = set(own.loc[own["change"] == change, "place"])
+            order = [zone for zone in ZONES if zone in there] if by == "zone" else sorted(there, key=float)
+            for place in order:
+                here = {
+                    name: cells[0]
+                    for name, t in told.items()
+                    if (
+                        cells := t[
+                            (t["reader_group"] == group) & (t["change"] == change) & (t["place"] == place)
+                        ].to_dict("records")
+                    )
+                }
+                most = {
+                    f"most_{noun}": max(
+                        (int(here[name]["items_of_level"]) for name in those if name in here), default=None
+                    )
+                    for noun, those in names.items()
+                }
+                rows.append(
+                    {
+                        "reader_group": group,
+                        "reader_kind": kind,
+                        "change": KIND_WORDS[change],
+                        "place": place,
+                        "here": here,
+                        **most,
+                    }
+                )
+    return LAYOUT.table(
+        TABLES[by],
+        rows,
+        shown=shown,
+        kinds={row["reader_group"]: row["reader_kind"] for row in rows},
+        has_intact=found[0].given.has_intact,
+        has_words=any(one.measure.name.endswith("_changed") for one in found),
+        nouns={noun for noun, those in names.items() if those},
+        cell=lambda row, decimals: _cell(
+            Cost(row["cost"], row["low"], row["high"], row["items_of_level"]), decimals
+        ),
+        **_source(shown),
+    )
+
+
+def _contrasts(one: Measured) -> list[dict[Any, Any]]:
+    """Return contrasts as they are printed, and as sentences have them: the side that costs more first, where there are two."""
+    found: list[dict[Any, Any]] = []
+    by_reader = one.contrasts.groupby("reader_group", sort=False) if len(one.contrasts) else ()
+    for row in (row for _, own in by_reader for row in own.to_dict("records")):
+        raw = [float(row[end]) for end in ("difference", "low", "high")]
+        is_slope = ": " in row["contrast"]
+        turned = raw[0] < 0
+        sided = [-raw[0], -raw[2], -raw[1]] if turned and not is_slope else raw
+        shown, larger = (
+            {
+                name: one.measure.shown(value)
+                for name, value in zip(("estimate", "low", "high"), ends, strict=True)
+            }
+            for ends in (raw, sided)
+        )
+        sides = {"measure": one.measure, "larger": larger, "turned": turned, "is_slope": is_slope}
+        found.append({**row, **shown, **sides})
+    return found
+
+
+def contrasts_in_words(
+    found: Sequence[Measured], kinds: dict[str, str], table: ApaTable | None = None
+) -> list[Block]:
+    """Write significant contrasts, and those without an interval, a paragraph a reader and measure, before their table."""
+    paragraphs = []
+    for one in found:
+        rows = _contrasts(one)
+        for group in dict.fromkeys(row["reader_group"] for row in rows):
+            own = [row for row in rows if row["reader_group"] == group]
+            told = [row for row in own if not float(row["p_adjusted"]) >= ALPHA]
+            paragraphs.append({"group": str(group), "one": one, "rows": told, "left": len(own) - len(told)})
+    open_ = any(paragraph["left"] for paragraph in paragraphs)
+    return LAYOUT.blocks("contrasts", paragraphs=paragraphs, is_open=open_, table=table, kinds=kinds)
+
+
+def costs_beside(tables: Tables, found: Sequence[Measured], kinds: dict[str, str]) -> list[Block]:
+    """Compare people's reading time with models' surprisal and accuracy, place by place.
+
+    Empty where people have no reading times or no model has surprisal.
+
+    Parameters
+    ----------
+    tables : Tables
+    found : sequence of Measured
+        What the chapter has measured already.
+    kinds : dict of str to str
+        Reader kind of each group.
+    """
+    of_models = {BITS: _of_text(tables, found, "surprisal")}
+    times = _of_text(tables, found, "reading_time")
+    if not times or not of_models[BITS]:
+        return []
+    for name, of_part in surprisal_parts(tables).items():
+        of_models[name] = _of_text(of_part, (), "surprisal")
+    pairs = beside(times, of_models, _of_text(tables, found, "correct"), PAIRED_KINDS, tuple(PLACE_WORDS))
+    if not pairs:
+        return []
+    rows = [{"reader_group": pair.model, **_paired(row)} for pair in pairs for row in pair.rows]
+    values: dict[str, Any] = {
+        "people": pairs[0].people,
+        "kinds": {**kinds, pairs[0].people: pairs[0].people_kind},
+        "cell": _cell,
+    }
+    table = LAYOUT.table(
+        "letter_costs_beside",
+        rows,
+        has_distance=any(row["distance"] for row in rows),
+        has_gap=any(row["bits"] is None for row in rows),
+        **values,
+    )
+    split = [row for row in rows if row["changed"] is not None]
+    orders = [(kind, order) for kind in PAIRED_KINDS if (order := _orders(pairs, kind))]
+    return LAYOUT.blocks(
+        "main",
+        figures=letter_beside_figures(table.name, pairs, table.title, table.note),
+        table=table,
+        split=LAYOUT.table("letter_surprisal_split", split, **values) if split else None,
+        orders=orders,
+        **values,
+    )
+
+
+def _of_text(tables: Tables, found: Sequence[Measured], name: str) -> list[GroupCosts]:
+    """Return the costs of whole texts by kind and place, and by distance too, even if the chapter used single words.
+
+    None without intact ones.
+    """
+    known = next((one for one in found if one.measure.name == name), None)
+    given = rows_of(tables, OF_TEXTS[name]) if known is None else known.given
+    if given is None or not given.has_intact:
+        return []
+    study = str(tables.dictionary["study"])
+
+    def by(*names: str) -> list[GroupCosts]:
+        return group_costs(given, names, name, study, resamples=RESAMPLES)
+
+    return [*(by("kind", "zone") if known is None else known.by["zone"]), *by("kind", "zone", "distance")]
+
+
+def _orders(pairs: Sequence[Pair], kind: str) -> list[tuple[str, list[str]]]:
+    """Return the places of one kind of change in the order of people's and each model's costs, the most costly first."""
+
+    def ordered(costs: list[tuple[str, float]]) -> list[str]:
+        return [
+            PLACE_WORDS[place].removesuffix(" letters") for place, _ in sorted(costs, key=lambda one: -one[1])
+        ]
+
+    people = [(row.place, row.people[TIME].value) for row in pairs[0].together if row.kind == kind]
+    if len(people) < 2:
+        return []
+    found = [(pairs[0].people, ordered(people))]
+    for pair in pairs:
+        own = [
+            (row.place, row.model[BITS].value)
+            for row in pair.together
+            if row.kind == kind and BITS in row.model
+        ]
+        if len(own) > 1:
+            found.append((pair.model, ordered(own)))
+    return found
+
+
+def _paired(row: Beside) -> dict[str, Any]:
+    """Return the costs of one kind of change at one place: percent of people's time, points of accuracy, bits."""
+
+    def scaled(cost: Cost | None, scale: Any) -> Cost | None:
+        return (
+            None if cost is None else Cost(scale(cost.value), scale(cost.low), scale(cost.high), cost.items)
+        )
+
+    points = AXES[RIGHT][1]
+    return {
+        "change": KIND_WORDS[row.kind],
+        "place": PLACE_WORDS[row.place].removesuffix(" letters"),
+        "distance": row.distance,
+        "time": scaled(row.people[TIME], percent_added),
+        "lost": scaled(row.people.get(RIGHT), points),
+        "bits": row.model.get(BITS),
+        "model_lost": scaled(row.model.get(RIGHT), points),
+        "changed": row.model.get(CHANGED),
+        "after": row.model.get(AFTER),
+    }
+
+
+def _cell(cost: Cost | None, decimals: int) -> str:
+    """Write a cost with its interval; alone if too few items support one."""
+    if cost is None:
+        return apa.MISSING
+    value = apa.number(cost.value, decimals)
+    ends = apa.interval(cost.low, cost.high, decimals)
+    return value if ends == apa.MISSING or cost.items < FEWEST_ITEMS else apa.joined(value, ends)
