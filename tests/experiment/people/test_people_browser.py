@@ -90,6 +90,63 @@ def test_a_participant_walks_through_a_study_with_the_line_cut_and_the_page_relo
     assert [problem for problem in page.problems if "ERR_INTERNET_DISCONNECTED" not in problem] == []
 
 
+def press(page: Any, words: str) -> None:
+    """Go to a button with the Tab key alone, and press it."""
+    page.locator("button", has_text=words).first.wait_for()
+    for _ in range(50):
+        if page.evaluate("words => document.activeElement?.textContent.endsWith(words)", words):
+            page.keyboard.press("Enter")
+            return
+        page.keyboard.press("Tab")
+    pytest.fail(f"Tab never reached {words!r}")
+
+
+@pytest.mark.parametrize(("language", "scheme"), [("de", "light"), ("ar", "dark"), ("ja", "dark")])
+def test_a_whole_study_is_taken_left_continued_and_deleted_by_keyboard_alone(
+    make_study: Any, serve_study: Any, chromium: Any, language: str, scheme: str
+) -> None:
+    require_bundle()
+    settings = f"language: {language}\nseed: 7\nparticipants: {{recruit: link}}\n"
+    site = serve_study(make_study(("seed: 7\n", settings)))
+    words = site.service.pack.texts
+    context = chromium.new_context(viewport={"width": 1366, "height": 768}, color_scheme=scheme)
+    page = context.new_page()
+    page.goto(f"http://127.0.0.1:{site.port}/small/")
+    assert page.evaluate("() => document.documentElement.dir") == site.service.pack.direction
+    press(page, words["start"])
+    press(page, words["agree"])
+
+    def stored() -> int:
+        with site.store.read() as connection:
+            return len(list(trials_with_scores(connection)))
+
+    def answer(until: Callable[[], object]) -> None:
+        while not until():
+            button = page.locator("button.main")
+            if button.count():
+                press(page, str(button.first.text_content()))
+            elif page.locator(".trial").count():
+                page.keyboard.press("f")
+            page.wait_for_timeout(100)
+
+    answer(lambda: stored() == 3)
+    page.keyboard.press("Escape")
+    press(page, words["stop_later"])
+    page.get_by_role("heading", name=words["stop_later"]).wait_for()
+    page.close()
+    page = context.new_page()
+    page.goto(f"http://127.0.0.1:{site.port}/small/")
+    page.get_by_role("heading", name=words["resume_title"]).wait_for()
+    answer(page.locator("button", has_text=words["delete_now"]).count)
+    assert stored() == 5
+    press(page, words["delete_now"])
+    press(page, words["delete_now"])
+    page.get_by_role("heading", name=words["deleted_title"]).wait_for()
+    context.close()
+    with site.store.read() as connection:
+        assert list(trials_with_scores(connection)) == sessions_overview(connection) == []
+
+
 def test_the_sessions_page_follows_what_happens(site: Any, page: Any) -> None:
     link = site.app.extensions["wrods"].make_link()
     page.goto(f"http://127.0.0.1:{site.port}/admin/enter/{link}")
