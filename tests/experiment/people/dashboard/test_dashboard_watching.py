@@ -59,6 +59,8 @@ def test_signs_stand_beside_the_session_and_on_a_page_with_their_numbers(
     rows = rows_of(visitor)
     assert rows["P001"]["signs"] == ["Too fast"] and rows["P002"]["signs"] == []
     page = visitor.get("/admin/small/flags").text
+    assert "flagged if this probability is below .001" in page
+    assert "Wrong answers" not in page, "the study declares no rule on them"
     assert "4 of 4 answers under 200 ms; median 90 ms" in page
     assert "P001" in page and "P002" not in page
 
