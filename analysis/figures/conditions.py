@@ -22,11 +22,12 @@ from analysis.figures.drawing import (
     Drawing,
     Look,
     are_numbers_in_order,
-    as_svg,
+    intervals,
     keep_width,
     label_ends,
     looks,
     mark_not_data,
+    marks,
     style,
     styled,
 )
@@ -142,17 +143,7 @@ class Conditions:
 
 
 def condition_figure(name: str, rows: Sequence[Conditions], of: str = "") -> Drawing:
-    """Draw the mean of every reader in every condition, and the planned contrasts.
-
-    Parameters
-    ----------
-    name : str
-        File name without ending.
-    rows : sequence of Conditions
-        One or two measures of one factor.
-    of : str
-        End of the title: of which trials it is, where not of all.
-    """
+    """Draw the mean of every reader in every condition, and the planned contrasts."""
     kinds = {cell.group: cell.kind for row in rows for cell in row.cells}
     look = looks(kinds)
     top = 0.16 if {"simulated", "baseline"} & set(kinds.values()) else 0.04
@@ -173,9 +164,7 @@ def condition_figure(name: str, rows: Sequence[Conditions], of: str = "") -> Dra
     contrasts = ", with the planned contrasts" if any(row.effects for row in rows) else ""
     title = f"{measures} by {rows[0].factor} and reader{of}{contrasts}"
     alternative = " ".join(_condition_in_words(row) for row in rows)
-    return Drawing(
-        name, title, _condition_note(rows), alternative, as_svg(figure, name, title, alternative), figure
-    )
+    return Drawing.of(name, title, _condition_note(rows), alternative, figure)
 
 
 def has_contrasts(drawing: Drawing) -> bool:
@@ -314,21 +303,10 @@ def _condition_panel(
             )
         for y, cell in there:
             mean, low, high = _shown(row, cell)
-            if np.isfinite(low) and not rules:
-                axes.plot([low, high], [y, y], color=it.colour, lw=1.7, zorder=4, solid_capstyle="butt")
+            if not rules:
+                intervals(axes, y, low, high, it.colour, across=True, width=1.7, solid_capstyle="butt")
             face = it.colour if cell.kind == "human" else "white"
-            axes.plot(
-                [mean],
-                [y],
-                marker=it.marker,
-                ms=5.5,
-                mfc=face,
-                mec=it.colour,
-                mew=1.4,
-                ls="",
-                zorder=5,
-                clip_on=False,
-            )
+            marks(axes, [mean], [y], it.marker, it.colour, face, edge=1.4, clip_on=False)
             if not rules:
                 _value(axes, row, (mean, low, high), y, step)
     room = float(axes.get_position().width) * BROAD + 0.05
@@ -453,13 +431,11 @@ def _forest(axes: Axes, row: Conditions, look: dict[str, Look], names: float) ->
         colour, marker = (INK, "D") if it is None else (it.colour, it.marker)
         low, high = (float(np.clip(end, *axes.get_xlim())) for end in (one.low, one.high))
         line = (0, (3, 1.6)) if one.uncertain else "-"
-        axes.plot([low, high], [y, y], color=colour, lw=1.7, ls=line, zorder=3)
+        intervals(axes, y, low, high, colour, across=True, width=1.7, zorder=3, ls=line)
         face = colour if one.group == "human" else "white"
-        axes.plot([one.estimate], [y], marker=marker, ms=5.5, mfc=face, mec=colour, mew=1.4, ls="", zorder=4)
+        marks(axes, [one.estimate], [y], marker, colour, face, edge=1.4, zorder=4)
         if one.built_in is not None:
-            axes.plot(
-                [one.built_in], [y - 0.42], marker="v", ms=4.5, mfc="white", mec=INK, mew=1.0, ls="", zorder=5
-            )
+            marks(axes, [one.built_in], [y - 0.42], "v", INK, "white", size=4.5, edge=1.0)
         _beside(axes, left + 0.08 / width, y, cut_to_lines(one.reader, names - 0.14, SIZE, 1)[0])
         is_shown = one.grade not in ("Open", "Not estimable")
         _beside(axes, 1 + 0.08 / width, y, one.grade, weight="bold" if is_shown else "normal")
@@ -578,20 +554,7 @@ def position_figure(
     levels: Sequence[str],
     of: str = "",
 ) -> Drawing:
-    """Draw the cost of every level against the reference, one panel a measure.
-
-    Parameters
-    ----------
-    name : str
-        File name without ending.
-    panels : sequence of (Measure, costs, pilot costs)
-        Pilot costs are laid over the panel.
-    factor : str
-    levels : sequence of str
-        Reference first.
-    of : str
-        End of the title: of which trials it is, where not of all.
-    """
+    """Draw the cost of every level against the reference, one panel a measure."""
     kinds = {cost.group: cost.kind for _, own, _ in panels for cost in own}
     look = looks(kinds)
     with styled():
@@ -609,7 +572,7 @@ def position_figure(
     title = f"Cost of each {'letter position' if positions else 'condition'} against {levels[0]}{of}"
     alternative = _position_in_words(panels, levels[0])
     note = _position_note(kinds, panels, levels[0])
-    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+    return Drawing.of(name, title, note, alternative, figure)
 
 
 def _panel_title(measure: Measure, reference: str, letter: str) -> str:
@@ -644,22 +607,12 @@ def _position_panel(
         baseline = mine[0].kind == "baseline"
         if are_numbers_in_order(changed):
             axes.plot(x, y, color=it.colour, ls=it.line, lw=1.0 if baseline else 1.5, zorder=3)
-        for one, cost in zip(x, mine, strict=True):
-            if np.isfinite(cost.low) and not baseline:
-                axes.plot([one, one], [cost.low, cost.high], color=it.colour, lw=1.5, zorder=4)
+        if not baseline:
+            intervals(
+                axes, x, [cost.low for cost in mine], [cost.high for cost in mine], it.colour, width=1.5
+            )
         filled = "white" if mine[0].kind == "model" else it.colour
-        axes.plot(
-            x,
-            y,
-            ls="",
-            marker=it.marker,
-            ms=5.5,
-            mfc=filled,
-            mec=it.colour,
-            mew=1.3,
-            color=it.colour,
-            zorder=5,
-        )
+        marks(axes, x, y, it.marker, it.colour, filled)
         ends.append(
             (x[-1], y[-1], it.label.replace(" (", "\n(") if len(it.label) > 16 else it.label, it.colour)
         )
@@ -667,7 +620,7 @@ def _position_panel(
         mark = style()["pilot"]
         x = [changed.index(cost.level) + 0.27 for cost in pilot]
         y = [cost.cost for cost in pilot]
-        axes.plot(x, y, ls="", marker=mark["marker"], ms=9, mfc="none", mec=mark["colour"], mew=1.0, zorder=6)
+        marks(axes, x, y, mark["marker"], mark["colour"], "none", size=9, edge=1.0, zorder=6)
         ends.append((x[-1], y[-1], PILOT_LABEL, mark["colour"]))
     low, high = axes.get_ylim()
     axes.set_ylim(min(low, -LEAST_RANGE), max(high, LEAST_RANGE))
@@ -709,17 +662,7 @@ APART = 0.6
 
 
 def estimates_figure(table: pd.DataFrame, factors: Sequence[str], axis: str) -> Figure:
-    """Draw estimates with their 95% intervals.
-
-    Parameters
-    ----------
-    table : DataFrame
-        ``estimate``, ``ci_low``, ``ci_high``, and a column per factor, or ``term`` where there are no factors.
-    factors : sequence of str
-        The first goes from left to right, the cells of the others are drawn next to each other. Without factors each term gets a line.
-    axis : str
-        What the estimates are, for the axis.
-    """
+    """Draw estimates with their 95% intervals."""
     if not factors and len(table) > 1:
         table = table[table["term"] != "(Intercept)"]  # it would leave no room for the others
     ends = table[["ci_low", "ci_high"]].sub(table["estimate"], axis=0).abs().to_numpy(dtype=float).T

@@ -15,7 +15,17 @@ from analysis import apa
 from analysis.costs.ratios import TITLES
 from analysis.costs.times import TimeSpread
 from analysis.costs.words import TIME, ReadingProfile
-from analysis.figures.drawing import TALLEST, WIDTH, Drawing, Look, as_svg, looks, mark_not_data, styled
+from analysis.figures.drawing import (
+    TALLEST,
+    WIDTH,
+    Drawing,
+    Look,
+    intervals,
+    looks,
+    mark_not_data,
+    marks,
+    styled,
+)
 from analysis.figures.labels import height_of, size_in
 from analysis.figures.panels import (
     axis_name,
@@ -43,23 +53,7 @@ _LEAST = 0.1
 def cost_accuracy_figures(
     name: str, points: pd.DataFrame, factor: str, levels: tuple[str, ...]
 ) -> list[Drawing]:
-    """Draw each reader's accuracy over its costs, a panel for each reader and cost, on common axes.
-
-    Parameters
-    ----------
-    name : str
-        File name without ending; further figures have a number behind it.
-    points : pandas.DataFrame
-        From :func:`analysis.costs.cost_and_accuracy`.
-    factor : str
-    levels : tuple of str
-        The level against which costs are measured first.
-
-    Returns
-    -------
-    list of Drawing
-        One for each twelve panels.
-    """
+    """Draw each reader's accuracy over its costs, a panel for each reader and cost, on common axes."""
     return paged(
         name,
         f"Cost against accuracy by {factor} and reader",
@@ -95,14 +89,7 @@ def _accuracy_figure(
         condition_key(figure, panels, shapes, lines=False)
         mark_not_data(figure, kinds)
     alternative = _accuracy_in_words(points, factor)
-    return Drawing(
-        name,
-        title,
-        _accuracy_note(points, levels[0]),
-        alternative,
-        as_svg(figure, name, title, alternative),
-        figure,
-    )
+    return Drawing.of(name, title, _accuracy_note(points, levels[0]), alternative, figure)
 
 
 def _accuracy_reach(points: pd.DataFrame) -> tuple[float, float]:
@@ -130,15 +117,20 @@ def _points(axes: Axes, own: pd.DataFrame, factor: str, shapes: dict[str, Look],
     for row in own.to_dict("records"):
         x, y = row["log_ratio"], 100 * row["correct"]
         shape = shapes[str(row[factor])].marker
-        if np.isfinite(row["cost_low"]):
-            axes.plot([row["cost_low"], row["cost_high"]], [y, y], color=it.colour, lw=1.1, zorder=3)
-        if np.isfinite(row["correct_low"]):
-            ends = [100 * row["correct_low"], 100 * row["correct_high"]]
-            axes.plot([x, x], ends, color=it.colour, lw=1.1, zorder=3)
-        axes.plot(
-            x, y, ls="", marker=shape, ms=8.5 if shape == "*" else 6, color=it.colour, mec=it.colour, mew=1.2,
-            mfc="white" if kind == "model" else it.colour, zorder=5,
-        )  # fmt: skip
+        intervals(axes, y, row["cost_low"], row["cost_high"], it.colour, across=True, width=1.1, zorder=3)
+        intervals(
+            axes, x, 100 * row["correct_low"], 100 * row["correct_high"], it.colour, width=1.1, zorder=3
+        )
+        marks(
+            axes,
+            x,
+            y,
+            shape,
+            it.colour,
+            "white" if kind == "model" else it.colour,
+            size=8.5 if shape == "*" else 6,
+            edge=1.2,
+        )
 
 
 def _accuracy_behind(axes: Axes, people: pd.DataFrame, factor: str, shapes: dict[str, Look]) -> None:
@@ -179,23 +171,7 @@ _FARTHEST = 4.0
 
 
 def cost_profile_figures(name: str, shapes: pd.DataFrame, factor: str, base: str) -> list[Drawing]:
-    """Draw each reader's log ratios divided by their own mean, a panel for each reader and cost.
-
-    Parameters
-    ----------
-    name : str
-        File name without ending; further figures have a number behind it.
-    shapes : pandas.DataFrame
-        From :func:`analysis.costs.profiles`, the readers and costs to draw.
-    factor : str
-    base : str
-        The level against which costs are measured.
-
-    Returns
-    -------
-    list of Drawing
-        One for each twelve panels.
-    """
+    """Draw each reader's log ratios divided by their own mean, a panel for each reader and cost."""
     return paged(
         name,
         f"Cost profiles by {factor}, scaled to each reader's mean",
@@ -239,7 +215,7 @@ def _profile_figure(
         mark_not_data(figure, kinds)
     alternative = _profile_in_words(shapes, factor)
     note = _profile_note(shapes, base, reach)
-    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+    return Drawing.of(name, title, note, alternative, figure)
 
 
 def _profile_reach(shapes: pd.DataFrame) -> tuple[float, float]:
@@ -284,13 +260,19 @@ def _profile(
     for row in own.to_dict("records"):
         y = levels.index(row[factor])
         ends = np.clip([row["low"], row["high"]], *reach)
-        if np.isfinite(ends).all():
-            axes.plot(ends, [y, y], color=it.colour, lw=1.4, zorder=3, solid_capstyle="butt")
+        intervals(
+            axes, y, ends[0], ends[1], it.colour, across=True, width=1.4, zorder=3, solid_capstyle="butt"
+        )
         if np.isfinite(row["scaled"]) and reach[0] <= row["scaled"] <= reach[1]:
-            axes.plot(
-                row["scaled"], y, ls="", marker=it.marker, ms=5.5, mec=it.colour, mew=1.2, color=it.colour,
-                mfc="white" if kind == "model" else it.colour, zorder=5,
-            )  # fmt: skip
+            marks(
+                axes,
+                row["scaled"],
+                y,
+                it.marker,
+                it.colour,
+                "white" if kind == "model" else it.colour,
+                edge=1.2,
+            )
 
 
 def _doubt(own: pd.DataFrame) -> str:
@@ -340,18 +322,7 @@ _ROW, _LEAST_ROW = 0.52, 0.105
 def time_distribution_figure(
     name: str, spreads: Sequence[TimeSpread], factor: str, levels: Sequence[str]
 ) -> Drawing:
-    """Draw the times of people in each condition, a panel for each group of participants and measure.
-
-    Parameters
-    ----------
-    name : str
-        File name without ending.
-    spreads : sequence of TimeSpread
-        Of all groups and measures that are drawn.
-    factor : str
-    levels : sequence of str
-        From top to bottom.
-    """
+    """Draw the times of people in each condition, a panel for each group of participants and measure."""
     kinds = {one.group: one.kind for one in spreads}
     look = looks(kinds)
     panels = list(dict.fromkeys((one.group, one.measure) for one in spreads))
@@ -387,9 +358,7 @@ def time_distribution_figure(
     measures = " and ".join(dict.fromkeys(TITLES[one.measure].lower() for one in spreads))
     title = f"Distributions of {measures} by {factor}"
     alternative = _times_in_words(spreads)
-    return Drawing(
-        name, title, _times_note(spreads), alternative, as_svg(figure, name, title, alternative), figure
-    )
+    return Drawing.of(name, title, _times_note(spreads), alternative, figure)
 
 
 def _row(axes: Axes, one: TimeSpread, row: int, peak: float, colour: str) -> None:
@@ -458,19 +427,7 @@ MOST_TOGETHER = 8
 
 
 def reading_profile_figures(name: str, profile: ReadingProfile) -> list[Drawing]:
-    """Draw means by place around a changed word: people's times, then each model's surprisal.
-
-    Parameters
-    ----------
-    name : str
-        File name without ending; further figures have a number behind it.
-    profile : ReadingProfile
-
-    Returns
-    -------
-    list of Drawing
-        One for each eight panels; empty where there are not two places to join.
-    """
+    """Draw means by place around a changed word: people's times, then each model's surprisal."""
     table = profile.table
     if table["place"].nunique() < 2:
         return []
@@ -523,7 +480,7 @@ def _reading_figure(
         mark_not_data(figure, {group: kinds[group] for (_, group), _ in series})
     alternative = _reading_in_words(series, profile.factor)
     note = _reading_note(table, profile)
-    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+    return Drawing.of(name, title, note, alternative, figure)
 
 
 def _one_scale(panels: list[Axes], keys: list[tuple[str, str]]) -> None:

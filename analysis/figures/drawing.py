@@ -15,6 +15,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -65,6 +66,11 @@ class Drawing:
     svg: str
     figure: Figure
 
+    @classmethod
+    def of(cls, name: str, title: str, note: str, alternative: str, figure: Figure) -> Drawing:
+        """Return a figure that is drawn, with its SVG."""
+        return cls(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+
     def save(self, folder: Path) -> tuple[Path, Path]:
         """Write ``name.svg`` and ``name.png`` (300 dots per inch) and return their paths."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -94,15 +100,7 @@ def styled() -> Iterator[None]:
 
 
 def looks(kinds: dict[str, str]) -> dict[str, Look]:
-    """Give each reader group its look: people blue, models by turn, baselines grey.
-
-    Of up to eleven models no two share a marker, and up to 55 none share colour and marker.
-
-    Parameters
-    ----------
-    kinds : dict
-        Reader kind of each group, in the order of drawing.
-    """
+    """Give each reader group its look: people blue, models by turn, baselines grey."""
     found: dict[str, Look] = {}
     turn = {"model": 0, "baseline": 0}
     people = 0
@@ -144,6 +142,42 @@ def shortened(name: str, most: int) -> str:
     return name if len(name) <= most else f"{name[: most - 1].rstrip()}…"
 
 
+def marks(
+    axes: Axes, x: Any, y: Any, marker: Any, colour: Any, face: Any = None, *, size: float = 5.5, edge: float = 1.3,
+    zorder: float = 5, **more: Any,
+) -> Line2D:  # fmt: skip
+    """Draw marks that no line joins, filled with their colour unless another is given."""
+    (drawn,) = axes.plot(
+        x, y, ls="", marker=marker, ms=size, mfc=colour if face is None else face, mec=colour, mew=edge, zorder=zorder, **more
+    )  # fmt: skip
+    return drawn
+
+
+def intervals(
+    axes: Axes, at: Any, low: Any, high: Any, colour: Any, *, across: bool = False, width: float = 1.3, zorder: float = 4,
+    **more: Any,
+) -> None:  # fmt: skip
+    """Draw intervals upwards, or across; one without two ends is left out."""
+    for place, first, last in np.broadcast(at, low, high):
+        if np.isfinite(first) and np.isfinite(last):
+            ends, fixed = [first, last], [place, place]
+            axes.plot(
+                *((ends, fixed) if across else (fixed, ends)), color=colour, lw=width, zorder=zorder, **more
+            )
+
+
+def key_below(figure: Figure, handles: Sequence[Any], columns: int, **more: Any) -> None:
+    """Write a key under all panels."""
+    given = {"frameon": False, "fontsize": 8, "borderaxespad": 0.1}
+    figure.legend(handles=handles, loc="lower center", ncols=columns, **(given | more))
+
+
+def axes_at(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
+    """Return axes so many inches from the lower left corner of a figure, and so many wide and high."""
+    whole, high = figure.get_size_inches()
+    return figure.add_axes((left / whole, bottom / high, width / whole, height / high))
+
+
 def reader_handle(look: Look, kind: str, label: str) -> Line2D:
     """Return a key's entry for a reader: its line and marker, hollow for a model."""
     face = "white" if kind == "model" else look.colour
@@ -168,15 +202,7 @@ def are_numbers_in_order(levels: Sequence[str]) -> bool:
 
 
 def spread(positions: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Move label positions apart until they are at least ``gap`` from each other, within ``low`` and ``high``.
-
-    Parameters
-    ----------
-    positions : sequence of float
-        Where labels would like to stand.
-    gap, low, high : float
-        In the same unit.
-    """
+    """Move label positions apart until they are at least ``gap`` from each other, within ``low`` and ``high``."""
     order = sorted(range(len(positions)), key=lambda i: positions[i])
     placed: dict[int, float] = {}
     floor = low
@@ -191,16 +217,7 @@ def spread(positions: Sequence[float], gap: float, low: float, high: float) -> l
 
 
 def label_ends(axes: Axes, ends: list[tuple[float, float, str, str]], x: float) -> None:
-    """Write each line's name in its colour beside its right end, moved apart where they would overlap.
-
-    Parameters
-    ----------
-    axes : Axes
-    ends : list of (x, y, label, colour)
-        Right end of each line.
-    x : float
-        Where the labels begin, in data units.
-    """
+    """Write each line's name in its colour beside its right end, moved apart where they would overlap."""
     if not ends:
         return
     axes.set_ylim(axes.get_ylim())

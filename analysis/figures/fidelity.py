@@ -20,10 +20,10 @@ from analysis.figures.drawing import (
     WIDTH,
     Drawing,
     Look,
-    as_svg,
     label_ends,
     looks,
     mark_not_data,
+    marks,
     shortened,
     spread,
     styled,
@@ -77,20 +77,7 @@ class MapScale:
 def fidelity_map(
     name: str, effects: pd.DataFrame, kinds: Mapping[str, str], scale: MapScale, said: str = ""
 ) -> Drawing:
-    """Draw each planned contrast of people against each model's.
-
-    Parameters
-    ----------
-    name : str
-        File name without ending.
-    effects : pandas.DataFrame
-        From :func:`analysis.fidelity.effects`, of one analysis: estimable rows alone.
-    kinds : mapping
-        Reader kind of each group.
-    scale : MapScale
-    said : str
-        The bound as the study writes it; the band is drawn where the rows have one.
-    """
+    """Draw each planned contrast of people against each model's."""
     models = list(dict.fromkeys(effects["model"]))
     people = str(effects["people"].iloc[0])
     present = {people: kinds[people]} | {model: kinds[model] for model in models}
@@ -120,7 +107,7 @@ def fidelity_map(
     title = f"Fidelity map: differences in {scale.both}, {spoken(people)} and each model"
     note = _map_note(people, np.isfinite(bound), said, present)
     alternative = _map_in_words(effects, scale, people)
-    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+    return Drawing.of(name, title, note, alternative, figure)
 
 
 def _ground(axes: Axes, ends: tuple[float, float], bound: float) -> None:
@@ -211,18 +198,7 @@ def _points(axes: Axes, effects: pd.DataFrame, models: list[str], look: dict[str
         y = own["machine"].to_numpy()
         axes.hlines(y, own["human_low"], own["human_high"], color=it.colour, lw=0.8, alpha=0.55, zorder=2)
         axes.vlines(x, own["machine_low"], own["machine_high"], color=it.colour, lw=1.3, zorder=3)
-        axes.plot(
-            x,
-            y,
-            ls="",
-            marker=it.marker,
-            ms=5.5,
-            mfc="white",
-            mec=it.colour,
-            mew=1.3,
-            color=it.colour,
-            zorder=4,
-        )
+        marks(axes, x, y, it.marker, it.colour, "white", zorder=4)
 
 
 def _contrast_labels(axes: Axes, contrasts: pd.DataFrame) -> None:
@@ -331,23 +307,7 @@ def item_scatter(
     kinds: dict[str, str],
     measures: tuple[str, str],
 ) -> Drawing:
-    """Draw one model's item means against people's, a panel a condition.
-
-    Parameters
-    ----------
-    name : str
-        File name without ending.
-    means : (DataFrame, DataFrame)
-        Of people and the model, from :func:`analysis.fidelity.item_means_by_level`: a row an item, a column a level.
-    agreement : pandas.DataFrame
-        Rows of :func:`analysis.fidelity.item_agreement` of these two, indexed by level; levels without a row are not drawn.
-    readers : (str, str)
-        Reader groups: people, model.
-    kinds : dict
-        Reader kind of each group.
-    measures : (str, str)
-        Of people and the model.
-    """
+    """Draw one model's item means against people's, a panel a condition."""
     levels = [str(level) for level in means[0].columns if level in agreement.index]
     present = {reader: kinds[reader] for reader in readers}
     look = looks(present)[readers[1]]
@@ -382,7 +342,7 @@ def item_scatter(
     title = f"Items of {spoken(readers[0])} and {readers[1]}: {AXES[measures[0]]} against {AXES[measures[1]]}"
     note = _scatter_note(readers[0], measures, hidden, present, agreement.loc[levels])
     alternative = _scatter_in_words(agreement.loc[levels], readers)
-    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+    return Drawing.of(name, title, note, alternative, figure)
 
 
 def _place(figure: Figure, place: int, across: int, down: int, each: float) -> Axes:
@@ -497,17 +457,7 @@ def told_size(parameters: float) -> str:
 
 
 def size_figure(name: str, table: pd.DataFrame, slopes: pd.DataFrame) -> Drawing:
-    """Draw points of accuracy lost against the number of parameters, a line a family.
-
-    Parameters
-    ----------
-    name : str
-        File name without ending.
-    table : pandas.DataFrame
-        From :func:`analysis.rankings.robustness_table`, models with a known size alone.
-    slopes : pandas.DataFrame
-        From :func:`analysis.rankings.robustness_by_size`.
-    """
+    """Draw points of accuracy lost against the number of parameters, a line a family."""
     families = list(dict.fromkeys(slopes["family"]))
     look = looks(dict.fromkeys(families, "model"))
     with styled():
@@ -541,7 +491,7 @@ def size_figure(name: str, table: pd.DataFrame, slopes: pd.DataFrame) -> Drawing
         for row in sizes.to_dict("records")
     )
     alternative = f"Percentage points lost by model size. {told}."
-    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+    return Drawing.of(name, title, note, alternative, figure)
 
 
 def _ticks(low: float, high: float) -> list[float]:
@@ -562,20 +512,12 @@ def _family(
     fitted = y.mean() + slope * (logs - logs.mean())
     axes.plot(own["parameters"], fitted, color=it.colour, ls=it.line, lw=1.3, zorder=2)
     axes.vlines(x, own["lost_low"], own["lost_high"], color=it.colour, lw=1.3, zorder=3)
-    axes.plot(x, y, ls="", marker=it.marker, ms=5.5, mfc="white", mec=it.colour, mew=1.3, zorder=4)
+    marks(axes, x, y, it.marker, it.colour, "white", zorder=4)
     return float(own["parameters"].iloc[-1]), float(fitted[-1]), wrapped(it.label, 22), it.colour
 
 
 def recovery_figure(name: str, table: pd.DataFrame) -> Drawing:
-    """Draw what models recover against what they answer right.
-
-    Parameters
-    ----------
-    name : str
-        File name without ending.
-    table : pandas.DataFrame
-        Of :class:`analysis.rankings.RecoveryOrder`.
-    """
+    """Draw what models recover against what they answer right."""
     models = [str(one) for one in table["model"]]
     look = looks(dict.fromkeys(models, "model"))
     with styled():
@@ -589,17 +531,7 @@ def recovery_figure(name: str, table: pd.DataFrame) -> Drawing:
                 row["task"], row["recovery_low"], row["recovery_high"], color=it.colour, lw=1.2, zorder=2
             )
             axes.vlines(row["recovery"], row["task_low"], row["task_high"], color=it.colour, lw=1.2, zorder=2)
-            axes.plot(
-                [row["recovery"]],
-                [row["task"]],
-                marker=it.marker,
-                ms=6,
-                mfc="white",
-                mec=it.colour,
-                mew=1.3,
-                ls="",
-                zorder=3,
-            )
+            marks(axes, [row["recovery"]], [row["task"]], it.marker, it.colour, "white", size=6, zorder=3)
             ends.append(
                 (float(row["recovery"]), float(row["task"]), wrapped(str(row["model"]), 24), it.colour)
             )
@@ -616,4 +548,4 @@ def recovery_figure(name: str, table: pd.DataFrame) -> Drawing:
         f"{row['model']}: recovery {apa.number(row['recovery'], 1)}%, task {apa.number(row['task'], 1)}%"
         for row in table.to_dict("records")
     )
-    return Drawing(name, title, note, told + ".", as_svg(figure, name, title, told + "."), figure)
+    return Drawing.of(name, title, note, told + ".", figure)

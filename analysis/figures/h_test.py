@@ -16,7 +16,7 @@ from analysis.figures.drawing import (
     WIDTH,
     Drawing,
     Look,
-    as_svg,
+    intervals,
     label_ends,
     looks,
     mark_not_data,
@@ -64,20 +64,7 @@ def lines_figure(
     axis: str,
     kinds: dict[str, str],
 ) -> Drawing:
-    """Draw accuracy over steps, a panel a making of items, all panels on one axis, one below the other.
-
-    Parameters
-    ----------
-    name, title, note : str
-    panels : sequence of (str, sequence of Line)
-        Heading and lines.
-    steps : sequence of str
-        What stands at each place of the axis.
-    axis : str
-        What the steps are.
-    kinds : dict
-        Reader kind of every group drawn.
-    """
+    """Draw accuracy over steps, a panel a making of items, all panels on one axis, one below the other."""
     look = looks(kinds)
     tallest = max((len(lines) for _, lines in panels), default=1)
     height = max(2.2, 0.2 * min(tallest, MOST_LABELLED) + 1.0)
@@ -128,7 +115,7 @@ def lines_figure(
                 axes.set_xlabel(axis)
         mark_not_data(figure, kinds)
     alternative = _lines_in_words(panels, steps)
-    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+    return Drawing.of(name, title, note, alternative, figure)
 
 
 def _percent(value: float, _: object = None) -> str:
@@ -169,15 +156,7 @@ def geometry_figure(
     line: Fitted | None,
     printed_line: Fitted | None,
 ) -> Drawing:
-    """Draw readers as points with intervals both ways, the paper's printed models in grey behind them.
-
-    Parameters
-    ----------
-    name, title, note : str
-    points, printed : sequence of Point
-    line, printed_line : Fitted or None
-        Straight lines through the study's models, and through the printed ones.
-    """
+    """Draw readers as points with intervals both ways, the paper's printed models in grey behind them."""
     kinds = {one.group: one.kind for one in points}
     look = looks(kinds)
     with styled():
@@ -202,7 +181,7 @@ def geometry_figure(
         _labels(axes, [*own, *((one, _GREY, one.group) for one in printed)], boxes)
         mark_not_data(figure, kinds)
     alternative = _geometry_in_words(points, printed, line)
-    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+    return Drawing.of(name, title, note, alternative, figure)
 
 
 def _straight(axes: Axes, points: Sequence[Point], line: Fitted | None, colour: str, dashes: object) -> None:
@@ -234,8 +213,8 @@ def _drawn(points: Sequence[Point], lines: Sequence[tuple[Sequence[Point], Fitte
 
 def _point(axes: Axes, one: Point, look: Look) -> None:
     x, y = one.x[0], one.y[0]
-    axes.plot(one.x[1:], [y, y], color=look.colour, lw=1, zorder=3)
-    axes.plot([x, x], one.y[1:], color=look.colour, lw=1, zorder=3)
+    intervals(axes, y, *one.x[1:], look.colour, across=True, width=1, zorder=3)
+    intervals(axes, x, *one.y[1:], look.colour, width=1, zorder=3)
     axes.plot(x, y, ls="", marker=look.marker, ms=6, color=look.colour, zorder=4)
 
 

@@ -22,10 +22,12 @@ from analysis.figures.drawing import (
     WIDTH,
     Drawing,
     Look,
-    as_svg,
+    intervals,
     keep_width,
+    key_below,
     looks,
     mark_not_data,
+    marks,
     shortened,
     style,
     styled,
@@ -61,14 +63,7 @@ _SMOOTH = 0.05
 
 
 def loss_figure(name: str, title: str, curves: Sequence[tuple[str, pd.DataFrame]]) -> Drawing:
-    """Draw the losses of each training in a panel of its own, all on one axis.
-
-    Parameters
-    ----------
-    name, title : str
-    curves : sequence of (str, pandas.DataFrame)
-        Name of the training; ``step, training_loss, validation_loss``.
-    """
+    """Draw the losses of each training in a panel of its own, all on one axis."""
     across = min(ACROSS, len(curves))
     down = ceil(len(curves) / across)
     height = 1.55 * down + 0.75
@@ -155,7 +150,7 @@ def loss_figure(name: str, title: str, curves: Sequence[tuple[str, pd.DataFrame]
     )
     if is_log:
         note += " The axis of losses is logarithmic."
-    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+    return Drawing.of(name, title, note, alternative, figure)
 
 
 @dataclass(frozen=True)
@@ -180,15 +175,7 @@ class TaskRow:
 
 
 def tasks_figure(name: str, title: str, rows: Sequence[TaskRow], base: str) -> Drawing:
-    """Draw the base and its trained models task by task (Figure 6 of Lee and Lim).
-
-    Parameters
-    ----------
-    name, title : str
-    rows : sequence of TaskRow
-    base : str
-        Name of the base model.
-    """
+    """Draw the base and its trained models task by task (Figure 6 of Lee and Lim)."""
     height = 0.3 * len(rows) + 0.95
     blue, red, grey = style()["people"]["colour"], style()["models"][0]["colour"], "#8A8A8A"
     with styled():
@@ -216,17 +203,7 @@ def tasks_figure(name: str, title: str, rows: Sequence[TaskRow], base: str) -> D
                 if one is None:
                     continue
                 axes.plot([one[1], one[2]], [place + shift] * 2, color=colour, lw=1.2, zorder=3)
-                axes.plot(
-                    [one[0]],
-                    [place + shift],
-                    ls="",
-                    marker=marker,
-                    ms=5.5,
-                    mfc=face,
-                    mec=colour,
-                    mew=1.3,
-                    zorder=4,
-                )
+                marks(axes, [one[0]], [place + shift], marker, colour, face, zorder=4)
         axes.set_yticks(range(len(rows)), [row.label for row in rows])
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}%"))
         axes.set_xlabel("Right answers (dashed: chance)")
@@ -253,7 +230,7 @@ def tasks_figure(name: str, title: str, rows: Sequence[TaskRow], base: str) -> D
     ]
     alternative = "; ".join(told)
     note = "Points are shares right, bars 95% intervals over items. What names no label counts as wrong."
-    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+    return Drawing.of(name, title, note, alternative, figure)
 
 
 def conditions_figure(
@@ -262,16 +239,7 @@ def conditions_figure(
     panels: Sequence[tuple[str, str, pd.DataFrame, Sequence[str]]],
     groups: Sequence[str],
 ) -> Drawing:
-    """Draw every model in every condition, a panel for each of the materials (Figure 9 of Cao et al.).
-
-    Parameters
-    ----------
-    name, title : str
-    panels : sequence of (str, str, pandas.DataFrame, sequence of str)
-        Heading; what the axis is; ``reader_group, condition, value, low, high`` in percent; conditions from left to right.
-    groups : sequence of str
-        Models in the order of drawing, the base first.
-    """
+    """Draw every model in every condition, a panel for each of the materials (Figure 9 of Cao et al.)."""
     look = looks(dict.fromkeys(groups, "model"))
     deepest = max(
         laid_out(places, places_of(len(places), 0.1 * WIDTH, 0.87 * WIDTH, 0.55)).depth
@@ -290,9 +258,7 @@ def conditions_figure(
             letter = f"{chr(ord('A') + number)}  " if len(panels) > 1 else ""
             axes.set_title(letter + heading)
         handles = [_handle(it, group, group == groups[0]) for group, it in look.items()]
-        figure.legend(
-            handles=handles, loc="lower center", ncols=3, frameon=False, fontsize=8, borderaxespad=0.1, labelspacing=0.25,
-        )  # fmt: skip
+        key_below(figure, handles, 3, labelspacing=0.25)
     told = []
     for heading, _, cells, _ in panels:
         for group in groups:
@@ -308,7 +274,7 @@ def conditions_figure(
     )
     if any((cells["value"] < LOWEST).any() for _, _, cells, _ in panels):
         note += f" Values below {apa.number(LOWEST, 0)}% lie at the panel's edge; the table has them."
-    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+    return Drawing.of(name, title, note, alternative, figure)
 
 
 def _handle(it: Look, group: str, is_base: bool) -> Line2D:
@@ -324,12 +290,10 @@ def _draw(axes: Axes, cells: pd.DataFrame, places: Sequence[str], look: dict[str
         own = cells[(cells[GROUP] == group) & cells["value"].notna()].set_index("condition")
         own = own.loc[[place for place in places if place in own.index]]
         x = [list(places).index(str(place)) + step * (turn - (len(look) - 1) / 2) for place in own.index]
-        for at, low, high in zip(x, own["low"], own["high"], strict=True):
-            if low == low and high == high:
-                axes.plot([at, at], [max(low, LOWEST), max(high, LOWEST)], color=it.colour, lw=1.3, zorder=4)
+        intervals(axes, x, own["low"].clip(lower=LOWEST), own["high"].clip(lower=LOWEST), it.colour)
         y = own["value"].clip(lower=LOWEST).to_numpy(dtype=float)
         face = "white" if turn == 0 else it.colour
-        axes.plot(x, y, ls="", marker=it.marker, ms=5.5, mfc=face, mec=it.colour, mew=1.3, zorder=5)
+        marks(axes, x, y, it.marker, it.colour, face)
     low, high = axes.get_ylim()
     axes.set_ylim(max(min(low, -4.0), LOWEST - 5), max(high, 104.0))
     axes.set_xlim(-0.55, len(places) - 0.45)
@@ -463,7 +427,7 @@ def _figure(
             bar.set_ticks(_ticks(*limits[place]))
         mark_not_data(figure, {})
     alternative = _patterns_in_words(title, panels)
-    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+    return Drawing.of(name, title, note, alternative, figure)
 
 
 def _ticks(low: float, high: float) -> list[float]:
@@ -478,10 +442,7 @@ def _map(axes: Axes, cells: Array, apart: Array, norm: Normalize) -> None:
     """Draw conditions downwards and layers to the right; below, a little apart, what different items have."""
     rows, layers = cells.shape
     edges = np.arange(layers + 1) - 0.5
-    for values, heights in (
-        (cells, np.arange(rows + 1)),
-        (apart[None], np.array([rows + 0.4, rows + 1.4])),
-    ):
+    for values, heights in ((cells, np.arange(rows + 1)), (apart[None], np.array([rows + 0.4, rows + 1.4]))):
         axes.pcolormesh(
             edges,
             heights,
@@ -564,16 +525,7 @@ class ModelLayers:
 
 
 def accuracy_figures(name: str, title: str, models: Sequence[ModelLayers], predicted: str) -> list[Drawing]:
-    """Draw accuracy against layer, a line a condition with its band, a panel a model.
-
-    Parameters
-    ----------
-    name, title : str
-        Further figures, of more than eight models, have a number behind the name.
-    models : sequence of ModelLayers
-    predicted : str
-        What the probes predict, in words.
-    """
+    """Draw accuracy against layer, a line a condition with its band, a panel a model."""
     found = []
     for number, start in enumerate(range(0, len(models), MOST_PANELS), 1):
         own = models[start : start + MOST_PANELS]
@@ -617,7 +569,7 @@ def _accuracy(name: str, title: str, models: Sequence[ModelLayers], predicted: s
     )
     told = "; ".join(f"{one.name}: {_probing_in_words(one.found)}" for one in models)
     alternative = f"Accuracy of probes by layer and condition. {told}."
-    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+    return Drawing.of(name, title, note, alternative, figure)
 
 
 def step_figure(name: str, title: str, model: ModelLayers) -> Drawing:
@@ -648,7 +600,7 @@ def step_figure(name: str, title: str, model: ModelLayers) -> Drawing:
         f"{found.intervals}; each value by itself. Filled points differ from 0 also when all layers and conditions are taken together."
     )
     alternative = f"Gain of accuracy by layer. {_steps_in_words(found)}."
-    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+    return Drawing.of(name, title, note, alternative, figure)
 
 
 def _conditions(found: Accuracies) -> tuple[str, ...]:
@@ -684,9 +636,7 @@ def _steps(axes: Axes, found: Accuracies, place: int, it: Look) -> None:
     axes.axhline(0, color="#444444", lw=0.8, zorder=1)
     axes.vlines(layers, low, high, color=it.colour, lw=1.0, alpha=0.75, zorder=2)
     for some, face in ((sure, it.colour), (~sure, "white")):
-        axes.plot(
-            layers[some], value[some], ls="", marker=it.marker, ms=size, mfc=face, mec=it.colour, mew=0.9, zorder=3
-        )  # fmt: skip
+        marks(axes, layers[some], value[some], it.marker, it.colour, face, size=size, edge=0.9, zorder=3)
 
 
 def _probing_limits(models: Sequence[ModelLayers]) -> tuple[float, float]:
@@ -768,18 +718,7 @@ def profile_plane(
     kinds: dict[str, str],
     note: str,
 ) -> Drawing:
-    """Draw a point for each person and a marker for each model.
-
-    Parameters
-    ----------
-    people : (str, ndarray of shape (people, 2))
-        Reader group, and where each lies.
-    models : (sequence of str, ndarray of shape (models, 2))
-    shares : tuple of float
-        Of the variance between people, on each axis.
-    kinds : dict
-        Reader kind of each group.
-    """
+    """Draw a point for each person and a marker for each model."""
     group, points = people
     names, places = models
     present = {group: kinds[group], **{one: kinds.get(one, "model") for one in names}}
@@ -833,4 +772,4 @@ def profile_plane(
         f"{apa.number(float(spread[0]), 2)} and "
         f"{apa.number(float(spread[1]), 2)}" + (f"; {told}." if told else ".")
     )
-    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+    return Drawing.of(name, title, note, alternative, figure)

@@ -44,13 +44,7 @@ def width_of(text: str, size: float, *, bold: bool = False) -> float:
 
 
 def in_lines(text: str, room: float, size: float, *, bold: bool = False) -> list[str] | None:
-    """Break a name behind blanks, underscores, hyphens and slashes into lines no wider than so many inches.
-
-    Returns
-    -------
-    list of str or None
-        None where a piece that cannot be broken is wider.
-    """
+    """Break a name behind blanks, underscores, hyphens and slashes into lines no wider than so many inches."""
     found: list[str] = []
     for piece in re.findall(r"[^\s_/-]*[_/-]?\s*", text):
         joined = (found[-1] if found else "") + piece
@@ -64,10 +58,7 @@ def in_lines(text: str, room: float, size: float, *, bold: bool = False) -> list
 
 
 def cut_to_lines(text: str, room: float, size: float, lines: int = LINES, *, bold: bool = False) -> list[str]:
-    """Break a name into so many lines at most, underscores as blanks.
-
-    Words are broken where nothing else fits; a name that is too long even so ends in an ellipsis.
-    """
+    """Break a name into so many lines at most, underscores as blanks."""
     text = in_words(text)
     broken = in_lines(text, room, size, bold=bold)
     if broken is not None and len(broken) <= lines:
@@ -125,16 +116,7 @@ class LaidOut:
 
 
 def laid_out(texts: Sequence[str], places: Sequence[float], size: float = LABEL_SIZE) -> LaidOut:
-    """Lay out labels so that none runs into the next: in one line, in several, or slanted.
-
-    Parameters
-    ----------
-    texts : sequence of str
-    places : sequence of float
-        Where the middle of each stands, in inches from the left edge of the figure.
-    size : float
-        Of the letters, in points.
-    """
+    """Lay out labels so that none runs into the next: in one line, in several, or slanted."""
     texts = [in_words(one) for one in texts]
     steps = np.abs(np.diff(np.asarray(places, dtype=float)))
     widths = np.array([width_of(one, size) for one in texts])
@@ -160,10 +142,7 @@ def places_of(levels: int, left: float, width: float, margin: float = 0.45) -> l
 
 
 def fit_labels(axes: Axes) -> LaidOut | None:
-    """Lay out the labels of a horizontal axis; marks, labels, limits and the place of the axes must be set before.
-
-    What hangs below the axes makes the figure taller.
-    """
+    """Lay out the labels of a horizontal axis; marks, labels, limits and the place of the axes must be set before."""
     marks = np.asarray(axes.get_xticks(), dtype=float)
     labels = axes.get_xticklabels()
     figure = axes.get_figure(root=True)

@@ -18,10 +18,11 @@ from analysis.figures.drawing import (
     WIDTH,
     Drawing,
     Look,
-    as_svg,
+    intervals,
     keep_width,
     looks,
     mark_not_data,
+    marks,
     shortened,
     styled,
 )
@@ -90,18 +91,7 @@ class CurvePanel:
 
 
 def letter_curves(name: str, panels: Sequence[CurvePanel], title: str, note: str) -> Drawing:
-    """Draw the panels: readers from top to bottom, measures side by side.
-
-    Parameters
-    ----------
-    name : str
-        File name without ending.
-    panels : sequence of CurvePanel
-        Of :data:`MOST_ROWS` readers at most (:func:`pages`); a reader's in the order of columns. Where no reader has more than
-        one, panels fill two columns.
-    title, note : str
-        As :class:`~analysis.figures.drawing.Drawing`.
-    """
+    """Draw the panels: readers from top to bottom, measures side by side."""
     readers = list(dict.fromkeys(panel.group for panel in panels))
     kinds = {panel.group: panel.kind for panel in panels}
     look = looks(kinds)
@@ -132,7 +122,7 @@ def letter_curves(name: str, panels: Sequence[CurvePanel], title: str, note: str
         mark_not_data(figure, kinds)
         keep_width(figure)
     alternative = _curves_in_words(panels)
-    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+    return Drawing.of(name, title, note, alternative, figure)
 
 
 def pages(panels: Sequence[CurvePanel]) -> list[list[CurvePanel]]:
@@ -225,12 +215,7 @@ def _tick(value: float, _: object) -> str:
 
 
 def _line(
-    axes: Axes,
-    points: Sequence[CurvePoint],
-    places: Sequence[str],
-    kind: str,
-    colour: str,
-    shift: float,
+    axes: Axes, points: Sequence[CurvePoint], places: Sequence[str], kind: str, colour: str, shift: float
 ) -> None:
     marker, style, filled = KIND_LOOKS.get(kind, KIND_LOOKS["other"])
     x = np.array([places.index(point.place) for point in points], dtype=float)
@@ -242,11 +227,9 @@ def _line(
         axes.plot(x[run], y[run], color=colour, ls=style, lw=1.4, zorder=3)
     for at, point in zip(x, np.array(points, dtype=object)[order], strict=True):
         if drawn(point):
-            axes.plot(
-                [at, at], [point.low, point.high], color=colour, lw=1.1, zorder=4, solid_capstyle="butt"
-            )
+            intervals(axes, at, point.low, point.high, colour, width=1.1, solid_capstyle="butt")
     face = colour if filled else "white"
-    axes.plot(x, y, ls="", marker=marker, ms=4.8, mfc=face, mec=colour, mew=1.2, zorder=5)
+    marks(axes, x, y, marker, colour, face, size=4.8, edge=1.2)
 
 
 def kinds_in(panels: Sequence[CurvePanel]) -> list[str]:
@@ -310,16 +293,7 @@ CELL, MAP_HEAD, FOOT, MAP_LEFT = 0.44, 0.42, 0.30, 0.95
 
 
 def letter_map(name: str, panels: Sequence[CurvePanel], title: str, note: str) -> Drawing:
-    """Draw a map for each panel: kinds as rows, places as columns, darker where it costs more.
-
-    Parameters
-    ----------
-    name : str
-    panels : sequence of CurvePanel
-        One measure; each with one segment, whose places are the columns. Shades are of one scale for all.
-    title, note : str
-        As :class:`~analysis.figures.drawing.Drawing`.
-    """
+    """Draw a map for each panel: kinds as rows, places as columns, darker where it costs more."""
     kinds = {panel.group: panel.kind for panel in panels}
     look = looks(kinds)
     rows = [k for k in KIND_LOOKS if any(p.kind == k for panel in panels for p in panel.segments[0][2])]
@@ -345,7 +319,7 @@ def letter_map(name: str, panels: Sequence[CurvePanel], title: str, note: str) -
         mark_not_data(figure, kinds)
         keep_width(figure)
     alternative = _map_in_words(panels, look)
-    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+    return Drawing.of(name, title, note, alternative, figure)
 
 
 def _wide(across: int, needed: float) -> float:
@@ -451,22 +425,7 @@ def percent_added(log_ratio: float) -> float:
 
 
 def letter_beside_figures(name: str, pairs: Sequence[Pair], title: str, note: str) -> list[Drawing]:
-    """Draw people's added reading time against a model's added surprisal and lost accuracy, a row of panels for each model.
-
-    Parameters
-    ----------
-    name : str
-        File name without ending; further figures have a number behind it.
-    pairs : sequence of Pair
-        The same people with each model; a model that lacks a measure has an empty panel that says so.
-    title, note : str
-        As :class:`~analysis.figures.drawing.Drawing`.
-
-    Returns
-    -------
-    list of Drawing
-        One for each four models; all have common axes.
-    """
+    """Draw people's added reading time against a model's added surprisal and lost accuracy, a row of panels for each model."""
     found = []
     for start in range(0, len(pairs), MOST_MODELS):
         named = name if start == 0 else f"{name}_{start // MOST_MODELS + 1}"
@@ -506,7 +465,7 @@ def _figure(name: str, shown: Sequence[Pair], every: Sequence[Pair], title: str,
         _beside_key(figure, shown, height)
         mark_not_data(figure, kinds)
     alternative = _beside_in_words(shown)
-    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+    return Drawing.of(name, title, note, alternative, figure)
 
 
 def _beside_limits(scaled: Callable[[float], float], costs: Sequence[Cost]) -> tuple[float, float]:
@@ -538,11 +497,11 @@ def _beside_panel(axes: Axes, pair: Pair, measure: str, scaled: Callable[[float]
         y, *high = (percent_added(value) for value in _beside_ends(row.people[TIME]))
         colour = _shade(look.colour, row.distance, distances)
         if wide:
-            axes.plot(wide, [y, y], color=colour, lw=0.9, alpha=0.75, zorder=3)
+            intervals(axes, y, wide[0], wide[1], colour, across=True, width=0.9, zorder=3, alpha=0.75)
         if high:
-            axes.plot([x, x], high, color=colour, lw=0.9, alpha=0.75, zorder=3)
+            intervals(axes, x, high[0], high[1], colour, width=0.9, zorder=3, alpha=0.75)
         face = colour if row.kind == "transposition" else "white"
-        axes.plot(x, y, ls="", marker=MARKERS[row.place], ms=6.2, mfc=face, mec=colour, mew=1.2, zorder=5)
+        marks(axes, x, y, MARKERS[row.place], colour, face, size=6.2, edge=1.2)
 
 
 def _distances(pairs: Sequence[Pair]) -> list[str]:
@@ -631,18 +590,7 @@ class Explained:
 def letter_weights(
     name: str, found: Sequence[Explained], predictors: Sequence[str], title: str, note: str
 ) -> Drawing:
-    """Draw weights as bars above, gains as points with intervals below.
-
-    Parameters
-    ----------
-    name : str
-    found : sequence of Explained
-        Of :data:`MOST_READERS` readers at most.
-    predictors : sequence of str
-        In words, from top to bottom.
-    title, note : str
-        As :class:`~analysis.figures.drawing.Drawing`.
-    """
+    """Draw weights as bars above, gains as points with intervals below."""
     kinds = {one.group: one.kind for one in found}
     look = looks(kinds)
     high = LINE * len(predictors)
@@ -677,7 +625,7 @@ def letter_weights(
         mark_not_data(figure, kinds)
         keep_width(figure)
     alternative = _weights_in_words(found)
-    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+    return Drawing.of(name, title, note, alternative, figure)
 
 
 def _bars(
@@ -703,8 +651,7 @@ def _gains(
         one = own.get(name)
         if one is None or not np.isfinite(one.gain):
             continue
-        if np.isfinite(one.low):
-            axes.plot([one.low, one.high], [place, place], color=colour, lw=1.2, zorder=3)
+        intervals(axes, place, one.low, one.high, colour, across=True, width=1.2, zorder=3)
         sure = np.isfinite(one.low) and one.low > 0
         axes.plot(
             one.gain, place, ls="", marker="o", ms=4.2, mfc=colour if sure else "white", mec=colour, zorder=4

@@ -20,10 +20,12 @@ from analysis.figures.drawing import (
     WIDTH,
     Drawing,
     Look,
-    as_svg,
+    intervals,
+    key_below,
     label_ends,
     looks,
     mark_not_data,
+    marks,
     reader_handle,
     shortened,
     styled,
@@ -42,20 +44,7 @@ LOWEST_RATE = -150.0
 def recovered_figure(
     name: str, sums: pd.DataFrame, factor: str, levels: Sequence[str], kinds: dict[str, str]
 ) -> Drawing:
-    """Draw shares of recovered words and recovery rates of every reader group by level.
-
-    Parameters
-    ----------
-    name : str
-        File name without ending.
-    sums : pandas.DataFrame
-        From :func:`analysis.measures.recovery.recovery` by the factor.
-    factor : str
-    levels : sequence of str
-        From left to right; those at which no word was changed have no point.
-    kinds : dict
-        Reader kind of each group, in the order of drawing.
-    """
+    """Draw shares of recovered words and recovery rates of every reader group by level."""
     look = looks(kinds)
     crowded = len(look) > MOST_LABELS or max(len(it.label) for it in look.values()) > LONGEST_LABEL
     legend = 0.18 * ceil(len(look) / RECOVERED_LEGEND_COLUMNS) + 0.1 if crowded else 0.0
@@ -100,14 +89,7 @@ def recovered_figure(
     title = f"Words recovered and recovery rate by {factor} and reader"
     alternative = _recovered_in_words(sums, factor)
     below = bool((sums["rr"] < LOWEST_RATE).any())
-    return Drawing(
-        name,
-        title,
-        _recovered_note(kinds, below),
-        alternative,
-        as_svg(figure, name, title, alternative),
-        figure,
-    )
+    return Drawing.of(name, title, _recovered_note(kinds, below), alternative, figure)
 
 
 def _beside(it: Look) -> str:
@@ -120,16 +102,7 @@ def _recovered_legend(figure: Figure, look: dict[str, Look], kinds: dict[str, st
         reader_handle(it, kinds[group], f"{number}  {shortened(it.label, MOST_LETTERS)}")
         for number, (group, it) in enumerate(look.items(), 1)
     ]
-    figure.legend(
-        handles=handles,
-        loc="lower center",
-        ncols=RECOVERED_LEGEND_COLUMNS,
-        frameon=False,
-        fontsize=8,
-        handlelength=3.2,
-        borderaxespad=0.1,
-        labelspacing=0.25,
-    )
+    key_below(figure, handles, RECOVERED_LEGEND_COLUMNS, handlelength=3.2, labelspacing=0.25)
 
 
 def _drawn(
@@ -156,10 +129,9 @@ def _drawn(
         axes.plot(x, y, color=it.colour, ls=it.line, lw=1.0 if baseline else 1.5, zorder=3)
         if not baseline:
             lows, highs = (scale * own[f"{measure}_{end}"].to_numpy(dtype=float) for end in ("low", "high"))
-            for one, low, high in zip(x, lows, highs, strict=True):
-                axes.plot([one, one], [low, high], color=it.colour, lw=1.5, zorder=4)
+            intervals(axes, x, lows, highs, it.colour, width=1.5)
         face = "white" if kinds[group] == "model" else it.colour
-        axes.plot(x, y, ls="", marker=it.marker, ms=5.5, mfc=face, mec=it.colour, mew=1.3, zorder=5)
+        marks(axes, x, y, it.marker, it.colour, face)
         if measure == "words":
             typo = 100.0 * own["words_with_one_typo"].to_numpy(dtype=float)
             axes.plot(x + TYPO, typo, ls="", marker=1, ms=5, color=it.colour, mew=1.3, zorder=5)
@@ -218,27 +190,9 @@ LONGEST = 42
 
 
 def sensitivity_figure(
-    name: str,
-    cells: pd.DataFrame,
-    readers: pd.DataFrame,
-    factor: str | None,
-    signal: str,
-    other: str,
+    name: str, cells: pd.DataFrame, readers: pd.DataFrame, factor: str | None, signal: str, other: str
 ) -> Drawing:
-    """Draw d' against the criterion of every reader group in every level.
-
-    Parameters
-    ----------
-    name : str
-        File name without ending.
-    cells : pandas.DataFrame
-        From :func:`analysis.measures.two_classes.of_groups`.
-    readers : pandas.DataFrame
-        From :func:`analysis.measures.signal_detection.signal_detection`: participants' own values are the small dots.
-    factor : str or None
-    signal, other : str
-        The two classes.
-    """
+    """Draw d' against the criterion of every reader group in every level."""
     levels = list(dict.fromkeys(cells["level"]))
     kinds = {str(one["reader_group"]): str(one["kind"]) for one in cells.to_dict("records")}
     look = looks(kinds)
@@ -302,7 +256,7 @@ def sensitivity_figure(
     title = f"Sensitivity against bias{f' by {factor}' if factor else ''} and reader"
     note = _sensitivity_note(kinds, signal)
     alternative = _sensitivity_in_words(cells)
-    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+    return Drawing.of(name, title, note, alternative, figure)
 
 
 def _panel(
@@ -326,10 +280,11 @@ def _panel(
             continue
         baseline = cell["kind"] == "baseline"
         if not baseline and np.isfinite(cell["d_prime_low"]):
-            axes.plot([x, x], [cell["d_prime_low"], cell["d_prime_high"]], color=it.colour, lw=1.2, zorder=3)
-            axes.plot(
-                [cell["criterion_low"], cell["criterion_high"]], [y, y], color=it.colour, lw=1.2, zorder=3
+            lows, highs = (
+                [cell[f"{name}_{end}"] for name in ("d_prime", "criterion")] for end in ("low", "high")
             )
+            intervals(axes, x, lows[0], highs[0], it.colour, width=1.2, zorder=3)
+            intervals(axes, y, lows[1], highs[1], it.colour, across=True, width=1.2, zorder=3)
         (point,) = axes.plot([x], [y], **_marks(it, marker[group], str(cell["kind"])), zorder=5)
         if marker[group].startswith("$"):
             point.set_path_effects([withStroke(linewidth=2.4, foreground="white")])

@@ -7,23 +7,12 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis.figures.drawing import WIDTH, Drawing, Look, as_svg, label_ends, mark_not_data, shown_of, styled
+from analysis.figures.drawing import WIDTH, Drawing, Look, label_ends, mark_not_data, shown_of, styled
 from analysis.published.mind_scramble import Slope
 
 
 def cost_figure(name: str, ratios: pd.DataFrame, kinds: Mapping[str, str], time: str) -> Drawing:
-    """Draw Figure 3: the ratio of prompt tokens against that of time (or of completion tokens), a point per reader.
-
-    Parameters
-    ----------
-    name : str
-    ratios : pandas.DataFrame
-        ``reader_group, level, prompt_tokens`` and ``cost`` (ratios to intact text).
-    kinds : mapping
-        Reader kind of each group of the chapter, so that a reader looks as in its other figures.
-    time : str
-        What ``cost`` is, for the axis.
-    """
+    """Draw Figure 3: the ratio of prompt tokens against that of time (or of completion tokens), a point per reader."""
     look, kinds = shown_of(kinds, set(ratios["reader_group"]))
     with styled():
         figure = Figure(figsize=(WIDTH, 3.4))
@@ -63,21 +52,11 @@ def cost_figure(name: str, ratios: pd.DataFrame, kinds: Mapping[str, str], time:
         "Ratios of changed to intact text as Mind Scramble (2024, Figure 3) takes them: the mean over items. Large marks: mean over "
         "operations; small marks: each operation. Dotted lines: no change."
     )
-    return Drawing(name, title, note, told, as_svg(figure, name, title, told), figure)
+    return Drawing.of(name, title, note, told, figure)
 
 
 def series_figure(name: str, found: Sequence[Slope], kinds: Mapping[str, str], measure: str) -> Drawing:
-    """Draw Figure 4: the measure against the number of operations inside each word, a panel per kind of operation.
-
-    Parameters
-    ----------
-    name : str
-    found : sequence of Slope
-    kinds : mapping
-        As of ``cost_figure``.
-    measure : str
-        Name of the vertical axis.
-    """
+    """Draw Figure 4: the measure against the number of operations inside each word, a panel per kind of operation."""
     operations = list(dict.fromkeys(one.operation for one in found))
     look, kinds = shown_of(kinds, {one.group for one in found})
     with styled():
@@ -116,7 +95,7 @@ def series_figure(name: str, found: Sequence[Slope], kinds: Mapping[str, str], m
     note = (
         "Laid out as Figure 4 of Mind Scramble (2024). Points: means over items; slopes stand in the table."
     )
-    return Drawing(name, title, note, told, as_svg(figure, name, title, told), figure)
+    return Drawing.of(name, title, note, told, figure)
 
 
 def _edge(look: Look) -> float:

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from analysis.figures.drawing import WIDTH, Drawing, as_svg, style, styled
+from analysis.figures.drawing import WIDTH, Drawing, style, styled
 
 MOST_POINTS = 2000
 """Residuals that are drawn; of more, as many at even steps."""
@@ -22,18 +22,7 @@ def model_checks_figure(
     changes: Mapping[str, pd.DataFrame],
     alternative: str,
 ) -> Drawing:
-    """Draw residuals against uniform ones, and for each unit the largest change of a contrast in standard errors.
-
-    Parameters
-    ----------
-    name, title : str
-    residuals : ndarray or None
-        From 0 to 1; None draws no panel.
-    changes : mapping of str to DataFrame
-        By unit (participant, item), shape (units, contrasts).
-    alternative : str
-        What the figure shows, in words.
-    """
+    """Draw residuals against uniform ones, and for each unit the largest change of a contrast in standard errors."""
     colour = style()["people"]["colour"]
     with styled():
         figure = Figure(figsize=(WIDTH, 2.3), layout="constrained")
@@ -58,4 +47,4 @@ def model_checks_figure(
         else ""
     )
     note += "Changes: for each unit left out, the largest change of a contrast in its standard errors."
-    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+    return Drawing.of(name, title, note, alternative, figure)

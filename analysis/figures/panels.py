@@ -47,10 +47,7 @@ def paged(
 
 
 def condition_looks(levels: Sequence[str]) -> dict[str, Look]:
-    """Give each condition its look: the first black, the others by turn; markers and lines differ, so that grey is legible.
-
-    Of up to 17 conditions no two share a marker, and of up to 100 none share colour and marker.
-    """
+    """Give each condition its look: the first black, the others by turn; markers and lines differ, so that grey is legible."""
     turns: list[dict[str, Any]] = [style()["people"], *style()["models"]]
     dashes: list[list[float]] = style()["further_models"]["lines"]
     found = {}
@@ -64,21 +61,7 @@ def condition_looks(levels: Sequence[str]) -> dict[str, Look]:
 def grid(
     panels: int, height: float, *, below: float, left: float, columns: int = COLUMNS, between: float = 0.2
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure with panels side by side, a line or three of names above each.
-
-    Parameters
-    ----------
-    panels : int
-    height : float
-        Of the drawing area of one panel, inches.
-    below : float
-        Room under the lowest row for the axis' name and a key, inches.
-    left : float
-        Room at the left for the labels of the first column, inches.
-    columns : int
-    between : float
-        Room between panels of a row, inches.
-    """
+    """Return a figure with panels side by side, a line or three of names above each."""
     columns = min(columns, panels)
     rows = -(-panels // columns)
     above, gap, top = 0.5, 0.3, 0.12
@@ -131,18 +114,7 @@ def fitted(text: str, letters: int, lines: int = 2) -> list[str]:
 
 
 def condition_key(figure: Figure, panels: Sequence[Axes], look: dict[str, Look], *, lines: bool) -> None:
-    """Write under the panels which marker (and line) is which condition.
-
-    Parameters
-    ----------
-    figure : Figure
-    panels : sequence of Axes
-        The key stands under their middle.
-    look : dict
-        From :func:`condition_looks`, in the order of the key.
-    lines : bool
-        Whether conditions are told by lines too; markers alone are grey, since colour then says who reads.
-    """
+    """Write under the panels which marker (and line) is which condition."""
     handles = [
         Line2D(
             [], [], color=it.colour if lines else "#333333", ls=it.line if lines else "", marker=it.marker, ms=5,

@@ -20,9 +20,11 @@ from analysis.figures.drawing import (
     WIDTH,
     Drawing,
     Look,
-    as_svg,
+    intervals,
+    key_below,
     looks,
     mark_not_data,
+    marks,
     reader_handle,
     shortened,
     shown_of,
@@ -58,20 +60,7 @@ class Panel:
 def panels_figure(
     name: str, title: str, cells: pd.DataFrame, panels: Sequence[Panel], label: str, kinds: dict[str, str]
 ) -> Drawing:
-    """Draw a value of every reader group in panels below each other.
-
-    Parameters
-    ----------
-    name, title : str
-    cells : pandas.DataFrame
-        ``reader_group, place, value, low, high``; with a column ``panel`` (the panel's title) each panel has rows of its own,
-        otherwise panels share them.
-    panels : sequence of Panel
-    label : str
-        Of the vertical axes, in percent.
-    kinds : dict
-        Reader kind of each group, in the order of drawing; who has no value in any panel is named in the note.
-    """
+    """Draw a value of every reader group in panels below each other."""
     shown = cells[
         cells["value"].notna() & cells["place"].isin([at for panel in panels for at in panel.places])
     ]
@@ -107,19 +96,11 @@ def panels_figure(
         note += f" Values below {apa.number(LOWEST, 0)}% lie at the panel’s edge; the table has them."
     elif (shown["low"] < LOWEST).any():
         note += f" Bars that reach below {apa.number(LOWEST, 0)}% are cut there; the table has their ends."
-    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+    return Drawing.of(name, title, note, alternative, figure)
 
 
 def size_figure(name: str, title: str, cells: pd.DataFrame, label: str, kinds: dict[str, str]) -> Drawing:
-    """Draw a value against the number of parameters, on a logarithmic scale.
-
-    Parameters
-    ----------
-    cells : pandas.DataFrame
-        ``reader_group, parameters, value``; one row per model.
-    kinds : dict
-        Reader kind of each group of the chapter, so that a model looks as in its other figures.
-    """
+    """Draw a value against the number of parameters, on a logarithmic scale."""
     look, kinds = shown_of(kinds, set(cells[GROUP]))
     with styled():
         figure = Figure(figsize=(WIDTH, 3.0 + LEGEND_ROW * ceil(len(look) / 2)))
@@ -128,15 +109,8 @@ def size_figure(name: str, title: str, cells: pd.DataFrame, label: str, kinds: d
         for group, it in look.items():
             own = cells[cells[GROUP] == group]
             face = "white" if kinds[group] == "model" else it.colour
-            axes.plot(
-                own["parameters"],
-                own["value"],
-                ls="",
-                marker=it.marker,
-                ms=6,
-                mfc=face,
-                mec=it.colour,
-                mew=1.4,
+            marks(
+                axes, own["parameters"], own["value"], it.marker, it.colour, face, size=6, edge=1.4, zorder=2
             )
         axes.set_xscale("log")
         axes.set_xlabel("Parameters")
@@ -150,7 +124,7 @@ def size_figure(name: str, title: str, cells: pd.DataFrame, label: str, kinds: d
         for one in cells.to_dict("records")
     )
     note = "A point per model whose size the study says or wrods counted; the axis is logarithmic."
-    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+    return Drawing.of(name, title, note, alternative, figure)
 
 
 def _draw(
@@ -168,11 +142,10 @@ def _draw(
         y = own["value"].clip(lower=LOWEST).to_numpy(dtype=float)
         if panel.joined:
             axes.plot(x, y, color=it.colour, ls=it.line, lw=1.3, zorder=3)
-        for at, low, high in zip(x, own["low"], own["high"], strict=True):
-            if low == low and high == high and kinds[group] != "baseline":
-                axes.plot([at, at], [max(low, LOWEST), max(high, LOWEST)], color=it.colour, lw=1.3, zorder=4)
+        if kinds[group] != "baseline":
+            intervals(axes, x, own["low"].clip(lower=LOWEST), own["high"].clip(lower=LOWEST), it.colour)
         face = "white" if kinds[group] == "model" else it.colour
-        axes.plot(x, y, ls="", marker=it.marker, ms=5.5, mfc=face, mec=it.colour, mew=1.3, zorder=5)
+        marks(axes, x, y, it.marker, it.colour, face)
     low, high = axes.get_ylim()
     axes.set_ylim(max(min(low, -5.0), LOWEST - 5), max(high, 104.0))
     axes.set_xlim(-0.55, len(places) - 0.45)
@@ -185,10 +158,7 @@ def _legend(figure: Figure, look: dict[str, Look], kinds: dict[str, str]) -> Non
     handles = [
         reader_handle(it, kinds[group], shortened(it.label, LONGEST_NAME)) for group, it in look.items()
     ]
-    figure.legend(
-        handles=handles, loc="lower center", ncols=2, frameon=False, fontsize=8, handlelength=3.2,
-        borderaxespad=0.1, labelspacing=0.25,
-    )  # fmt: skip
+    key_below(figure, handles, 2, handlelength=3.2, labelspacing=0.25)
 
 
 def _in_words(cells: pd.DataFrame, panels: Sequence[Panel]) -> str:

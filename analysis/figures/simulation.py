@@ -13,7 +13,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter
 
 from analysis import apa
-from analysis.figures.drawing import TALLEST, WIDTH, Drawing, as_svg, mark_not_data, style, styled
+from analysis.figures.drawing import TALLEST, WIDTH, Drawing, intervals, mark_not_data, marks, style, styled
 from analysis.figures.labels import LABEL_SIZE, LINES, cut_to_lines, height_of, size_in
 from analysis.readers import headed, spoken
 from analysis.recovery_check import Recovered
@@ -33,20 +33,7 @@ UNITS = {
 def power_figure(
     name: str, title: str, table: pd.DataFrame, needed: pd.DataFrame, wanted: float, alpha: float
 ) -> Drawing:
-    """Draw power against the number of participants (or the first size that varies), a line for each further size.
-
-    Parameters
-    ----------
-    name : str
-        File name without ending.
-    title : str
-    table : pandas.DataFrame
-        From :func:`analysis.power.power_table`.
-    needed : pandas.DataFrame
-        From :func:`analysis.power.needed`.
-    wanted, alpha : float
-        Drawn as lines.
-    """
+    """Draw power against the number of participants (or the first size that varies), a line for each further size."""
     axis = next((one for one in UNITS if table[one].nunique() > 1), "participants")
     others = [one for one in UNITS if one != axis and table[one].nunique() > 1]
     lines = table[others].drop_duplicates().sort_values(others).to_dict("records") if others else [{}]
@@ -90,7 +77,7 @@ def power_figure(
             )
     note = _note(table, axis, wanted, alpha)
     alternative = _in_words(tests, table, lines, axis)
-    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+    return Drawing.of(name, title, note, alternative, figure)
 
 
 def _of(table: pd.DataFrame, values: Line) -> pd.DataFrame:
@@ -172,17 +159,15 @@ def _needed_mark(axes: Axes, own: pd.DataFrame, axis: str, turn: int, spec: dict
     """Mark on the lower edge, with the line's own marker, the number with which the wanted power is reached."""
     found = own[(own["of"] == axis) & (own["reached"] == "yes")]
     for number in found["number"]:
-        axes.plot(
+        marks(
+            axes,
             [number],
             [-0.03],
-            marker=spec["marker"],
-            ms=6.5,
-            mfc="white" if turn % 2 else spec["colour"],
-            mec=spec["colour"],
-            mew=1.3,
+            spec["marker"],
+            spec["colour"],
+            "white" if turn % 2 else spec["colour"],
+            size=6.5,
             clip_on=False,
-            ls="",
-            zorder=5,
         )
 
 
@@ -216,10 +201,7 @@ _APART = 1.25
 
 
 def _shared(of: Sequence[Sequence[str]]) -> list[str]:
-    """Return the effects that stand once beside all panels, top to bottom; empty where panels have few in common.
-
-    Effects of one panel that have the same name (of two factors with levels of one name) are told apart by rows of their own.
-    """
+    """Return the effects that stand once beside all panels, top to bottom; empty where panels have few in common."""
     if any(len(set(own)) < len(own) for own in of):
         return list(of[0]) if all(own == of[0] for own in of) else []
     longest = max(of, key=len)
@@ -234,14 +216,7 @@ def _fitted(row: float) -> tuple[float, int]:
 
 
 def recovery_figure(name: str, recovered: Sequence[Recovered]) -> Drawing:
-    """Draw each effect's estimate with its interval and a mark where it was put in, one panel a measure.
-
-    Parameters
-    ----------
-    name : str
-        File name without ending.
-    recovered : sequence of Recovered
-    """
+    """Draw each effect's estimate with its interval and a mark where it was put in, one panel a measure."""
     measures = list(dict.fromkeys(one.measure for one in recovered))
     colour = style()["people"]["colour"]
     shared = _shared([[one.label for one in recovered if one.measure == measure] for measure in measures])
@@ -267,7 +242,7 @@ def recovery_figure(name: str, recovered: Sequence[Recovered]) -> Drawing:
             y = [len(listed) - 1 - row_of for row_of in rows]
             for place, one in zip(y, own, strict=True):
                 if one.low is not None and one.high is not None:
-                    axes.plot([one.low, one.high], [place, place], color=colour, lw=1.6, zorder=3)
+                    intervals(axes, place, one.low, one.high, colour, across=True, width=1.6, zorder=3)
                 axes.plot(one.estimate, place, marker="o", ms=5.5, color=colour, zorder=4)
                 axes.plot(one.truth, place, marker="D", ms=8, mfc="none", mec="#D55E00", mew=1.3, zorder=5)
             axes.axvline(0, color="#333333", lw=0.8)
@@ -289,4 +264,4 @@ def recovery_figure(name: str, recovered: Sequence[Recovered]) -> Drawing:
         for one in recovered
     )
     note = "Diamonds are what the effects put in lead to in each model; dots with bars are estimates with 95% confidence intervals."
-    return Drawing(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
+    return Drawing.of(name, title, note, alternative, figure)
