@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 
 from analysis import apa, mixed
 from analysis.mixed.detection import signal_formula, signal_table
 from analysis.mixed.expression import Call, as_r, columns_of
+from analysis.mixed.fitting import Options
 from analysis.mixed.result import Fit, lined_up, plain
-from analysis.mixed.variables import Factor, Given, level_name
+from analysis.mixed.variables import Factor, level_name
 from stimuli.corpora.file_kinds import kind_of_bytes, refuse_other_kinds
 from stimuli.errors import UserError, unknown_name
 
@@ -35,18 +35,9 @@ Factors = str | Sequence[str]
 """Columns whose means are wanted: their names, or as on the command line ``"a, b | c"``, a and b within the levels of c."""
 
 
-class FitOptions(TypedDict, total=False):
+class FitOptions(Options, total=False):
     """The rarer options of :func:`fit`; see there."""
 
-    reml: bool
-    weights: str | ArrayLike | None
-    offset: str | ArrayLike | None
-    levels: Mapping[str, Sequence[str]]
-    contrasts: Mapping[str, Given]
-    nagq: int
-    information: str | None
-    dispersion: str
-    penalty: str | None
     df: str | None
     signal: str | None
 

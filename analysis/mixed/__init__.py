@@ -8,11 +8,11 @@ formula
 matrices
     ``frame`` keeps rows, y, w and the offset o; ``families`` and ``links`` say how y arises, ``responses`` ties them to y
     (``ordered``: to ordered categories, ``times``: to shifted lognormal and ex-Gaussian times);
-    ``matrices`` makes X (n, p), Z (n, q) and Lambda(theta); ``blocks``, ``cells`` and ``elimination`` factor
+    ``matrices`` makes X (n, p), Z (n, q) and Lambda(theta); ``blocks`` and ``elimination`` factor
     H = Lambda' Z'WZ Lambda + I.
 deviance
-    ``linear`` profiles beta and sigma out; ``modes`` finds u, ``laplace`` integrates over it; ``independence`` gives a
-    start, ``criterion`` adds quadrature and a prior and chooses among them. All have exact gradients.
+    ``linear`` profiles beta and sigma out; ``laplace`` finds u and integrates over it; ``criterion`` adds quadrature and a
+    prior and chooses among them. All have exact gradients.
 optimiser
     ``optimise`` comes near the minimum, finishes with Newton steps and judges the result.
 inference

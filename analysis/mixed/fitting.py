@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any
+from typing import TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
@@ -22,12 +22,11 @@ from .families import Family, choose_family
 from .formula import read_formula
 from .frame import Frame, make_frame
 from .frame import Vector as Column
-from .independence import in_units_of_residuals
 from .inference import coefficient_table, laplace_vcov
+from .laplace import ModeNotFound, in_units_of_residuals
 from .linear import LinearDeviance
 from .links import BOUNDED_LINKS
 from .matrices import Matrices, make_matrices
-from .modes import ModeNotFound
 from .optimise import Optimum, finish, minimise
 from .ordered import OrderedResponse, Thresholds
 from .responses import ProfiledResponse
@@ -227,20 +226,26 @@ class _Estimates:
     shape: Shape | None = None
 
 
+class Options(TypedDict, total=False):
+    """The rarer options of :func:`fit`; see there."""
+
+    reml: bool
+    weights: Column | None
+    offset: Column | None
+    levels: Mapping[str, Sequence[str]] | None
+    contrasts: Mapping[str, Given] | None
+    nagq: int
+    information: str | None
+    dispersion: str
+    penalty: str | None
+
+
 def fit(
     formula: str,
     data: pd.DataFrame,
     family: str = "gaussian",
     link: str | None = None,
-    reml: bool = True,
-    weights: Column | None = None,
-    offset: Column | None = None,
-    levels: Mapping[str, Sequence[str]] | None = None,
-    contrasts: Mapping[str, Given] | None = None,
-    nagq: int = 1,
-    information: str | None = None,
-    dispersion: str = "ml",
-    penalty: str | None = None,
+    **options: Unpack[Options],
 ) -> Fit:
     """Fit a linear, generalised linear or ordinal model, mixed as lme4 and clmm do at tight control, or of fixed effects alone.
 
@@ -295,23 +300,7 @@ def fit(
     ----------
     Bates, Mächler, Bolker & Walker (2015), Journal of Statistical Software 67(1).
     """
-    return fit_model(
-        make_model(
-            formula,
-            data,
-            family,
-            link,
-            reml,
-            weights,
-            offset,
-            levels,
-            contrasts,
-            nagq,
-            information,
-            dispersion,
-            penalty,
-        )
-    )
+    return fit_model(make_model(formula, data, family, link, **options))
 
 
 def make_model(
@@ -380,14 +369,20 @@ def fit_model(model: Model, *, is_sketch: bool = False) -> Fit:
         return _assemble(model, found)
 
 
-def sketch(formula: str, data: pd.DataFrame, **settings: Any) -> Fit:
+def sketch(
+    formula: str,
+    data: pd.DataFrame,
+    family: str = "gaussian",
+    link: str | None = None,
+    **options: Unpack[Options],
+) -> Fit:
     """Fit as :func:`fit` does, but leave out what a model that is singular, and will be simplified for that, does not need.
 
     Second derivatives take as many evaluations as there are parameters, as many as the search. A singular generalised fit of
     ``MANY`` rows or more that has converged by the average information has its standard errors from there, and says so among its
     warnings. Estimates, variances and likelihood are those of ``fit``; :func:`completed` adds the rest.
     """
-    return fit_model(make_model(formula, data, **settings), is_sketch=True)
+    return fit_model(make_model(formula, data, family, link, **options), is_sketch=True)
 
 
 def completed(found: Fit) -> Fit:

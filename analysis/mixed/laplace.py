@@ -4,30 +4,251 @@ Bates et al. (2015, section 5 of the lme4 theory) evaluate at the conditional mo
 
     d(theta, psi, beta) = -2 sum loglik(eta) + |u|^2 + log|H|,   H = Lambda' Z'WZ Lambda + I,  eta = X beta + Z Lambda u + o,
 
-with W the information at eta (expected, or observed: see ``responses``) and psi the log dispersion of families that have
-one. The mode is found by penalised iteratively reweighted least squares, taken to rounding error, since noise there is
-noise in the gradient. The gradient adds to the explicit derivatives the path through u (implicit function theorem) and
-through W; it needs only leverages and block traces of H^-1.
+with W the information at eta (expected, or observed: see ``responses``) and psi the log dispersion of families that have one.
+The gradient adds to the explicit derivatives the path through u (implicit function theorem) and through W; it needs only
+leverages and block traces of H^-1.
+
+The mode is found by penalised iteratively reweighted least squares, taken to rounding error, since noise there is noise in the
+gradient. The factor of H costs far more than a scoring step and changes little from step to step and from one evaluation to its
+neighbour, so it is kept as long as steps made with it shrink fast (the chord method; Ortega and Rheinboldt 1970, section 7.1);
+at the mode it is recomputed, since the deviance needs log|H| there. The search starts from the model without random effects.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from .blocks import Blocks, Factor, Layout, Vector, gram
-from .cells import make_layout
-from .families import Family, Link
+from .blocks import Blocks, Effects, Factor, Layout, Vector, gram, make_layout
+from .families import Family
 from .frame import Frame
-from .independence import Independence, lacks_constant, without_random_effects
+from .links import Link
 from .matrices import Covariance, Matrices
-from .modes import ModeNotFound, ModeSearch
 from .responses import Response, make_response
 
 Array = NDArray[np.float64]
+
+TOLERANCE = 1e-18
+"""Newton decrement (squared distance in units of the conditional spread) at which the mode counts as found."""
+CONTRACTION = 0.01
+"""A kept factor is made anew once a step shrinks the decrement by less than this."""
+
+
+class ModeNotFound(ArithmeticError):
+    """The conditional mode could not be found; the parameters are out of any sensible range."""
+
+
+@dataclass(frozen=True)
+class Mode:
+    """The conditional mode."""
+
+    u: Vector  # spherical random effects
+    eta: Array  # (n,): linear predictor there
+    score: Array  # (n,): derivative of the log-likelihood with respect to eta
+
+
+class ModeSearch:
+    """Finds modes, each beginning where the last one ended. Shapes: saturated (n,)."""
+
+    def __init__(self, layout: Layout, noise: float, saturated: Array) -> None:
+        self.layout, self.noise, self._saturated = layout, noise, saturated
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin the next search at zero."""
+        self._u, self._is_warm = self.layout.zeros(), False
+        self._kept: Factor | None = None
+
+    def keep(self, factor: Factor) -> None:
+        """Begin the next search with this factor."""
+        self._kept = factor
+
+    def _factor(self, response: Response, eta: Array, lambdas: list[Array], near: bool) -> Factor:
+        """Factor the information for steps: expected, or near the mode, where scoring is slow, observed."""
+        if near and not response.canonical:
+            try:
+                return self.layout.factor(self.layout.products(response.observed(eta)), lambdas)
+            except np.linalg.LinAlgError:
+                pass
+        return self.layout.factor(self.layout.products(response.weight(eta)), lambdas)
+
+    def find(self, lambdas: list[Array], fixed: Array, response: Response) -> Mode:
+        """Climb by scoring steps, halved until they do not go down. Shapes: fixed (n,)."""
+        if self._is_warm and np.isfinite(self._at(lambdas, fixed, response, self._u)[2]):
+            return self._search(lambdas, fixed, response, self._u)
+        self.forget()
+        try:
+            return self._search(lambdas, fixed, response, self._u)
+        except ModeNotFound:
+            return self._search(lambdas, fixed, response, self._from_saturated(lambdas, fixed, response))
+
+    def _at(
+        self, lambdas: list[Array], fixed: Array, response: Response, u: Vector
+    ) -> tuple[Vector, Array, float]:
+        eta = fixed + self.layout.times(self.layout.scale(lambdas, u))
+        return u, eta, 2.0 * float(response.loglik(eta).sum()) - u.dot(u)
+
+    def _search(self, lambdas: list[Array], fixed: Array, response: Response, u: Vector) -> Mode:
+        layout = self.layout
+        u, eta, value = self._at(lambdas, fixed, response, u)
+        if not np.isfinite(value):
+            raise ModeNotFound
+        h, fresh, previous = self._kept, False, np.inf
+        for _ in range(200):
+            score = response.score(eta)
+            gradient = layout.scale(lambdas, layout.transpose_times(score), transpose=True) - u
+            if h is None:
+                h, fresh = self._factor(response, eta, lambdas, previous < 0.1 * layout.n), True
+            step = h.solve(gradient)
+            decrement = gradient.dot(step)
+            # Below 1e-12 a decrement that no longer shrinks is rounding error.
+            if 0.0 <= decrement < TOLERANCE or (fresh and 0.25 * previous < decrement < 1e-12):
+                self._u, self._kept, self._is_warm = u, h, True
+                return Mode(u, eta, score)
+            if not fresh and not 0.0 < decrement <= CONTRACTION * previous:
+                h = None
+                continue
+            previous = decrement
+            u, eta, value = self._climb(response, lambdas, fixed, (u, value), step)
+            fresh = False
+        raise ModeNotFound
+
+    def _from_saturated(self, lambdas: list[Array], fixed: Array, response: Response) -> Vector:
+        """Take the first step of iterated least squares from the saturated model."""
+        eta = self._saturated
+        weight = response.weight(eta)
+        working = weight * (eta - fixed) + response.score(eta)
+        h = self.layout.factor(self.layout.products(weight), lambdas)
+        return h.solve(self.layout.scale(lambdas, self.layout.transpose_times(working), transpose=True))
+
+    def _climb(
+        self,
+        response: Response,
+        lambdas: list[Array],
+        fixed: Array,
+        start: tuple[Vector, float],
+        step: Vector,
+    ) -> tuple[Vector, Array, float]:
+        u, value = start
+        size = 1.0
+        slack = self.noise + 1e-12 * abs(value)
+        while size >= 1e-10:
+            new = self._at(lambdas, fixed, response, u + step * size)
+            if new[2] >= value - slack:
+                return new
+            size /= 2.0
+        raise ModeNotFound
+
+
+@dataclass(frozen=True)
+class Independence:
+    """Fixed effects alone: coefficients ``beta`` (p,), working weights ``weight`` (n,), logs of what else is estimated."""
+
+    beta: Array
+    weight: Array
+    log_dispersion: Array
+
+
+def spans_constant(columns: Array) -> bool:
+    """Return whether columns, shape (n, k), combine to a constant."""
+    if ((columns == columns[:1]).all(axis=0) & (columns[0] != 0.0)).any():
+        return True
+    one = np.ones((len(columns), 1))
+    return bool(np.allclose(columns @ np.linalg.lstsq(columns, one, rcond=None)[0], one, atol=1e-6))
+
+
+def lacks_constant(matrices: Matrices) -> bool:
+    """Return whether random effects can express a constant that the fixed effects cannot, so that they carry the mean."""
+    return not spans_constant(matrices.x) and any(spans_constant(e.columns) for e in matrices.effects)
+
+
+def without_random_effects(
+    frame: Frame, x: Array, family: Family, link: Link, *, with_constant: bool = False
+) -> Independence:
+    """Fit the fixed effects alone. Shapes: x (n, p)."""
+    response = make_response(family, link, frame.y, frame.weights)
+    eta = response.saturated()
+    p = x.shape[1]
+    if with_constant:
+        x = np.hstack([x, np.ones((len(x), 1))])
+    beta: Array = np.zeros(x.shape[1])
+    old = -np.inf
+    for _ in range(25):
+        new, predicted, value = _step(response, eta, frame.offset, x)
+        size = 1.0
+        # Links that are no maps onto the whole line can be left; half the way back is inside again.
+        while not np.isfinite(value) and size > 1e-3 and np.isfinite(old):
+            size /= 2.0
+            new = beta + (new - beta) / 2.0
+            predicted = frame.offset + x @ new
+            value = float(response.loglik(predicted).sum())
+        if not np.isfinite(value) or value < old - 1e-8 * abs(old):
+            break
+        beta, eta = new, predicted
+        # Under separation the estimates run away; a start need not follow them.
+        if value - old < 1e-8 * (abs(value) + 1.0) or (link.ratio and np.abs(eta).max() > 30.0):
+            break
+        old = value
+    log_dispersion: Array = np.zeros(0)
+    if family.dispersion in {"thresholds", "shape"}:
+        log_dispersion = response.dispersion
+    elif family.dispersion is not None:
+        dispersion = _dispersion(family, frame, link.inverse(eta), x.shape[1])
+        with np.errstate(divide="ignore"):
+            log_dispersion = np.log(np.array([dispersion]))
+        response = response.with_dispersion(np.maximum(log_dispersion, np.log(1e-300)))
+    weight = response.weight(eta)
+    return Independence(beta[:p], np.maximum(weight, 1e-6 * _typical(weight)), log_dispersion)
+
+
+def _step(response: Response, eta: Array, offset: Array, x: Array) -> tuple[Array, Array, float]:
+    w = response.weight(eta)
+    w = np.maximum(w, 1e-10 * _typical(w))
+    z = eta - offset + response.score(eta) / w
+    root = np.sqrt(w)
+    new: Array = np.asarray(np.linalg.lstsq(root[:, None] * x, root * z, rcond=None)[0], dtype=float)
+    predicted = offset + x @ new
+    return new, predicted, float(response.loglik(predicted).sum())
+
+
+def _typical(weight: Array) -> float:
+    return max(float(np.median(weight)), 1e-300)
+
+
+def _dispersion(family: Family, frame: Frame, mu: Array, p: int) -> float:
+    """Estimate phi or theta by moments; rough, since random effects are still in the residuals."""
+    squares = frame.weights * (frame.y - mu) ** 2
+    if family.dispersion == "theta":
+        over = float((squares - frame.weights * mu).sum() / (frame.weights * mu**2).sum())
+        return 1.0 / float(np.clip(over, 1e-2, 10.0))
+    over = float((squares / family.variance(mu)).sum()) / max(len(mu) - p, 1)
+    if family.dispersion == "precision":
+        more = float(np.mean(frame.weights)) - 1.0
+        return float(np.clip(more / max(over - 1.0, 1e-3) - 1.0, 0.5, 1e3))
+    return over
+
+
+def in_units_of_residuals(matrices: Matrices, frame: Frame, family: Family, link: Link) -> Matrices:
+    """Measure random effects in residual standard deviations on the link scale, so that theta is of the order of one.
+
+    Families without a dispersion have links whose unit is already of that order.
+    """
+    if family.dispersion not in {"phi", "shape"}:
+        return matrices
+    lacking = lacks_constant(matrices)
+    weight = without_random_effects(frame, matrices.x, family, link, with_constant=lacking).weight
+    unit = 1.0 / float(np.sqrt(np.mean(weight)))
+    covariance = matrices.covariance
+    terms = [replace(t, transform=t.transform * unit) for t in covariance.terms]
+    return replace(
+        matrices,
+        covariance=Covariance(terms, covariance.widths),
+        effects=tuple(Effects(e.codes, e.n_levels, e.columns * unit) for e in matrices.effects),
+    )
+
 
 MANY_ALIKE = 2
 """Different rows of X, in columns of X, up to which sums over rows that are alike save work."""

@@ -20,8 +20,7 @@ from scipy import linalg
 
 from stimuli.errors import UserError
 
-from .blocks import Factor, Layout, Vector, gram
-from .cells import make_layout
+from .blocks import Factor, Layout, Vector, gram, make_layout
 from .frame import Frame
 from .matrices import Covariance, Matrices
 

@@ -22,8 +22,7 @@ from scipy import stats
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 
-from .blocks import Vector
-from .cells import make_layout
+from .blocks import Vector, make_layout
 from .expression import Name, Node, columns_of
 from .fitting import fit_model
 from .formula import RandomTerm

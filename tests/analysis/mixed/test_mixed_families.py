@@ -16,7 +16,7 @@ from analysis.mixed.criterion import choose_criterion, make_objective
 from analysis.mixed.families import FAMILIES, choose_family
 from analysis.mixed.formula import read_formula
 from analysis.mixed.frame import make_frame
-from analysis.mixed.independence import in_units_of_residuals
+from analysis.mixed.laplace import in_units_of_residuals
 from analysis.mixed.links import LINKS, Link, guess_link
 from analysis.mixed.matrices import make_matrices
 from analysis.mixed.optimise import differences

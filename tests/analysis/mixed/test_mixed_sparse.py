@@ -14,12 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.mixed import cells as cells_module
+from analysis.mixed import blocks as blocks_module
 from analysis.mixed import elimination, fit
 from analysis.mixed import laplace as laplace_module
 from analysis.mixed import linear as linear_module
-from analysis.mixed.blocks import Effects, Layout
-from analysis.mixed.cells import CellLayout, make_layout
+from analysis.mixed.blocks import CellLayout, Effects, Layout, make_layout
 from analysis.mixed.elimination import FEW, BlockStructure, DenseStructure, SortedStructure
 from stimuli.errors import UserError
 
@@ -65,7 +64,7 @@ def test_cells_give_what_dense_blocks_give(
             one.columns[draw.random(len(one.columns)) < 0.5] = 0.0
     with (
         patch.object(elimination, "MOST_PAIRED", most_paired),
-        patch.object(cells_module, "MUCH", much),
+        patch.object(blocks_module, "MUCH", much),
         patch.object(elimination, "SHARED", shared),
     ):
         dense, cells = Layout(effects), CellLayout(effects)
@@ -249,15 +248,15 @@ def test_many_people_are_eliminated_before_items_where_that_leaves_less() -> Non
         Effects(np.where(is_model, session // 2, 150), 151, columns[:, 4:]),
         Effects(cell, 1680, columns[:, 4:]), grouping(draw, item * 4 + condition, 2), grouping(draw, item, 2),
     ])  # fmt: skip
-    with patch.object(cells_module, "MUCH", np.inf):
+    with patch.object(blocks_module, "MUCH", np.inf):
         usual = CellLayout(effects)
-    with patch.object(cells_module, "MUCH", 100):
+    with patch.object(blocks_module, "MUCH", 100):
         turned = CellLayout(effects)
     assert turned.order != usual.order
     assert turned.structure.work < usual.structure.work
     assert turned.structure.full_order < usual.structure.full_order
     bound = usual.structure.full_order - 1
-    with patch.object(elimination, "MOST_DENSE", bound), patch.object(cells_module, "MUCH", np.inf):
+    with patch.object(elimination, "MOST_DENSE", bound), patch.object(blocks_module, "MUCH", np.inf):
         refused = CellLayout(effects)
     assert refused.order == turned.order
     weights = draw.uniform(0.05, 1.0, usual.n)
