@@ -16,7 +16,7 @@ from scipy import sparse, stats
 
 from analysis.answers import failures_as_wrong, judged, not_failed
 from analysis.costs.ratios import CostProfile, Profile, crossed_profile, paired_profile
-from analysis.measures.resampling import RESAMPLES, interval
+from analysis.measures.resampling import RESAMPLES, draw_units, interval
 from analysis.plan import Bound, Difference
 from analysis.readers import PARTICIPANT_KINDS, group_order
 from analysis.results import Analysis, Contrast
@@ -231,8 +231,7 @@ def item_agreement(
                 rows[rows["reader_group"] == group], factor, levels, items, seed, splits
             )
     random = np.random.default_rng(stable_seed(study, "items", factor, measure, asked))
-    drawn = random.multinomial(len(items), np.full(len(items), 1 / len(items)), size=resamples).astype(float)
-    weights = np.vstack([np.ones(len(items)), drawn])
+    weights = np.vstack([np.ones(len(items)), draw_units(random, len(items), resamples)])
     found = []
     for people in group_order(own):
         sure = {level: _reliabilities(cells[people], level, weights) for level in levels}
@@ -473,14 +472,9 @@ def _equivalence(one: Contrast) -> dict[str, float]:
     return dict(zip(names, values, strict=True))
 
 
-def _values(one: Contrast) -> tuple[float, float, float]:
-    if not one.estimable:
-        return (_NAN,) * 3
-    return one.estimate, one.low, one.high
-
-
 def _ends(head: str, one: Contrast) -> dict[str, float]:
-    return dict(zip((head, f"{head}_low", f"{head}_high"), _values(one), strict=True))
+    values = (one.estimate, one.low, one.high) if one.estimable else (_NAN,) * 3
+    return dict(zip((head, f"{head}_low", f"{head}_high"), values, strict=True))
 
 
 def _judged(rows: pd.DataFrame, alpha: float) -> pd.DataFrame:
@@ -526,13 +520,9 @@ def cost_effects(
                     "model": model.group,
                     "model_measure": model.measure,
                     "unit": "log ratio",
-                    **dict(
-                        zip(
-                            ("human", "human_low", "human_high"),
-                            (own, ends[0].low, ends[0].high),
-                            strict=True,
-                        )
-                    ),
+                    "human": own,
+                    "human_low": ends[0].low,
+                    "human_high": ends[0].high,
                     "machine": other,
                     "machine_low": ends[1].low,
                     "machine_high": ends[1].high,

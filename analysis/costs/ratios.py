@@ -13,7 +13,7 @@ from scipy import sparse
 from analysis.answers import not_failed
 from analysis.costs.words import NEXT, SECOND, TARGET, WordTable, region_rows, word_table
 from analysis.descriptives import Cell
-from analysis.measures.resampling import RESAMPLES, Interval, interval, resampled_means
+from analysis.measures.resampling import RESAMPLES, Interval, draw_units, interval, resampled_means
 from analysis.measures.retention import COSTS, costs_of
 from analysis.readers import PARTICIPANT_KINDS, group_order
 from analysis.tables import Tables, item_names
@@ -104,7 +104,7 @@ def crossed_profile(
     drawn = []
     for start in range(0, resamples, at_once):
         many = min(at_once, resamples - start)
-        people, things = (_weights(random, units, many) for units in shape)
+        people, things = (draw_units(random, units, many) for units in shape)
         drawn.append(_of_weights(sums, counts, people, things))
     return Profile(levels[0], levels[1:], whole, np.concatenate(drawn), *shape, PEOPLE_AND_ITEMS)
 
@@ -138,10 +138,6 @@ def paired_profile(
     return Profile(
         levels[0], levels[1:], whole, resampled_means(usable, seed, resamples), 0, len(usable), ITEMS
     )
-
-
-def _weights(random: np.random.Generator, units: int, many: int) -> Array:
-    return random.multinomial(units, np.full(units, 1.0 / units), size=many).astype(float)
 
 
 def _of_weights(sums: list[sparse.csr_matrix], counts: list[sparse.csr_matrix], w: Array, v: Array) -> Array:

@@ -460,7 +460,6 @@ def clustered_slopes(
 
 ALL, UNCHANGED, CHANGED = WORDS = ("all", "unchanged", "changed")
 BASELINE = ("letters", "zipf", "place")
-BASELINE_SPILLED = ("previous_letters", "previous_zipf", "second_letters", "second_zipf")
 SURPRISAL_SPILLED = ("previous_surprisal", "second_surprisal")
 
 
@@ -587,12 +586,12 @@ def _linked(
     found: list[dict[str, float | str | bool | int]] = []
     if rows["item"].nunique() < 2 or rows["surprisal"].std() == 0:
         return found
-    told = {n for n in (*BASELINE, *BASELINE_SPILLED) if rows[n].notna().all() and rows[n].std() > 0}
+    told = {n for n in (*BASELINE, *SPILLED) if rows[n].notna().all() and rows[n].std() > 0}
     random = "(1 | item)" if len(rows) > rows["item"].nunique() else ""
     for baseline in (False, True):
         for spilled in (False, True):
             base = [n for n in BASELINE if baseline and n in told]
-            base += [n for n in BASELINE_SPILLED if baseline and spilled and n in told]
+            base += [n for n in SPILLED if baseline and spilled and n in told]
             base = _independent(rows, base)
             added = ["surprisal", *(SURPRISAL_SPILLED if spilled else ())]
             done = compete(

@@ -14,7 +14,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.answers import failures_as_wrong
-from analysis.inside.pattern_similarity import Identified, identified, row_correlations, spearman_brown
+from analysis.fidelity import spearman_brown
+from analysis.inside.pattern_similarity import Identified, identified, row_correlations
 from analysis.measures.accuracy import GROUP, asked
 from analysis.readers import PARTICIPANT_KINDS
 from stimuli.seeds import stable_seed
@@ -144,7 +145,7 @@ def told_of(found: Profiles, study: str) -> PeopleTold:
     below = np.array(
         [float((known < one).mean()) if np.isfinite(one) and len(known) else np.nan for one in of_models]
     )
-    return PeopleTold(who, spearman_brown(who.within), typical, of_models, below)
+    return PeopleTold(who, float(spearman_brown(np.array(who.within))), typical, of_models, below)
 
 
 def plane(found: Profiles) -> Plane:

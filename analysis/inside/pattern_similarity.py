@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from analysis.answers import failures_as_wrong
+from analysis.fidelity import spearman_brown
 from analysis.inside.representations import Represented, means
 from analysis.measures.accuracy import GROUP, asked
 from analysis.measures.resampling import percentile_ends, resampled_means
@@ -105,9 +106,9 @@ def _against_orders(one: Array, other: Array, orders: NDArray[np.intp]) -> tuple
     return observed, float((found >= found[0] - 1e-12 * np.abs(products).sum()).mean())
 
 
-def _orders(many: int, seed: int, drawn: int) -> NDArray[np.intp]:
+def _orders(many: int, seed: int, drawn: int, most_exact: int = EXACT_CONDITIONS) -> NDArray[np.intp]:
     """Return orders of so many labels, shape (orders, many), the observed one first."""
-    if many <= EXACT_CONDITIONS:
+    if many <= most_exact:
         return _all_orders(many)
     random = np.random.default_rng(seed)
     own = np.arange(many)
@@ -189,14 +190,9 @@ def halves(
     return Halves(
         len(own),
         half,
-        spearman_brown(half),
+        float(spearman_brown(np.array(half))),
         float(np.nanmean(raw)) if np.isfinite(raw).any() else float("nan"),
     )
-
-
-def spearman_brown(half: float) -> float:
-    """Return the reliability of the whole from that of halves, 2r / (1 + r); nan at −1 and below."""
-    return 2 * half / (1 + half) if half > -1 else float("nan")
 
 
 SWAPS = 999
@@ -288,7 +284,7 @@ def identified(
     readers = len(one)
     table = _table(one, other)
     forward, backward = _nearest(table), _nearest(table.T)
-    orders, exact = _assignments(readers, seed, assignments)
+    orders = _orders(readers, seed, assignments, EXACT_READERS)
     inverse = np.argsort(orders, axis=1)
     hits = (orders == forward).sum(axis=1) + (inverse == backward).sum(axis=1)
     tables = np.array([_table(a, b) for a, b in zip(*over, strict=True)]) if over is not None else table[None]
@@ -303,7 +299,7 @@ def identified(
         int(hits[0]),
         float((hits >= hits[0]).mean()),
         1.0 / len(orders),
-        exact,
+        readers <= EXACT_READERS,
         float(np.mean(shares)),
         1.0 / readers,
         _mean(tables[:, same]),
@@ -380,14 +376,6 @@ def _nearest(table: Array) -> NDArray[np.intp]:
     best = known.max(axis=1, keepdims=True)
     alone = ((known >= best - 1e-12).sum(axis=1) == 1) & np.isfinite(best[:, 0])
     return np.where(alone, known.argmax(axis=1), -1).astype(np.intp)
-
-
-def _assignments(readers: int, seed: int, drawn: int) -> tuple[NDArray[np.intp], bool]:
-    if readers <= EXACT_READERS:
-        return np.array(list(permutations(range(readers))), dtype=np.intp), True
-    random = np.random.default_rng(seed)
-    own = np.arange(readers)
-    return np.vstack([own, random.permuted(np.tile(own, (drawn, 1)), axis=1)]).astype(np.intp), False
 
 
 FEWEST_ITEMS = 8

@@ -18,7 +18,7 @@ from scipy import stats
 from analysis.inside.probing import Probing
 from analysis.inside.probing_fit import CONDITION
 from analysis.intervals import without_spread
-from analysis.measures.resampling import percentile_ends
+from analysis.measures.resampling import percentile_ends, resampled_ratios
 from stimuli.seeds import stable_seed
 
 Array = NDArray[np.float64]
@@ -28,7 +28,6 @@ ALL = "all"
 """The name of all conditions together."""
 _UNMOVED = "; where all items are alike (all right, or judged alike by two probes), by Wilson’s bound on the share that could differ"
 _ROUNDING = 1e-9
-_CELLS = 4_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,18 +169,11 @@ class _Sums:
     def shares(self, seed: int, resamples: int) -> tuple[Array, Array]:
         """Return shares, shape (conditions, columns), and those of each draw, shape (draws, conditions, columns)."""
         units, conditions, columns = self.right.shape
-        flat = self.right.reshape(units, -1)
-        random = np.random.default_rng(seed)
-        parts = []
-        at_once = max(1, _CELLS // units)
+        counts = np.repeat(self.trials, columns, axis=1)
+        drawn = resampled_ratios(self.right.reshape(units, -1), counts, seed, resamples)
         with np.errstate(invalid="ignore", divide="ignore"):
             value = self.right.sum(axis=0) / self.trials.sum(axis=0)[:, None]
-            for start in range(0, resamples, at_once):
-                many = min(at_once, resamples - start)
-                drawn = random.multinomial(units, np.full(units, 1.0 / units), size=many).astype(float)
-                sums = (drawn @ flat).reshape(many, conditions, columns)
-                parts.append(sums / (drawn @ self.trials)[:, :, None])
-        return value, np.concatenate(parts)
+        return value, drawn.reshape(resamples, conditions, columns)
 
 
 def _estimates(value: Array, draws: Array, wider: float, units: NDArray[np.intp], least: float) -> Estimates:

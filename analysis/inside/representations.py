@@ -222,11 +222,6 @@ class Represented:
     pairs: int
     other_wording: int
 
-    @property
-    def last_layer(self) -> int:
-        """Number of the last block; 0 is what the embedding gives."""
-        return self.pattern.layers - 1
-
 
 def represented(
     tables: Tables, does: Levels, told: Callable[[str], None] = lambda _: None

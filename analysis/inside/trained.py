@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from io import StringIO
@@ -508,16 +508,7 @@ def diagonal_of_items(
     )
     ends = interval(np.asarray(drawn[:, own].mean(axis=1) - drawn[:, ~own].mean(axis=1)))
     found = diagonal(_square(means, tasks, [trained_on[name] for name in models]), seed)
-    return Diagonal(
-        found.tasks,
-        found.within,
-        found.across,
-        found.difference,
-        ends.low,
-        ends.high,
-        found.p,
-        found.smallest_p,
-    )
+    return replace(found, low=ends.low, high=ends.high)
 
 
 def _square(means: NDArray[np.float64], tasks: Sequence[str], columns: Sequence[str]) -> NDArray[np.float64]:

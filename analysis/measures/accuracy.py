@@ -31,7 +31,6 @@ def cell_columns(trials: pd.DataFrame, by: Sequence[str] | str) -> list[str]:
 
 
 GROUP = "reader_group"
-WAYS = ("wrong", "valid", "chance")
 
 
 def asked(trials: pd.DataFrame) -> pd.DataFrame:

@@ -43,20 +43,28 @@ def where_it_varies(ends: Interval) -> Interval:
 
 def resampled_means(values: Array, seed: int, resamples: int = RESAMPLES) -> Array:
     """Resample units with replacement and average each column over the drawn units that have a value."""
-    units = len(values)
+    present = np.isfinite(values).astype(float)
+    return resampled_ratios(np.where(present > 0, values, 0.0), present, seed, resamples)
+
+
+def resampled_ratios(sums: Array, counts: Array, seed: int, resamples: int = RESAMPLES) -> Array:
+    """Resample units (rows) with replacement and divide the total of each column of sums by that of counts."""
+    units = len(sums)
     if units == 0:
         raise UserError("a bootstrap over 0 units", mend="Give trials of at least one item or participant.")
-    present = np.isfinite(values).astype(float)
-    filled = np.where(present > 0, values, 0.0)
     random = np.random.default_rng(seed)
     at_once = max(1, _CELLS // units)
-    means = []
+    ratios = []
     for start in range(0, resamples, at_once):
-        many = min(at_once, resamples - start)
-        drawn = random.multinomial(units, np.full(units, 1.0 / units), size=many).astype(float)
+        drawn = draw_units(random, units, min(at_once, resamples - start))
         with np.errstate(invalid="ignore", divide="ignore"):
-            means.append((drawn @ filled) / (drawn @ present))
-    return np.concatenate(means)
+            ratios.append((drawn @ sums) / (drawn @ counts))
+    return np.concatenate(ratios)
+
+
+def draw_units(random: np.random.Generator, units: int, resamples: int) -> Array:
+    """Return how often each unit is drawn in each resample, shape (resamples, units)."""
+    return random.multinomial(units, np.full(units, 1.0 / units), size=resamples).astype(float)
 
 
 def percentile_ends(draws: Array, level: float = 0.95) -> tuple[Array, Array]:

@@ -27,6 +27,7 @@ from analysis.measures.resampling import (
     interval,
     item_means,
     resampled_means,
+    resampled_ratios,
     where_it_varies,
 )
 from analysis.measures.similarity import OWN_ANSWER, REFERENCE, scored_similarities
@@ -360,7 +361,7 @@ def _mean(values: Array) -> float:
     return float(own.mean()) if len(own) else math.nan
 
 
-def _price_ends(both: Array, items: NDArray[np.intp], seed: int, resamples: int = 2000) -> Interval:
+def _price_ends(both: Array, items: NDArray[np.intp], seed: int) -> Interval:
     """Resample items with their replies; return the interval of the two rules' difference in points."""
     many = int(items.max()) + 1
     if many < 2:
@@ -368,9 +369,7 @@ def _price_ends(both: Array, items: NDArray[np.intp], seed: int, resamples: int 
     sums, there = np.zeros((many, 2)), np.zeros((many, 2))
     np.add.at(sums, items, np.nan_to_num(both))
     np.add.at(there, items, np.isfinite(both).astype(float))
-    drawn = np.random.default_rng(seed).multinomial(many, np.full(many, 1.0 / many), size=resamples)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = (drawn @ sums) / (drawn @ there)
+    means = resampled_ratios(sums, there, seed)
     return where_it_varies(interval(100.0 * (means[:, 0] - means[:, 1])))
 
 

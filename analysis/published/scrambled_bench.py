@@ -253,11 +253,17 @@ def released_lines(file: Path) -> Iterator[dict[str, Any]]:
     with opening(file, "rt", encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             try:
-                yield json.loads(line)
+                row = json.loads(line)
             except ValueError as error:
                 raise UserError(
                     f"{file}, line {number} is not JSON: {error}", mend="Give the released files as they are."
                 ) from error
+            if not isinstance(row, dict):
+                raise UserError(
+                    f"{file}, line {number} is {line.strip()[:40]!r}; a line is a response with its fields",
+                    mend="Give the released files as they are.",
+                )
+            yield row
 
 
 def _reply(model: str, row: dict[str, Any], stimuli: dict[int, dict[str, Any]]) -> Reply:
@@ -356,7 +362,7 @@ def authors_files(folder: Path) -> list[AuthorsFile]:
 def authors_replies(files: Sequence[AuthorsFile]) -> Iterator[Reply]:
     """Read every response of these files."""
     for file in files:
-        for number, row in enumerate(_lines(file.path), 1):
+        for number, row in enumerate(released_lines(file.path), 1):
             try:
                 yield _authors_reply(file, number, row)
             except KeyError as error:
@@ -377,7 +383,7 @@ def check_dream(files: Sequence[AuthorsFile], dream: Path) -> dict[str, tuple[st
             continue
         records = asked[file.split]
         number = 0
-        for number, row in enumerate(_lines(file.path), 1):
+        for number, row in enumerate(released_lines(file.path), 1):
             if number <= len(records) and not _asks(str(row.get("input", "")), records[number - 1]):
                 raise UserError(
                     f"{file.path}, line {number} does not ask {records[number - 1].texts['question']!r}, the question of this "
@@ -428,23 +434,6 @@ def _placed(path: Path, parts: tuple[str, ...], task: str) -> AuthorsFile:
     examples = _EXAMPLES[middle[0]] if is_problem else "Ori"
     model = re.sub(r"\.jsonl?$", "", parts[-1])
     return AuthorsFile(path, task, data, split, parts[1], examples, _CONDITIONS[parts[-2]], model)
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                raise UserError(
-                    f"{path}, line {number} is not JSON: {error}", mend="Give the authors' files as they are."
-                ) from error
-            if not isinstance(row, dict):
-                raise UserError(
-                    f"{path}, line {number} is {line.strip()[:40]!r}; a line is a response with its fields",
-                    mend="Give the authors' files as they are.",
-                )
-            yield row
 
 
 def _authors_reply(file: AuthorsFile, number: int, row: dict[str, Any]) -> Reply:
