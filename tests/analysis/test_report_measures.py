@@ -143,7 +143,9 @@ def test_the_chapter_tells_bias_from_sensitivity_and_its_numbers_are_those_of_it
     detected: Chapter,
 ) -> None:
     text = words(detected)
-    assert "One answer throughout: the model stuck in every condition. This is bias without sensitivity." in text
+    assert (
+        "One answer throughout: the model stuck in every condition. This is bias without sensitivity." in text
+    )
     assert "Sensitivity of people was lower in green than in red" in text
     stuck = [row for row in table(detected, "sensitivity_position").rows if row[0] == "red"][-1]
     assert stuck[2:5] == ("100.0% (20/20)", "100.0% (20/20)", "0.00")
