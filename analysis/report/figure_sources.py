@@ -15,7 +15,7 @@ SAME_NUMBERS = (
     (r"condition_score_(.+)", ("descriptives_correct_{}",)),
     (r"condition_(.+?)_and_([a-z]+(?:_time)?)_(.+)", ("descriptives_{0}_{2}", "descriptives_{1}_{2}")),
     (r"condition_(.+)", ("descriptives_{}",)),
-    (r"model_checks_(.+)", ("differences_{}", "model_{}")),
+    (r"model_checks_(.+)", ("differences_{0}", "model_{0}")),
     (r"fidelity_map_(.+)", ("fidelity_{}",)),
     (r"letter_curves.*", ("letter_places_start", "letter_places_end")),
     (r"letter_(?:curves|map_).*", ("letter_zones",)),
