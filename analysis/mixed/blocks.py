@@ -646,7 +646,7 @@ def _columns(of: Effects, rows: Rows) -> tuple[Array | None, ...]:
 
 
 class CellCholesky:
-    """The factor of H = Lambda' A Lambda + I at given Lambda; see ``blocks.PenalisedCholesky``."""
+    """The factor of H = Lambda' A Lambda + I at given Lambda; see ``PenalisedCholesky``."""
 
     def __init__(self, layout: CellLayout, a: CellProducts, lambdas: Sequence[Array]) -> None:
         self.layout, self.a, self.lambdas = layout, a, lambdas

@@ -41,7 +41,7 @@ class Refit:
 
     number: int  # which draw, from 0
     values: tuple[float, ...] | None  # the statistic; None where the model could not be fitted
-    converged: bool = False  # converged, singular: what the fit says of itself; False where there is none
+    converged: bool = False  # converged, singular: as the fit reports them
     singular: bool = False
 
 
@@ -212,29 +212,17 @@ FEWEST = 20
 
 @dataclass(frozen=True, eq=False)
 class Bootstrap:
-    """Estimates from data sets drawn from a fitted model.
+    """Estimates from data sets drawn from a fitted model."""
 
-    Attributes
-    ----------
-    names : tuple of str, length q
-        What was estimated.
-    estimate : ndarray, shape (q,)
-        From the data.
-    replicates : ndarray, shape (r, q)
-        From the data sets drawn, failed refits left out.
-    failed, unconverged, singular : int
-        Refits that could not be done; refits kept although they did not converge, or were singular.
-    seed : int or str
-        The draws'.
-    """
-
-    names: tuple[str, ...]
-    estimate: Array
-    replicates: Array
+    names: tuple[str, ...]  # what was estimated
+    estimate: Array  # (q,): from the data
+    replicates: Array  # (r, q): from the data sets drawn, failed refits left out
+    # failed, unconverged, singular: refits that could not be done; refits kept although they did not
+    # converge, or were singular
     failed: int
     unconverged: int
     singular: int
-    seed: int | str
+    seed: int | str  # of the draws
 
     @property
     def se(self) -> Array:
@@ -261,11 +249,6 @@ class Bootstrap:
         -------
         DataFrame, shape (q, 6)
             parameter, estimate, se, bias, ci_low, ci_high.
-
-        Raises
-        ------
-        UserError
-            For another kind, or too few refits.
         """
         check_level(level)
         if kind not in KINDS:
@@ -342,16 +325,6 @@ def bootstrap(
         replicates adds to them.
     progress : callable, optional
         Told (refits done, refits in all).
-
-    Returns
-    -------
-    Bootstrap
-
-    Raises
-    ------
-    UserError
-        If no data set can be drawn, every refit fails, a statistic cannot be sent to other processes, or ``keep`` holds
-        something else.
     """
     if replicates < 1:
         raise UserError(

@@ -26,24 +26,13 @@ RESIDUAL = "n - p"
 
 @dataclass(frozen=True)
 class FTest:
-    """A test that several contrasts are zero at once.
+    """A test that several contrasts are zero at once."""
 
-    Attributes
-    ----------
-    statistic : float
-        F; scaled where the method scales it.
-    numerator : int
-        Independent contrasts.
-    denominator : float
-        Degrees of freedom; infinite for a Wald chi-squared test, whose statistic is F times ``numerator``.
-    p : float
-        Upper tail.
-    """
-
-    statistic: float
-    numerator: int
+    statistic: float  # F; scaled where the method scales it
+    numerator: int  # independent contrasts
+    # degrees of freedom; infinite for a Wald chi-squared test, whose statistic is F times ``numerator``
     denominator: float
-    p: float
+    p: float  # upper tail
 
 
 def f_tail(statistic: float, numerator: int, denominator: float) -> FTest:

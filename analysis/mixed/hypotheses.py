@@ -41,24 +41,12 @@ LARGEST = 8000
 
 @dataclass(frozen=True)
 class KenwardRoger:
-    """What Kenward and Roger's tests need.
+    """What Kenward and Roger's tests need."""
 
-    Attributes
-    ----------
-    vcov : ndarray, shape (p, p)
-        Adjusted covariance of the fixed effects, Phi_A.
-    unadjusted : ndarray, shape (p, p)
-        Phi.
-    slopes : ndarray, shape (d, p, p)
-        P_r.
-    covariance : ndarray, shape (d, d)
-        W, asymptotic covariance of the variance parameters.
-    """
-
-    vcov: Array
-    unadjusted: Array
-    slopes: Array
-    covariance: Array
+    vcov: Array  # (p, p): adjusted covariance of the fixed effects, Phi_A
+    unadjusted: Array  # (p, p): Phi
+    slopes: Array  # (d, p, p): P_r
+    covariance: Array  # (d, d): W, asymptotic covariance of the variance parameters
     name: str = "Kenward-Roger"
 
     def df(self, rows: Array, vcov: Array) -> Array:
@@ -105,11 +93,6 @@ def kenward_roger(fit: Fit) -> KenwardRoger:
     ----------
     fit : Fit
         A linear mixed model fitted by REML.
-
-    Raises
-    ------
-    UserError
-        If the model is generalised, was fitted by ML, or has more random effects than can be held densely.
     """
     if not fit.model.family.has_scale:
         raise UserError(
@@ -262,11 +245,6 @@ def with_degrees(fit: Fit, method: str) -> Fit:
     -------
     Fit
         With ``fixed``, ``vcov`` and ``degrees`` replaced.
-
-    Raises
-    ------
-    UserError
-        For an unknown method, degrees of freedom for a generalised model, or Kenward-Roger after ML.
     """
     if method not in METHODS:
         raise unknown_name("method for degrees of freedom", method, METHODS)
@@ -311,11 +289,6 @@ def joint_test(fit: Fit, rows: ArrayLike) -> FTest:
     FTest
         F with the fit's degrees of freedom (Fai and Cornelius 1996 for Satterthwaite's); without any, Wald's chi-squared
         over its degrees of freedom.
-
-    Raises
-    ------
-    UserError
-        If the rows have another width than the fixed effects, or are all zero.
     """
     matrix = np.atleast_2d(np.asarray(rows, dtype=float))
     beta = fit.fixed["estimate"].to_numpy(dtype=float)
@@ -345,11 +318,6 @@ def anova(fit: Fit) -> pd.DataFrame:
     DataFrame
         term, numerator, denominator, statistic (F), p; denominator infinite where the fit has no degrees of freedom.
         ``attrs['untold']`` names the terms without a test.
-
-    Raises
-    ------
-    UserError
-        If the model's contrasts are fewer than its factors' levels less one.
     """
     matrices = fit.model.matrices
     design = matrices.design
@@ -444,31 +412,16 @@ Block = tuple[str, frozenset[str]]
 
 @dataclass(frozen=True)
 class LikelihoodRatio:
-    """A comparison of two nested models.
+    """A comparison of two nested models."""
 
-    Attributes
-    ----------
-    statistic : float
-        Twice the difference in log-likelihood.
-    df : int
-        Difference in parameters.
-    p : float
-        From the chi-squared distribution; what R's ``anova`` prints.
-    boundary : bool
-        The models differ by a variance or more, so the true p is smaller.
-    mixture : tuple of int, or None
-        Degrees of freedom of the two chi-squared distributions that the statistic follows in equal parts, where the
-        models differ by exactly one variance and its covariances.
-    p_boundary : float or None
-        p from that mixture.
-    """
-
-    statistic: float
-    df: int
-    p: float
-    boundary: bool
+    statistic: float  # twice the difference in log-likelihood
+    df: int  # difference in parameters
+    p: float  # from the chi-squared distribution; what R's ``anova`` prints
+    boundary: bool  # the models differ by a variance or more, so the true p is smaller
+    # degrees of freedom of the two chi-squared distributions that the statistic follows in equal parts,
+    # where the models differ by exactly one variance and its covariances
     mixture: tuple[int, int] | None = None
-    p_boundary: float | None = None
+    p_boundary: float | None = None  # p from that mixture
 
     def sentence(self) -> str:
         """Say the test, and what its p value takes into account."""
@@ -488,14 +441,7 @@ class LikelihoodRatio:
 
 
 def likelihood_ratio_test(smaller: Fit, larger: Fit) -> LikelihoodRatio:
-    """Compare two nested models fitted to the same rows.
-
-    Raises
-    ------
-    UserError
-        If the models were not fitted to the same data and family or not by maximum likelihood, are not nested, have the
-        same number of parameters, or are REML fits with different fixed effects, whose likelihoods cannot be compared.
-    """
+    """Compare two nested models fitted to the same rows."""
     if smaller.n_parameters > larger.n_parameters:
         smaller, larger = larger, smaller
     _refuse_different_data(smaller, larger)

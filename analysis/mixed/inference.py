@@ -314,11 +314,6 @@ def linear_contrasts(
     DataFrame
         contrast, estimate, se, df, statistic, p, ci_low, ci_high. Intervals use the t distribution where there are
         degrees of freedom.
-
-    Raises
-    ------
-    UserError
-        If the rows have another width than the fixed effects.
     """
     matrix = np.atleast_2d(np.asarray(rows, dtype=float))
     beta = fit.fixed["estimate"].to_numpy()
@@ -365,11 +360,6 @@ def equivalence_tests(
     DataFrame
         The table's labels, estimate, se, df, lower, upper (the bounds), statistic and p of the less favourable test, ci_low, ci_high,
         equivalent.
-
-    Raises
-    ------
-    UserError
-        For bounds that do not enclose no effect, an adjustment that does not exist, or a table without estimates.
     """
     missing = [c for c in ("estimate", "se", "df") if c not in table]
     if missing:

@@ -124,30 +124,16 @@ METHODS = ("pairwise", "revpairwise", "treatment", "consecutive", "effects")
 
 @dataclass(frozen=True, eq=False)
 class Margins:
-    """Marginal means of a fit, or trends along a covariate.
+    """Marginal means of a fit, or trends along a covariate."""
 
-    Attributes
-    ----------
-    fit : Fit
-        The model.
-    grid : DataFrame, shape (r, factors)
-        The cell of each mean; the first factor varies fastest.
-    matrix : ndarray, shape (r, p)
-        Means on the link scale are ``matrix @ beta``; rows that the data cannot tell are nan.
-    known : ndarray, shape (r,)
-        The offset's part of each mean: the offset at the same grid, or its slope.
-    level_rows : ndarray, shape (r, p), or None
-        For trends, the rows that give the linear predictor where the slope is taken; None for means.
-    level_known : ndarray, shape (r,), or None
-        The offset there.
-    """
-
-    fit: Fit
-    grid: pd.DataFrame
+    fit: Fit  # the model
+    grid: pd.DataFrame  # (r, factors): the cell of each mean; the first factor varies fastest
+    # (r, p): means on the link scale are ``matrix @ beta``; rows that the data cannot tell are nan
     matrix: Array
-    known: Array
+    known: Array  # (r,): the offset's part of each mean: the offset at the same grid, or its slope
+    # (r, p): for trends, the rows that give the linear predictor where the slope is taken; None for means
     level_rows: Array | None = None
-    level_known: Array | None = None
+    level_known: Array | None = None  # (r,): the offset there
 
     def table(self, scale: str = "link", level: float = 0.95, adjust: str = "none") -> pd.DataFrame:
         """Return the means with standard errors, intervals and tests against zero on the link scale.
@@ -200,7 +186,7 @@ class Margins:
             Differences of linear predictors, differences of means, or exp of the former (odds ratios).
         adjust : str
             ``none``, ``holm``, ``bonferroni``, ``BH``, ``sidak``, ``tukey``, ``dunnett`` or ``mvt``. The table's
-            ``attrs['adjustment']`` says which was used; see ``adjustments.suitable``.
+            ``attrs['adjustment']`` says which was used; see ``inference.suitable``.
         level : float
             Coverage of the intervals, which follow the adjustment.
         """
@@ -220,14 +206,12 @@ class Margins:
         adjust: str = "dunnett",
         level: float = 0.95,
     ) -> pd.DataFrame:
-        """Compare every other mean with a control within each level of ``by``.
+        """Compare every other mean with a control; the rest as for ``pairs``, ``dunnett`` being exact here.
 
         Parameters
         ----------
         control : level, or tuple of levels
             The control's cell: one level for each factor that ``by`` does not hold.
-        by, scale, adjust, level
-            As for ``pairs``; ``dunnett`` is exact for these comparisons, unequal precision included.
         """
         held = _several(by)
         count = self._cells(held)
@@ -249,14 +233,12 @@ class Margins:
         adjust: str = "holm",
         level: float = 0.95,
     ) -> pd.DataFrame:
-        """Estimate named combinations of the means within each level of ``by``.
+        """Estimate named combinations of the means; the rest as for ``pairs``.
 
         Parameters
         ----------
         weights : mapping of str to sequence of float
             Per contrast one weight per mean, in the order of ``table()`` (within a cell of ``by``).
-        by, scale, adjust, level
-            As for ``pairs``.
         """
         lengths = {len(w) for w in weights.values()}
         if len(lengths) != 1:
@@ -273,15 +255,13 @@ class Margins:
         adjust: str = "holm",
         level: float = 0.95,
     ) -> pd.DataFrame:
-        """Contrast contrasts: a contrast of each factor, multiplied.
+        """Contrast contrasts: a contrast of each factor, multiplied; the rest as for ``pairs``.
 
         Parameters
         ----------
         methods : mapping of str to {'pairwise', 'revpairwise', 'treatment', 'consecutive', 'effects'}
             One per factor of the grid that ``by`` does not hold; ``treatment`` compares each level with the first,
             ``consecutive`` with the one before, ``effects`` with the mean of all.
-        by, scale, adjust, level
-            As for ``pairs``.
         """
         held = _several(by)
         names = [c for c in self.grid.columns if c not in held]
@@ -423,13 +403,7 @@ class CategoryMargins(Margins):
     def _on_response_scale(self, members: Any) -> tuple[Array, Array]:
         return self.known[members], self.matrix[members]
 
-    def _estimate(
-        self,
-        weights: Array,
-        members: Any,
-        scale: str,
-        *rest: Any,
-    ) -> pd.DataFrame:
+    def _estimate(self, weights: Array, members: Any, scale: str, *rest: Any) -> pd.DataFrame:
         if scale != "response":
             raise UserError(
                 f"scale {scale!r}: probabilities of categories are on the response scale",
@@ -507,15 +481,6 @@ def margins(
         Columns of the fixed part whose cells are wanted; the first varies fastest. Empty for the grand mean.
     at : mapping, optional
         Values for columns in place of all levels (factors) or the mean (covariates).
-
-    Returns
-    -------
-    Margins
-
-    Raises
-    ------
-    UserError
-        For a column that is not in the fixed part.
     """
     whole, wanted, size = reference_grid(fit, _several(factors), grid_values(fit, at or {}))
     rows, known = rows_of(fit, whole), offset_of(fit, whole)
@@ -547,11 +512,6 @@ def category_margins(
     -------
     CategoryMargins
         Probabilities have the response as the last column of their grid, which varies slowest: compare within it.
-
-    Raises
-    ------
-    UserError
-        If the model is not ordinal, or for a column that is not in the fixed part.
     """
     if fit.cuts is None:
         raise UserError(
@@ -596,11 +556,6 @@ def trends(
     -------
     Margins
         Its tables and contrasts are of slopes: change of the linear predictor, or of the mean, per unit of the covariate.
-
-    Raises
-    ------
-    UserError
-        For a column that is not in the fixed part or not numeric.
     """
     given = dict(at or {})
     values = grid_values(fit, given)

@@ -30,28 +30,17 @@ MOST_CELLS = 10_000_000
 
 @dataclass(frozen=True)
 class SimulatedResiduals:
-    """Places of the observations among simulated ones, with three tests.
+    """Places of the observations among simulated ones, with three tests."""
 
-    Attributes
-    ----------
-    residuals : ndarray, shape (nobs,)
-        From 0 to 1, in the order of the rows used.
-    distance, p_uniform : float
-        Kolmogorov and Smirnov's distance from uniform residuals, and its p.
-    dispersion, p_dispersion : float
-        Variance about the simulated means, divided by that of simulated data, and its two-sided p.
-    outliers : int
-        Observations beyond all simulated ones of their row, with the p of so many.
-    p_outliers : float
-    simulations : int
-    """
-
-    residuals: Array
+    residuals: Array  # (nobs,): from 0 to 1, in the order of the rows used
+    # distance, p_uniform: Kolmogorov and Smirnov's distance from uniform residuals, and its p
     distance: float
     p_uniform: float
+    # dispersion, p_dispersion: variance about the simulated means, divided by that of simulated data, and
+    # its two-sided p
     dispersion: float
     p_dispersion: float
-    outliers: int
+    outliers: int  # observations beyond all simulated ones of their row, with the p of so many
     p_outliers: float
     simulations: int
 
@@ -108,11 +97,6 @@ def influence(fit: Fit, grouping: str) -> pd.DataFrame:
     fit : Fit
     grouping : str
         A grouping factor of the model.
-
-    Raises
-    ------
-    UserError
-        For a factor that the model does not have, and for ordinal models.
     """
     matrices, family, frame = fit.model.matrices, fit.model.family, fit.model.frame
     units = next((one for one in matrices.groupings if one.name == grouping), None)

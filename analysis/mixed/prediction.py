@@ -106,11 +106,6 @@ def simulate(
     ndarray, shape (nobs, count)
         For the rows used, in their order, as in ``fit.model.frame.y``: proportions of successes for binomial models, places of
         categories from 0 for ordinal ones.
-
-    Raises
-    ------
-    UserError
-        If fewer than one data set is asked for, or a mean lies outside the family's range (identity link).
     """
     if count < 1:
         raise UserError(f"count is {count}; at least one data set can be drawn")
@@ -198,11 +193,6 @@ def predict(
     -------
     DataFrame, shape (m, 1) or (m, 4)
         estimate, and with ``se`` also se, ci_low, ci_high; index of ``data``. Probabilities have a column for each category.
-
-    Raises
-    ------
-    UserError
-        If a column is missing, a cell holds a level not seen, or offsets were given as numbers.
     """
     if data is not None and data.columns.has_duplicates:
         twice = str(data.columns[data.columns.duplicated()][0])
@@ -257,11 +247,6 @@ def random_modes(fit: Fit) -> pd.DataFrame:
     DataFrame, shape (random effects, 5)
         group, term, level, mode, sd. For generalised models sd comes from the curvature at the mode; the variance
         parameters and fixed effects count as known.
-
-    Raises
-    ------
-    UserError
-        If the model has no random effects.
     """
     matrices = fit.model.matrices
     if not fit.variance:
@@ -485,15 +470,6 @@ def residuals(fit: Fit, kind: str = "response") -> Array:
         y - mu; that times sqrt(w / V(mu)); or the signed root of each row's part of the deviance. Neither of the latter
         is divided by the residual standard deviation or the dispersion phi. Of an ordinal model y is the category's score
         and mu its expectation, and there is no deviance of a saturated model.
-
-    Returns
-    -------
-    ndarray, shape (nobs,)
-
-    Raises
-    ------
-    UserError
-        For another kind, one that an ordinal model does not have, or deviance residuals of the betabinomial family or of times.
     """
     if kind not in KINDS:
         raise unknown_name("kind of residual", kind, KINDS)
@@ -538,28 +514,17 @@ LATENT = {"logit": np.pi**2 / 3.0, "probit": 1.0, "cloglog": np.pi**2 / 6.0}
 
 @dataclass(frozen=True)
 class RSquared:
-    """Explained variance and its parts, in squared units of the linear predictor.
+    """Explained variance and its parts, in squared units of the linear predictor."""
 
-    Attributes
-    ----------
-    marginal, conditional : float
-        Share of the fixed part; of fixed and random part.
-    icc_adjusted, icc_unadjusted : float
-        Share of the random part in what the fixed part leaves; in everything.
-    fixed, random, observation : float
-        The variances.
-    basis : str
-        Where the observations' variance comes from.
-    """
-
-    marginal: float
+    marginal: float  # marginal, conditional: share of the fixed part; of fixed and random part
     conditional: float
+    # icc_adjusted, icc_unadjusted: share of the random part in what the fixed part leaves; in everything
     icc_adjusted: float
     icc_unadjusted: float
-    fixed: float
+    fixed: float  # fixed, random, observation: the variances
     random: float
     observation: float
-    basis: str
+    basis: str  # where the observations' variance comes from
 
 
 def r_squared(fit: Fit) -> RSquared:
@@ -573,11 +538,6 @@ def r_squared(fit: Fit) -> RSquared:
     ----------
     fit : Fit
         A fitted model.
-
-    Raises
-    ------
-    UserError
-        For the betabinomial family.
     """
     x = fit.model.matrices.x
     fixed = float(np.var(x @ fit.fixed["estimate"].to_numpy(dtype=float), ddof=1))

@@ -319,11 +319,6 @@ def profile_intervals(
         parameter, estimate (of the fit given), ci_low, ci_high. A standard deviation's interval that reaches zero begins
         there; a correlation's ends at -1 or 1 where the data cannot tell. Thresholds of an ordinal model, and sigma, ndt and
         beta of times, have no row.
-
-    Raises
-    ------
-    UserError
-        For a name that is no parameter, or a fit that did not maximise a likelihood.
     """
     check_level(level)
     if not fit.model.maximises_likelihood:

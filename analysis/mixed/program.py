@@ -371,11 +371,6 @@ def lme4_program(fit: Fit, file: str) -> str:
     -------
     str
         The program, ending in a newline.
-
-    Raises
-    ------
-    UserError
-        If weights or offset are not columns of the data.
     """
     model = fit.model
     criterion = model.criterion

@@ -66,21 +66,11 @@ class Model:
 
 @dataclass(frozen=True, eq=False)
 class VarianceComponent:
-    """The random effects of one term.
+    """The random effects of one term."""
 
-    Attributes
-    ----------
-    group : str
-        Grouping factor; ``g.1`` for the second term on g, as lme4 prints it.
-    terms : tuple of str, length k
-        Column names.
-    cov : ndarray, shape (k, k)
-        Covariance, in the units of the linear predictor.
-    """
-
-    group: str
-    terms: tuple[str, ...]
-    cov: Array
+    group: str  # grouping factor; ``g.1`` for the second term on g, as lme4 prints it
+    terms: tuple[str, ...]  # column names
+    cov: Array  # (k, k): covariance, in the units of the linear predictor
 
     @property
     def sd(self) -> Array:
@@ -96,97 +86,48 @@ class VarianceComponent:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fit:
-    """A fitted mixed model.
+    """A fitted mixed model."""
 
-    Attributes
-    ----------
-    formula, family, link : str
-        As fitted.
-    method : str
-        ``REML``, ``ML`` or ``ML, Laplace (nAGQ=1)``; without random effects ``least squares`` or ``ML``.
-    nobs : int
-        Rows used.
-    groups : mapping of str to int
-        Levels by grouping factor.
-    loglik, aic, bic, deviance : float
-        Deviance is -2 loglik (the REML criterion under REML).
-    converged, singular : bool
-        See ``warnings`` for which term.
-    warnings : tuple of str
-        Rows and columns dropped, singular terms, no convergence, separation.
-    wald : callable
-        Makes ``fixed``.
-    fixed : DataFrame, shape (p, 8)
-        Made when it is first read: term, estimate, se, statistic, df, p, ci_low, ci_high; df by Satterthwaite, nan for z
-        tests. p and the 95 % interval come from one distribution, t or normal, and so agree.
-    vcov : DataFrame, shape (p, p)
-        Covariance of the fixed effects.
-    variance : tuple of VarianceComponent
-        In lme4's order.
-    sigma : float
-        Residual standard deviation; root of phi for Gamma and inverse.gaussian; sigma of times; 1 where the family has none.
-    dispersion : float or None
-        phi of Gamma and inverse.gaussian, theta of negative.binomial; None for the other families.
-    n_parameters : int
-        Fixed effects, variance parameters, and sigma where estimated.
-    ranef : callable
-        Makes ``modes``.
-    modes : mapping of str to DataFrame
-        Made when it is first read. Per grouping factor the conditional modes of its random effects, shape (levels, columns).
-    fitted : ndarray, shape (nobs,)
-        Fitted means with the random effects, in the order of the rows used.
-    rows : ndarray of int, shape (nobs,)
-        Positions of the rows used.
-    degrees : DegreesOfFreedom or None
-        Gives contrasts their degrees of freedom; None for z tests.
-    evaluations : int
-        How often the deviance was computed.
-    theta : ndarray, shape (k,)
-        Relative covariance parameters, for the orthonormalised columns of each term.
-    eta : ndarray, shape (nobs,)
-        Linear predictor with random effects and offset, in the order of the rows used.
-    model : Model
-        What was fitted.
-    end : ndarray, shape (d,)
-        Where the search ended: theta, then for generalised models log dispersion and whitened coefficients.
-    cuts : Thresholds or None
-        Of an ordinal model; then ``(Intercept)`` of ``fixed`` is the mean of the latent scale, minus that of the thresholds.
-    shape : Shape or None
-        Of response times: the fitted shifted lognormal or ex-Gaussian distribution.
-    is_sketch : bool
-        Whether standard errors are of the average information; see ``fitting.sketch``.
-    """
-
-    formula: str
+    formula: str  # formula, family, link: as fitted
     family: str
     link: str
+    # ``REML``, ``ML`` or ``ML, Laplace (nAGQ=1)``; without random effects ``least squares`` or ``ML``
     method: str
-    nobs: int
-    groups: Mapping[str, int]
-    loglik: float
+    nobs: int  # rows used
+    groups: Mapping[str, int]  # levels by grouping factor
+    loglik: float  # deviance is -2 loglik (the REML criterion under REML)
     aic: float
     bic: float
     deviance: float
-    converged: bool
+    converged: bool  # converged, singular: ``warnings`` names the term
     singular: bool
-    warnings: tuple[str, ...]
-    wald: Callable[[], pd.DataFrame]
-    vcov: pd.DataFrame
-    variance: tuple[VarianceComponent, ...]
+    warnings: tuple[str, ...]  # rows and columns dropped, singular terms, no convergence, separation
+    wald: Callable[[], pd.DataFrame]  # makes ``fixed``
+    vcov: pd.DataFrame  # (p, p): covariance of the fixed effects
+    variance: tuple[VarianceComponent, ...]  # in lme4's order
+    # residual standard deviation; root of phi for Gamma and inverse.gaussian; sigma of times; 1 where the
+    # family has none
     sigma: float
+    # phi of Gamma and inverse.gaussian, theta of negative.binomial; None for the other families
     dispersion: float | None
-    n_parameters: int
-    ranef: Callable[[], Mapping[str, pd.DataFrame]]
-    fitted: Array
-    rows: NDArray[np.intp]
-    degrees: DegreesOfFreedom | None
-    evaluations: int
-    theta: Array
-    eta: Array
-    model: Model
+    n_parameters: int  # fixed effects, variance parameters, and sigma where estimated
+    ranef: Callable[[], Mapping[str, pd.DataFrame]]  # makes ``modes``
+    fitted: Array  # (nobs,): fitted means with the random effects, in the order of the rows used
+    rows: NDArray[np.intp]  # (nobs,): positions of the rows used
+    degrees: DegreesOfFreedom | None  # gives contrasts their degrees of freedom; None for z tests
+    evaluations: int  # how often the deviance was computed
+    theta: Array  # (k,): relative covariance parameters, for the orthonormalised columns of each term
+    eta: Array  # (nobs,): linear predictor with random effects and offset, in the order of the rows used
+    model: Model  # what was fitted
+    # (d,): where the search ended: theta, then for generalised models log dispersion and whitened
+    # coefficients
     end: Array
+    # whether standard errors are of the average information; see ``sketch``
     is_sketch: bool = False
+    # of an ordinal model; then ``(Intercept)`` of ``fixed`` is the mean of the latent scale, minus that
+    # of the thresholds
     cuts: Thresholds | None = None
+    # of response times: the fitted shifted lognormal or ex-Gaussian distribution
     shape: Shape | None = None
 
     @property
