@@ -6,30 +6,19 @@ Each stands beside an analysis of the report and is exploratory; where none appl
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from markupsafe import Markup, escape
+from pathlib import Path
 
 from analysis.companions import Companion, companions
 from analysis.descriptives import Cell, describe, describe_rows, described_rows
 from analysis.quantities import LEAD
 from analysis.random_structure import MODELS_FOR_A_CLAIM
 from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
+from analysis.report.layout import Layout
 from analysis.report.model_tables import contrast_table, model_table
 from analysis.report.prose import paragraphs, warnings_of
 from analysis.within import held_by
 
-OPENING = {
-    "models in general": "With models as a sample of models, the comparison is one of people with models in general.",
-    "label probabilities": "How far the correct label led in log-probability (its best rival taken away; with two labels, the "
-    "log odds of the correct one) needs no repeated answers and says more than right or wrong.",
-}
-METHODS = {
-    "models in general": f"Models in general: from {MODELS_FOR_A_CLAIM} models on, people are compared with the models' mean answers; "
-    "the variance adds how much the models' differences vary. Models are not a random draw from all that exist: readers "
-    "judge what they represent.",
-    "label probabilities": "Label probabilities: linear mixed models of the lead of the correct label in nats, items and "
-    "conditions as in the model of accuracy, without people, who have none.",
-}
+LAYOUT = Layout(Path(__file__).parent)
 
 
 def write(material: Material) -> Chapter | None:
@@ -53,7 +42,10 @@ def write(material: Material) -> Chapter | None:
         "Accuracy, modelled otherwise",
         tuple(blocks),
         marks=marks_of(tuple(groups), material.kinds),
-        methods=tuple(escape(METHODS[kind]) for kind in kinds),
+        methods=tuple(
+            LAYOUT.sentences(f"methods_of_{kind.replace(' ', '_')}", fewest=MODELS_FOR_A_CLAIM)
+            for kind in kinds
+        ),
         fits=tuple(fits),
     )
 
@@ -61,14 +53,13 @@ def write(material: Material) -> Chapter | None:
 def _told(one: Companion, place: int, material: Material) -> list[Block]:
     analysis = one.analysis
     name = analysis.plan.name
-    blocks: list[Block] = [
-        Markup("<h3>{}</h3>").format(name[0].upper() + name[1:]),
-        escape(OPENING[one.kind]),
-    ]
+    blocks = LAYOUT.blocks(
+        one.kind.replace(" ", "_"),
+        name=name[0].upper() + name[1:],
+        doubts=warnings_of(analysis) if analysis.has_results else [],
+    )
     if not analysis.has_results:
         return [*blocks, *paragraphs(analysis, (), material.kinds, None)]
-    doubts = " ".join(warnings_of(analysis))
-    blocks += [escape(doubts)] if doubts else []
     stem = f"otherwise_{place}"
     blocks += paragraphs(analysis, _cells(one, material), material.kinds, None)
     blocks += [model_table(analysis, f"{stem}_model")] if analysis.model is not None else []

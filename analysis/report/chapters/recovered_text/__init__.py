@@ -1,0 +1,228 @@
+"""Restored texts: words recovered of words changed, with a mixed model, beside edit distance and recovery rate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from analysis.carrying_out import carry_out
+from analysis.descriptives import describe_rows, described_rows
+from analysis.families import across_analyses
+from analysis.figures.measures import recovered_figure
+from analysis.measures.recovery import recovery, recovery_trials
+from analysis.names import plain
+from analysis.plan import WORDS, WORDS_WITH_ONE_TYPO, Measure, Plan, against_reference
+from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order, kinds_of
+from analysis.report.apa_tables import ApaTable
+from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
+from analysis.report.filters import where
+from analysis.report.layout import Layout
+from analysis.report.many_levels import MOST_TOLD
+from analysis.report.model_tables import contrast_table, model_table
+from analysis.report.parted import Part
+from analysis.report.prose import paragraphs, warnings_of
+from analysis.results import Analysis
+from analysis.within import parted_by_sessions, shown
+from stimuli.errors import UserError
+
+GROUP = "reader_group"
+MOST_TRIALS = 20_000
+"""Trials in one model of recovered words; beyond, the planned analyses alone are fitted."""
+MOST_OF_MODELS = 60_000
+"""The same without participants, where all that varies lies within items and a model takes seconds."""
+
+LAYOUT = Layout(Path(__file__).parent)
+
+
+def write(material: Material) -> Chapter | None:
+    """Write how much of the changed text answers restore; None where no text was to be restored."""
+    tables = material.tables
+    trials = tables.trials
+    asked = trials["excluded_reason"].isna() & (trials["trial_type"] == "recover") & trials["answer"].notna()
+    if not asked.any():
+        return None
+    material.told("recovered words")
+    own = trials[asked]
+    kinds = kinds_of(own)
+    try:
+        measured = recovery_trials(trials, tables.items, list(tables.factors))
+    except UserError as error:
+        said = LAYOUT.sentences("failed", texts=int(asked.sum()), why=error.message)
+        return Chapter("recovered-text", "Restored texts", (said,), marks_of(tuple(kinds), kinds))
+    blocks: list[Block] = []
+    fits: list[ReportedFit] = []
+    study = str(tables.dictionary["study"])
+    for part, is_described in _parts(own, tables.factors):
+        rows = measured[shown(measured, part.within)]
+        sums = _sums(rows, part.factor, list(part.levels), group_order(own), study)
+        if is_described:
+            blocks += _described(sums, part, {one: kinds[one] for one in group_order(own)})
+        name = part.factor or "all"
+        changing = [level for level in part.levels if (sums.loc[sums[name] == level, "changed"] > 0).any()]
+        if len(changing) > 1:
+            any_typo = bool((sums["with_one_typo"] > sums["recovered"]).any())
+            some, models = _modelled(material, part, changing, any_typo=any_typo)
+            blocks += some
+            fits += models
+    return Chapter(
+        "recovered-text",
+        "Restored texts: recovered words, edit distance and recovery rate",
+        tuple(blocks),
+        marks_of(tuple(kinds), kinds),
+        methods=(LAYOUT.sentences("methods"),),
+        fits=tuple(fits),
+        sources=("cao2023",),
+    )
+
+
+def _parts(own: pd.DataFrame, factors: dict[str, list[str]]) -> Iterator[tuple[Part, bool]]:
+    """Yield what is set side by side, and whether it is described, not only modelled.
+
+    Of two factors that part sessions the first is described, within levels of the second; a part without factor is all texts.
+    """
+    told: set[str] = set()
+    for factor, levels in factors.items():
+        if own[factor].isna().all():
+            continue
+        for within in parted_by_sessions(own, factor, factors):
+            rows = own[shown(own, within)]
+            there = tuple(level for level in levels if (rows[factor] == level).any())
+            yield Part(factor, there, within=within), not {name for name, _ in within} & told
+        told.add(factor)
+    if not told:
+        yield Part("", ("all",)), True
+
+
+def _stem(part: Part) -> str:
+    """Name its tables and figures."""
+    return plain("recovered_text", part.stem) if part.factor else "recovered_text"
+
+
+def _by(part: Part) -> str:
+    """Return what is compared, and within what; empty for all texts."""
+    return f" by {part.factor}{part.told}" if part.factor else ""
+
+
+def _sums(
+    measured: pd.DataFrame, factor: str, levels: list[str], groups: list[str], study: str
+) -> pd.DataFrame:
+    name = factor or "all"
+    rows = measured if factor else measured.assign(all="all")
+    sums = recovery(rows, [name], study=study)
+    place = {level: number for number, level in enumerate(levels)}
+    order = {group: number for number, group in enumerate(groups)}
+    keys = sums.assign(_g=sums[GROUP].map(order), _l=sums[name].map(place)).sort_values(["_g", "_l"])
+    return keys.drop(columns=["_g", "_l"]).reset_index(drop=True)
+
+
+def _described(sums: pd.DataFrame, part: Part, kinds: dict[str, str]) -> list[Block]:
+    factor, stem, levels = part.factor, _stem(part), list(part.levels)
+    name = factor or "all"
+    nothing = [level for level in levels if not (sums.loc[sums[name] == level, "changed"] > 0).any()]
+    told: dict[str, Any] = {"factor": factor, "column": name, "kinds": kinds}
+    by = f"by {factor} and reader{part.told}" if factor else "by reader"
+    held = tuple(where(one, level) for one, level in part.within)
+    words, rates = (
+        LAYOUT.table(key, sums, own, by=by, held=held, **told)
+        for key, own in (("words", stem), ("rates", f"{stem}_rates"))
+    )
+    return LAYOUT.blocks(
+        "described",
+        words=words,
+        rates=rates,
+        drawing=recovered_figure(stem, sums, name, levels, kinds),
+        by=_by(part),
+        readers=[
+            {"group": str(group), **_of_reader(own)}
+            for group, own in sums.groupby(GROUP, sort=False)
+            if kinds[str(group)] != "baseline"
+        ],
+        nothing=nothing if factor else [],
+        **told,
+    )
+
+
+def _of_reader(own: pd.DataFrame) -> dict[str, Any]:
+    """Return the conditions that a sentence tells, of many those of which least and most was recovered, and what was copied."""
+    changed = [one for one in own.to_dict("records") if one["changed"]]
+    is_range = len(changed) > MOST_TOLD
+    if is_range:
+        ordered = sorted(changed, key=lambda one: float(one["words"]))
+        changed = [ordered[0], ordered[-1]]
+    kept = own["kept"].mul(own["unchanged"]).sum()
+    return {"told": changed, "is_range": is_range, "kept": kept, "unchanged": own["unchanged"].sum()}
+
+
+def _modelled(
+    material: Material, part: Part, changing: list[str], *, any_typo: bool
+) -> tuple[list[Block], list[ReportedFit]]:
+    """Fit what the plan did not: strict words and words with one typo, by each factor."""
+    factor = part.factor
+    blocks: list[Block] = []
+    fits: list[ReportedFit] = []
+    trials = material.tables.trials
+    rows = trials[trials["excluded_reason"].isna() & (trials["trial_type"] == "recover")]
+    rows = rows[shown(rows, part.within)]
+    kinds = kinds_of(rows)
+    groups = [group for group in group_order(rows) if kinds[group] in DATA_KINDS]
+    if "human" not in groups and "simulated" in kinds:
+        groups.insert(0, "simulated")
+    done = {
+        (one.plan.measure.name, one.plan.factor, one.plan.within)
+        for one in material.analyses
+        if one.has_results
+    }
+    analyses = []
+    for measure in (WORDS, WORDS_WITH_ONE_TYPO):
+        if measure is WORDS_WITH_ONE_TYPO and not any_typo:
+            blocks.append(LAYOUT.sentences("same", by=_by(part)))
+        elif {(measure.name, factor, part.within), (measure.name, factor, ())} & done:
+            blocks.append(LAYOUT.sentences("planned", title=measure.title, by=_by(part)))
+        elif len(rows) > (MOST_TRIALS if set(groups) & set(PARTICIPANT_KINDS) else MOST_OF_MODELS):
+            blocks.append(LAYOUT.sentences("too_many", title=measure.title, by=_by(part), answers=len(rows)))
+        elif groups:
+            material.told(f"model: {measure.noun}{_by(part)}")
+            analyses.append(carry_out(_plan(measure, part, changing, groups, material), material.tables))
+    for analysis in across_analyses(analyses):
+        some, model = _told(analysis, f"{_stem(part)}_{analysis.plan.measure.name}", kinds)
+        blocks += some
+        fits += model
+    return blocks, fits
+
+
+def _plan(measure: Measure, part: Part, levels: list[str], groups: list[str], material: Material) -> Plan:
+    return Plan(
+        f"{measure.noun}{_by(part)}",
+        False,
+        measure,
+        part.factor,
+        tuple(levels),
+        tuple(groups),
+        tuple(against_reference(levels)),
+        trials="recover",
+        within=part.within,
+        factors={name: tuple(own) for name, own in material.tables.factors.items()},
+    )
+
+
+def _told(analysis: Analysis, stem: str, kinds: dict[str, str]) -> tuple[list[Block], list[ReportedFit]]:
+    model, plan = analysis.model, analysis.plan
+    cells = []
+    if analysis.has_results:
+        cells = describe_rows(
+            described_rows(analysis.rows, plan.measure), plan.measure, plan.factor, analysis.levels
+        )
+    told = paragraphs(analysis, cells, kinds, None)
+    if not told:
+        told = [LAYOUT.sentences("not_fitted", title=plan.measure.title)]
+    name = f"{plan.name[0].upper()}{plan.name[1:]}"
+    blocks = [*LAYOUT.blocks("heading", name=name, doubts=warnings_of(analysis)), *told]
+    if not analysis.has_results:
+        return blocks, []
+    shown: list[ApaTable] = [contrast_table(analysis, f"{stem}_differences")] if analysis.contrasts else []
+    shown += [model_table(analysis.of_model, f"{stem}_model")] if model is not None else []
+    fits = [ReportedFit(plan.name, model.source)] if model is not None and model.source is not None else []
+    return [*blocks, *LAYOUT.blocks("numbers", shown=shown)], fits
