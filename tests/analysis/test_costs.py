@@ -25,7 +25,7 @@ from analysis.costs import (
 from analysis.costs.words import frequency_of, letters_in
 from analysis.planned import plans
 from analysis.report.apa_tables import ApaTable, Head
-from analysis.report.chapters.cost_ratios import side_by_side
+from analysis.report.chapters.cost import side_by_side
 from stimuli.errors import UserError
 from tests.analysis import decision_study, word_study
 from tests.analysis.letter_study import LEVELS, TIME, study_rows, write_handover

@@ -26,8 +26,9 @@ from analysis.mixed import lme4_program
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Chapter, Material, referred
-from analysis.report.chapters import cost_linking, cost_words
-from analysis.report.chapters.cost import write
+from analysis.report.chapters.cost import side_by_side, write
+from analysis.report.chapters.cost import words as cost_words
+from analysis.report.chapters.cost.times import distributions
 from tests.analysis import word_study
 from tests.analysis.cost_study import STEP, rows_of, study
 from tests.analysis.letter_study import LEVELS as POSITIONS
@@ -73,7 +74,7 @@ def forms(tmp_path_factory: pytest.TempPathFactory) -> Written:
 def words(tmp_path_factory: pytest.TempPathFactory) -> Written:
     tables = load(word_study.study(tmp_path_factory.mktemp("words"), people=10, items=12, linked=True))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cost_linking, "linking", partial(linking, folds=4))
+        patch.setattr(cost_words, "linking", partial(linking, folds=4))
         found = written(tables)
     assert found is not None
     return found
@@ -154,12 +155,16 @@ def test_words_and_bits_stand_in_tables_whose_numbers_the_text_has(words: Writte
 def test_times_that_a_bit_shortens_are_said_to_fall() -> None:
     row = {
         "baseline": True, "spill_over": True, "words": "all", "slope": -0.08, "slope_low": -0.5, "slope_high": 0.34,
-        "gain": 0.0, "gain_low": -0.1, "gain_high": 0.1, "delta_aic": 1.0, "sound": True,
+        "reader_group": "human", "model": "gpt", "slope_total": 0.0, "total_low": -0.1, "total_high": 0.1,
+        "words_used": 9, "items": 3, "gain": 0.0, "gain_low": -0.1, "gain_high": 0.1, "delta_aic": 1.0, "sound": True,
     }  # fmt: skip
-    (fell,) = cost_linking._linked(pd.DataFrame([row]), "people", "gpt")
-    assert "fell by 0.08 [−0.34, 0.50] ms a bit" in fell
-    (rose,) = cost_linking._linked(pd.DataFrame([row | {"slope": 0.08}]), "people", "gpt")
-    assert "rose by 0.08 [−0.50, 0.34] ms a bit" in rose
+    kinds = {"human": "human", "gpt": "model"}
+    fell, rose = (
+        " ".join(map(str, cost_words.linking_blocks(pd.DataFrame([row | {"slope": slope}]), kinds, "form")))
+        for slope in (-0.08, 0.08)
+    )
+    assert "fell by 0.08 [−0.34, 0.50] ms per bit" in fell
+    assert "rose by 0.08 [−0.50, 0.34] ms per bit" in rose
 
 
 def test_of_many_conditions_the_text_tells_the_cheapest_and_the_dearest_and_slopes_by_their_number() -> None:
@@ -285,9 +290,6 @@ def texts_of(figure: Figure) -> list[tuple[str, Any]]:
 def test_nothing_written_in_a_figure_overlaps(
     tmp_path: Path, levels: tuple[str, ...], models: tuple[str, ...]
 ) -> None:
-    from analysis.report.chapters.cost_ratios import side_by_side
-    from analysis.report.chapters.cost_times import distributions
-
     tables = load(study(tmp_path, levels, people=6, models=models, items=8))
     parts = [
         distributions(tables, "form"),

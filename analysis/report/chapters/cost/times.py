@@ -1,9 +1,13 @@
-"""People's times in the chapter on cost: how they are distributed, and conditions compared on two scales."""
+"""People's times in the chapter on cost: their distributions, and conditions compared on two scales; shared parts of the chapter."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 from markupsafe import Markup, escape
 
 from analysis import apa
@@ -13,22 +17,77 @@ from analysis.costs.times import PERCENTILES
 from analysis.figures.cost import time_distribution_figure
 from analysis.names import plain
 from analysis.plan import MEASURES, Plan, against_reference
-from analysis.readers import PARTICIPANT_KINDS, group_order, marked, spoken
-from analysis.report.apa_tables import ApaTable, Head, Origin, decimals
-from analysis.report.blocks import Material, ReportedFit
-from analysis.report.chapters.cost_parts import (
-    FAILURES,
-    OWN_SCALE,
-    Part,
-    as_percent,
-    sentence,
-)
+from analysis.readers import PARTICIPANT_KINDS, group_order, spoken
+from analysis.report.apa_tables import ApaTable, as_percent, decimals
+from analysis.report.blocks import Block, Material, ReportedFit
 from analysis.report.differences import statistics
-from analysis.report.filters import PEOPLE, filled, timed_well
+from analysis.report.layout import Layout
 from analysis.report.many_levels import MOST_NAMED, by_level, which_of
 from analysis.results import Analysis, Contrast
 from analysis.tables import Tables
-from stimuli.errors import reason_of
+from stimuli.errors import UserError, reason_of
+
+LAYOUT = Layout(Path(__file__).parent)
+FAILURES = (UserError, np.linalg.LinAlgError, FloatingPointError)
+"""What a fit may end with; the chapter names it and goes on."""
+
+
+@dataclass
+class Part:
+    """A part of the chapter while it is written.
+
+    Attributes
+    ----------
+    blocks : list of Markup, ApaTable or Drawing
+    methods : list of Markup
+    fits : list of ReportedFit
+    groups : list of str
+        Reader groups that are in it.
+    sources : list of str
+    """
+
+    blocks: list[Block] = field(default_factory=list)
+    methods: list[Markup] = field(default_factory=list)
+    fits: list[ReportedFit] = field(default_factory=list)
+    groups: list[str] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
+
+    def add(self, other: Part) -> None:
+        """Put another part behind this one; methods and sources are said once."""
+        self.blocks += other.blocks
+        self.fits += other.fits
+        for name in ("methods", "groups", "sources"):
+            own = getattr(self, name)
+            own += [one for one in getattr(other, name) if one not in own]
+
+    def head(self, text: str) -> None:
+        """Begin under a heading."""
+        self.blocks.append(Markup("<h3>{}</h3>").format(text))
+
+    def say(self, *sentences: str) -> None:
+        """Add a paragraph of sentences; plain text is escaped, Markup stays; nothing where there are none."""
+        told = [escape(one) for one in sentences if one]
+        if told:
+            self.blocks.append(Markup(" ").join(told))
+
+
+def sentence(text: str) -> str:
+    """Begin with a capital and end with a stop."""
+    text = text.strip()
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", "!")) else ".")
+
+
+def with_ends(value: float, low: float, high: float, decimals: int = 2, unit: str = "") -> str:
+    """Write an estimate with its 95% interval, as ``12.3% [4.5, 20.1]``; alone where there is no interval, or none of any width."""
+    told = apa.number(value, decimals) + (unit if np.isfinite(value) else "")
+    is_known = np.isfinite(low) and np.isfinite(high) and not apa.without_width(low, high)
+    return f"{told} {apa.interval(low, high, decimals)}" if is_known else told
+
+
+def chosen_words(names: Iterable[str]) -> str:
+    """List names in a sentence."""
+    return apa.listing(list(dict.fromkeys(names)))
+
 
 MOST_TOLD = 8
 """Differences up to which the text tells each; of more it tells the significant ones."""
@@ -49,7 +108,7 @@ def distributions(tables: Tables, factor: str) -> Part:
     if not spreads:
         return part
     name = plain("time_distributions", factor)
-    table = percentile_table(name, spreads, factor)
+    table = _percentile_table(name, spreads, factor)
     part.groups = list(dict.fromkeys(one.group for one in spreads))
     part.head(f"Distributions of times: {factor}")
     text = "[[figure:{0}]] and [[table:{0}]] show how times are distributed in each condition. Medians: {1}."
@@ -68,30 +127,24 @@ def _medians(spreads: list[TimeSpread]) -> list[str]:
     return told
 
 
-def percentile_table(name: str, spreads: list[TimeSpread], factor: str) -> ApaTable:
-    """Lay out the percentiles of times in each condition."""
-    rows: list[tuple[str, ...]] = []
-    for group, measure in dict.fromkeys((one.group, one.measure) for one in spreads):
-        own = [one for one in spreads if (one.group, one.measure) == (group, measure)]
-        rows.append(Head([f"{marked(group, own[0].kind)}: {TITLES[measure].lower()}"]))
-        for one in own:
-            counts = (apa.count(one.trials), apa.count(len(one.medians)))
-            rows.append((one.level, *counts, *(apa.number(value, 0) for value in one.percentiles)))
-    columns = (factor, "Trials", "n", *(f"{place}%" for place in PERCENTILES))
-    note = (
-        "n = participants. Percentiles (ms) are of all times of a condition together, valid answers within the study's time "
-        "bounds; 50% is the median."
+def _percentile_table(name: str, spreads: list[TimeSpread], factor: str) -> ApaTable:
+    rows = [
+        {"spread": one}
+        for key in dict.fromkeys((one.group, one.measure) for one in spreads)
+        for one in spreads
+        if (one.group, one.measure) == key
+    ]
+    return LAYOUT.table(
+        "percentiles",
+        rows,
+        name,
+        factor=factor,
+        kinds={one.group: one.kind for one in spreads},
+        titles=TITLES,
+        percents=PERCENTILES,
+        range=range,
+        measures=list(dict.fromkeys(one.measure for one in spreads)),
     )
-    measures = tuple(dict.fromkeys(one.measure for one in spreads))
-    origin = Origin(
-        columns=(*measures, factor, "reader_group", "response_status"),
-        where=(*timed_well(*measures), PEOPLE, *filled("item_id", factor)),
-        rows=""
-        if len(measures) == 1
-        else "of each time the trials within its bounds (rt_excluded, reading_time_excluded empty)",
-        computed="percentiles of all times of a level together",
-    )
-    return ApaTable(name, f"Percentiles of times by {factor}", columns, tuple(rows), note, origin, drawn=True)
 
 
 def on_two_scales(material: Material, tables: Tables, factor: str, thinned: tuple[str, ...]) -> Part:
@@ -181,19 +234,15 @@ def _scales(
             f"{few} significant on either scale, of {len(log.contrasts)} differences, all of which are in the table."
         )
     part.say(*_verdicts(found), *_doubts(found))
-    part.blocks.append(scales_table(name, found, thinned))
+    part.blocks.append(_scales_table(name, found, thinned))
     if not reported and log.model.source is not None:
         part.fits.append(ReportedFit(f"{plan.name}, log scale", log.model.source))
     if own.model.source is not None:
         part.fits.append(ReportedFit(f"{plan.name}, milliseconds (Gamma, identity link)", own.model.source))
     part.sources = ["loftus1978", "lo2015"]
     part.methods = [
-        Markup(
-            "Because a log transform can remove or reverse an interaction (Loftus, 1978; Lo &amp; Andrews, 2015), times were "
-            "analysed both as logarithms (normal, REML) and in milliseconds (Gamma, identity link, Laplace approximation); "
-            "<i>p</i> values were adjusted within each scale."
-        ),
-        OWN_SCALE,
+        LAYOUT.sentences("methods_of_scales"),
+        LAYOUT.sentences("methods_of_milliseconds"),
         *(
             [Markup("Steps of the model of {} in milliseconds: {}.").format(plan.measure.noun, reduced)]
             if len(own.model.steps) > 1
@@ -273,71 +322,49 @@ def _doubts(found: TimeScales) -> list[str]:
     return told + [sentence(one) for one in left]
 
 
-def scales_table(name: str, found: TimeScales, thinned: tuple[str, ...]) -> ApaTable:
+def _scales_table(name: str, found: TimeScales, thinned: tuple[str, ...]) -> ApaTable:
     """Lay out each difference on both scales, one row a scale."""
-    rows: list[tuple[str, ...]] = []
     verdicts = {(row["contrast"], row["groups"]): row["agree"] for row in found.table.to_dict("records")}
     others = {(one.label, one.groups): one for one in found.own.contrasts}
+    rows: list[dict[str, Any]] = []
     for groups in dict.fromkeys(one.groups for one in found.log.contrasts):
-        who = " vs. ".join(spoken(group) for group in groups)
-        rows.append(
-            Head([f"Difference of differences: {who}" if len(groups) > 1 else sentence(who).rstrip(".")])
-        )
-        for one in found.log.contrasts:
-            if one.groups != groups:
-                continue
+        readers = " vs. ".join(spoken(group) for group in groups)
+        who = f"Difference of differences: {readers}" if len(groups) > 1 else sentence(readers).rstrip(".")
+        for one in (each for each in found.log.contrasts if each.groups == groups):
             agree = AGREE[verdicts[one.label, " − ".join(groups)]]
-            rows.append((one.label, "log", *_cells(one, found.log), agree))
-            rows.append(("", "ms", *_cells(others.get((one.label, groups)), found.own), ""))
+            for contrast, analysis, scale in (
+                (one, found.log, "log"),
+                (others.get((one.label, groups)), found.own, "ms"),
+            ):
+                known = contrast if contrast is not None and contrast.estimable else None
+                logged = analysis.plan.measure.logged
+                cells = {
+                    "contrast": known,
+                    "logged": logged,
+                    "places": decimals(known.se, 2) if known and logged else 1,
+                }
+                first = scale == "log"
+                rows.append(
+                    {
+                        "who": who,
+                        "scale": scale,
+                        "label": one.label if first else "",
+                        "agree": agree if first else "",
+                        **cells,
+                    }
+                )
     models = [one.model for one in (found.log, found.own) if one.model is not None]
-    counts = f"N = {apa.count(models[0].rows)} trials"
-    if models[0].rows != models[-1].rows:
-        counts += f" (log), {apa.count(models[-1].rows)} (ms)"
-    method, plan = found.log.correction, found.log.plan
-    over = "the reader groups of one difference" if plan.planned else "all differences of a scale"
-    over = f"all tests of the family {plan.family} on its scale" if plan.family else over
-    note = (
-        f"{counts}. b on the log scale is a difference of natural logarithms, percent is 100 (exp b − 1); in ms it is "
-        f"a difference in milliseconds (Gamma, identity link). p adjusted by {method}'s method over {over}. Scales: "
-        f"same where both 95% intervals lie on one side of 0 or both include it."
-    )
-    note = " ".join([note, *(sentence(one) for one in thinned)])
-    columns = (
-        "Difference",
-        "Scale",
-        "b",
-        "SE",
-        "t or z",
-        "df",
-        "p adjusted",
-        "95% CI",
-        "Percent",
-        "95% CI",
-        "Scales",
-    )
-    fits = tuple(one.source for one in models if one.source is not None)
-    title = f"{TITLES[found.log.plan.measure.name]} on two scales by {found.log.plan.factor}"
-    return ApaTable(name, title, columns, tuple(rows), note, Origin(fits, computed=OF_SCALES))
-
-
-OF_SCALES = "weights of the fixed effects of each model; percent in ms are ratios of two estimates"
-
-
-def _cells(one: Contrast | None, analysis: Analysis) -> tuple[str, ...]:
-    if one is None or not one.estimable:
-        return (apa.MISSING,) * 8
-    logged = analysis.plan.measure.logged
-    places = decimals(one.se, 2) if logged else 1
-    ends = (as_percent(one.low), as_percent(one.high)) if logged else (float("nan"),) * 2
-    return (
-        apa.number(one.estimate, places),
-        apa.number(one.se, places),
-        apa.number(one.statistic),
-        apa.degrees_of_freedom(one.df),
-        apa.p_value(one.p_adjusted),
-        apa.interval(one.low, one.high, places),
-        apa.number(as_percent(one.estimate), 1) if logged else apa.MISSING,
-        apa.interval(*ends, 1),
+    return LAYOUT.table(
+        "scales",
+        rows,
+        name,
+        [one.source for one in models if one.source is not None],
+        title=TITLES[found.log.plan.measure.name],
+        factor=found.log.plan.factor,
+        trials=(models[0].rows, models[-1].rows),
+        correction=found.log.correction,
+        plan=found.log.plan,
+        thinned=[sentence(one) for one in thinned],
     )
 
 

@@ -1,4 +1,4 @@
-"""Single words in the chapter on cost: changed words, the words after them, and the reading profile around them."""
+"""Single words in the chapter on cost: changed words, words after them, the profile around them, and reading times by surprisal."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from analysis import apa
-from analysis.costs import SpillOver, reading_profile, spill_over
+from analysis.costs import SpillOver, linking, reading_profile, spill_over
 from analysis.costs.words import TARGET, TIME, ReadingProfile, WordTable
 from analysis.families import with_adjusted
 from analysis.figures.cost import reading_profile_figures
 from analysis.frames import indicator
 from analysis.names import plain
-from analysis.readers import group_order, kinds_of, marked, named, spoken
-from analysis.report.apa_tables import ApaTable, Head, Origin, decimals
-from analysis.report.blocks import Material, ReportedFit
-from analysis.report.chapters.cost_parts import FAILURES, OWN_SCALE, Part, sentence, with_ends
-from analysis.report.filters import USED, Either, above, filled
+from analysis.readers import group_order, kinds_of, named, spoken
+from analysis.report.apa_tables import ApaTable, decimals
+from analysis.report.blocks import Block, Material, ReportedFit
+from analysis.report.chapters.cost.times import FAILURES, LAYOUT, Part, sentence, with_ends
 from analysis.report.many_levels import MOST_NAMED, MOST_TOLD, by_level
 from analysis.tables import Tables
 from stimuli.errors import reason_of
@@ -55,14 +54,23 @@ def spilling(
     for end in ("low", "high"):
         table.loc[log, f"percent_{end}"] = 100 * np.expm1(table.loc[log, end])
     part.groups = list(dict.fromkeys(table["reader_group"]))
-    part.say(
-        Markup(
-            "[[table:{}]] compares the times of the same words between conditions: on the changed word, and on the "
-            "first and second intact "
-            "word after it. Each zone has a model of "
-            "log times (normal) and one of milliseconds (Gamma, identity link)."
-        ).format(name)
+    shown = table.assign(
+        places=[
+            decimals(se, 2) if scale == "log" else 1
+            for scale, se in zip(table["scale"], table["se"], strict=True)
+        ]
     )
+    laid = LAYOUT.table(
+        "spill_over",
+        pd.concat([own for _, own in shown.groupby(["reader_group", "zone"], sort=False)]),
+        name,
+        [climbed.fit for climbed in found.models.values() if climbed.fit is not None],
+        factor=factor,
+        base=words.levels[0],
+        kinds=kinds,
+        zones=ZONES,
+    )
+    part.blocks += LAYOUT.blocks("spill_over", table=laid)
     for group in part.groups:
         for zone in dict.fromkeys(table["zone"]):
             own = table[(table["reader_group"] == group) & (table["zone"] == zone)]
@@ -71,24 +79,14 @@ def spilling(
         *_scales_apart(table, factor), *map(sentence, found.remarks), *(sentence(one) for one in thinned)
     )
     part.say(*_reductions(found, factor, words.levels))
-    part.blocks.append(spill_table(name, table, found, factor, words.levels[0], kinds))
+    part.blocks.append(laid)
     part.fits = [
         ReportedFit(f"times of single words by {factor}: {zone}, {scale} scale ({group})", climbed.fit)
         for (group, zone, scale), climbed in found.models.items()
         if climbed.fit is not None
     ]
     part.sources = ["lo2015", "benjamini1995"]
-    part.methods = [
-        Markup(
-            "Word by word: times of words that a trial has in a zone were averaged first (geometric on the log scale). "
-            "Random effects: "
-            "participants with a slope for each condition, items; reduced from correlated slopes to uncorrelated ones "
-            "to intercepts where "
-            "a fit was singular or did not converge. <i>p</i> values of a scale are adjusted by Benjamini–Hochberg "
-            "over its rows of the table."
-        ),
-        OWN_SCALE,
-    ]
+    part.methods = [LAYOUT.sentences("methods_of_words"), LAYOUT.sentences("methods_of_milliseconds")]
     return part
 
 
@@ -154,71 +152,6 @@ def _reductions(found: SpillOver, factor: str, levels: Sequence[str]) -> list[st
     return [*steps, *told]
 
 
-def _covariates(found: SpillOver) -> str:
-    """Name what the models hold beside the condition, in words."""
-    names = {
-        "c_letters": "the length of the form shown",
-        "c_zipf": "the frequency of the word",
-        "c_previous_letters": "the length of the word before",
-        "c_previous_zipf": "the frequency of the word before",
-    }
-    formulas = [climbed.formula for climbed in found.models.values()]
-    known = {name: sum(f"{name} " in formula for formula in formulas) for name in names}
-    everywhere = [words for name, words in names.items() if known[name] == len(formulas)]
-    somewhere = [words for name, words in names.items() if 0 < known[name] < len(formulas)]
-    nowhere = [words for name, words in names.items() if not known[name]]
-    told = f"Held at their means: {apa.listing(everywhere)}." if everywhere else ""
-    if somewhere:
-        told += f" Held where they vary in a zone: {apa.listing(somewhere)}."
-    if nowhere:
-        told += f" Not known or the same in all trials, so no covariate: {apa.listing(nowhere)}."
-    return told.strip()
-
-
-def spill_table(
-    name: str, table: pd.DataFrame, found: SpillOver, factor: str, base: str, kinds: dict[str, str]
-) -> ApaTable:
-    """Lay out differences of times of single words, zone by zone, on both scales."""
-    rows: list[tuple[str, ...]] = []
-    for (group, zone), own in table.groupby(["reader_group", "zone"], sort=False):
-        one = own.iloc[0]
-        counts = f"{apa.count(one['rows'])} trials, {apa.count(one['words'])} times"
-        rows.append(Head([f"{marked(str(group), kinds[str(group)])}: {ZONES[str(zone)]} ({counts})"]))
-        for row in own.to_dict("records"):
-            log = row["scale"] == "log"
-            places = decimals(row["se"], 2) if log else 1
-            rows.append(
-                (
-                    str(row[factor]),
-                    row["scale"],
-                    apa.number(row["intact"], 0),
-                    apa.number(row["estimate"], places),
-                    apa.number(row["se"], places),
-                    apa.degrees_of_freedom(row["df"]),
-                    apa.p_value(row["p_adjusted"]),
-                    apa.interval(row["low"], row["high"], places),
-                    apa.number(row["percent"], 1),
-                    apa.interval(row["percent_low"], row["percent_high"], 1),
-                )
-            )
-    note = (
-        f"M = mean in {base} at mean covariates, ms (geometric on the log scale). b = difference from it: of natural "
-        f"logarithms, or in ms. "
-        "df where the statistic is t; z otherwise. p adjusted by Benjamini–Hochberg's method over all rows of a scale, with the "
-        "intervals that agree with it (Benjamini & Yekutieli, 2005). Percents "
-        "in ms are ratios of two estimates and have no interval."
-    )
-    columns = (factor, "Scale", "M", "b", "SE", "df", "p adjusted", "95% CI", "Percent", "95% CI")
-    fits = tuple(one.fit for one in found.models.values() if one.fit is not None)
-    title = f"Times on changed words and on the words after them by {factor}"
-    return ApaTable(name, title, columns, tuple(rows), note, Origin(fits, computed=OF_WORDS))
-
-
-OF_WORDS = (
-    "differences: weights of the fixed effects; the rows of a model are words with covariates, a column each"
-)
-
-
 def profile(
     material: Material, tables: Tables, factor: str, words: WordTable, thinned: tuple[str, ...]
 ) -> Part:
@@ -243,7 +176,7 @@ def profile(
         )
     told += _profile_sentences(found, kinds)
     part.say(*told, *(sentence(one) for one in thinned))
-    part.blocks += [*figures, profile_table(name, found, kinds)]
+    part.blocks += [*figures, _profile_table(name, found, kinds)]
     part.sources = ["cousineau2005", "morey2008"]
     return part
 
@@ -263,49 +196,14 @@ def _profile_sentences(found: ReadingProfile, kinds: dict[str, str]) -> list[Mar
     return told
 
 
-def profile_table(name: str, found: ReadingProfile, kinds: dict[str, str]) -> ApaTable:
-    """Lay out the means of the reading profile."""
-    rows: list[tuple[str, ...]] = []
-    for (measure, group), own in found.table.groupby(["measure", "reader_group"], sort=False):
-        what, places = ("reading time (ms)", 0) if measure == TIME else ("surprisal (bits)", 2)
-        how = apa.listing(list(dict.fromkeys(own["interval"])))
-        rows.append(Head([f"{marked(str(group), kinds[str(group)])}: {what}; intervals: {how}"]))
-        for row in own.to_dict("records"):
-            rows.append(
-                (
-                    str(row[found.factor]),
-                    apa.number(row["place"], 0),
-                    apa.number(row["mean"], places),
-                    apa.interval(row["low"], row["high"], places),
-                    apa.count(row["units"]),
-                    apa.count(row["words"]),
-                )
-            )
-    note = (
-        "Place: words from the changed word before (0 is the changed word itself), up to 3; else to the next one (negative). "
-        f"In {found.levels[0]} the same words count as changed that another condition changes. n = participants, or "
-        f"items for a model; M over "
-        "their own means."
-    )
-    columns = (found.factor, "Place", "M", "95% CI", "n", "Words")
-    origin = Origin(
-        columns=(
-            "rt",
-            "surprisal",
-            "region",
-            "is_changed",
-            found.factor,
-            "reader_group",
-            "reader",
-            "item_id",
-        ),
-        where=(USED, *filled("item_id"), Either((above("rt"), *filled("surprisal")))),
-        rows="of these the regions around a changed word, or around the same word unchanged",
-        computed="means by reader (items, for a model), level and place, and of these by level and place",
-        file="regions.csv.gz",
-    )
-    return ApaTable(
-        name, f"Words around a changed word by {found.factor}", columns, tuple(rows), note, origin
+def _profile_table(name: str, found: ReadingProfile, kinds: dict[str, str]) -> ApaTable:
+    rows = [
+        row | {"intervals": list(dict.fromkeys(own["interval"]))}
+        for _, own in found.table.groupby(["measure", "reader_group"], sort=False)
+        for row in own.drop(columns="interval").to_dict("records")
+    ]
+    return LAYOUT.table(
+        "profile", rows, name, factor=found.factor, base=found.levels[0], kinds=kinds, time=TIME
     )
 
 
@@ -319,3 +217,30 @@ def has_targets(words: WordTable) -> bool:
     """Whether any level but the first has changed words."""
     other = words.words[words.words[words.factor] != words.levels[0]]
     return bool((other["zone"] == TARGET).any())
+
+
+def milliseconds_a_bit(material: Material, tables: Tables, factor: str, words: WordTable) -> Part:
+    """Relate people's times to each model's surprisal, linearly in milliseconds, with the gain in held-out likelihood."""
+    part = Part()
+    material.told(f"cost: milliseconds a bit by {factor}")
+    try:
+        table = linking(tables, factor, table=words)
+    except FAILURES as error:
+        part.say(LAYOUT.sentences("no_linking", why=reason_of(error)))
+        return part
+    if table.empty:
+        part.say(LAYOUT.sentences("no_linking", why=""))
+        return part
+    part.groups = list(dict.fromkeys([*table["reader_group"], *table["model"]]))
+    part.blocks = linking_blocks(table, kinds_of(tables.trials), factor)
+    part.sources = ["smith2013", "shain2024", "liang1986"]
+    part.methods = [LAYOUT.sentences("methods_of_linking")]
+    return part
+
+
+def linking_blocks(table: pd.DataFrame, kinds: dict[str, str], factor: str) -> list[Block]:
+    """Write slopes in milliseconds per bit and gains in held-out log-likelihood, with their table."""
+    pairs = [own for _, own in table.groupby(["reader_group", "model"], sort=False)]
+    full = [own[own["baseline"] & own["spill_over"]].to_dict("records") for own in pairs]
+    laid = LAYOUT.table("linking", pd.concat(pairs), plain("linking", factor), factor=factor, kinds=kinds)
+    return LAYOUT.blocks("linking", table=laid, pairs=full, factor=factor, kinds=kinds, with_ends=with_ends)

@@ -1,29 +1,149 @@
-"""Costs of people and models side by side in the chapter on cost: log ratios, cost against accuracy, normalised profiles."""
+"""The chapter on cost: people's times on two scales and word by word, models' tokens and bits, and both side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from markupsafe import Markup, escape
 
 from analysis import apa
-from analysis.costs import cost_and_accuracy, cost_profiles, log_ratios, profiles, shown_profiles
-from analysis.costs.ratios import TITLES, CostProfile, UnitCosts
+from analysis.costs import (
+    cost_and_accuracy,
+    cost_profiles,
+    fewer_participants,
+    log_ratios,
+    profiles,
+    shown_profiles,
+    unit_costs,
+    word_table,
+)
+from analysis.costs.ratios import (
+    MEASURES_OF_MODELS,
+    MEASURES_OF_PEOPLE,
+    TITLES,
+    UNITS,
+    CostProfile,
+    UnitCosts,
+)
+from analysis.costs.words import WordTable
 from analysis.descriptives import describe
 from analysis.figures.cost import cost_accuracy_figures, cost_profile_figures
+from analysis.intervals import OF_SHARES
 from analysis.names import plain
 from analysis.plan import MEASURES
+from analysis.preparing import TIMED
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of, marked, named
-from analysis.report.chapters.cost_parts import Part, chosen_words, sentence, with_ends
-from analysis.report.chapters.cost_ratio_tables import accuracy_table, profile_table, ratio_table
+from analysis.report.apa_tables import ApaTable
+from analysis.report.blocks import Chapter, Material, marks_of
+from analysis.report.chapters.cost import times as cost_times
+from analysis.report.chapters.cost import words as cost_words
+from analysis.report.chapters.cost.times import LAYOUT, Part, chosen_words, sentence, with_ends
 from analysis.report.many_levels import by_level
+from analysis.report.parted import Part as Shown
+from analysis.report.parted import of_part, parts_by
 from analysis.tables import Tables
+from stimuli.errors import UserError
 
 OF_A_MODEL = ("reasoning_tokens", "completion_tokens", "prompt_tokens", "latency_ms", "surprisal")
 """What is named where no model has it."""
+
+
+def write(material: Material) -> Chapter | None:
+    """Write what reading cost people and models; None where nobody has a time, tokens or surprisal in two conditions.
+
+    Parameters
+    ----------
+    material : Material
+    """
+    tables, left = fewer_participants(material.tables)
+    whole = Part()
+    trials = tables.trials
+    used = trials[trials["excluded_reason"].isna()]
+    for factor, levels in material.tables.factors.items():
+        if len(levels) > 1:
+            shown = parts_by(factor, used, tables)
+            whole.add(_of_factor(material, tables, factor, shown, left))
+    for cells in material.tables.crossed:
+        if cost_times.are_timed_by(material, cells):
+            whole.add(cost_times.on_two_scales(material, tables, cells, left))
+    if not whole.blocks:
+        return None
+    if left:
+        whole.methods.append(LAYOUT.sentences("methods_of_sampling", left=left))
+    return Chapter(
+        "cost",
+        "Cost",
+        tuple(whole.blocks),
+        marks=marks_of(whole.groups, material.kinds),
+        methods=tuple(whole.methods),
+        fits=tuple(whole.fits),
+        sources=tuple(whole.sources),
+    )
+
+
+def _of_factor(
+    material: Material, tables: Tables, factor: str, shown: Sequence[Shown], left: tuple[str, ...]
+) -> Part:
+    part = Part()
+    if cost_times.has_times(tables):
+        for one in shown:
+            part.add(_named(cost_times.distributions(one.of(material.tables), factor), one))
+        part.add(cost_times.on_two_scales(material, tables, factor, left))
+    for one in shown:
+        material.told(f"cost: each item's cost by {factor}{one.told}")
+        own = replace(material, tables=one.of(material.tables))
+        part.add(_named(_side_by_side(own, one.of(tables), factor, left), one))
+    return part
+
+
+def _named(part: Part, one: Shown) -> Part:
+    """Name what was written of a part of the trials by it."""
+    fits = [replace(fit, title=f"{fit.title}{one.told}") for fit in part.fits]
+    return replace(part, blocks=of_part(part.blocks, one), fits=fits)
+
+
+def _side_by_side(material: Material, tables: Tables, factor: str, left: tuple[str, ...]) -> Part:
+    part = Part()
+    words, why = _words(tables, factor)
+    costs = unit_costs(tables, factor, words, of_words=words is not None)
+    if words is not None:
+        part.add(_word_by_word(material, tables, factor, words, left))
+    elif why and not costs.rows.empty:
+        part.say(why)
+    if not costs.rows.empty:
+        part.add(side_by_side(material.tables, costs, left))
+    return part
+
+
+def _words(tables: Tables, factor: str) -> tuple[WordTable | None, str]:
+    """Return the words of a study, or why single words are not compared by this factor."""
+    try:
+        words = word_table(tables, factor)
+    except UserError as error:
+        return None, f"Single words are not compared by {factor}: {error.message}."
+    if cost_words.base_changes_words(words) or not cost_words.has_targets(words):
+        return None, (
+            f"Single words are not compared by {factor}: texts in {words.levels[0]} have changed words too, so that it is no "
+            "baseline for them."
+        )
+    return words, ""
+
+
+def _word_by_word(
+    material: Material, tables: Tables, factor: str, words: WordTable, left: tuple[str, ...]
+) -> Part:
+    part = Part()
+    kinds = tables.trials["reader_kind"]
+    if kinds.isin(PARTICIPANT_KINDS).any():
+        part.add(cost_words.spilling(material, tables, factor, words, left))
+    part.add(cost_words.profile(material, tables, factor, words, left))
+    if kinds.isin(PARTICIPANT_KINDS).any() and (~kinds.isin(PARTICIPANT_KINDS)).any():
+        part.add(cost_words.milliseconds_a_bit(material, tables, factor, words))
+    return part
 
 
 def side_by_side(tables: Tables, costs: UnitCosts, thinned: tuple[str, ...]) -> Part:
@@ -35,33 +155,21 @@ def side_by_side(tables: Tables, costs: UnitCosts, thinned: tuple[str, ...]) -> 
     if costs.rows.empty:
         return part
     found = cost_profiles(costs, study=str(tables.dictionary["study"]))
-    part.head(f"Costs side by side: {factor}")
     part.groups = group_order(costs.rows)
     kinds = kinds_of(costs.rows)
     name = plain("cost_ratios", factor)
     ratios = log_ratios(found, factor) if found else pd.DataFrame()
-    part.say(
-        Markup(
-            "[[table:{}]] shows each measure in its own unit and as the natural logarithm of its ratio to the reader's own {} "
-            "condition; only such ratios can be compared across readers."
-        ).format(name, base)
-    )
+    laid = _ratio_table(name, costs, ratios, kinds)
+    part.blocks += LAYOUT.blocks("log_ratios", table=laid, factor=factor, base=base)
     shown = shown_profiles(found)
     part.say(*_ratio_sentences(shown, base, kinds))
     if free:
         part.say(f"Zero in every condition: {chosen_words(free)}.")
     part.say(*_lacking(tables, costs, recorded, found), *(sentence(one) for one in thinned))
-    part.blocks.append(ratio_table(name, costs, ratios))
+    part.blocks.append(laid)
     part.add(_against_accuracy(tables, shown, factor, costs.levels))
     part.add(_shapes(found, shown, factor, base, kinds))
-    part.methods = [
-        Markup(
-            "A cost is the natural logarithm of a reader's value in a condition over its own value in the reference condition: for "
-            "people the mean over participants, for a model the mean over items. A profile is these costs divided by their own mean. "
-            "Intervals are 95% percentile bootstraps (2,000 resamples) over participants and items at once (Owen, 2007), or over a "
-            "model's items. Latency counts only where trials ran alone."
-        )
-    ]
+    part.methods = [LAYOUT.sentences("methods_of_log_ratios")]
     part.sources.append("owen2007")
     return part
 
@@ -182,7 +290,7 @@ def _against_accuracy(tables: Tables, shown: list[CostProfile], factor: str, lev
             )
         )
     part.say(*told)
-    part.blocks += [*figures, accuracy_table(name, points, factor, levels[0])]
+    part.blocks += [*figures, _accuracy_table(name, points, factor, levels[0])]
     return part
 
 
@@ -215,7 +323,7 @@ def _shapes(
     part.say(*told)
     part.blocks += [
         *cost_profile_figures(name, own, factor, base),
-        profile_table(name, own, factor, base, reference, kinds),
+        _profile_table(name, own, factor, base, reference, kinds),
     ]
     return part
 
@@ -261,3 +369,83 @@ def _apart(
             )
         )
     return [*told, escape("These intervals are not corrected for their number.")] if told else []
+
+
+def _ratio_table(name: str, costs: UnitCosts, ratios: pd.DataFrame, kinds: dict[str, str]) -> ApaTable:
+    """Lay out means in each measure's own unit with log ratios against the baseline."""
+    factor, all_rows = costs.factor, costs.rows
+    known = {
+        (row["measure"], row["reader_group"], row[factor]): row
+        for row in (ratios.to_dict("records") if len(ratios) else [])
+    }
+    order, names = group_order(all_rows), list(TITLES)
+    cells = {
+        (str(m), str(g)): own for (m, g), own in all_rows.groupby(["measure", "reader_group"], sort=False)
+    }
+    rows = []
+    for (measure, group), own in sorted(
+        cells.items(), key=lambda one: (order.index(one[0][1]), names.index(one[0][0]))
+    ):
+        is_people = kinds[group] in PARTICIPANT_KINDS
+        title, unit = TITLES[measure].lower(), UNITS[measure]
+        for level in costs.levels:
+            cell = own[own[factor] == level]
+            if cell.empty:
+                continue
+            mean = (
+                float(np.exp(cell.groupby("reader")["value"].mean().mean()))
+                if is_people
+                else float(cell.groupby("item")["cost"].mean().mean())
+            )
+            rows.append(
+                {
+                    "measure": measure,
+                    "reader_group": group,
+                    "title": title if unit in title.split() else f"{title} ({unit})",
+                    "level": level,
+                    "units": int(cell["reader" if is_people else "item"].nunique()),
+                    "mean": mean,
+                    "places": 4 if measure == "cost_usd" else 0 if unit == "ms" else 2,
+                    "ratio_row": known.get((measure, group, level)),
+                }
+            )
+    of_parts = {"total_tokens", "surprisal_changed", "surprisal_after"}
+    in_trials = {*MEASURES_OF_PEOPLE[:2], *MEASURES_OF_MODELS} - of_parts
+    measures = set(all_rows["measure"])
+    return LAYOUT.table(
+        "costs",
+        rows,
+        name,
+        factor=factor,
+        base=costs.levels[0],
+        kinds=kinds,
+        names=[*sorted(in_trials & measures), *[""] * len(in_trials)],
+        of_words=not measures <= {*in_trials, "total_tokens"},
+        timed=TIMED,
+    )
+
+
+def _accuracy_table(name: str, points: pd.DataFrame, factor: str, base: str) -> ApaTable:
+    rows = pd.concat([own for _, own in points.groupby(["reader_group", "measure"], sort=False)])
+    values: dict[str, Any] = {"kinds": kinds_of(points), "titles": TITLES, "shares": OF_SHARES}
+    return LAYOUT.table("accuracy", rows, name, factor=factor, base=base, **values)
+
+
+def _profile_table(
+    name: str, own: pd.DataFrame, factor: str, base: str, reference: CostProfile | None, kinds: dict[str, str]
+) -> ApaTable:
+    """Lay out normalised profiles, each with its difference from the reference reader's."""
+    name_of, is_sure = "", True
+    if reference is not None:
+        name_of = f"{named(reference.group, kinds)} ({TITLES[reference.measure].lower()})"
+        at_reference = (own["reader_group"] == reference.group) & (own["measure"] == reference.measure)
+        is_sure = not own.loc[at_reference, "unsure"].any()
+    values: dict[str, Any] = {
+        "is_sure": is_sure,
+        "has_unsure": bool(own["unsure"].any()),
+        "reference_name": name_of,
+        "titles": TITLES,
+        "timed": TIMED,
+    }
+    rows = pd.concat([cells for _, cells in own.groupby(["reader_group", "measure"], sort=False)])
+    return LAYOUT.table("profiles", rows, name, factor=factor, base=base, kinds=kinds, **values)
