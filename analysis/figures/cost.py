@@ -20,6 +20,7 @@ from analysis.figures.drawing import (
     WIDTH,
     Drawing,
     Look,
+    axes_at,
     intervals,
     looks,
     mark_not_data,
@@ -342,9 +343,7 @@ def time_distribution_figure(
         figure = Figure(figsize=(WIDTH, whole))
         for place, (group, measure) in enumerate(panels):
             bottom = whole - top - (place + 1) * tall - place * between
-            axes = figure.add_axes(
-                (left / WIDTH, bottom / whole, (WIDTH - left - 0.15) / WIDTH, tall / whole)
-            )
+            axes = axes_at(figure, left, bottom, WIDTH - left - 0.15, tall)
             own = [one for one in spreads if (one.group, one.measure) == (group, measure)]
             peak = max(float(one.density.max()) for one in own)
             for one in own:

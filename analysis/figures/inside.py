@@ -22,7 +22,7 @@ from analysis.figures.drawing import (
     WIDTH,
     Drawing,
     Look,
-    intervals,
+    axes_at,
     keep_width,
     key_below,
     looks,
@@ -32,9 +32,10 @@ from analysis.figures.drawing import (
     style,
     styled,
 )
-from analysis.figures.labels import fit_labels, laid_out, places_of
+from analysis.figures.labels import laid_out, places_of
 from analysis.figures.panels import (
     GREY,
+    LOWEST,
     axis_name,
     condition_key,
     condition_looks,
@@ -43,14 +44,13 @@ from analysis.figures.panels import (
     in_first_column,
     in_last_row,
     key_height,
+    readers_by_place,
 )
 from analysis.inside.probing_intervals import Accuracies
 from analysis.readers import headed
 
 GROUP = "reader_group"
 CHANCE = 50.0
-LOWEST = -150.0
-"""Panels of recovery rates reach no lower."""
 ACROSS = 3
 LOG_FROM = 6.0
 """Highest by lowest loss from which the axis is logarithmic: the first steps would hide the last."""
@@ -253,7 +253,8 @@ def conditions_figure(
         for number, (heading, label, cells, places) in enumerate(panels):
             bottom = foot + (len(panels) - 1 - number) * (row + gap) + 0.1 + deepest
             axes = figure.add_axes((0.1, bottom / height, 0.87, row / height))
-            _draw(axes, cells, places, look)
+            cells_of = cells.rename(columns={"condition": "place"})
+            readers_by_place(axes, cells_of, list(places), look, groups[:1], gap=0.12, low=-4.0)
             axes.set_ylabel(label)
             letter = f"{chr(ord('A') + number)}  " if len(panels) > 1 else ""
             axes.set_title(letter + heading)
@@ -281,25 +282,6 @@ def _handle(it: Look, group: str, is_base: bool) -> Line2D:
     face = "white" if is_base else it.colour
     label = shortened(group, _LONGEST) + (", not trained" if is_base else "")
     return Line2D([], [], ls="", marker=it.marker, ms=5.5, mfc=face, mec=it.colour, mew=1.3, label=label)
-
-
-def _draw(axes: Axes, cells: pd.DataFrame, places: Sequence[str], look: dict[str, Look]) -> None:
-    step = min(0.12, 0.7 / max(len(look), 1))
-    axes.axhline(0, color="#333333", lw=0.8, zorder=1)
-    for turn, (group, it) in enumerate(look.items()):
-        own = cells[(cells[GROUP] == group) & cells["value"].notna()].set_index("condition")
-        own = own.loc[[place for place in places if place in own.index]]
-        x = [list(places).index(str(place)) + step * (turn - (len(look) - 1) / 2) for place in own.index]
-        intervals(axes, x, own["low"].clip(lower=LOWEST), own["high"].clip(lower=LOWEST), it.colour)
-        y = own["value"].clip(lower=LOWEST).to_numpy(dtype=float)
-        face = "white" if turn == 0 else it.colour
-        marks(axes, x, y, it.marker, it.colour, face)
-    low, high = axes.get_ylim()
-    axes.set_ylim(max(min(low, -4.0), LOWEST - 5), max(high, 104.0))
-    axes.set_xlim(-0.55, len(places) - 0.45)
-    axes.set_xticks(range(len(places)), list(places))
-    fit_labels(axes)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{apa.number(value, 0)}%"))
 
 
 Array = NDArray[np.float64]
@@ -392,7 +374,7 @@ def _figure(
         top = TOP
         for panel in panels:
             tall = ROW * (len(panel.conditions) + 1.4)
-            y = (whole - top - HEAD - tall) / whole
+            y = whole - top - HEAD - tall
             figure.text(0.02, 1 - (top + 0.12) / whole, panel.title, fontsize=9.5, weight="bold", va="center")
             for place, (head, cells, apart) in enumerate(
                 (
@@ -401,7 +383,7 @@ def _figure(
                 )
             ):
                 x = left + place * (wide + GAP)
-                axes = figure.add_axes((x / WIDTH, y, wide / WIDTH, tall / whole))
+                axes = axes_at(figure, x, y, wide, tall)
                 _map(axes, cells, apart, norms[place])
                 axes.set_title(head, fontsize=8.5, weight="normal", pad=3)
                 axes.set_yticks([])
@@ -412,12 +394,12 @@ def _figure(
                     axes.tick_params(axis="y", length=0)
             if panel.accuracy:
                 x = left + 2 * (wide + GAP)
-                axes = figure.add_axes((x / WIDTH, y, ANSWERS / WIDTH, tall / whole))
+                axes = axes_at(figure, x, y, ANSWERS, tall)
                 _answers(axes, panel.accuracy)
             top += _tall(panel)
         for place, (norm, unit) in enumerate(zip(norms, ("cosine", "centred cosine"), strict=True)):
             x = left + place * (wide + GAP)
-            side = figure.add_axes((x / WIDTH, 0.30 / whole, wide / WIDTH, 0.09 / whole))
+            side = axes_at(figure, x, 0.3, wide, 0.09)
             bar = figure.colorbar(
                 ScalarMappable(norm, colormaps[COLOURS]), cax=side, orientation="horizontal"
             )

@@ -18,6 +18,7 @@ from analysis.figures.drawing import (
     WIDTH,
     Drawing,
     Look,
+    axes_at,
     intervals,
     keep_width,
     looks,
@@ -311,8 +312,7 @@ def letter_map(name: str, panels: Sequence[CurvePanel], title: str, note: str) -
         for turn, panel in enumerate(panels):
             row, column = divmod(turn, across)
             x, y = MAP_LEFT + column * (wide + 0.2), height - top - row * each - MAP_HEAD - CELL * len(rows)
-            box = (x / WIDTH, y / height, wide / WIDTH, CELL * len(rows) / height)
-            axes = figure.add_axes(box)
+            axes = axes_at(figure, x, y, wide, CELL * len(rows))
             _map(axes, panel, rows, most, decimals, column == 0)
             label = middle_shortened(look[panel.group].label, int(13 * wide))
             axes.set_title(label, fontsize=9)
@@ -445,8 +445,7 @@ def _figure(name: str, shown: Sequence[Pair], every: Sequence[Pair], title: str,
         for at, pair in enumerate(shown):
             below = height - BESIDE_TOP - EACH - at * (EACH + BESIDE_HEAD + 0.18)
             for column, (measure, (axis, scaled)) in enumerate(AXES.items()):
-                box = (left + column * (wide + between), below, wide, EACH)
-                axes = figure.add_axes((box[0] / WIDTH, box[1] / height, wide / WIDTH, EACH / height))
+                axes = axes_at(figure, left + column * (wide + between), below, wide, EACH)
                 values = [row.model[measure] for one in every for row in one.apart if measure in row.model]
                 axes.set_ylim(*times)
                 axes.set_xlim(*_beside_limits(scaled, values))
@@ -607,7 +606,7 @@ def letter_weights(
             own = {one.predictor: one for one in found if one.group == group}
             x = WEIGHTS_LEFT + turn * (wide + 0.22)
             for part, y in enumerate((bottom + high + between, bottom)):
-                axes = figure.add_axes((x / WIDTH, y / height, wide / WIDTH, high / height))
+                axes = axes_at(figure, x, y, wide, high)
                 axes.set_ylim(len(predictors) - 0.4, -0.6)
                 axes.set_yticks(range(len(predictors)), predictors if turn == 0 else [""] * len(predictors))
                 axes.tick_params(axis="y", labelsize=8, length=0)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from math import ceil
 
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
@@ -20,7 +19,6 @@ from analysis.figures.drawing import (
     WIDTH,
     Drawing,
     Look,
-    intervals,
     key_below,
     looks,
     mark_not_data,
@@ -30,12 +28,11 @@ from analysis.figures.drawing import (
     shown_of,
     styled,
 )
-from analysis.figures.labels import fit_labels, laid_out, places_of
+from analysis.figures.labels import laid_out, places_of
+from analysis.figures.panels import LOWEST, readers_by_place
 
 GROUP = "reader_group"
 ROW, GAP, LEGEND_ROW = 2.1, 0.75, 0.2
-LOWEST = -150.0
-"""Panels reach no lower; a reader that talks instead of restoring has rates far below."""
 LONGEST_NAME = 44
 
 
@@ -79,7 +76,11 @@ def panels_figure(
         for number, panel in enumerate(panels):
             bottom = foot + (len(panels) - 1 - number) * (row + gap) + 0.15 + deepest
             axes = figure.add_axes((0.1, bottom / height, 0.87, row / height))
-            _draw(axes, cells, panel, look, kinds)
+            own = cells[cells["panel"] == panel.title] if "panel" in cells else cells
+            there = [place for place in panel.places if (own["place"] == place).any()]
+            models = [group for group in look if kinds[group] == "model"]
+            rules = [group for group in look if kinds[group] == "baseline"]
+            readers_by_place(axes, own, there, look, models, rules, is_joined=panel.joined)
             axes.set_ylabel(label)
             letter = f"{chr(ord('A') + number)}  " if len(panels) > 1 else ""
             axes.set_title(letter + panel.title)
@@ -125,33 +126,6 @@ def size_figure(name: str, title: str, cells: pd.DataFrame, label: str, kinds: d
     )
     note = "A point per model whose size the study says or wrods counted; the axis is logarithmic."
     return Drawing.of(name, title, note, alternative, figure)
-
-
-def _draw(
-    axes: Axes, cells: pd.DataFrame, panel: Panel, look: dict[str, Look], kinds: dict[str, str]
-) -> None:
-    if "panel" in cells:
-        cells = cells[cells["panel"] == panel.title]
-    places = [place for place in panel.places if (cells["place"] == place).any()]
-    step = min(0.09, 0.7 / max(len(look), 1))
-    axes.axhline(0, color="#333333", lw=0.8, zorder=1)
-    for turn, (group, it) in enumerate(look.items()):
-        own = cells[(cells[GROUP] == group) & cells["value"].notna()].set_index("place")
-        own = own.loc[[place for place in places if place in own.index]]
-        x = [places.index(str(place)) + step * (turn - (len(look) - 1) / 2) for place in own.index]
-        y = own["value"].clip(lower=LOWEST).to_numpy(dtype=float)
-        if panel.joined:
-            axes.plot(x, y, color=it.colour, ls=it.line, lw=1.3, zorder=3)
-        if kinds[group] != "baseline":
-            intervals(axes, x, own["low"].clip(lower=LOWEST), own["high"].clip(lower=LOWEST), it.colour)
-        face = "white" if kinds[group] == "model" else it.colour
-        marks(axes, x, y, it.marker, it.colour, face)
-    low, high = axes.get_ylim()
-    axes.set_ylim(max(min(low, -5.0), LOWEST - 5), max(high, 104.0))
-    axes.set_xlim(-0.55, len(places) - 0.45)
-    axes.set_xticks(range(len(places)), places)
-    fit_labels(axes)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{apa.number(value, 0)}%"))
 
 
 def _legend(figure: Figure, look: dict[str, Look], kinds: dict[str, str]) -> None:
