@@ -111,7 +111,7 @@ def _of_people(plan: Plan, rows: pd.DataFrame, share: str) -> Analysis | None:
     people = [group for group in plan.groups if kinds.get(group) in PARTICIPANT_KINDS]
     if plan.formula is not None and "reader_group" in plan.formula:
         people = list(plan.groups)
-    asked = replace(plan, groups=tuple(people), equivalence=None, remarks=())
+    asked = replace(plan, groups=tuple(people), equivalence=None, bayes=None, remarks=())
     own = rows[rows["reader_group"].isin(people)]
     data: ModelData = in_model(own, asked, share=share if plan.measure.scale == "points" else None)
     if not data.can_be_fitted or own[share].nunique() < 2:

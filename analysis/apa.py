@@ -149,6 +149,15 @@ def ratio(value: float | None) -> str:
     return number(value, 2 if value >= 0.1 else 3)
 
 
+def bayes_factor(value: float | None) -> str:
+    """Write a Bayes factor to two decimals, to three digits below 0.1, and beyond 1,000 or 1/1,000 as a bound."""
+    if value is None or math.isnan(value):
+        return Written.of(MISSING, value)
+    if value > 1000 or value < 0.001:
+        return Written.of("> 1,000" if value > 1 else "< 0.001", value)
+    return number(value, 2 if value >= 0.1 else 3)
+
+
 def ratio_interval(low: float | None, high: float | None) -> str:
     """Write the two ends of a ratio's interval in brackets; an en dash alone where there is none, or none of any width."""
     if (_missing(low) and _missing(high)) or without_width(low, high):

@@ -98,6 +98,7 @@ def _beside(plan: Plan, what: str) -> Plan:
         key="",
         family="",
         equivalence=None,
+        bayes=None,
         formula=None,
         fallback=None,
         stop=None,

@@ -96,6 +96,7 @@ def _plans_of(one: PlannedAnalysis, tables: Tables) -> Iterator[Plan]:
             factors=factors,
             crossing=crossing,
             items=one.items,
+            bayes=one.bayes,
         )
         yield _with_stand_in(plan, tables.trials)
 

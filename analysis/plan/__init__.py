@@ -46,6 +46,7 @@ from analysis.plan.measures import (
     Scale,
 )
 from analysis.plan.plans import ALPHA, Plan, PlannedAnalysis, StudyPlan, Within, read_plan
+from analysis.plan.priors import Prior, read_prior
 from analysis.plan.wording import (
     hypotheses,
     plan_in_brief,
@@ -58,9 +59,9 @@ from analysis.plan.wording import (
 __all__ = [
     "ALPHA", "DESCRIBED", "IN", "KEYLESS", "MEASURES", "MISSING", "NOT_IN_TRIALS", "OF_MODELS", "PLANNABLE",
     "RATING", "RECOVERED", "RIGHT_SHARE", "SIGNS", "TIMES", "WORDS", "WORDS_WITH_ONE_TYPO", "Bound", "Crossing",
-    "Design", "Difference", "Direction", "Fault", "Measure", "Plan", "PlannedAnalysis", "Scale", "SignRule",
+    "Design", "Difference", "Direction", "Fault", "Measure", "Plan", "PlannedAnalysis", "Prior", "Scale", "SignRule",
     "StudyPlan", "Within", "against_reference", "cell_name", "compared_together", "crossed_name",
     "factors_compared", "faults_of", "faults_of_exclusions", "faults_of_families", "hypotheses", "label_of",
-    "plan_in_brief", "plans_in_words", "read_bound", "read_contrast", "read_plan", "read_sign_rule",
+    "plan_in_brief", "plans_in_words", "read_bound", "read_contrast", "read_plan", "read_prior", "read_sign_rule",
     "read_times", "readers_in_words", "rules_in_words", "summary_of", "usual_contrasts",
 ]  # fmt: skip

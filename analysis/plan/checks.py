@@ -11,6 +11,7 @@ from analysis.plan.contrasts import Levels, factors_compared, read_contrast, wit
 from analysis.plan.faults import Fault, Key, unknown
 from analysis.plan.measures import PLANNABLE
 from analysis.plan.plans import ALPHA, levels_compared, measures_by_reader, readers_of
+from analysis.plan.priors import read_prior
 
 PEOPLE = ("human", "simulated")
 OF_READING = {"reading_time", "surprisal", "prompt_tokens"}
@@ -255,6 +256,16 @@ def _bound(spec: Spec, design: Design) -> Iterator[Fault]:
         yield fault.below("equivalence")
 
 
+def _prior(spec: Spec, design: Design) -> Iterator[Fault]:
+    names = list(dict.fromkeys(measures_by_reader(spec).values()))
+    if spec.get("bayes") is None or not names or not set(names) <= set(PLANNABLE):
+        return
+    try:
+        read_prior(spec["bayes"], [PLANNABLE[name] for name in names])
+    except Fault as fault:
+        yield fault.below("bayes")
+
+
 def _model(spec: Spec, design: Design) -> Iterator[Fault]:
     if spec.get("fallback") is not None and spec.get("formula") is None:
         yield Fault(
@@ -323,6 +334,7 @@ _CHECKS: tuple[tuple[Callable[[Spec, Design], Iterator[Fault]], frozenset[str]],
     (_trials, frozenset({"measure", "trials"})),
     (_alpha, frozenset({"alpha"})),
     (_bound, frozenset({"measure", "between", "equivalence"})),
+    (_prior, frozenset({"measure", "bayes"})),
     (_model, frozenset({"measure", "formula", "fallback"})),
     (_exclude, frozenset({"exclude"})),
     (_answers, frozenset({"measure", "exclude"})),

@@ -14,6 +14,7 @@ from typing import Any
 from analysis.plan.bounds import Bound, read_bound
 from analysis.plan.contrasts import Crossing, Difference, factors_compared, with_directions
 from analysis.plan.measures import PLANNABLE, Measure
+from analysis.plan.priors import Prior, read_prior
 
 ALPHA = 0.05
 """Level of every test where nothing else is said."""
@@ -51,6 +52,8 @@ class PlannedAnalysis:
         The keys that the study gives; everything else is a default.
     items : str
         ``random`` or ``fixed``.
+    bayes : Prior or None
+        Of the Bayes factors; None where none is wanted.
     """
 
     name: str
@@ -68,6 +71,7 @@ class PlannedAnalysis:
     within: Mapping[str, str]
     stated: frozenset[str]
     items: str = "random"
+    bayes: Prior | None = None
 
     @property
     def readers(self) -> tuple[str, ...]:
@@ -117,6 +121,7 @@ class PlannedAnalysis:
             "trials": self.trials,
             **({"within": dict(self.within)} if self.within else {}),
             **({"items": self.items} if "items" in self.stated else {}),
+            **({"bayes": self.bayes.given} if self.bayes else {}),
         }
 
 
@@ -171,6 +176,9 @@ def read_plan(name: str, spec: Mapping[str, Any], factors: Mapping[str, Sequence
         trials=spec.get("trials"),
         within={str(factor): str(level) for factor, level in (spec.get("within") or {}).items()},
         items=str(spec.get("items") or "random"),
+        bayes=read_prior(spec["bayes"], list(dict.fromkeys(measures.values())))
+        if spec.get("bayes")
+        else None,
         stated=frozenset(key for key, given in spec.items() if given not in (None, [], {})),
     )
 
@@ -249,6 +257,8 @@ class Plan:
         Two factors that are compared together; ``factor`` and ``levels`` are then the column of their cells and the cells.
     items : str
         ``random`` where shares hold for items like these, ``fixed`` where they hold for these items only.
+    bayes : Prior or None
+        Of the Bayes factors of its contrasts; None where none is wanted.
     """
 
     name: str
@@ -273,6 +283,7 @@ class Plan:
     factors: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     crossing: Crossing | None = None
     items: str = "random"
+    bayes: Prior | None = None
 
     def weights(self, difference: Difference) -> dict[str, float]:
         """Return what a contrast weighs each level (or cell of two factors) with."""

@@ -8,6 +8,7 @@ from typing import Any
 from analysis.plan.contrasts import Difference
 from analysis.plan.measures import PLANNABLE, Measure
 from analysis.plan.plans import PlannedAnalysis, StudyPlan
+from analysis.plan.priors import Prior
 
 DEFAULT = " (default)"
 READERS_SAID = {"human": "people", "simulated": "simulated readers"}
@@ -31,6 +32,7 @@ def plan_in_brief(one: PlannedAnalysis, plan: StudyPlan) -> str:
         f"{_measured(one)}, compared by {_compared(one)}: {_contrasts(one)}",
         f"alpha {one.alpha:g}; {_family(one, plan)}",
         *_equivalence(one, plan),
+        *([_bayes(one.bayes)] if one.bayes else []),
         *([f"model: {one.formula}"] if one.formula is not None else []),
         *([f"fallback: {one.fallback}"] if one.fallback is not None else []),
         *([f"left out beyond the study's exclusions: {'; '.join(own)}"] if own else []),
@@ -100,6 +102,8 @@ def _lines(one: PlannedAnalysis, plan: StudyPlan) -> Iterator[str]:
         yield "items: fixed; results on shares hold for these items only"
     unbounded = DEFAULT if one.equivalence is None else ""
     yield from (f"{line}{unbounded}" for line in _equivalence(one, plan))
+    if one.bayes is not None:
+        yield _bayes(one.bayes)
     yield from _model(one)
     own = list(rules_in_words(one.exclude, plan.signs))
     shared = "; ".join(rules_in_words(plan.exclude, plan.signs)) or "none"
@@ -194,6 +198,10 @@ def _equivalence(one: PlannedAnalysis, plan: StudyPlan) -> Iterator[str]:
             "equivalence: conditions that asked a model about the same items count as equal where two one-sided tests reject a "
             f"difference of {bound.said} or more, frozen beforehand"
         )
+
+
+def _bayes(prior: Prior) -> str:
+    return f"Bayes factors: each contrast against no difference, with a {prior.said} around 0; a direction keeps half of it"
 
 
 def _model(one: PlannedAnalysis) -> Iterator[str]:

@@ -83,7 +83,7 @@ class ApaTable:
     drawn : bool
         Whether a figure beside it, or the text, shows what it holds: the report then names its file instead of printing it.
     of_paper : bool
-        Whether it is laid out as a table of the paper that a study copies: such a one is printed however long it is.
+        Whether it is a table of the paper that a study copies, or declared by the plan: such a one is always printed.
     origin : Origin or None
         None: the report names the models of its chapter.
     """

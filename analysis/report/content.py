@@ -188,6 +188,7 @@ def _carried_out(plan: Plan, analyses: Sequence[Analysis]) -> Analysis | None:
             alpha=plan.alpha,
             family=plan.family,
             equivalence=plan.equivalence,
+            bayes=plan.bayes,
             stop=plan.stop,
             factors=plan.factors,
         )
@@ -259,6 +260,8 @@ def _section(
         of_differences = shown[-1].number
         bounded = model_tables.equivalence_table(analysis, f"equivalence_{stem}")
         shown += [numbers.table(bounded)] if bounded is not None else []
+        weighed = model_tables.bayes_table(analysis, f"bayes_{stem}")
+        shown += [numbers.table(weighed)] if weighed is not None else []
     model_number = None
     if analysis.model is not None:
         shown.append(numbers.table(model_tables.model_table(analysis.of_model, f"model_{stem}")))

@@ -202,11 +202,40 @@ told <- function(what, off, allowed, title) {
   say(sprintf("%s: %s %s. %s\n", what, if (any(beyond)) "DIFFERS by" else "agrees; largest difference", said, title))
 }
 
+# Bayes factors and posteriors: the integral of a t likelihood (estimate, standard error, df) over the plan's prior.
+check_bayes <- function(family, tests) {
+  if (!length(tests)) return(invisible())
+  each <- sapply(tests, function(one) {
+    own <- one$test
+    weigh <- function(x) dt((x - one$estimate) / one$se, one$df) / dt(0, one$df) * dt(x / own$prior_scale, own$prior_df) / own$prior_scale
+    steps <- c(one$se, own$prior_scale) %o% 2^(-3:23)
+    ends <- sort(unique(c(0, one$estimate, one$estimate + steps[1, ], one$estimate - steps[1, ], steps[2, ], -steps[2, ])))
+    if (own$side) ends <- ends[own$side * ends >= 0]
+    mass <- function(low, high) {
+      at <- c(low, ends[ends > low & ends < high], high)
+      sum(mapply(function(a, b) integrate(weigh, a, b, rel.tol = 1e-10, stop.on.error = FALSE)$value, head(at, -1), tail(at, -1)))
+    }
+    all <- mass(ends[1], ends[length(ends)])
+    share <- function(x) mass(ends[1], x) / all
+    factor <- all * (if (own$side) 2 else 1) * dt(0, one$df) / dt(one$estimate / one$se, one$df)
+    within <- if (is.na(own$bound)) NA else {
+      inside <- share(own$bound) - share(-own$bound)
+      before <- 1 - 2 * pt(-own$bound / own$prior_scale, own$prior_df)
+      inside / (1 - inside) / (before / (1 - before))
+    }
+    c("Bayes factor" = own$factor / factor - 1, "Bayes factor of the bound" = if (is.na(within)) 0 else own$within / within - 1,
+      "posterior" = max(abs(sapply(own[c("posterior_low", "median", "posterior_high")], share) - c(0.025, 0.5, 0.975))))
+  })
+  told(paste("Bayes factors,", family), apply(abs(each), 1, max), if (is.null(tests[[1]]$block)) 1e-5 else 0.02, sprintf("(%d tests)", length(tests)))
+}
+
 # Adjusted p values and intervals by the largest of correlated |t|, from 200,000 draws. Each t counts as the t with the same tail at
 # the largest degrees of freedom of the family; no p exceeds Bonferroni's.
 adjust_family <- function(family, tested, untested) {
   tests <- families[[family]]
-  if (!wants_estimates || length(tests) < tested) return(invisible())
+  if (!wants_estimates) return(invisible())
+  check_bayes(family, Filter(function(one) !is.null(one$test$factor), tests))
+  if (length(tests) < tested) return(invisible())
   r <- length(tests)
   cov <- diag(r)
   across <- function(part, j, k) {

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from analysis import apa
+from analysis.bayes import posterior_of
 from analysis.crossing import slopes_in_words
 from analysis.mixed import RSquared, r_squared
 from analysis.names import plain
@@ -16,6 +17,9 @@ from analysis.report.apa_tables import NOT_ESTIMABLE, ApaTable, Head, Origin, as
 from analysis.report.differences import family_in_words
 from analysis.report.filters import JUDGED, USED, filled, where
 from analysis.results import Analysis, Contrast, FittedModel, VarianceTerm
+
+WAYS = {"two-sided": "", "greater": " > 0", "less": " < 0"}
+"""How a table marks the direction of a test."""
 
 
 def model_table(analysis: Analysis, name: str) -> ApaTable:
@@ -368,7 +372,7 @@ def origin_of_contrasts(analyses: Sequence[Analysis]) -> Origin:
 
 def _contrast_row(one: Contrast, statistic: str, raw: bool, places: int) -> tuple[str, ...]:
     cells = [
-        one.label + {"two-sided": "", "greater": " > 0", "less": " < 0"}[one.direction],
+        one.label + WAYS[one.direction],
         apa.number(one.estimate, places),
         apa.number(one.se, places),
         apa.number(one.statistic),
@@ -379,6 +383,42 @@ def _contrast_row(one: Contrast, statistic: str, raw: bool, places: int) -> tupl
         return tuple(cells)
     ends = apa.interval(as_percent(one.low), as_percent(one.high), 1)
     return (*cells, apa.joined(apa.number(as_percent(one.estimate), 1), ends))
+
+
+def bayes_table(analysis: Analysis, name: str) -> ApaTable | None:
+    """Lay out Bayes factors and posteriors of an analysis whose plan declares a prior; else None."""
+    plan, prior = analysis.plan, analysis.plan.bayes
+    tested = [one for one in analysis.contrasts if one.estimable]
+    if prior is None or not tested:
+        return None
+    bounded = any(one.equivalence is not None for one in tested)
+    places = 1 if plan.measure.scale == "points" else 3
+    rows: list[tuple[str, ...]] = []
+    for groups in dict.fromkeys(one.groups for one in tested):
+        rows.append(Head([" vs. ".join(spoken(group) for group in groups)]))
+        for one in tested:
+            if one.groups != groups:
+                continue
+            found = posterior_of(one, prior)
+            rows.append(
+                (
+                    one.label + WAYS[one.direction],
+                    apa.bayes_factor(found.factor),
+                    apa.number(found.median, places),
+                    apa.interval(found.low, found.high, places),
+                    *([apa.bayes_factor(found.within)] if bounded else []),
+                )
+            )
+    unit = "natural-log units" if plan.measure.scale == "ratio" else plan.measure.unit_of_difference
+    note = (
+        f"BF10 > 1 favors a difference, BF10 < 1 no difference; {prior.said}. The posterior ({unit}) is that given a difference. "
+        "Bayes factors are not adjusted for the number of tests."
+    )
+    if bounded and plan.equivalence is not None:
+        note += f" BF within: inside against outside {plan.equivalence.said}."
+    columns = ("Difference", "BF10", "Posterior median", "95% CrI", *(["BF within"] if bounded else []))
+    title = f"Bayes factors of differences in {plan.measure.noun}"
+    return ApaTable(name, title, columns, tuple(rows), note, origin_of_contrasts([analysis]), of_paper=True)
 
 
 def equivalence_table(analysis: Analysis, name: str) -> ApaTable | None:

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import mixed
+from analysis.bayes import posterior_of
 from analysis.families import family_of
 from analysis.mixed import Fit, lme4_program
 from analysis.plan import RATING
@@ -170,6 +171,14 @@ def _held(one: Contrast, analysis: Analysis) -> str:
         "estimate": one.estimate, "se": one.se, "df": np.inf if one.df is None else one.df, "p": one.p, "p_adjusted": one.p_adjusted,
         "low": one.low, "high": one.high, "furthest": one.furthest, "side": one.side, "alpha": analysis.plan.alpha,
     }  # fmt: skip
+    prior = analysis.plan.bayes
+    if prior is not None:
+        found = posterior_of(one, prior)
+        bound = np.nan if one.equivalence is None else one.equivalence.half_width
+        values |= {
+            "prior_scale": prior.scale, "prior_df": prior.df, "bound": bound, "factor": found.factor, "median": found.median,
+            "posterior_low": found.low, "posterior_high": found.high, "within": np.nan if found.within is None else found.within,
+        }  # fmt: skip
     return ", ".join(f"{name} = {_number(float(value))}" for name, value in values.items())
 
 

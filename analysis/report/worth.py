@@ -24,7 +24,7 @@ LONGEST = 24
 def refusal(table: ApaTable, printed: Collection[ApaTable]) -> str:
     """Return why a table is not worth printing; empty if it is.
 
-    Tables laid out as those of a paper that the study copies are what its reader looks for and are always printed.
+    Tables laid out as those of a paper that the study copies, or that its plan declares, are always printed.
 
     Parameters
     ----------

@@ -365,6 +365,7 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) 
     used = tables.trials[tables.trials["excluded_reason"].isna()]
     people = used[used["reader_kind"].isin(PARTICIPANT_KINDS)]
     exclude = tables.dictionary["exclude"]
+    priors = list(dict.fromkeys(f"a {one.plan.bayes.said}" for one in analyses if one.plan.bayes))
     bounded = {one.title: time_bounds(exclude, one.name) for one in MEASURES.values() if one.logged}
     return {
         **{
@@ -393,6 +394,7 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) 
         "has_equivalence": any(
             one.plan.equivalence is not None and len(one.plan.groups) > 1 for one in analyses
         ),
+        "priors": priors and apa.listing(priors),
         "stands_in": any(one.plan.stand_in for one in analyses),
         "software": software_words(tables.dictionary),
     }
