@@ -105,7 +105,7 @@ def test_the_chapter_sets_the_floor_beside_every_cosine(chapter: Chapter) -> Non
     low, high = own["REO-ALL"][3].values
     assert low < own["REO-ALL"][2].values[0] < high
     said = words(chapter)
-    assert "one: farthest is REO-REV" in said and "nearest SENT-REO-ALL" in said
+    assert "one: least similar is REO-REV" in said and "most similar SENT-REO-ALL" in said
     cell = table(chapter, "representations_cells_scramble")
     assert cell.drawn and len(cell.rows) == 2 + 8 * 7 + 8 * 5
 

@@ -31,7 +31,7 @@ from analysis.report.chapters.mind_scramble.tables import (
     similarity_table,
     unit_table,
 )
-from analysis.report.chapters.representations_tables import sets_table
+from analysis.report.chapters.representations import sets_table
 from analysis.report.studies_page import Page
 from analysis.tables import Tables
 from stimuli.errors import UserError
