@@ -337,7 +337,7 @@ def test_what_costs_nothing_anywhere_is_named_and_in_no_table(tmp_path: Path) ->
     )
     heads = [row[0] for row in found.table("cost_ratios_form").rows if isinstance(row, Head)]
     assert heads and not any("m: completion tokens" in one or "cost of calls" in one for one in heads)
-    assert "dearest" not in found.words and "no condition costs half a percent more" in found.words
+    assert "most costly" not in found.words and "no condition costs half a percent more" in found.words
 
 
 def test_of_many_differences_the_text_tells_the_significant_ones(tmp_path: Path) -> None:
@@ -364,7 +364,7 @@ def test_without_the_baseline_there_are_means_and_no_ratios(tmp_path: Path) -> N
     rows = rows_of(LEVELS, people=4, models=("m",), items=9)
     found = written(changed(rows[rows["form"] != LEVELS[0]], tmp_path))
     assert found is not None
-    assert "Without a ratio, since nothing was measured in as written" in found.words
+    assert "Without a ratio, because nothing was measured in as written" in found.words
     assert not any(name.startswith(("cost_accuracy", "cost_profiles")) for name in found.drawings)
 
 

@@ -165,7 +165,7 @@ def side_by_side(tables: Tables, costs: UnitCosts, thinned: tuple[str, ...]) -> 
     part.say(*_ratio_sentences(shown, base, kinds))
     if free:
         part.say(f"Zero in every condition: {chosen_words(free)}.")
-    part.say(*_lacking(tables, costs, recorded, found), *(sentence(one) for one in thinned))
+    part.say(_lacking(tables, costs, recorded, found), *(sentence(one) for one in thinned))
     part.blocks.append(laid)
     part.add(_against_accuracy(tables, shown, factor, costs.levels))
     part.add(_shapes(found, shown, factor, base, kinds))
@@ -209,39 +209,29 @@ def _ratio_sentences(shown: list[CostProfile], base: str, kinds: dict[str, str])
     return told
 
 
-def _lacking(tables: Tables, costs: UnitCosts, recorded: set[str], found: list[CostProfile]) -> list[str]:
-    """Say which costs a model could have and none has (``recorded``: those that one has), and which reader has no baseline."""
+def _lacking(tables: Tables, costs: UnitCosts, recorded: set[str], found: list[CostProfile]) -> Markup:
+    """Report costs recorded for no model (``recorded``: those of at least one), and readers without a baseline."""
     trials = tables.trials
-    used = trials.loc[trials["excluded_reason"].isna(), ["reader_kind"]]
-    told = [sentence(one) for one in costs.remarks]
-    if (used["reader_kind"] == "model").any():
-        none = [TITLES[one].split(",")[0].lower() for one in OF_A_MODEL if one not in recorded]
-        if none:
-            told.append(f"Not recorded for any model: {chosen_words(none)}.")
-        if "latency_ms" not in recorded:
-            told.append("Latency was not compared, because no trial ran alone.")
-    else:
-        told.append("No model has answered, so that there is nothing to set beside people.")
-    if not used["reader_kind"].isin(PARTICIPANT_KINDS).any():
-        told.append("Nobody has taken part, so that models' costs have none of people beside them.")
+    kinds = trials.loc[trials["excluded_reason"].isna(), "reader_kind"]
     profiled = {(one.group, one.measure) for one in found}
     without = [
         f"{marked(str(group), str(own['reader_kind'].iloc[0]))} ({TITLES[str(measure)].lower()})"
         for (measure, group), own in costs.rows.groupby(["measure", "reader_group"], sort=False)
         if (str(group), str(measure)) not in profiled
     ]
-    if without:
-        told.append(
-            f"Without a ratio, since nothing was measured in {costs.levels[0]} or in no other condition of the same items: "
-            f"{chosen_words(without)}."
-        )
-    zeros = [one for one in found if one.without]
-    if zeros:
-        names = [f"{one.group} ({TITLES[one.measure].lower()}, {one.without:,})" for one in zeros]
-        told.append(
-            f"Items that cost 0 in a condition have no logarithm and are left out: {chosen_words(names)}."
-        )
-    return told
+    return LAYOUT.sentences(
+        "lacking",
+        remarks=[sentence(one) for one in costs.remarks],
+        has_model=bool((kinds == "model").any()),
+        has_people=bool(kinds.isin(PARTICIPANT_KINDS).any()),
+        unrecorded=[TITLES[one].split(",")[0].lower() for one in OF_A_MODEL if one not in recorded],
+        is_timed="latency_ms" in recorded,
+        base=costs.levels[0],
+        without=list(dict.fromkeys(without)),
+        zeros=[
+            f"{one.group} ({TITLES[one.measure].lower()}, {one.without:,})" for one in found if one.without
+        ],
+    )
 
 
 def _against_accuracy(tables: Tables, shown: list[CostProfile], factor: str, levels: tuple[str, ...]) -> Part:
@@ -262,35 +252,27 @@ def _against_accuracy(tables: Tables, shown: list[CostProfile], factor: str, lev
     points = cost_and_accuracy(shown, cells, factor)
     if points.empty:
         if shown:
-            part.say(
-                "No reader has both a cost and answers that are right or wrong, so that none stands against accuracy."
-            )
+            part.say(LAYOUT.sentences("no_accuracy"))
         return part
     name = plain("cost_accuracy", factor)
-    figures = cost_accuracy_figures(name, points, factor, levels)
-    told = [Markup("[[figure:{}]] sets cost against accuracy ([[table:{}]]).").format(name, name)]
+    rows = []
     for (group, measure), own in points.groupby(["reader_group", "measure"], sort=False):
-        changed = own[own[factor] != levels[0]]
-        base = own[own[factor] == levels[0]]
-        if base.empty or changed.empty:
-            continue
-        dear = changed.iloc[int(changed["log_ratio"].to_numpy(dtype=float).argmax())]
-        kind = {str(group): str(own["reader_kind"].iloc[0])}
-        what = TITLES[str(measure)].lower()
-        told.append(
-            escape(
-                f"{sentence(named(str(group), kind)).rstrip('.')}: {apa.percent(float(base['correct'].iloc[0]))} right "
-                f"in {levels[0]}; "
-                + (
-                    f"the dearest condition in {what} was {dear[factor]} (log ratio "
-                    f"{apa.number(dear['log_ratio'])}), with {apa.percent(dear['correct'])} right."
-                    if dear["log_ratio"] >= 0.005
-                    else f"no condition costs half a percent more {what} than that."
-                )
+        changed, base = own[own[factor] != levels[0]], own[own[factor] == levels[0]]
+        if not base.empty and not changed.empty:
+            most = changed.iloc[int(changed["log_ratio"].to_numpy(dtype=float).argmax())]
+            what = TITLES[str(measure)].lower()
+            rows.append(
+                {"group": str(group), "measure": what, "base": base["correct"].iloc[0], "most": dict(most)}
             )
-        )
-    part.say(*told)
-    part.blocks += [*figures, _accuracy_table(name, points, factor, levels[0])]
+    part.blocks += LAYOUT.blocks(
+        "accuracy",
+        table=_accuracy_table(name, points, factor, levels[0]),
+        figures=cost_accuracy_figures(name, points, factor, levels),
+        rows=rows,
+        factor=factor,
+        level=levels[0],
+        kinds=kinds_of(points),
+    )
     return part
 
 
@@ -300,7 +282,7 @@ def _shapes(
     part = Part()
     if not any(len(one.profile.levels) > 1 for one in shown):
         if shown:
-            part.say("With one condition beside the reference there is no profile to compare.")
+            part.say(LAYOUT.sentences("one_condition"))
         return part
     reference = next(
         (one for one in shown if one.kind in PARTICIPANT_KINDS and len(one.profile.levels) > 1), None
@@ -364,7 +346,7 @@ def _apart(
     if alike:
         told.append(
             escape(
-                f"In no condition is the profile of {apa.listing(alike)} shown to differ from that of {people}; that is no "
+                f"In no condition is the profile of {apa.listing(alike)} shown to differ from that of {people}; this is not "
                 "evidence that they are the same."
             )
         )

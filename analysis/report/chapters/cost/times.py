@@ -29,7 +29,7 @@ from stimuli.errors import UserError, reason_of
 
 LAYOUT = Layout(Path(__file__).parent)
 FAILURES = (UserError, np.linalg.LinAlgError, FloatingPointError)
-"""What a fit may end with; the chapter names it and goes on."""
+"""What a fit may end with; the chapter reports it and continues."""
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Part:
     sources: list[str] = field(default_factory=list)
 
     def add(self, other: Part) -> None:
-        """Put another part behind this one; methods and sources are said once."""
+        """Put another part behind this one; methods and sources are not repeated."""
         self.blocks += other.blocks
         self.fits += other.fits
         for name in ("methods", "groups", "sources"):
@@ -298,7 +298,7 @@ def _verdicts(found: TimeScales) -> list[str]:
         )
     if "one scale only" in names:
         told.append(
-            f"Of {which['one scale only']} one scale's interval leaves 0 out and the other's does not: whether there is a "
+            f"Of {which['one scale only']} one scale's interval excludes 0 and the other's does not: whether there is a "
             "difference depends on the scale."
         )
     if "opposite" in names:
@@ -306,7 +306,7 @@ def _verdicts(found: TimeScales) -> list[str]:
     if "not estimable" in names:
         told.append(f"Not estimable on both scales: {which['not estimable']}.")
     counted = any(MOST_NAMED < len(own) < len(table) for own in names.values())
-    return [*told, "Which of them is said in the last column of the table."] if counted else told
+    return [*told, "The last column of the table lists them."] if counted else told
 
 
 def _doubts(found: TimeScales) -> list[str]:

@@ -117,7 +117,7 @@ def _zone_sentence(own: pd.DataFrame, factor: str, base: str, who: str, zone: st
 
 
 def _scales_apart(table: pd.DataFrame, factor: str) -> list[str]:
-    """Name the rows of which one scale's interval leaves 0 out and the other's does not."""
+    """Name the rows of which one scale's interval excludes 0 and the other's does not."""
     side = np.sign(table["low"]) * (np.sign(table["low"]) == np.sign(table["high"]))
     wide = table.assign(side=side).pivot_table(
         index=["reader_group", "zone", factor], columns="scale", values="side", aggfunc="first", sort=False
