@@ -381,7 +381,7 @@ class RankCorrelation:
     """How far two orders of the same readers agree."""
 
     readers: int
-    tau: float  # kendall's tau-b and Spearman's rho; nan where a side does not vary
+    tau: float  # Kendall's tau-b and Spearman's rho; nan where a side does not vary
     rho: float
     p: float  # two-sided, of tau, over all orders of one side; nan where tau is
     smallest_p: float  # the smallest p that so many readers allow

@@ -130,7 +130,7 @@ def shape_of(rows: Array, centre: Array) -> Array:
 
 
 def told_of(found: Profiles, study: str) -> PeopleTold:
-    """Say whether profiles are people's own, and where models lie among them."""
+    """Return whether profiles are people's own, and where models lie among them."""
     seed = stable_seed(study, "profiles", found.measure)
     halves = (
         shape_of(found.first, found.first.mean(axis=0)),

@@ -93,7 +93,7 @@ class Split:
 
     train: Codes  # places of rows
     test: Codes
-    inner: Codes  # shape (len(train),); The fold of each training row in the choice of the penalty
+    inner: Codes  # shape (len(train),): the fold of each training row in the choice of the penalty
 
 
 @dataclass(frozen=True, eq=False)

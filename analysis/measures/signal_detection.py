@@ -34,7 +34,7 @@ false alarms, with 1 added to the numbers of signal and other trials, whether or
 class Sensitivity:
     """Sensitivity and bias from counts."""
 
-    d_prime: float  # A criterion above 0 is a bias against answering "signal"
+    d_prime: float  # a criterion above 0 is a bias against answering "signal"
     criterion: float
     d_prime_se: float
     criterion_se: float

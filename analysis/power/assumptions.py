@@ -175,7 +175,7 @@ class Given:
     """One statement."""
 
     quantity: str
-    of: str  # A reader group; for spreads a component such as ``participant_slope`` or ``item``
+    of: str  # a reader group; for spreads a component such as ``participant_slope`` or ``item``
     level: str  # the condition; empty for spreads
     value: float
     unit: str = ""  # empty for the first unit of the measure (`units_of`)

@@ -277,7 +277,7 @@ def sizes_of(readers: Readers) -> dict[str, float]:
 
 
 def shows_examples_as_text(one: Mapping[str, Any]) -> bool:
-    """Say whether a model that is shown items as pictures is shown the solved examples as text."""
+    """Return whether a model that is shown items as pictures is shown the solved examples as text."""
     return _presentation(one) == ("image", "text")
 
 
@@ -305,7 +305,7 @@ def in_common(
 class Part:
     """One part of the items compared between text and pictures."""
 
-    task: str  # A task, or `ALL`
+    task: str  # a task, or `ALL`
     making: str  # of which making the items are; empty for all
     k: int | None  # behind how many examples; None for all
     compared: Paired  # pictures minus text
@@ -476,7 +476,7 @@ def _mean(whole: BothParsers, parts: Sequence[BothParsers]) -> BothParsers:
 
 
 def is_as_published(label_map: str) -> bool:
-    """Say whether a trial's labels stood for their own classes."""
+    """Return whether a trial's labels stood for their own classes."""
     pairs = [one.split("=", 1) for one in label_map.split(",") if "=" in one]
     return all(name == label for name, label in pairs)
 

@@ -88,7 +88,7 @@ class Reply:
     data: str
     method: str  # ``condition`` is one of `COLUMNS`
     condition: str
-    item: int | str  # A number within the data set and split
+    item: int | str  # a number within the data set and split
     output: str
     read: str
     key: str  # the right letter, or the intact text
@@ -575,7 +575,7 @@ def _place(key: object, models: list[str]) -> tuple[int, int]:
 
 
 def is_known(cells: pd.DataFrame) -> list[bool]:
-    """Say of each compared cell whether it is one that the released answers are known not to give."""
+    """Return of each compared cell whether it is one that the released answers are known not to give."""
     return [
         (one["table"], one["model"], "", "") in KNOWN
         or (one["table"], one["model"], one["measure"], one["column"]) in KNOWN

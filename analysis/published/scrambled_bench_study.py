@@ -185,7 +185,7 @@ def _columns(own: pd.DataFrame, factor: str, levels: list[str]) -> dict[str, str
 
 
 def _of_examples(own: pd.DataFrame, factor: str, columns: dict[str, str]) -> bool:
-    """Say whether a factor leaves the items' own texts as they are at all its levels, so that it is about the examples."""
+    """Return whether a factor leaves the items' own texts as they are at all its levels, so that it is about the examples."""
     rows = own[own[factor].isin(list(columns))]
     done = [str(_told(text).get("operation")) for text in rows["provenance"]]
     levels = rows.assign(_done=done).groupby(["item_id", "_done"], sort=False)[factor].nunique()
