@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import itertools
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -17,9 +18,9 @@ import numpy as np
 import pandas as pd
 
 from analysis import apa, mixed
-from analysis.mixed.detection import signal_formula, signal_table
-from analysis.mixed.expression import Call, as_r, columns_of
+from analysis.mixed.expression import Call, Name, Node, as_r, columns_of, read_expression
 from analysis.mixed.fitting import Options
+from analysis.mixed.formula import expand_terms, parts_of
 from analysis.mixed.result import Fit, lined_up, plain
 from analysis.mixed.variables import Factor, level_name
 from stimuli.corpora.file_kinds import kind_of_bytes, refuse_other_kinds
@@ -137,7 +138,7 @@ def fit(
                 mend="Leave family and link out.",
             )
         settings |= {"family": "binomial", "link": "probit"}
-        formula, marker = signal_formula(formula, signal, table)
+        formula, marker = _signal_formula(formula, signal, table)
         detection = signal, marker
     fitted = mixed.fit(formula, table, **settings)
     _refuse_idle_columns(fitted, settings)
@@ -281,7 +282,7 @@ class FittedModel:
         UserError
             If the two cannot be compared.
         """
-        whole = signal_formula(formula, self._detection[0], self._data)[0] if self._detection else formula
+        whole = _signal_formula(formula, self._detection[0], self._data)[0] if self._detection else formula
         test = mixed.likelihood_ratio_test(self._fit, mixed.fit(whole, self._data, **self._settings))
         p_boundary = np.nan if test.p_boundary is None else test.p_boundary
         row = {"chi-squared": test.statistic, "df": test.df, "p": test.p, "p_boundary": p_boundary}
@@ -318,7 +319,7 @@ class FittedModel:
             )
         title = "Signal detection (equal variances; c positive: answers no more often)"
         return _titled(
-            signal_table(self._fit, self._detection[1]),
+            _signal_table(self._fit, self._detection[1]),
             "signal_detection",
             title,
             {"model": "equal variance"},
@@ -782,3 +783,57 @@ def _cell(name: str, value: Any) -> str:
     if name in {"p", "p_boundary"}:
         return "<.001" if number < 0.001 else f"{number:.3f}"
     return f"{number:.1f}" if name in {"df", "denominator"} else f"{number:.4g}"
+
+
+def _signal_formula(formula: str, signal: str, data: pd.DataFrame) -> tuple[str, str]:
+    """Give every term of a formula its part in sensitivity, for people and items too: the formula, and what marks sensitivity.
+
+    With s = 1/2 on signal trials and -1/2 on noise trials, P(yes) = Phi(d' s - c) (DeCarlo 1998): every term of criterion c
+    enters alone, with its sign reversed, and every term of sensitivity d' multiplied by s.
+    """
+    name, sign, level = (part.strip() for part in signal.partition("="))
+    if name not in data.columns:
+        raise unknown_name("column", name, [str(c) for c in data.columns])
+    present = data[name].dropna().unique()
+    if sign and level not in {str(value) for value in present}:
+        raise unknown_name(f"level of {name}", level, [str(value) for value in present])
+    if not sign and not set(present) <= {0, 1}:
+        odd = next(value for value in present if value not in {0, 1})
+        raise UserError(
+            f"signal column {name!r} holds {str(odd)!r}; it must be 1 on signal trials and 0 on noise trials",
+            mend=f"Name the level that is the signal: {name}={odd}.",
+        )
+    column = as_r(Name(name))
+    is_signal = f"{column} == {json.dumps(level, ensure_ascii=False)}" if sign else column
+    marker = as_r(read_expression(f"I(as.numeric({is_signal}) - 0.5)"))
+    response, fixed, bars, offsets = parts_of(formula)
+    if offsets:
+        raise UserError("a signal detection model takes no offset()", mend="Leave the offset out.")
+
+    def crossed(part: Node | None) -> str:
+        terms = expand_terms(part, formula)
+        if not terms.intercept:
+            raise UserError(
+                f"formula {formula!r} leaves an intercept out, which is a criterion and, times the signal, a sensitivity",
+                mend="Write it without 0 + (or - 1).",
+            )
+        # Written out, since 1 * s is the intercept alone in R.
+        labels = terms.labels()
+        return " + ".join(["1", *labels, marker, *(f"{label}:{marker}" for label in labels)])
+
+    random = [f" + ({crossed(bar.left)} {bar.op} {as_r(bar.right)})" for bar in bars]
+    return f"{as_r(response)} ~ {crossed(fixed)}{''.join(random)}", marker
+
+
+def _signal_table(fit: Fit, marker: str) -> pd.DataFrame:
+    """Read sensitivity and criterion off the coefficients: measure, term, and the columns of ``linear_contrasts``."""
+    terms = [str(term).split(":") for term in fit.fixed["term"]]
+    is_sensitivity = np.array([marker in parts for parts in terms])
+    names = [":".join(part for part in parts if part != marker) or "(Intercept)" for parts in terms]
+    order = np.argsort(~is_sensitivity, kind="stable")
+    signs = np.diag(np.where(is_sensitivity, 1.0, -1.0))
+    table = mixed.linear_contrasts(fit, signs[order], [names[i] for i in order]).rename(
+        columns={"contrast": "term"}
+    )
+    table.insert(0, "measure", np.where(is_sensitivity[order], "d'", "c"))
+    return table

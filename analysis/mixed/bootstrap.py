@@ -307,8 +307,6 @@ def bootstrap(
 
     Parameters
     ----------
-    fit : Fit
-        The model.
     replicates : int
         Data sets to draw.
     seed : int or str

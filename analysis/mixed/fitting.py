@@ -227,7 +227,7 @@ class _Estimates:
 
 
 class Options(TypedDict, total=False):
-    """The rarer options of :func:`fit`; see there."""
+    """The rarer options of :func:`fit`."""
 
     reml: bool
     weights: Column | None
@@ -252,53 +252,21 @@ def fit(
     Parameters
     ----------
     formula : str
-        In lme4's spelling: ``y ~ a * b + (1 + a | participant) + (1 | item)``, or ``y ~ a`` without random effects. Text
-        columns are factors with levels in alphabetical order, grouping columns are factors whatever they hold.
+        In lme4's spelling: ``y ~ a * b + (1 + a | participant) + (1 | item)``, or ``y ~ a`` without random effects.
     data : DataFrame, shape (rows, columns)
         One row per observation. Rows with missing values in the columns used are dropped and reported.
     family : str
-        Distribution of the response, one of ``families.FAMILIES``. Precision of the betabinomial, theta of the negative binomial
-        and phi of Gamma and inverse.gaussian are estimated; ``ordinal`` takes ordered categories (ratings) and estimates the
-        thresholds between them, as ``clmm`` does; ``shifted_lognormal`` and ``exgaussian`` are those of brms, see ``times``.
+        Distribution of the response, one of ``families.FAMILIES``.
     link : str, optional
-        Default: the canonical link, as in R. Binomial also takes ``probit``, ``cloglog`` and, for forced choice,
-        ``guess(0.5)`` or ``guess(1/3, probit)``; ordinal ``probit`` and ``cloglog``; Gamma and inverse.gaussian take
-        ``identity``, ``log``, ``inverse``.
-    reml : bool
-        Restricted likelihood, gaussian only; False for maximum likelihood. Without random effects that is least squares as
-        lm has it: sigma from rows less coefficients, and the log-likelihood that R's ``logLik`` gives.
-    weights, offset : str or array_like of shape (rows,), optional
-        A column, an expression of columns, or numbers. For binomial proportions the weights are numbers of trials.
-    levels : mapping of str to sequence of str, optional
-        Makes a column a factor with these levels, the first as reference.
-    contrasts : mapping of str to contrasts, optional
-        By column ``treatment`` (default), ``sum``, ``helmert``, ``poly``, ``sdif``, or numbers: one sequence a contrast
-        with one number per level, or such sequences by name.
-    nagq : int
-        Points of adaptive Gauss-Hermite quadrature, for one grouping factor; 1 is the Laplace approximation. The
-        log-likelihood keeps all constants, unlike lme4's for nAGQ > 1.
-    information : {'expected', 'observed'}, optional
-        What the Laplace determinant holds where the link is not canonical: the expected information, as in lme4
-        (default), or the observed, as in glmmTMB (default for Gamma and inverse.gaussian).
-    dispersion : {'ml', 'glmer'}
-        Gamma and inverse.gaussian: phi by maximum likelihood, or lme4's criterion, which is no likelihood (its penalty on
-        the random effects leaves phi out) and is here to compare with.
-    penalty : {'normal'}, optional
-        Weakly informative prior for separated data, see ``criterion.Penalty``; off by default.
-
-    Returns
-    -------
-    Fit
-        Estimates, inference, warnings.
+        Default: the family's first in ``families.FAMILIES``; for forced choice ``guess(0.5)`` or ``guess(1/3, probit)``.
+    **options
+        Those of ``wrods.fit`` (docs/mixed-models.md explains each): reml, weights, offset, levels, contrasts, nagq,
+        information, dispersion, penalty.
 
     Raises
     ------
     UserError
-        For what the user can mend: formula, columns, levels, response, grouping factors, options not available.
-
-    References
-    ----------
-    Bates, Mächler, Bolker & Walker (2015), Journal of Statistical Software 67(1).
+        For what the user can correct: formula, columns, levels, response, grouping factors, options not available.
     """
     return fit_model(make_model(formula, data, family, link, **options))
 

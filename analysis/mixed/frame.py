@@ -160,12 +160,7 @@ def _response(
         return np.divide(success, trials, out=np.zeros_like(trials), where=trials > 0), trials, None
     variable = variables.make(node)
     if isinstance(variable, Numeric):
-        if len(variable.suffixes) > 1:
-            raise UserError(
-                f"response {variable.label!r} has {len(variable.suffixes)} columns; it may have one",
-                mend="Fit one model per column.",
-            )
-        return variable.values(data)[:, 0], None, None
+        return _only_column(variable, data), None, None
     truth = variable.levels == ("FALSE", "TRUE")
     if (family.takes_trials and len(variable.levels) == 2) or (family.name == "gaussian" and truth):
         return variable.codes(data).astype(float), None, variable.levels[1]
@@ -179,6 +174,15 @@ def _response(
     )
 
 
+def _only_column(variable: Numeric, data: pd.DataFrame) -> Array:
+    if len(variable.suffixes) > 1:
+        raise UserError(
+            f"response {variable.label!r} has {len(variable.suffixes)} columns; it may have one",
+            mend="Fit one model per column.",
+        )
+    return variable.values(data)[:, 0]
+
+
 def _ordered(node: Node, variables: Variables, data: pd.DataFrame) -> tuple[Array, tuple[str, ...]]:
     """Read ordered categories: (places from 0, names of those that occur)."""
     if isinstance(node, Call) and node.function == "cbind":
@@ -188,12 +192,7 @@ def _ordered(node: Node, variables: Variables, data: pd.DataFrame) -> tuple[Arra
         )
     variable = variables.make(node)
     if isinstance(variable, Numeric):
-        if len(variable.suffixes) > 1:
-            raise UserError(
-                f"response {variable.label!r} has {len(variable.suffixes)} columns; it may have one",
-                mend="Fit one model per column.",
-            )
-        values, places = np.unique(variable.values(data)[:, 0], return_inverse=True)
+        values, places = np.unique(_only_column(variable, data), return_inverse=True)
         return places.astype(float), tuple(level_name(v) for v in values)
     if not _is_in_order(node, variable, variables, data):
         if (error := _no_number(node, variables)) is not None:

@@ -236,8 +236,6 @@ def with_degrees(fit: Fit, method: str) -> Fit:
 
     Parameters
     ----------
-    fit : Fit
-        As ``fit()`` returned it.
     method : {'satterthwaite', 'kenward-roger', 'none'}
         ``none`` gives z tests.
 
@@ -279,8 +277,6 @@ def joint_test(fit: Fit, rows: ArrayLike) -> FTest:
 
     Parameters
     ----------
-    fit : Fit
-        A fitted model.
     rows : array_like, shape (r, p)
         The combinations; dependent ones are left out.
 

@@ -296,8 +296,6 @@ def linear_contrasts(
 
     Parameters
     ----------
-    fit : Fit
-        A fitted model.
     rows : array_like, shape (r, p)
         The combinations, in the order of ``fit.fixed``.
     names : sequence of str, optional

@@ -475,8 +475,6 @@ def margins(
 
     Parameters
     ----------
-    fit : Fit
-        A fitted model.
     factors : str or sequence of str
         Columns of the fixed part whose cells are wanted; the first varies fastest. Empty for the grand mean.
     at : mapping, optional
@@ -501,8 +499,6 @@ def category_margins(
 
     Parameters
     ----------
-    fit : Fit
-        A fitted ordinal model.
     factors, at
         As for ``margins``.
     mean : bool
@@ -543,8 +539,6 @@ def trends(
 
     Parameters
     ----------
-    fit : Fit
-        A fitted model.
     covariate : str
         A numeric column of the fixed part; it may enter through ``log()``, ``poly()`` and the like.
     factors : str or sequence of str

@@ -92,8 +92,6 @@ def simulate(
 
     Parameters
     ----------
-    fit : Fit
-        The model.
     count : int
         How many data sets.
     seed : int or str
@@ -172,8 +170,6 @@ def predict(
 
     Parameters
     ----------
-    fit : Fit
-        A fitted model.
     data : DataFrame, shape (m, columns), optional
         New rows with the model's columns, offset included; default the rows used. A row with a missing cell gets nan.
     random : bool
@@ -464,8 +460,6 @@ def residuals(fit: Fit, kind: str = "response") -> Array:
 
     Parameters
     ----------
-    fit : Fit
-        A fitted model.
     kind : {'response', 'pearson', 'deviance'}
         y - mu; that times sqrt(w / V(mu)); or the signed root of each row's part of the deviance. Neither of the latter
         is divided by the residual standard deviation or the dispersion phi. Of an ordinal model y is the category's score
@@ -533,11 +527,6 @@ def r_squared(fit: Fit) -> RSquared:
     Poisson, negative binomial, Gamma and inverse Gaussian models with log link take the lognormal approximation
     log(1 + V(mu) / mu^2) at mu = exp(intercept) of the model without predictors, as the R package performance does; other
     links the delta method there. Binomial and ordinal models take the variance of the latent error (pi^2 / 3 for the logit).
-
-    Parameters
-    ----------
-    fit : Fit
-        A fitted model.
     """
     x = fit.model.matrices.x
     fixed = float(np.var(x @ fit.fixed["estimate"].to_numpy(dtype=float), ddof=1))

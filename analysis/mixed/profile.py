@@ -304,8 +304,6 @@ def profile_intervals(
 
     Parameters
     ----------
-    fit : Fit
-        A fitted model.
     which : sequence of str, optional
         Names of parameters as in the table; default all.
     level : float
