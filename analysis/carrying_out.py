@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from analysis.accuracy import analyse_accuracy, analyse_shares
 from analysis.bounded import across_measures
@@ -67,4 +68,24 @@ def carry_out_all(
     for plan in plans:
         told(plan.name)
         found.append(carry_out(plan, tables))
-    return across_analyses(across_measures(found))
+    return across_analyses([_without_planned(one, found) for one in across_measures(found)])
+
+
+def _without_planned(analysis: Analysis, analyses: Sequence[Analysis]) -> Analysis:
+    """Leave out of an exploratory analysis what a planned one tests: one quantity has one interval."""
+    if analysis.plan.planned:
+        return analysis
+    tested = {
+        (_trials_of(one.plan), contrast.label, contrast.groups)
+        for one in analyses
+        if one.plan.planned
+        for contrast in one.contrasts
+    }
+    own = tuple(
+        one for one in analysis.contrasts if (_trials_of(analysis.plan), one.label, one.groups) not in tested
+    )
+    return replace(analysis, contrasts=own)
+
+
+def _trials_of(plan: Plan) -> tuple[object, ...]:
+    return plan.measure, plan.factor, plan.trials, plan.within

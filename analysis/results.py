@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -287,6 +287,17 @@ class Contrast:
     def orders(self) -> int:
         """How many differences are taken: 1, 2 of an interaction of two (or between two readers), 3 of both."""
         return 1 + self.interaction + self.between
+
+
+def tested_of(analyses: Iterable[Analysis], measure: str, group: str) -> dict[tuple[str, str], Contrast]:
+    """Return the differences of one reader in all trials that analyses test, by their two levels; planned ones come first."""
+    found: dict[tuple[str, str], Contrast] = {}
+    for analysis in analyses:
+        if analysis.plan.measure.name == measure and not analysis.plan.subset:
+            for one in analysis.contrasts:
+                if one.estimable and one.groups == (group,) and not one.at:
+                    found.setdefault((one.first, one.second), one)
+    return found
 
 
 @dataclass(frozen=True)

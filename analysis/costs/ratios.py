@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -63,9 +63,19 @@ class Profile:
     participants: int  # how many the estimates rest on; ``participants`` is 0 where the reader is one model
     items: int
     resampled: str  # what was drawn
+    tested: Mapping[str, Interval] = field(default_factory=dict)  # of levels that the Results compare
+
+    def with_tested(self, tested: Mapping[str, tuple[float, float, float]]) -> Profile:
+        """Return the profile with the estimates and ends that the Results have for some of its levels."""
+        own = zip(self.levels, self.estimate, strict=True)
+        estimate = np.array([tested.get(level, (value,))[0] for level, value in own])
+        ends = {level: Interval(low, high) for level, (_, low, high) in tested.items()}
+        return replace(self, estimate=estimate, tested=ends)
 
     def interval(self, place: int, level: float = 0.95) -> Interval:
-        """Return the percentile interval of one level."""
+        """Return the interval of one level: that of the Results, or else the percentile interval."""
+        if self.levels[place] in self.tested:
+            return self.tested[self.levels[place]]
         return interval(self.draws[:, place], level)
 
 

@@ -110,7 +110,10 @@ def gather(
     effects = [one for one in found if one.low is not None and not one.label.startswith("intercept")]
     recovery_figure_ = numbers.figure(recovery_figure("recovery", effects)) if effects else None
     recovery_table_ = numbers.table(recovery_table(found, recovering)) if found else None
-    extra_sections = [_section(one, means_of(one.plan, used, tables), kinds, numbers, said) for one in extra]
+    extra_sections = [
+        _section(replace(one, contrasts=()), means_of(one.plan, used, tables), kinds, numbers, said)
+        for one in extra
+    ]
     content = Content(
         tables=tables,
         flow=flow_table_,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -35,7 +36,11 @@ def model_table(analysis: Analysis, name: str) -> ApaTable:
     columns += [] if raw else [ratio if logistic else "Ratio", f"95% CI of {ratio}"]
     rows: list[tuple[str, ...]] = []
     places = _places_of([one.se for one in model.coefficients if one.estimable])
-    for one in model.coefficients:
+    tested = _coefficients_tested(analysis)
+    for place, one in enumerate(model.coefficients):
+        if place in tested:
+            contrast = tested[place]
+            one = replace(one, p=contrast.p_adjusted, low=contrast.low, high=contrast.high)
         if not one.estimable:
             rows.append((term_in_words(one.term, analysis), *[apa.MISSING] * (len(columns) - 1)))
             continue
@@ -70,7 +75,18 @@ def model_table(analysis: Analysis, name: str) -> ApaTable:
     scale = scale_in_words(analysis)
     title = f"{'Logistic' if logistic else 'Linear'} mixed model of {analysis.plan.measure.noun} ({_who(analysis)})"
     note = f"Outcome: {scale}. {model_note(model, analysis)}"
+    if tested:
+        note += " Differences that are tested as contrasts have the adjusted p and interval of these."
     return ApaTable(name, title, tuple(columns), tuple(rows), note, _of(model, OF_MODEL))
+
+
+def _coefficients_tested(analysis: Analysis) -> dict[int, Contrast]:
+    """Return the tested contrasts that are a coefficient by itself, by its place."""
+    return {
+        int(np.argmax(one.weights)): one
+        for one in analysis.contrasts
+        if one.estimable and sum(map(bool, one.weights)) == 1 and max(one.weights) == 1.0
+    }
 
 
 OF_MODEL = "fixed effects and variance components as R prints them; R² by Nakagawa's formula from these"

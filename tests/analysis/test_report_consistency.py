@@ -5,14 +5,24 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
+from collections.abc import Callable, Iterator
 
+import numpy as np
+import pytest
+
+from analysis import load
+from analysis.readers import spoken
 from analysis.report.answer import answer
 from analysis.report.apa_tables import Head
+from analysis.report.chapters import optional_names
 from analysis.report.chapters.robustness import contrast_in_words
+from analysis.report.content import gather
 from analysis.report.inline import plain_text
 from analysis.report.nodes import Facts
 from analysis.report.numbered import Content
 from tests.analysis.conftest import Rehearsal
+from tests.analysis.letter_study import LEVELS, study_rows, write_handover
+from tests.analysis.test_report_letters import with_forms
 
 NUMBER = r"−?\d+(?:\.\d+)?"
 SAID = re.compile(rf"({NUMBER}) percentage points[^.;\[]*(?:\.\d[^.;\[]*)*\[({NUMBER}, {NUMBER})\]")
@@ -43,6 +53,121 @@ def test_every_difference_has_one_interval_in_numbers_tables_and_text(rehearsal:
             place = next(n for n, name in enumerate(one.table.columns) if name.endswith("CI"))
             cells = {(row[1], row[place].strip("[]")) for row in one.table.rows if not isinstance(row, Head)}
             assert cells <= known
+
+
+@pytest.fixture(scope="module")
+def every_chapter(tmp_path_factory: pytest.TempPathFactory) -> Content:
+    """A report with all optional chapters on a study whose planned differences other chapters measure too."""
+    folder = tmp_path_factory.mktemp("every") / "handover"
+    planned = {
+        "comprehension": {
+            "measure": "correct",
+            "compare": "position",
+            "between": ["human", "restorer"],
+            "contrasts": ["initial - internal", "final - intact"],
+        },
+        "reading": {
+            "measure": "reading_time",
+            "compare": "position",
+            "between": ["human"],
+            "contrasts": ["initial - intact", "final - internal"],
+        },
+    }
+    rows = study_rows(human=14, items=12, models=("restorer", "second"), baselines=("random",))
+    with_forms(write_handover(folder, rows, planned=planned))
+    return gather(load(folder), wanted=optional_names())
+
+
+Quantity = tuple[str, str, str]
+"""Reader, measure and difference: ``people, accuracy, initial − intact``."""
+SCALES: dict[str, Callable[[float], float]] = {
+    "points": float,
+    "log": float,
+    "percent": lambda x: float(100 * np.expm1(x)),
+    "ratio": lambda x: float(np.exp(x)),
+}
+
+
+def ends_of(content: Content) -> dict[Quantity, set[tuple[float, float]]]:
+    """Return the ends of every tested difference, in either direction and on every scale on which a table may print them."""
+    found: dict[Quantity, set[tuple[float, float]]] = defaultdict(set)
+    for section in content.sections:
+        measure = section.analysis.plan.measure
+        for one in section.analysis.contrasts:
+            if one.estimable and not one.between:
+                for sign, label in ((1, f"{one.first} − {one.second}"), (-1, f"{one.second} − {one.first}")):
+                    low, high = sorted((sign * one.low, sign * one.high))
+                    key = (spoken(one.groups[0]), measure.noun, label)
+                    scales = ("log", "percent", "ratio") if measure.logged else ("points",)
+                    found[key] |= {(SCALES[name](low), SCALES[name](high)) for name in scales}
+    return found
+
+
+def rows_told(content: Content) -> Iterator[tuple[str, Quantity, tuple[str, str]]]:
+    """Yield each interval of a row that names a reader, a measure and two levels: table, quantity, and its ends as printed."""
+    readers = ("people", "restorer", "second")
+    nouns = {noun: noun for noun in ("reading time", "response time", "accuracy")}
+    nouns |= {one.analysis.plan.name.casefold(): one.analysis.plan.measure.noun for one in content.sections}
+    for one in content.all_tables():
+        head, title = "", one.table.title.casefold()
+        if "logistic" in title:  # log odds
+            continue
+        for row in one.table.rows:
+            if isinstance(row, Head):
+                head = str(row[0]).casefold()
+                continue
+            label, _, last = str(row[0]).casefold().partition(", ")
+            label = label.replace(" vs. ", " − ")
+            for column, cell in zip(one.table.columns[1:], map(str, row[1:]), strict=True):
+                named = column.casefold()
+                if named == "% correct" and label in LEVELS:  # means follow
+                    break
+                texts = (named.replace("model", str(row[1])), last, head, title)
+                reader = next((name for text in texts for name in readers if name in text), "")
+                noun = next((nouns[name] for text in texts for name in nouns if name in text), "")
+                between = " vs. " in (last or head) or "−" in named
+                if between or "ms" in row[1:2] or "relative" in named:
+                    continue
+                told = label
+                if re.search(r"\b(lost|added)\b", named):
+                    told = f"intact − {last}" if noun == "accuracy" else f"{last} − intact"
+                elif "letter_contrasts" in one.table.name and noun == "accuracy":  # errors
+                    told = " − ".join(reversed(label.split(" − ")))
+                elif "Log ratio" in one.table.columns and label in LEVELS:
+                    told = f"{label} − intact"
+                ends = re.search(r"\[(−?[\d.,]+), (−?[\d.,]+)\]", cell)
+                if ends and reader and noun:
+                    yield one.table.name, (reader, noun, told), (ends[1], ends[2])
+
+
+def test_no_table_of_any_chapter_prints_another_interval_of_a_tested_difference(
+    every_chapter: Content,
+) -> None:
+    known = ends_of(every_chapter)
+    compared: dict[str, int] = defaultdict(int)
+    wrong = []
+    for table, quantity, printed in rows_told(every_chapter):
+        if quantity in known:
+            compared[re.sub(r"^table_[sf]?\d+_", "", table)] += 1
+            places = len(printed[0].partition(".")[2])
+            numbers = [float(end.replace("−", "-").replace(",", "")) for end in printed]
+            if not any(
+                abs(numbers[0] - low) <= 0.6 * 10**-places and abs(numbers[1] - high) <= 0.6 * 10**-places
+                for low, high in known[quantity]
+            ):
+                wrong.append((table, quantity, printed))
+    assert wrong == []
+    assert {"answer", "letter_zones", "letter_contrasts", "cost_ratios_position"} <= set(compared)
+    assert any(name.startswith("differences_") for name in compared)
+
+
+def test_a_difference_is_tested_once(every_chapter: Content) -> None:
+    tested = [
+        (section.analysis.plan.measure.name, one.label, one.groups)
+        for section in every_chapter.sections
+        for one in section.analysis.contrasts
+    ]
+    assert len(tested) == len(set(tested))
 
 
 def test_no_p_contradicts_its_interval(rehearsal: Rehearsal) -> None:

@@ -293,7 +293,7 @@ def test_nothing_written_in_a_figure_overlaps(
     tables = load(study(tmp_path, levels, people=6, models=models, items=8))
     parts = [
         distributions(tables, "form"),
-        side_by_side(tables, unit_costs(tables, "form", of_words=False), ()),
+        side_by_side(Material(tables), unit_costs(tables, "form", of_words=False), ()),
     ]
     drawings = [one for part in parts for one in part.blocks if isinstance(one, Drawing)]
     assert drawings

@@ -45,6 +45,7 @@ from analysis.report.chapters.cost.times import LAYOUT, Part, chosen_words, sent
 from analysis.report.many_levels import by_level
 from analysis.report.parted import Part as Shown
 from analysis.report.parted import of_part, parts_by
+from analysis.results import Analysis, tested_of
 from analysis.tables import Tables
 from stimuli.errors import UserError
 
@@ -95,7 +96,8 @@ def _of_factor(
         part.add(cost_times.on_two_scales(material, tables, factor, left))
     for one in shown:
         material.told(f"cost: each item's cost by {factor}{one.told}")
-        own = replace(material, tables=one.of(material.tables))
+        analyses = () if one.told else material.analyses
+        own = replace(material, tables=one.of(material.tables), analyses=analyses)
         part.add(_named(_side_by_side(own, one.of(tables), factor, left), one))
     return part
 
@@ -115,7 +117,7 @@ def _side_by_side(material: Material, tables: Tables, factor: str, left: tuple[s
     elif why and not costs.rows.empty:
         part.say(why)
     if not costs.rows.empty:
-        part.add(side_by_side(material.tables, costs, left))
+        part.add(side_by_side(material, costs, left))
     return part
 
 
@@ -146,15 +148,16 @@ def _word_by_word(
     return part
 
 
-def side_by_side(tables: Tables, costs: UnitCosts, thinned: tuple[str, ...]) -> Part:
+def side_by_side(material: Material, costs: UnitCosts, thinned: tuple[str, ...]) -> Part:
     """Write what each condition costs each reader, as log ratios against its own baseline, beside accuracy, and as a shape."""
-    part = Part()
+    part, tables = Part(), material.tables
     factor, base = costs.factor, costs.levels[0]
     recorded = set(costs.rows.loc[costs.rows["reader_kind"] == "model", "measure"])
     costs, free = _without_free(costs)
     if costs.rows.empty:
         return part
     found = cost_profiles(costs, study=str(tables.dictionary["study"]))
+    found = [_with_tested(one, material.analyses) for one in found]
     part.groups = group_order(costs.rows)
     kinds = kinds_of(costs.rows)
     name = plain("cost_ratios", factor)
@@ -172,6 +175,18 @@ def side_by_side(tables: Tables, costs: UnitCosts, thinned: tuple[str, ...]) -> 
     part.methods = [LAYOUT.sentences("methods_of_log_ratios")]
     part.sources.append("owen2007")
     return part
+
+
+def _with_tested(one: CostProfile, analyses: Sequence[Analysis]) -> CostProfile:
+    """Give the levels that the Results compare with the reference their estimates and intervals there."""
+    logged = [analysis for analysis in analyses if analysis.plan.measure.logged]
+    known = tested_of(logged, one.measure, one.group)
+    tested = {
+        first: (each.estimate, each.low, each.high)
+        for (first, second), each in known.items()
+        if second == one.profile.intact and first in one.profile.levels
+    }
+    return replace(one, profile=one.profile.with_tested(tested)) if tested else one
 
 
 def _without_free(costs: UnitCosts) -> tuple[UnitCosts, list[str]]:

@@ -76,7 +76,7 @@ def write(material: Material) -> Chapter | None:
     if not (changes["zone"] != INTACT).any():
         return None
     material.told("letter position")
-    found, remarks = measured(tables)
+    found, remarks = measured(tables, material.analyses)
     if not found:
         return None
     kinds = {one.group: one.kind for m in found for one in m.by["zone"]}

@@ -23,6 +23,7 @@ from analysis.letters.letter_costs import (
 )
 from analysis.plan import ALPHA
 from analysis.readers import PARTICIPANT_KINDS
+from analysis.results import Analysis, Contrast, tested_of
 from analysis.tables import Tables
 from stimuli.errors import UserError
 
@@ -119,7 +120,7 @@ class Measured:
         return found
 
 
-def measured(tables: Tables) -> tuple[list[Measured], list[str]]:
+def measured(tables: Tables, analyses: Sequence[Analysis] = ()) -> tuple[list[Measured], list[str]]:
     """Measure what changed letters cost: accuracy, people's times (of words where they were recorded), models' surprisal.
 
     Returns
@@ -147,7 +148,7 @@ def measured(tables: Tables) -> tuple[list[Measured], list[str]]:
             f"{measure.noun}: {one}" if ": " not in one else f"{measure.noun}, {one}" for one in given.remarks
         ]
         found.append(Measured(measure, given, by, contrast_table(_all(by), _questions(by))))
-    return _adjusted(found), remarks
+    return [_with_tested(one, analyses) for one in _adjusted(found, analyses)], remarks
 
 
 def rows_of(tables: Tables, measure: LetterMeasure) -> LetterRows | None:
@@ -168,17 +169,56 @@ def _all(by: dict[str, list[GroupCosts]]) -> list[GroupCosts]:
     return [*by["zone"], *by["distance"]]
 
 
-def _adjusted(found: Sequence[Measured]) -> list[Measured]:
-    """Adjust all p values of the chapter by Benjamini and Hochberg, as none was planned, and make the intervals agree."""
+def _tested(one: Measured, group: str, analyses: Sequence[Analysis]) -> dict[tuple[str, str], Contrast]:
+    """Return what the Results test of a reader's measure; nothing where letters were changed in several ways."""
+    kinds = {level.split(SEPARATOR)[0] for costs in one.by["zone"] for level in costs.profile.levels}
+    return tested_of(analyses, one.measure.name, group) if len(kinds) == 1 else {}
+
+
+def _ends(one: Measured, contrast: Contrast) -> tuple[float, float, float]:
+    """Return a difference that the Results test, with its ends, on the scale of costs."""
+    scale = -0.01 if one.measure.name == "correct" else 1.0  # accuracy lost is a share
+    low, high = sorted((scale * contrast.low, scale * contrast.high))
+    return scale * contrast.estimate, low, high
+
+
+def _with_tested(one: Measured, analyses: Sequence[Analysis]) -> Measured:
+    """Give costs by place that the Results test their estimates and intervals there."""
+    costs = []
+    for of_group in one.by["zone"] if one.given.has_intact else ():
+        tested = {
+            level: _ends(one, contrast)
+            for (first, second), contrast in _tested(one, of_group.group, analyses).items()
+            for level in of_group.profile.levels
+            if level.split(SEPARATOR)[1] == first and second not in ZONES
+        }
+        costs.append(replace(of_group, profile=of_group.profile.with_tested(tested)))
+    return replace(one, by={**one.by, "zone": costs}) if costs else one
+
+
+def _adjusted(found: Sequence[Measured], analyses: Sequence[Analysis]) -> list[Measured]:
+    """Adjust all p values of the chapter by Benjamini and Hochberg, as none was planned, and make the intervals agree.
+
+    What the Results test keeps its p and interval there.
+    """
     if not found:
         return []
     table = pd.concat([one.contrasts.assign(_of=place) for place, one in enumerate(found)], ignore_index=True)
+    tested: dict[int, tuple[float, ...]] = {}
+    for place, row in enumerate(table.to_dict("records")):
+        one = found[row["_of"]]
+        for (first, second), contrast in _tested(one, row["reader_group"], analyses).items():
+            if row["contrast"] == f"{first} − {second}":
+                tested[place] = (*_ends(one, contrast), contrast.p_adjusted)
+    table.loc[list(tested), "p"] = np.nan
     table = with_adjusted(table)
     known = table["p"].notna()
     levels = interval_levels(table.loc[known, "p_adjusted"].to_numpy(dtype=float))
     for place, level in zip(table.index[known], levels, strict=True):
         significant = bool(table.loc[place, "p_adjusted"] < ALPHA)
         table.loc[place, ["low", "high"]] = agreeing(table.loc[place, "draws"], level, significant)
+    for place, values in tested.items():
+        table.loc[place, ["difference", "low", "high", "p_adjusted"]] = values
     return [
         replace(one, contrasts=table[table["_of"] == place].drop(columns=["draws", "_of"]))
         for place, one in enumerate(found)
