@@ -119,7 +119,7 @@ def test_models_of_unlike_depth_are_compared_at_relative_depths(chapter: Chapter
     assert second.values[0] > 0.3 and p.values[0] == adjusted.values[0] == pytest.approx(0.001)
     said = words(chapter)
     assert re.search(
-        r"Of 4 maps of halves of the items, 4 are most like .* p = \.500 over all assignments", said
+        r"Of 4 maps of halves of the items, 4 are most similar to .* p = \.500 over all assignments", said
     )
     assert "Finn et al., 2015" in chapter.methods[0] and chapter.sources[0] == "yu2024"
 
