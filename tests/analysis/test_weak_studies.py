@@ -255,7 +255,7 @@ def test_sessions_without_a_trial_are_counted_alike_in_method_and_flow(tmp_path:
             0,
             "Two sessions of people were begun; no trial was answered in them. Two sessions were not finished.",
         ),
-        (1, 1, "No session of people was held but pilots."),
+        (1, 1, "No session of people was held except pilots."),
     ],
 )
 def test_people_who_answered_nothing_are_no_participants(
