@@ -70,11 +70,12 @@ def test_a_change_of_the_systems_colours_is_recorded_and_changes_no_stimulus(ser
     page = new_page(server.address, color_scheme="light")
     start(page)
     trial_shown(page, "choose")
+    until(lambda: page.screenshot() == page.screenshot())  # painted to the end
     before = page.screenshot()
     page.emulate_media(color_scheme="dark")
     until(lambda: any(event["kind"] == "system_display" for event in server.events))
     assert server.event("system_display")["prefers_dark"] is True
-    assert page.screenshot() == before
+    until(lambda: page.screenshot() == before)
 
 
 def moving(index, lines):
