@@ -35,9 +35,10 @@ def influences(analysis: Analysis, tables: Tables) -> dict[str, pd.DataFrame]:
     else:
         return {}
     se = np.array([one.se for one in tested])
-    return {
-        unit: pd.DataFrame(table / se, index, names) for unit, (index, table) in found.items() if len(index)
-    }
+    moved_by = {unit: pd.DataFrame(table / se, index, names) for unit, (index, table) in found.items()}
+    # without the only participant, say, nothing can be estimated
+    kept = {unit: table.dropna() for unit, table in moved_by.items()}
+    return {unit: table for unit, table in kept.items() if len(table)}
 
 
 def _without_each(
