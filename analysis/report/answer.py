@@ -37,6 +37,8 @@ from analysis.robustness.matrix import Checked, Matrix
 
 MOST_FINDINGS = 6
 """Questions that are answered in sentences; the table has the others."""
+LONGEST_TABLE = 48
+"""Rows above which the table of contrasts is in its file only, so that the Answer takes two pages."""
 MOST_SINGLY = 2
 """Models whose comparison with people is a question of its own; more are summed up in one sentence."""
 MANY_MISSING = 0.05
@@ -64,7 +66,13 @@ def answer(content: Content, recovered: str) -> Iterator[Node]:
         yield Paragraph(escape(f"{further}: see Table {content.answer_table.number}."))
     yield from content.figures[:1]
     if content.answer_table is not None:
-        yield content.answer_table
+        many = len(content.answer_table.table.rows)
+        if many <= LONGEST_TABLE:
+            yield content.answer_table
+        else:
+            yield Paragraph(
+                escape(f"Table {content.answer_table.number} has every contrast ({many} rows, in its file).")
+            )
     yield Facts(tuple(_limits(content, sections, recovered)))
 
 
@@ -195,13 +203,23 @@ def _together(found: Sequence[Contrast], section: Section, content: Content) -> 
 
 
 def _of_crowd(found: Sequence[Contrast], section: Section, content: Content) -> Finding:
-    """Sum up the differences of many conditions from one reference."""
-    text = of_many_conditions(
-        found, section.analysis, content.kinds, lambda one: _bracketed(one, section.analysis)
-    )
-    noun, first = section.analysis.plan.measure.noun, found[0]
+    """Sum up the differences of many conditions from one reference; readers without any share a sentence."""
+    analysis, kinds, none = section.analysis, content.kinds, dict[str, list[str]]()
+    shown = {one.groups for one in found if one.p_adjusted < analysis.plan.alpha}
+    for groups in dict.fromkeys(one.groups for one in found if one.groups not in shown):
+        many = sum(one.groups == groups for one in found)
+        who = " vs. ".join(named(group, kinds) for group in groups)
+        none.setdefault(apa.worded(many, "condition"), []).append(who)
+    some = [one for one in found if one.groups in shown]
+    told = [of_many_conditions(some, analysis, kinds, lambda one: _bracketed(one, analysis))] if some else []
+    told += [
+        escape(f"No difference is shown in {conditions} for {apa.listing(readers)}.")
+        for conditions, readers in none.items()
+    ]
+    noun, first = analysis.plan.measure.noun, found[0]
     question = f"In which conditions does {noun} differ from the {first.second} condition?"
-    return Finding(_of_trials(question, section.analysis), text, "", "", *_sources(section, content))
+    text = Markup(" ").join(told)
+    return Finding(_of_trials(question, analysis), text, "", "", *_sources(section, content))
 
 
 def _bracketed(one: Contrast, analysis: Analysis) -> Markup:
