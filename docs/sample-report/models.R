@@ -1,7 +1,9 @@
-# Refits every model of the report with lme4, each on its own rows in models/, and holds each against the report.
+# Recomputes the report's differences in shares in base R and refits every model with lme4, each on its own rows in models/, and
+# compares each with the report.
 #   Rscript models.R          one line a model: agrees, or differs by how much; ends with status 1 where any differs
 #   Rscript models.R 3 7      the same of models 3 and 7
 #   Rscript models.R print    prints the models as well
+#   Rscript models.R estimates    the differences in shares alone
 # Run it in the report's folder. Model numbers are those of numbers.json, which names the tables and paragraphs that show each.
 # What lme4 does not compute (times in milliseconds by maximum likelihood, penalties …) is written out over lme4's matrices.
 if (!l10n_info()[["UTF-8"]]) invisible(suppressWarnings(Sys.setlocale("LC_CTYPE", "C.UTF-8")))
@@ -9,8 +11,10 @@ library(lme4)
 library(Matrix)
 library(splines)
 given <- commandArgs(trailingOnly = TRUE)
-asked <- suppressWarnings(as.integer(setdiff(given, "print")))
-if (anyNA(asked)) stop("after models.R stand numbers of models, or print; not: ", paste(given, collapse = " "))
+asked <- suppressWarnings(as.integer(setdiff(given, c("print", "estimates"))))
+if (anyNA(asked)) stop("after models.R stand numbers of models, print or estimates; not: ", paste(given, collapse = " "))
+if ("estimates" %in% given) asked <- 0L
+wants_estimates <- !length(asked) || "estimates" %in% given
 say <- cat
 # Summaries that nobody asked for are not computed.
 if (!"print" %in% given) print <- cat <- function(...) invisible()
@@ -92,6 +96,9 @@ apart <- function(found, report) {
     print(data.frame(b = b, b_report = report$b, se = b_se, se_report = report$b_se, row.names = rownames(report$weights)))
     if (linear && !all(is.na(report$df))) {
       df <- lmerTest::contest(m, report$weights, joint = FALSE)$df
+      block <- as.matrix(report$weights %*% found$vcov %*% t(report$weights))
+      into_family(report$family, Map(function(k, test) list(t = b[[k]] / b_se[[k]], df = df[[k]], se = b_se[[k]], estimate = b[[k]],
+        block = block, place = k, test = test), seq_along(b), report$tests))
       kinds[["degrees of freedom"]] <- c(most((df / report$df - 1)[!is.na(report$df)]), 1e-3)
     }
   }
@@ -151,6 +158,301 @@ refit <- function(number, title, code, note = NULL, no_maximum = NULL) {
 }
 library(lmerTest)  # Satterthwaite degrees of freedom
 
+# Recomputes the planned and exploratory differences in shares (or ratings) in base R, each from its rows in models/, and compares them with
+# the report. The estimate is a weighted sum of condition means in which every item counts alike; its variance adds what
+# participants and what items contribute and subtracts what both contain. Of a model, the mean answer to an item in a condition is
+# subtracted from people's answers. Simultaneous p values and intervals are simulated (200,000 draws of correlated t).
+shares_of <- function(file) {
+  d <- read.csv(file, colClasses = "character", check.names = FALSE, na.strings = "", fileEncoding = "UTF-8-BOM")
+  d$value <- as.numeric(d$value)
+  d$person <- d$person == "TRUE"
+  d
+}
+
+# A model's answers, averaged over repetitions and then over prompt variants: items in rows, conditions in columns.
+model_means <- function(d, conditions, items) {
+  by_variant <- aggregate(value ~ item + condition + variant, d, mean)
+  cells <- aggregate(value ~ item + condition, by_variant, mean)
+  m <- matrix(NA_real_, length(items), length(conditions), dimnames = list(items, conditions))
+  m[cbind(cells$item, cells$condition)] <- cells$value
+  m
+}
+
+# Connected groups of participants and items: the label of each.
+blocks_of <- function(a, b) {
+  label <- seq_along(unique(a))
+  names(label) <- unique(a)
+  repeat {
+    of_b <- tapply(label[a], b, min)
+    now <- tapply(of_b[b], a, min)[names(label)]
+    if (all(now == label)) break
+    label <- setNames(as.vector(now), names(label))
+  }
+  list(a = label, b = tapply(label[a], b, min))
+}
+
+# What participants, items and answers add to the error of each condition's mean, people's answers less the model's.
+sums_of_people <- function(d, conditions, span, m = NULL) {
+  d <- aggregate(value ~ participant + item + condition, d, mean)
+  lapply(setNames(conditions, conditions), function(name) {
+    own <- d[d$condition == name, ]
+    if (!is.null(m)) own <- own[!is.na(m[own$item, name]), ]
+    if (!nrow(own)) return(NULL)
+    y <- own$value
+    p <- own$participant
+    i <- own$item
+    z <- if (is.null(m)) y else y - m[i, name]
+    n_p <- table(p)[p]
+    n_i <- table(i)[i]
+    each <- as.vector(1 / (length(unique(i)) * n_i))
+    apart <- function(unit, n) {
+      r <- (z - ave(z, unit)) * sqrt(n / pmax(n - 1, 1))
+      as.vector(ifelse(n == 1, z - mean(z), r))
+    }
+    left <- z - mean(z)
+    for (step in 1:2000) {
+      before <- left
+      left <- left - ave(left, p)
+      left <- left - ave(left, i)
+      if (max(abs(left - before)) < 1e-12) break
+    }
+    blocks <- blocks_of(p, i)
+    df <- length(z) - length(unique(p)) - length(unique(i)) + length(unique(blocks$a))
+    rare <- min(sum(y != span[1]), sum(y != span[2])) < 3
+    q <- min(0.5, 3 / length(y))
+    list(mean = sum(each * z), participants = tapply(each * apart(i, n_i), p, sum), items = tapply(each * apart(p, n_p), i, sum),
+      answers = setNames(if (df > 0) each * left * sqrt(length(z) / df) else 0 * z, paste(p, i, sep = "\r")),
+      blocks = blocks, least = if (rare) q * (1 - q) / length(y) * diff(span)^2 else 0)
+  })
+}
+
+sums_of_model <- function(m) {
+  lapply(setNames(colnames(m), colnames(m)), function(name) {
+    v <- m[!is.na(m[, name]), name]
+    n <- length(v)
+    if (!n) return(NULL)
+    items <- (v - mean(v)) * if (n > 1) sqrt(n / (n - 1)) / n else 1
+    list(mean = mean(v), participants = numeric(), items = items, answers = numeric(),
+      blocks = list(a = integer(), b = setNames(rep(1, n), names(v))), least = 0)
+  })
+}
+
+weighed <- function(sums, part, w, sign = 1) {
+  parts <- unlist(lapply(names(w), function(name) sign * w[[name]] * sums[[name]][[part]]), use.names = FALSE)
+  if (!length(parts)) return(numeric())
+  unit <- unlist(lapply(names(w), function(name) names(sums[[name]][[part]])))
+  found <- tapply(parts, unit, sum)
+  setNames(as.vector(found), names(found))
+}
+
+# Sum of squares of what units add, with its degrees of freedom; units of other conditions have a variance of their own.
+over_units <- function(u, sums, side, w) {
+  if (!length(u)) return(c(0, 1))
+  seen <- lapply(names(w), function(name) sums[[name]]$blocks[[side]])
+  pairs <- do.call(rbind, lapply(seq_along(seen), function(k)
+    data.frame(unit = names(seen[[k]]), stratum = paste(k, seen[[k]]), condition = k)))
+  component <- blocks_of(pairs$unit, pairs$stratum)$a[names(u)]
+  shown <- tapply(pairs$condition, component[pairs$unit], function(k) paste(sort(unique(k)), collapse = " "))
+  group <- shown[as.character(component)]
+  total <- below <- freedoms <- 0
+  for (g in unique(group)) {
+    own <- names(u)[group == g]
+    within <- sapply(seen, function(b) length(unique(b[intersect(own, names(b))])))
+    df <- max(length(own) - max(length(unique(component[own])), within), 1)
+    square <- sum(u[own]^2)
+    total <- total + square
+    below <- below + square^2 / df
+    freedoms <- freedoms + df
+  }
+  c(total, if (below > 0) total^2 / below else freedoms)
+}
+
+# What one more item that differs adds to the variance of a model that answers hardly any items differently.
+one_more <- function(m, w) {
+  v <- m[, names(w), drop = FALSE]
+  whole <- rowSums(is.na(v)) == 0
+  added <- 0
+  n <- sum(whole)
+  if (length(w) > 1 && n > 1) {
+    each <- round(drop(v[whole, , drop = FALSE] %*% w), 9)
+    most <- max(table(each))
+    if (sum(each != 0) < 5 || (n - most < 5 && most > n / 2)) added <- added + max(abs(w))^2 / (n * (n - 1))
+  }
+  if (length(w) == 1 || n == 0) for (name in names(w)) {
+    own <- v[!is.na(v[, name]), name]
+    n <- length(own)
+    if (n > 1 && n - max(table(own)) < 3) added <- added + w[[name]]^2 / (n * (n - 1))
+  }
+  added
+}
+
+estimated <- function(d, groups, w, fixed_items, span) {
+  unit <- if (is.null(span)) 100 else 1
+  if (is.null(span)) span <- c(0, 1)
+  w <- w[w != 0]
+  conditions <- sort(unique(d$condition))
+  items <- unique(d$item)
+  own <- lapply(groups, function(g) d[d$group == g, ])
+  person <- sapply(own, function(o) any(o$person))
+  means <- lapply(own, model_means, conditions, items)
+  sign <- 1
+  m <- NULL
+  if (!any(person)) {
+    m <- if (length(groups) > 1) means[[1]] - means[[2]] else means[[1]]
+    sums <- sums_of_model(m)
+  } else if (all(person) && length(groups) > 1) {
+    stop("two groups of people are not compared here")
+  } else {
+    if (length(groups) > 1) m <- means[[which(!person)]]
+    sums <- sums_of_people(own[[which(person)]], conditions, span, m)
+    if (length(groups) > 1 && person[2]) sign <- -1
+  }
+  u <- lapply(c(participants = "participants", items = "items", answers = "answers"), function(part) weighed(sums, part, w, sign))
+  of_p <- over_units(u$participants, sums, "a", w)
+  of_i <- over_units(u$items, sums, "b", w)
+  both <- sum(u$answers^2)
+  least <- sum(w^2 * sapply(names(w), function(name) sums[[name]]$least))
+  value <- sign * sum(w * sapply(names(w), function(name) sums[[name]]$mean))
+  v_i <- of_i[1] + if (is.null(m)) 0 else one_more(m, w) * diff(span)^2
+  if (fixed_items) {
+    variance <- max(of_p[1], least)
+    df <- of_p[2]
+  } else if (!any(person)) {
+    variance <- v_i
+    df <- of_i[2]
+  } else if (length(u$participants) == 1) {
+    variance <- max(v_i, least)
+    df <- of_i[2]
+  } else {
+    variance <- max(of_p[1] + v_i - both, of_p[1], v_i, least)
+    below <- of_p[1]^2 / of_p[2] + v_i^2 / of_i[2]
+    df <- if (below > 0) variance^2 / below else min(of_p[2], of_i[2])
+    df <- min(max(df, min(of_p[2], of_i[2])), of_p[2] + of_i[2])
+  }
+  c(list(estimate = unit * value, se = unit * sqrt(variance), df = df), u)
+}
+
+# The tests of a family: of shares what their estimates share, of a mixed model a block of covariances.
+families <- list()
+into_family <- function(family, tests) if (nzchar(family)) families[[family]] <<- c(families[[family]], tests)
+
+estimate_shares <- function(number, title, file, family, report, fixed_items = FALSE, span = NULL) {
+  if (!wants_estimates) return(invisible())
+  d <- shares_of(file)
+  found <- lapply(report$tests, function(one) estimated(d, one$groups, one$weights, fixed_items, span))
+  into_family(family, Map(function(one, test) c(one[c("participants", "items", "answers")],
+    list(t = one$estimate / one$se, df = one$df, se = one$se, estimate = one$estimate, test = test, of = title)), found, report$tests))
+  value <- function(name, list) sapply(list, `[[`, name)
+  off <- c(
+    "estimates, in standard errors" = max(abs(value("estimate", found) - value("estimate", report$tests)) / value("se", found)),
+    "standard errors" = max(abs(value("se", report$tests) / value("se", found) - 1)),
+    "degrees of freedom" = max(abs(value("df", report$tests) / value("df", found) - 1)),
+    "p" = max(abs(value("p", report$tests) - mapply(p_of, value("estimate", found) / value("se", found), value("df", found), value("side", report$tests)))))
+  told(sprintf("estimates %d", number), off, 1e-6, title)
+}
+
+p_of <- function(t, df, side) if (side) pt(side * t, df, lower.tail = FALSE) else 2 * pt(abs(t), df, lower.tail = FALSE)
+
+told <- function(what, off, allowed, title) {
+  beyond <- !(off <= allowed)
+  agreed[what] <<- !any(beyond)
+  shown <- if (any(beyond)) off[beyond] else off[which.max(off)]
+  said <- paste0(sprintf("%.2g", shown), " (", names(shown), ")", collapse = ", ")
+  say(sprintf("%s: %s %s. %s\n", what, if (any(beyond)) "DIFFERS by" else "agrees; largest difference", said, title))
+}
+
+# Bayes factors and posteriors: the integral of a t likelihood (estimate, standard error, df) over the plan's prior.
+check_bayes <- function(family, tests) {
+  if (!length(tests)) return(invisible())
+  each <- sapply(tests, function(one) {
+    own <- one$test
+    weigh <- function(x) dt((x - one$estimate) / one$se, one$df) / dt(0, one$df) * dt(x / own$prior_scale, own$prior_df) / own$prior_scale
+    steps <- c(one$se, own$prior_scale) %o% 2^(-3:23)
+    ends <- sort(unique(c(0, one$estimate, one$estimate + steps[1, ], one$estimate - steps[1, ], steps[2, ], -steps[2, ])))
+    if (own$side) ends <- ends[own$side * ends >= 0]
+    mass <- function(low, high) {
+      at <- c(low, ends[ends > low & ends < high], high)
+      sum(mapply(function(a, b) integrate(weigh, a, b, rel.tol = 1e-10, stop.on.error = FALSE)$value, head(at, -1), tail(at, -1)))
+    }
+    all <- mass(ends[1], ends[length(ends)])
+    share <- function(x) mass(ends[1], x) / all
+    factor <- all * (if (own$side) 2 else 1) * dt(0, one$df) / dt(one$estimate / one$se, one$df)
+    within <- if (is.na(own$bound)) NA else {
+      inside <- share(own$bound) - share(-own$bound)
+      before <- 1 - 2 * pt(-own$bound / own$prior_scale, own$prior_df)
+      inside / (1 - inside) / (before / (1 - before))
+    }
+    c("Bayes factor" = own$factor / factor - 1, "Bayes factor of the bound" = if (is.na(within)) 0 else own$within / within - 1,
+      "posterior" = max(abs(sapply(own[c("posterior_low", "median", "posterior_high")], share) - c(0.025, 0.5, 0.975))))
+  })
+  told(paste("Bayes factors,", family), apply(abs(each), 1, max), if (is.null(tests[[1]]$block)) 1e-5 else 0.02, sprintf("(%d tests)", length(tests)))
+}
+
+# Adjusted p values and intervals by the largest of correlated |t|, from 200,000 draws. Each t counts as the t with the same tail at
+# the largest degrees of freedom of the family; no p exceeds Bonferroni's.
+adjust_family <- function(family, tested, untested) {
+  tests <- families[[family]]
+  if (!wants_estimates) return(invisible())
+  check_bayes(family, Filter(function(one) !is.null(one$test$factor), tests))
+  if (length(tests) < tested) return(invisible())
+  r <- length(tests)
+  cov <- diag(r)
+  across <- function(part, j, k) {
+    a <- tests[[j]][[part]]
+    b <- tests[[k]][[part]]
+    both <- intersect(names(a), names(b))
+    sum(a[both] * b[both])
+  }
+  for (j in seq_len(r)) for (k in seq_len(r)) {
+    a <- tests[[j]]
+    b <- tests[[k]]
+    if (is.null(a$block) && is.null(b$block)) {
+      cov[j, k] <- across("participants", j, k) + across("items", j, k) - across("answers", j, k)
+    } else if (!is.null(a$block) && identical(a$block, b$block)) cov[j, k] <- a$block[a$place, b$place]
+  }
+  none <- diag(cov) <= 0
+  cov[none, ] <- cov[, none] <- 0
+  diag(cov)[none] <- 1
+  R <- cov2cor(cov)
+  e <- eigen(R, symmetric = TRUE)
+  R <- cov2cor(e$vectors %*% (pmax(e$values, 0) * t(e$vectors)))
+  R <- rbind(cbind(R, matrix(0, r, untested)), cbind(matrix(0, untested, r), diag(untested)))
+  own_df <- sapply(tests, `[[`, "df")
+  df <- max(own_df)
+  t_value <- sapply(tests, `[[`, "t")
+  side <- sapply(tests, function(one) one$test$side)
+  alpha <- sapply(tests, function(one) one$test$alpha)
+  sides <- c(side, rep(0, untested))
+  tails <- sum(ifelse(sides != 0, 1, 2))
+  tail <- pt(ifelse(side != 0, side * t_value, abs(t_value)), own_df, lower.tail = FALSE)
+  p <- pmin(1, tails * tail)
+  limit <- alpha / tails
+  if (length(sides) > 1) {
+    set.seed(1)
+    e <- eigen(R, symmetric = TRUE)
+    draws <- 200000
+    z <- matrix(rnorm(draws * nrow(R)), draws) %*% (sqrt(pmax(e$values, 0)) * t(e$vectors))
+    if (is.finite(df)) z <- z / sqrt(rchisq(draws, df) / df)
+    z <- sapply(seq_len(ncol(z)), function(k) if (sides[k]) sides[k] * z[, k] else abs(z[, k]))
+    largest <- sort(do.call(pmax, as.data.frame(z)))
+    joint <- 1 - findInterval(qt(tail, df, lower.tail = FALSE), largest, left.open = TRUE) / draws
+    p <- ifelse(tail < 0.5, pmin(p, joint), p)
+    limit <- pmax(limit, pt(quantile(largest, 1 - alpha, names = FALSE), df, lower.tail = FALSE))
+  }
+  reach <- qt(limit, own_df, lower.tail = FALSE)
+  report <- function(name) sapply(tests, function(one) one$test[[name]])
+  se <- sapply(tests, `[[`, "se")
+  estimate <- sapply(tests, `[[`, "estimate")
+  furthest <- report("furthest")
+  low <- ifelse(side < 0, -furthest, pmax(estimate - reach * se, -furthest))
+  high <- ifelse(side > 0, furthest, pmin(estimate + reach * se, furthest))
+  apart <- function(a, b) ifelse(is.finite(a) | is.finite(b), abs(a - b), 0)
+  off <- c(
+    "adjusted p" = max(abs(p - report("p_adjusted"))),
+    "ends of intervals, in standard errors" = max(apart(low, report("low")) / se, apart(high, report("high")) / se))
+  told(paste("family", family), off, c(0.01, 0.05), sprintf("(%d tests; simulated)", r + untested))
+}
+
 criterion <- function() eval.parent(quote({
 # The integral over random effects with lme4's matrices; basis[[t]] %*% template(par, t) is a factor of the covariance of
 # term t, in columns that are orthonormal over rows.
@@ -164,10 +466,10 @@ y <- as.numeric(y)
 if (is.null(w)) w <- rep(1, length(y))
 known <- model.offset(parts$fr)
 if (is.null(known)) known <- rep(0, length(y))
-widths <- sapply(basis, nrow)
+widths <- vapply(basis, nrow, 0L)
 sizes <- widths * (widths + 1) / 2
 n_theta <- sum(sizes)
-mode <- rep(0, nrow(random$Zt))
+mode <- rep(0, NROW(random$Zt))
 
 template <- function(par, t) {
   M <- matrix(0, widths[t], widths[t])
@@ -190,13 +492,17 @@ total <- function(eta, d) {
   sum(loglik(y, mu, w, d))
 }
 deviance_at <- function(par) {
+  if (!length(basis)) {
+    alone <- -2 * total(drop(X %*% par[seq_along(par) > n_theta + has_dispersion]) + known, if (has_dispersion) exp(par[1]) else 1)
+    return(if (is.finite(alone)) alone else 1e10)
+  }
   # lme4's triangle of each term, and the rotation Q from our spherical effects to lme4's.
   turned <- lapply(seq_along(basis), function(t) qr(t(basis[[t]] %*% template(par, t)), tol = 0))
   Lambdat <- random$Lambdat
   Lambdat@x <- unlist(lapply(turned, function(q) { L <- t(qr.R(q)); L[lower.tri(L, diag = TRUE)] }))[random$Lind]
   d <- if (has_dispersion) exp(par[n_theta + 1]) else 1
   A <- Lambdat %*% random$Zt
-  fixed <- drop(X %*% par[-seq_len(n_theta + has_dispersion)]) + known
+  fixed <- drop(X %*% par[seq_along(par) > n_theta + has_dispersion]) + known
   H_of <- function(info) forceSymmetric(A %*% Diagonal(x = info) %*% t(A) + Diagonal(nrow(A)))
   u <- mode
   eta <- fixed + drop(crossprod(A, u))
@@ -211,9 +517,11 @@ deviance_at <- function(par) {
     repeat {
       eta_new <- fixed + drop(crossprod(A, u + size * step))
       new <- 2 * total(eta_new, d) - sum((u + size * step)^2)
+      if (is.na(new)) new <- -Inf
       if (new >= now - 1e-10 * abs(now) || size < 1e-10) break
       size <- size / 2
     }
+    if (!is.finite(new)) return(1e10)
     u <- u + size * step; eta <- eta_new; now <- new
     if (sum(g * step) < 1e-16) break
   }
@@ -260,8 +568,8 @@ narrowed <- function() eval.parent(quote({
 # From our estimates, in steps of their standard errors; coefficients along directions that X tells apart.
 k <- length(start)
 shape <- if (length(names)) solve(qr.R(qr(X))) else matrix(0, 0, 0)
-others <- seq_len(k - length(names))
-par_at <- function(z) start + c(z[others] * unit[others], drop(shape %*% (z[-others] * unit[-others])))
+others <- seq_len(k) <= k - length(names)
+par_at <- function(z) start + c(z[others] * unit[others], drop(shape %*% (z[!others] * unit[!others])))
 objective <- function(z) deviance_at(par_at(z)) + penalty(par_at(z))
 z <- if (k > 1) minqa::bobyqa(0 * start, objective, control = list(rhobeg = 0.1, rhoend = 1e-7, maxfun = 1e5))$par else
   optimize(objective, c(-10, 10), tol = 1e-8)$minimum
@@ -276,9 +584,9 @@ for (i in seq_len(k)) for (j in seq_len(i)) {
 moved <- diag(curvature) > 1e-8
 vcov <- matrix(0, k, k)
 vcov[moved, moved] <- 2 * solve(curvature[moved, moved])
-spread <- shape %*% diag(unit[-others], length(names))
-vcov <- spread %*% vcov[-others, -others, drop = FALSE] %*% t(spread)
-fixed <- data.frame(Estimate = par[-others], "Std. Error" = sqrt(diag(vcov)), row.names = names, check.names = FALSE)
+spread <- shape %*% diag(unit[!others], length(names))
+vcov <- spread %*% vcov[!others, !others, drop = FALSE] %*% t(spread)
+fixed <- data.frame(Estimate = par[!others], "Std. Error" = sqrt(diag(vcov)), row.names = names, check.names = FALSE)
 log_likelihood <- -deviance_at(par) / 2
 print(fixed, digits = 6)
 for (t in seq_along(basis)) {
@@ -303,6 +611,24 @@ m@Jac_list <- lapply(seq_along(unit), function(i) matrix(slopes[, i] / unit[i], 
 }))
 
 kept <- ls(globalenv())
+
+# Estimates 1: nonwords
+estimate_shares(1, "nonwords", "models/estimates_01.csv", "measure: correct", list(tests = list(
+  list(label = "transposed − replaced", groups = c("human"), weights = c("transposed" = 1, "replaced" = -1), estimate = -10.080152015, se = 1.36184255757, df = 120.207245444, p = 2.01012270793e-11, p_adjusted = 1.5595436475e-10, low = -13.6997460009, high = -6.46055802901, furthest = 100, side = 0, alpha = 0.05)
+)), FALSE)
+
+# Estimates 2: judgements
+estimate_shares(2, "judgements", "models/estimates_02.csv", "measure: correct", list(tests = list(
+  list(label = "transposed − replaced", groups = c("human"), weights = c("transposed" = 1, "replaced" = -1), estimate = -10.080152015, se = 1.36184255757, df = 120.207245444, p = 2.01012270793e-11, p_adjusted = 1.5595436475e-10, low = -13.6997460009, high = -6.46055802901, furthest = 100, side = 0, alpha = 0.05),
+  list(label = "transposed − replaced", groups = c("letter-judge"), weights = c("transposed" = 1, "replaced" = -1), estimate = -1.25, se = 5.77575752607, df = 80, p = 0.829209871595, p_adjusted = 0.999360993122, low = -16.7297211467, high = 14.2297211467, furthest = 100, side = 0, alpha = 0.05),
+  list(label = "transposed − replaced", groups = c("human", "letter-judge"), weights = c("transposed" = 1, "replaced" = -1), estimate = -8.83015201497, se = 5.84671584898, df = 82.19428531, p = 0.134808070233, p_adjusted = 0.496844378964, low = -24.4895908725, high = 6.82928684253, furthest = 200, side = 0, alpha = 0.05),
+  list(label = "transposed − word", groups = c("human"), weights = c("transposed" = 1, "word" = -1), estimate = 3.95994917445, se = 2.67495412727, df = 96.447342494, p = 0.142031138895, p_adjusted = 0.515006073383, low = -3.17878245853, high = 11.0986808074, furthest = 100, side = 0, alpha = 0.05),
+  list(label = "transposed − word", groups = c("letter-judge"), weights = c("transposed" = 1, "word" = -1), estimate = 11.25, se = 7.96942088886, df = 80, p = 0.161931938317, p_adjusted = 0.562129105562, low = -10.1090013956, high = 32.6090013956, furthest = 100, side = 0, alpha = 0.05),
+  list(label = "transposed − word", groups = c("human", "letter-judge"), weights = c("transposed" = 1, "word" = -1), estimate = -7.29005082555, se = 7.99874728907, df = 81.744312491, p = 0.364765030806, p_adjusted = 0.863447611131, low = -28.7162118854, high = 14.1361102343, furthest = 200, side = 0, alpha = 0.05),
+  list(label = "replaced − word", groups = c("human"), weights = c("replaced" = 1, "word" = -1), estimate = 14.0401011894, se = 1.97092171351, df = 89.709622071, p = 2.53591110804e-10, p_adjusted = 1.94389556516e-09, low = 8.77206257048, high = 19.3081398084, furthest = 100, side = 0, alpha = 0.05),
+  list(label = "replaced − word", groups = c("letter-judge"), weights = c("replaced" = 1, "word" = -1), estimate = 12.5, se = 7.62553173079, df = 79, p = 0.105141972939, p_adjusted = 0.415725957128, low = -7.94381125407, high = 32.9438112541, furthest = 100, side = 0, alpha = 0.05),
+  list(label = "replaced − word", groups = c("human", "letter-judge"), weights = c("replaced" = 1, "word" = -1), estimate = 1.54010118943, se = 7.48812275556, df = 79.724329401, p = 0.837570990102, p_adjusted = 0.999479182812, low = -18.5306998537, high = 21.6109022325, furthest = 200, side = 0, alpha = 0.05)
+)), FALSE)
 
 # Model 1: Nonwords
 refit(1, "Nonwords", {
@@ -336,7 +662,10 @@ report <- list(
   ),
   b = c(-1.72714984234),
   b_se = c(0.137799676414),
-  df = c(NA)
+  df = c(NA),
+  family = "", tests = list(
+    list(estimate = -1.72714984234, se = 0.137799676414, df = Inf, p = 4.87854488629e-36, p_adjusted = 4.87854488629e-36, low = -1.99723224519, high = -1.45706743949, furthest = Inf, side = 0, alpha = 0.05)
+  )
 )
 })
 
@@ -356,7 +685,9 @@ m <- lmer(
   control = lmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), check.nobs.vs.rankZ = "ignore", check.nobs.vs.nRE = "ignore", check.scaleX = "ignore")
 )
 print(summary(m), digits = 6)
-print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
+table <- coef(summary(m))
+half <- qt(0.975, table[, "df"]) * table[, "Std. Error"]
+print(cbind("2.5 %" = table[, "Estimate"] - half, "97.5 %" = table[, "Estimate"] + half), digits = 6)
 print(logLik(m), digits = 10)
 report <- list(
   linear = TRUE, singular = FALSE, rows = 8999, loglik = -5290.56097279,
@@ -370,189 +701,88 @@ report <- list(
   ),
   b = c(0.118083567566),
   b_se = c(0.0117776910815),
-  df = c(121.998563562)
+  df = c(121.998563562),
+  family = "measure: rt", tests = list(
+    list(estimate = 0.118083567566, se = 0.0117776910815, df = 121.998563562, p = 1.27230103258e-17, p_adjusted = 1.27230103258e-17, low = 0.0947684489824, high = 0.141398686149, furthest = Inf, side = 0, alpha = 0.05)
+  )
 )
 })
 
 # Model 3: Judgements
 refit(3, "Judgements", {
-# correct ~ reader_group * item_type + (0 + people + people_replaced + people_transposed | participant) + (1 | item) + (0 + people_word + people_replaced + people_transposed || item_condition)
+# correct ~ item_type + (1 + item_type | participant) + (1 + item_type | item)
 # ML, Laplace (nAGQ=1)
 d <- rows_of("models/model_03.csv")
-numbers <- c("correct", "people", "people_replaced", "people_transposed", "people_word")
+numbers <- c("correct")
 d[numbers] <- lapply(d[numbers], as.numeric)
-d[["reader_group"]] <- factor(d[["reader_group"]], levels = c("human", "letter-judge"))
 d[["item_type"]] <- factor(d[["item_type"]], levels = c("word", "replaced", "transposed"))
 m <- glmer(
-  correct ~ reader_group * item_type + (0 + people + people_replaced + people_transposed | participant) + (1 | item) + (0 + people_word + people_replaced + people_transposed || item_condition),
+  correct ~ item_type + (1 + item_type | participant) + (1 + item_type | item),
   data = d,
   family = binomial(link = "logit"),
   nAGQ = 1,
-  start = list(theta = c(0.902643715834, 0.631219293571, 1.43914007221, 0.473013999441, -0.315958649493, -0.370426918947, 0.790385215742, 0.459162217786, 0.609979235023, 3.40972821651e-09), fixef = c(2.16074222813, -1.48628718269, 1.6018551029, 0.0946826465836, -0.966388769257, 0.467624932115)),
+  start = list(theta = c(0.473050365101, -0.318297005263, -0.372763962634, 0.789042349006, 0.457602591511, 0.610769279142, 1.42902172598, -1.47195774684, -1.87721257186, 0.632569509069, 0.15031660123, 0.77512660829), fixef = c(2.15885799883, 1.6034293733, 0.105572675336)),
   control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-13, nAGQ0initStep = FALSE)
 )
 print(summary(m), digits = 6)
 print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
 print(logLik(m), digits = 10)
 report <- list(
-  linear = FALSE, singular = TRUE, rows = 20080, loglik = -6500.71909525,
-  terms = c("(Intercept)", "reader_groupletter-judge", "item_typereplaced", "item_typetransposed", "reader_groupletter-judge:item_typereplaced", "reader_groupletter-judge:item_typetransposed"),
-  estimate = c(2.16074222813, -1.48628718269, 1.6018551029, 0.0946826465836, -0.966388769257, 0.467624932115),
-  se = c(0.173243399003, 0.293118127975, 0.232068141924, 0.21866145278, 0.429484725508, 0.418810673888),
-  variance = c(0.814765677735, 0.398437796577, 2.07112414744, 0.223742243668, -0.149452864455, -0.175217118432, 0.724538657453, 0.479954617611, 0.720120711682, 1.16262465104e-17)
+  linear = FALSE, singular = FALSE, rows = 19840, loglik = -6356.92519354,
+  terms = c("(Intercept)", "item_typereplaced", "item_typetransposed"),
+  estimate = c(2.15885799883, 1.6034293733, 0.105572675336),
+  se = c(0.171890496749, 0.234445242365, 0.25158124215),
+  variance = c(0.223776647922, -0.15057051455, -0.176336128621, 0.723900812085, 0.479717476694, 0.72139221594, 2.04210309332, -2.10345959995, -2.68257754947, 2.56680379227, 2.85826328626, 4.14734337944)
   # The differences that the report tests: weights of the fixed effects, in their order above.
   , weights = rbind(
-    "transposed - replaced (human)" = c(0, 0, -1, 1, 0, 0),
-    "transposed - replaced (letter-judge)" = c(0, 0, -1, 1, -1, 1),
-    "transposed - replaced (human vs. letter-judge)" = c(0, 0, 0, 0, 1, -1),
-    "transposed - word (human)" = c(0, 0, 0, 1, 0, 0),
-    "transposed - word (letter-judge)" = c(0, 0, 0, 1, 0, 1),
-    "transposed - word (human vs. letter-judge)" = c(0, 0, 0, 0, 0, -1),
-    "replaced - word (human)" = c(0, 0, 1, 0, 0, 0),
-    "replaced - word (letter-judge)" = c(0, 0, 1, 0, 1, 0),
-    "replaced - word (human vs. letter-judge)" = c(0, 0, 0, 0, -1, 0)
+    "transposed - replaced (human)" = c(0, -1, 1),
+    "transposed - word (human)" = c(0, 0, 1),
+    "replaced - word (human)" = c(0, 1, 0)
   ),
-  b = c(-1.50717245631, -0.0731587549409, -1.43401370137, 0.0946826465836, 0.562307578698, -0.467624932115, 1.6018551029, 0.635466333639, 0.966388769257),
-  b_se = c(0.193712656345, 0.382597873565, 0.428842309014, 0.21866145278, 0.357196793545, 0.418810673888, 0.232068141924, 0.361388304629, 0.429484725508),
-  df = c(NA, NA, NA, NA, NA, NA, NA, NA, NA)
+  b = c(-1.49785669796, 0.105572675336, 1.6034293733),
+  b_se = c(0.186821904065, 0.25158124215, 0.234445242365),
+  df = c(NA, NA, NA),
+  family = "", tests = list(
+    list(estimate = -1.49785669796, se = 0.186821904065, df = Inf, p = 1.07862296757e-15, p_adjusted = 3.23579125511e-15, low = -1.93421734781, high = -1.06149604812, furthest = Inf, side = 0, alpha = 0.05),
+    list(estimate = 0.105572675336, se = 0.25158124215, df = Inf, p = 0.674751010008, p_adjusted = 0.906415331337, low = -0.482046613, high = 0.693191963673, furthest = Inf, side = 0, alpha = 0.05),
+    list(estimate = 1.6034293733, se = 0.234445242365, df = Inf, p = 7.96094472806e-12, p_adjusted = 2.38550500024e-11, low = 1.05583470648, high = 2.15102404012, furthest = Inf, side = 0, alpha = 0.05)
+  )
 )
 })
 
-# Model 4: times of nonwords, log scale
-refit(4, "times of nonwords, log scale", {
-# log_rt ~ item_type + (1 + item_type | participant) + (1 + item_type | item)
+# Model 4: signal detection by font
+refit(4, "signal detection by font", {
+# said_signal ~ truth * font + (0 + people + people_truth + people_cursive + people_cursive_truth || participant) + (1 | item)
+# ML, Laplace (nAGQ=1)
 d <- rows_of("models/model_04.csv")
-numbers <- c("log_rt")
+numbers <- c("said_signal", "truth", "people", "people_truth", "people_cursive", "people_cursive_truth")
 d[numbers] <- lapply(d[numbers], as.numeric)
-d[["item_type"]] <- factor(d[["item_type"]], levels = c("replaced", "transposed"))
-m <- lmer(
-  log_rt ~ item_type + (1 + item_type | participant) + (1 + item_type | item),
+d[["font"]] <- factor(d[["font"]], levels = c("print", "cursive"))
+m <- glmer(
+  said_signal ~ truth * font + (0 + people + people_truth + people_cursive + people_cursive_truth || participant) + (1 | item),
   data = d,
-  REML = TRUE,
-  start = c(0.588028710969, -0.0498002347631, 0.227630484531, 0.121278767814, 0.0132056282452, 0.163048435692),
-  control = lmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), check.nobs.vs.rankZ = "ignore", check.nobs.vs.nRE = "ignore", check.scaleX = "ignore")
+  family = binomial(link = "probit"),
+  nAGQ = 1,
+  start = list(theta = c(0.155838331293, 0.551595300687, 0.225448354612, 0.234194235899, 0.616511624323), fixef = c(0.493240645021, 4.41305036057, -1.01776970715, -2.34479139484)),
+  control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-13, nAGQ0initStep = FALSE)
 )
 print(summary(m), digits = 6)
 print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
 print(logLik(m), digits = 10)
 report <- list(
-  linear = TRUE, singular = FALSE, rows = 8999, loglik = -6450.69253474,
-  terms = c("(Intercept)", "item_typetransposed"),
-  estimate = c(7.17631686853, 0.116579765371),
-  se = c(0.02702507063, 0.0168764077189),
-  variance = c(0.079211372911, -0.00670842238362, 0.0124381537663, 0.00336945786365, 0.000366888687419, 0.00613003981147, 0.229081742513)
+  linear = FALSE, singular = FALSE, rows = 19840, loglik = -5535.66371913,
+  terms = c("(Intercept)", "truth", "fontcursive", "truth:fontcursive"),
+  estimate = c(0.493240645021, 4.41305036057, -1.01776970715, -2.34479139484),
+  se = c(0.0767161641192, 0.0854102893316, 0.0419642376287, 0.0768349408878),
+  variance = c(0.0242855855003, 0.30425737574, 0.0508269605972, 0.0548469401283, 0.380086582926)
 )
 })
 
-# Model 5: times of nonwords, milliseconds (Gamma, identity link)
-refit(5, "times of nonwords, milliseconds (Gamma, identity link)", {
-# rt ~ item_type + (1 + item_type | participant) + (1 + item_type | item)
-# ML, Laplace (nAGQ=1, observed information)
-# glmer does not estimate phi by maximum likelihood, so the criterion is written out over lme4's matrices.
-# Also: glmer has the expected information only.
-# Also: glmer's steps are for columns of ordinary size; here some are very small or large.
-d <- rows_of("models/model_05.csv")
-numbers <- c("rt")
-d[numbers] <- lapply(d[numbers], as.numeric)
-d[["item_type"]] <- factor(d[["item_type"]], levels = c("replaced", "transposed"))
-family <- Gamma(link = "identity")
-has_dispersion <- TRUE
-positive <- TRUE
-information <- "observed"
-points <- 1
-loglik <- function(y, mu, w, d) dgamma(y, shape = w / d, scale = mu * d / w, log = TRUE)
-variance <- function(mu, d) d * mu^2
-parts <- glFormula(rt ~ item_type + (1 + item_type | participant) + (1 + item_type | item), data = d, family = family,
-  control = glmerControl(check.nobs.vs.rankZ = "ignore", check.nobs.vs.nRE = "ignore", check.scaleX = "ignore"))
-names <- c("(Intercept)", "item_typetransposed")
-start <- c(0.433186629877, 0.00623201456611, 0.0854316376018, 0.0893975361619, 0.0263443468736, 0.0461836855222, -1.43439086011, 1568.9118785, 170.936989214)
-unit <- c(0.0433186629877, 0.0433186629877, 0.0433186629877, 0.0433186629877, 0.0433186629877, 0.0433186629877, 0.1, 4610.22178986, 1400.60470508)
-basis <- list(matrix(c(1188.79443606, 0, -1127.11494663, 2380.96417952), 2), matrix(c(1188.79443606, 0, -1127.11494663, 2380.96417952), 2))
-penalty <- function(par) 0
-criterion()
-narrowed()
-cat("phi", exp(par[n_theta + 1]), "\n")
-print(log_likelihood, digits = 10)
-report <- list(
-  linear = FALSE, singular = FALSE, rows = 8999, loglik = -72075.9400562,
-  terms = c("(Intercept)", "item_typetransposed"),
-  estimate = c(1568.9118785, 170.936989214),
-  se = c(49.0195230898, 29.5709007036),
-  variance = c(267280.801867, -12049.5754788, 41595.6656948, 8574.48374811, -920.368284395, 16025.9945469)
-  , dispersion = 0.238260453768
-)
-}, note = "glmer does not estimate phi by maximum likelihood, so the criterion is written out over lme4's matrices; glmer has the expected information only; glmer's steps are for columns of ordinary size; here some are very small or large")
-
-# Model 6: response time by font, log scale
-refit(6, "response time by font, log scale", {
-# log_rt ~ font + (1 + font | participant) + (1 + font | item)
-d <- rows_of("models/model_06.csv")
-numbers <- c("log_rt")
-d[numbers] <- lapply(d[numbers], as.numeric)
-d[["font"]] <- factor(d[["font"]], levels = c("print", "cursive"))
-m <- lmer(
-  log_rt ~ font + (1 + font | participant) + (1 + font | item),
-  data = d,
-  REML = TRUE,
-  start = c(0.478741659098, 0.0771765481915, 0.472435008969, 0.121849425234, -0.00755226559215, 0.199663903745),
-  control = lmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), check.nobs.vs.rankZ = "ignore", check.nobs.vs.nRE = "ignore", check.scaleX = "ignore")
-)
-print(summary(m), digits = 6)
-print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
-print(logLik(m), digits = 10)
-report <- list(
-  linear = TRUE, singular = FALSE, rows = 19840, loglik = -13859.6541147,
-  terms = c("(Intercept)", "fontcursive"),
-  estimate = c(6.92753751217, 0.460824486727),
-  se = c(0.0219277625542, 0.0239519007379),
-  variance = c(0.0516504349853, 0.00832641615577, 0.0516408530504, 0.00334594279961, -0.000207382584122, 0.00899687256744, 0.225357254124)
-)
-})
-
-# Model 7: response time by font, milliseconds (Gamma, identity link)
-refit(7, "response time by font, milliseconds (Gamma, identity link)", {
-# rt ~ font + (1 + font | participant) + (1 + font | item)
-# ML, Laplace (nAGQ=1, observed information)
-# glmer does not estimate phi by maximum likelihood, so the criterion is written out over lme4's matrices.
-# Also: glmer has the expected information only.
-# Also: glmer's steps are for columns of ordinary size; here some are very small or large.
-d <- rows_of("models/model_07.csv")
-numbers <- c("rt")
-d[numbers] <- lapply(d[numbers], as.numeric)
-d[["font"]] <- factor(d[["font"]], levels = c("print", "cursive"))
-family <- Gamma(link = "identity")
-has_dispersion <- TRUE
-positive <- TRUE
-information <- "observed"
-points <- 1
-loglik <- function(y, mu, w, d) dgamma(y, shape = w / d, scale = mu * d / w, log = TRUE)
-variance <- function(mu, d) d * mu^2
-parts <- glFormula(rt ~ font + (1 + font | participant) + (1 + font | item), data = d, family = family,
-  control = glmerControl(check.nobs.vs.rankZ = "ignore", check.nobs.vs.nRE = "ignore", check.scaleX = "ignore"))
-names <- c("(Intercept)", "fontcursive")
-start <- c(0.124535601359, 0.00223112910249, 0.0857370668864, 0.0209974233182, 0.0110080330977, 0.011418385401, -1.34782592523, 1248.27507382, 764.142905945)
-unit <- c(0.02, 0.02, 0.02, 0.02, 0.02, 0.02, 0.1, 7970.27072772, 5553.05976688)
-basis <- list(matrix(c(4918.90928613, 0, -4913.95320499, 9837.82357084), 2), matrix(c(4918.90928613, 0, -4913.95320499, 9837.82357084), 2))
-penalty <- function(par) 0
-criterion()
-narrowed()
-cat("phi", exp(par[n_theta + 1]), "\n")
-print(log_likelihood, digits = 10)
-report <- list(
-  linear = FALSE, singular = FALSE, rows = 19840, loglik = -158276.591948,
-  terms = c("(Intercept)", "fontcursive"),
-  estimate = c(1248.27507382, 764.142905945),
-  se = c(66.8696615175, 78.8481903346),
-  variance = c(539441.7805, -342153.840727, 711916.903677, 5568.06590066, -975.692266964, 24346.317909)
-  , dispersion = 0.259804481463
-)
-}, note = "glmer does not estimate phi by maximum likelihood, so the criterion is written out over lme4's matrices; glmer has the expected information only; glmer's steps are for columns of ordinary size; here some are very small or large")
-
-# Model 8: accuracy where letters are changed, human: spatial coding by length
-refit(8, "accuracy where letters are changed, human: spatial coding by length", {
+# Model 5: accuracy where letters are changed, human: spatial coding by length
+refit(5, "accuracy where letters are changed, human: spatial coding by length", {
 # value ~ cov_letters + cov_match_spatial_length + (1 | participant) + (1 | item)
 # ML, Laplace (nAGQ=1)
-d <- rows_of("models/model_08.csv")
+d <- rows_of("models/model_05.csv")
 numbers <- c("value", "cov_letters", "cov_match_spatial_length")
 d[numbers] <- lapply(d[numbers], as.numeric)
 m <- glmer(
@@ -575,11 +805,11 @@ report <- list(
 )
 })
 
-# Model 9: accuracy where letters are changed, human: length and frequency alone
-refit(9, "accuracy where letters are changed, human: length and frequency alone", {
+# Model 6: accuracy where letters are changed, human: length and frequency alone
+refit(6, "accuracy where letters are changed, human: length and frequency alone", {
 # value ~ cov_letters + (1 | participant) + (1 | item)
 # ML, Laplace (nAGQ=1)
-d <- rows_of("models/model_09.csv")
+d <- rows_of("models/model_06.csv")
 numbers <- c("value", "cov_letters")
 d[numbers] <- lapply(d[numbers], as.numeric)
 m <- glmer(
@@ -602,12 +832,12 @@ report <- list(
 )
 })
 
-# Model 10: accuracy where letters are changed, letter-judge: distance of the letters
-refit(10, "accuracy where letters are changed, letter-judge: distance of the letters", {
+# Model 7: accuracy where letters are changed, letter-judge: distance of the letters
+refit(7, "accuracy where letters are changed, letter-judge: distance of the letters", {
 # value ~ cov_letters + distance + (1 | item)
 # ML, Laplace (nAGQ=1)
 # glmer's steps are for columns of ordinary size; here some are very small or large, so the criterion is written out over lme4's matrices.
-d <- rows_of("models/model_10.csv")
+d <- rows_of("models/model_07.csv")
 numbers <- c("value", "cov_letters", "distance")
 d[numbers] <- lapply(d[numbers], as.numeric)
 family <- binomial(link = "logit")
@@ -636,11 +866,11 @@ report <- list(
 )
 }, note = "glmer's steps are for columns of ordinary size; here some are very small or large, so the criterion is written out over lme4's matrices", no_maximum = "(Intercept), distance grows without end")
 
-# Model 11: accuracy where letters are changed, letter-judge: length and frequency alone
-refit(11, "accuracy where letters are changed, letter-judge: length and frequency alone", {
+# Model 8: accuracy where letters are changed, letter-judge: length and frequency alone
+refit(8, "accuracy where letters are changed, letter-judge: length and frequency alone", {
 # value ~ cov_letters + (1 | item)
 # ML, Laplace (nAGQ=1)
-d <- rows_of("models/model_11.csv")
+d <- rows_of("models/model_08.csv")
 numbers <- c("value", "cov_letters")
 d[numbers] <- lapply(d[numbers], as.numeric)
 m <- glmer(
@@ -663,10 +893,10 @@ report <- list(
 )
 })
 
-# Model 12: response time where letters are changed, human: spatial coding by length
-refit(12, "response time where letters are changed, human: spatial coding by length", {
+# Model 9: response time where letters are changed, human: spatial coding by length
+refit(9, "response time where letters are changed, human: spatial coding by length", {
 # value ~ cov_letters + cov_match_spatial_length + (1 | participant) + (1 | item)
-d <- rows_of("models/model_12.csv")
+d <- rows_of("models/model_09.csv")
 numbers <- c("value", "cov_letters", "cov_match_spatial_length")
 d[numbers] <- lapply(d[numbers], as.numeric)
 m <- lmer(
@@ -677,7 +907,9 @@ m <- lmer(
   control = lmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), check.nobs.vs.rankZ = "ignore", check.nobs.vs.nRE = "ignore", check.scaleX = "ignore")
 )
 print(summary(m), digits = 6)
-print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
+table <- coef(summary(m))
+half <- qt(0.975, table[, "df"]) * table[, "Std. Error"]
+print(cbind("2.5 %" = table[, "Estimate"] - half, "97.5 %" = table[, "Estimate"] + half), digits = 6)
 print(logLik(m), digits = 10)
 report <- list(
   linear = TRUE, singular = FALSE, rows = 3976, loglik = -3191.35717986,
@@ -688,10 +920,10 @@ report <- list(
 )
 })
 
-# Model 13: response time where letters are changed, human: length and frequency alone
-refit(13, "response time where letters are changed, human: length and frequency alone", {
+# Model 10: response time where letters are changed, human: length and frequency alone
+refit(10, "response time where letters are changed, human: length and frequency alone", {
 # value ~ cov_letters + (1 | participant) + (1 | item)
-d <- rows_of("models/model_13.csv")
+d <- rows_of("models/model_10.csv")
 numbers <- c("value", "cov_letters")
 d[numbers] <- lapply(d[numbers], as.numeric)
 m <- lmer(
@@ -702,7 +934,9 @@ m <- lmer(
   control = lmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), check.nobs.vs.rankZ = "ignore", check.nobs.vs.nRE = "ignore", check.scaleX = "ignore")
 )
 print(summary(m), digits = 6)
-print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
+table <- coef(summary(m))
+half <- qt(0.975, table[, "df"]) * table[, "Std. Error"]
+print(cbind("2.5 %" = table[, "Estimate"] - half, "97.5 %" = table[, "Estimate"] + half), digits = 6)
 print(logLik(m), digits = 10)
 report <- list(
   linear = TRUE, singular = FALSE, rows = 3976, loglik = -3200.27618196,
@@ -713,311 +947,7 @@ report <- list(
 )
 })
 
-# Model 14: judgements: label probabilities
-refit(14, "judgements: label probabilities", {
-# lead ~ item_type + (1 | item)
-d <- rows_of("models/model_14.csv")
-numbers <- c("lead")
-d[numbers] <- lapply(d[numbers], as.numeric)
-d[["item_type"]] <- factor(d[["item_type"]], levels = c("word", "replaced", "transposed"))
-m <- lmer(
-  lead ~ item_type + (1 | item),
-  data = d,
-  REML = TRUE,
-  start = c(0.205017331964),
-  control = lmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), check.nobs.vs.rankZ = "ignore", check.nobs.vs.nRE = "ignore", check.scaleX = "ignore")
-)
-print(summary(m), digits = 6)
-print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
-print(logLik(m), digits = 10)
-report <- list(
-  linear = TRUE, singular = FALSE, rows = 240, loglik = -454.724063065,
-  terms = c("(Intercept)", "item_typereplaced", "item_typetransposed"),
-  estimate = c(0.612042766235, 0.62236572504, 0.192676422242),
-  se = c(0.179381154751, 0.248516726436, 0.248578201923),
-  variance = c(0.103837062762, 2.47042253273)
-)
-})
-
-# Model 15: signal detection by font
-refit(15, "signal detection by font", {
-# said_signal ~ truth * font + (0 + people + people_truth + people_cursive + people_cursive_truth || participant) + (1 | item)
-# ML, Laplace (nAGQ=1)
-d <- rows_of("models/model_15.csv")
-numbers <- c("said_signal", "truth", "people", "people_truth", "people_cursive", "people_cursive_truth")
-d[numbers] <- lapply(d[numbers], as.numeric)
-d[["font"]] <- factor(d[["font"]], levels = c("print", "cursive"))
-m <- glmer(
-  said_signal ~ truth * font + (0 + people + people_truth + people_cursive + people_cursive_truth || participant) + (1 | item),
-  data = d,
-  family = binomial(link = "probit"),
-  nAGQ = 1,
-  start = list(theta = c(0.155838331293, 0.551595300687, 0.225448354612, 0.234194235899, 0.616511624323), fixef = c(0.493240645021, 4.41305036057, -1.01776970715, -2.34479139484)),
-  control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-13, nAGQ0initStep = FALSE)
-)
-print(summary(m), digits = 6)
-print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
-print(logLik(m), digits = 10)
-report <- list(
-  linear = FALSE, singular = FALSE, rows = 19840, loglik = -5535.66371913,
-  terms = c("(Intercept)", "truth", "fontcursive", "truth:fontcursive"),
-  estimate = c(0.493240645021, 4.41305036057, -1.01776970715, -2.34479139484),
-  se = c(0.0767161641192, 0.0854102893316, 0.0419642376287, 0.0768349408878),
-  variance = c(0.0242855855003, 0.30425737574, 0.0508269605972, 0.0548469401283, 0.380086582926)
-)
-})
-
-# Model 16: nonwords, without items 1 of 4
-refit(16, "nonwords, without items 1 of 4", {
-# correct ~ item_type * font + (1 + item_type | participant) + (1 | item)
-# ML, Laplace (nAGQ=1)
-d <- rows_of("models/model_16.csv")
-numbers <- c("correct")
-d[numbers] <- lapply(d[numbers], as.numeric)
-d[["item_type"]] <- factor(d[["item_type"]], levels = c("replaced", "transposed"))
-d[["font"]] <- factor(d[["font"]], levels = c("print", "cursive"))
-m <- glmer(
-  correct ~ item_type * font + (1 + item_type | participant) + (1 | item),
-  data = d,
-  family = binomial(link = "logit"),
-  nAGQ = 1,
-  start = list(theta = c(0.729456578758, -0.271493395562, 0.629915437181, 0.759314659357), fixef = c(4.47174282362, -2.10902933032, -1.02277161929, 0.598707797211)),
-  control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-13, nAGQ0initStep = FALSE)
-)
-print(summary(m), digits = 6)
-print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
-print(logLik(m), digits = 10)
-report <- list(
-  linear = FALSE, singular = FALSE, rows = 7316, loglik = -1888.91813095,
-  terms = c("(Intercept)", "item_typetransposed", "fontcursive", "item_typetransposed:fontcursive"),
-  estimate = c(4.47174282362, -2.10902933032, -1.02277161929, 0.598707797211),
-  se = c(0.232740970914, 0.223100776613, 0.208437523361, 0.234694452074),
-  variance = c(0.532106900294, -0.198042643482, 0.470502121833, 0.576558751915)
-)
-})
-
-# Model 17: nonwords, without items 2 of 4
-refit(17, "nonwords, without items 2 of 4", {
-# correct ~ item_type * font + (1 + item_type | participant) + (1 | item)
-# ML, Laplace (nAGQ=1)
-d <- rows_of("models/model_17.csv")
-numbers <- c("correct")
-d[numbers] <- lapply(d[numbers], as.numeric)
-d[["item_type"]] <- factor(d[["item_type"]], levels = c("replaced", "transposed"))
-d[["font"]] <- factor(d[["font"]], levels = c("print", "cursive"))
-m <- glmer(
-  correct ~ item_type * font + (1 + item_type | participant) + (1 | item),
-  data = d,
-  family = binomial(link = "logit"),
-  nAGQ = 1,
-  start = list(theta = c(0.914671519661, -0.400685406771, 0.543195714056, 0.670055701956), fixef = c(4.39934873358, -2.02105141126, -0.863859082141, 0.583946168502)),
-  control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-13, nAGQ0initStep = FALSE)
-)
-print(summary(m), digits = 6)
-print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
-print(logLik(m), digits = 10)
-report <- list(
-  linear = FALSE, singular = FALSE, rows = 7440, loglik = -1869.36383304,
-  terms = c("(Intercept)", "item_typetransposed", "fontcursive", "item_typetransposed:fontcursive"),
-  estimate = c(4.39934873358, -2.02105141126, -0.863859082141, 0.583946168502),
-  se = c(0.228448441555, 0.21801295667, 0.196559006476, 0.222952109577),
-  variance = c(0.836623988878, -0.366495529917, 0.455610378968, 0.448974643724)
-)
-})
-
-# Model 18: nonwords, without items 3 of 4
-refit(18, "nonwords, without items 3 of 4", {
-# correct ~ item_type * font + (1 + item_type | participant) + (1 | item)
-# ML, Laplace (nAGQ=1)
-d <- rows_of("models/model_18.csv")
-numbers <- c("correct")
-d[numbers] <- lapply(d[numbers], as.numeric)
-d[["item_type"]] <- factor(d[["item_type"]], levels = c("replaced", "transposed"))
-d[["font"]] <- factor(d[["font"]], levels = c("print", "cursive"))
-m <- glmer(
-  correct ~ item_type * font + (1 + item_type | participant) + (1 | item),
-  data = d,
-  family = binomial(link = "logit"),
-  nAGQ = 1,
-  start = list(theta = c(0.784271354302, -0.38994252191, 0.55220170784, 0.693752012861), fixef = c(4.32156694316, -2.15372053914, -0.949119419734, 0.852656496361)),
-  control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-13, nAGQ0initStep = FALSE)
-)
-print(summary(m), digits = 6)
-print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
-print(logLik(m), digits = 10)
-report <- list(
-  linear = FALSE, singular = FALSE, rows = 7440, loglik = -1963.74162211,
-  terms = c("(Intercept)", "item_typetransposed", "fontcursive", "item_typetransposed:fontcursive"),
-  estimate = c(4.32156694316, -2.15372053914, -0.949119419734, 0.852656496361),
-  se = c(0.220512619252, 0.211189451005, 0.199026833978, 0.226694580845),
-  variance = c(0.615081557178, -0.305820749758, 0.456981896535, 0.481291855349)
-)
-})
-
-# Model 19: nonwords, without items 4 of 4
-refit(19, "nonwords, without items 4 of 4", {
-# correct ~ item_type * font + (1 + item_type | participant) + (1 | item)
-# ML, Laplace (nAGQ=1)
-d <- rows_of("models/model_19.csv")
-numbers <- c("correct")
-d[numbers] <- lapply(d[numbers], as.numeric)
-d[["item_type"]] <- factor(d[["item_type"]], levels = c("replaced", "transposed"))
-d[["font"]] <- factor(d[["font"]], levels = c("print", "cursive"))
-m <- glmer(
-  correct ~ item_type * font + (1 + item_type | participant) + (1 | item),
-  data = d,
-  family = binomial(link = "logit"),
-  nAGQ = 1,
-  start = list(theta = c(0.860331523013, -0.431815524101, 0.568510606602, 0.720483947621), fixef = c(4.38561880596, -2.08655018859, -1.06603930121, 0.783252214195)),
-  control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-13, nAGQ0initStep = FALSE)
-)
-print(summary(m), digits = 6)
-print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
-print(logLik(m), digits = 10)
-report <- list(
-  linear = FALSE, singular = FALSE, rows = 7564, loglik = -2005.47319109,
-  terms = c("(Intercept)", "item_typetransposed", "fontcursive", "item_typetransposed:fontcursive"),
-  estimate = c(4.38561880596, -2.08655018859, -1.06603930121, 0.783252214195),
-  se = c(0.224222744726, 0.212206992543, 0.191061535633, 0.217909229694),
-  variance = c(0.74017032949, -0.371504507511, 0.509668956674, 0.519097118779)
-)
-})
-
-# Model 20: times of nonwords, without items 1 of 4
-refit(20, "times of nonwords, without items 1 of 4", {
-# log_rt ~ item_type * font + (1 + item_type | participant) + (1 | item)
-d <- rows_of("models/model_20.csv")
-numbers <- c("log_rt")
-d[numbers] <- lapply(d[numbers], as.numeric)
-d[["item_type"]] <- factor(d[["item_type"]], levels = c("replaced", "transposed"))
-d[["font"]] <- factor(d[["font"]], levels = c("print", "cursive"))
-m <- lmer(
-  log_rt ~ item_type * font + (1 + item_type | participant) + (1 | item),
-  data = d,
-  REML = TRUE,
-  start = c(0.677876097082, -0.0487114528898, 0.224003324712, 0.184357517819),
-  control = lmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), check.nobs.vs.rankZ = "ignore", check.nobs.vs.nRE = "ignore", check.scaleX = "ignore")
-)
-print(summary(m), digits = 6)
-print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
-print(logLik(m), digits = 10)
-report <- list(
-  linear = TRUE, singular = FALSE, rows = 6620, loglik = -3887.87033504,
-  terms = c("(Intercept)", "item_typetransposed", "fontcursive", "item_typetransposed:fontcursive"),
-  estimate = c(6.93328346126, 0.145963448113, 0.489165358499, -0.0733848568368),
-  se = c(0.0290191276008, 0.0169216348075, 0.0142069888028, 0.0210794236355),
-  variance = c(0.0798867322739, -0.00574057532406, 0.00913585452994, 0.00590875143315, 0.173849728308)
-)
-})
-
-# Model 21: times of nonwords, without items 2 of 4
-refit(21, "times of nonwords, without items 2 of 4", {
-# log_rt ~ item_type * font + (1 + item_type | participant) + (1 | item)
-d <- rows_of("models/model_21.csv")
-numbers <- c("log_rt")
-d[numbers] <- lapply(d[numbers], as.numeric)
-d[["item_type"]] <- factor(d[["item_type"]], levels = c("replaced", "transposed"))
-d[["font"]] <- factor(d[["font"]], levels = c("print", "cursive"))
-m <- lmer(
-  log_rt ~ item_type * font + (1 + item_type | participant) + (1 | item),
-  data = d,
-  REML = TRUE,
-  start = c(0.678158582097, -0.0379471053876, 0.128792477845, 0.180687643163),
-  control = lmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), check.nobs.vs.rankZ = "ignore", check.nobs.vs.nRE = "ignore", check.scaleX = "ignore")
-)
-print(summary(m), digits = 6)
-print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
-print(logLik(m), digits = 10)
-report <- list(
-  linear = TRUE, singular = FALSE, rows = 6783, loglik = -4063.1823911,
-  terms = c("(Intercept)", "item_typetransposed", "fontcursive", "item_typetransposed:fontcursive"),
-  estimate = c(6.94513117219, 0.14390504643, 0.48564325241, -0.0526529436203),
-  se = c(0.0293574355609, 0.01545484875, 0.0142415628174, 0.0207797895493),
-  variance = c(0.0824257259247, -0.0046122216704, 0.00323098843182, 0.00585136463647, 0.179225688093)
-)
-})
-
-# Model 22: times of nonwords, without items 3 of 4
-refit(22, "times of nonwords, without items 3 of 4", {
-# log_rt ~ item_type * font + (1 + item_type | participant) + (1 | item)
-d <- rows_of("models/model_22.csv")
-numbers <- c("log_rt")
-d[numbers] <- lapply(d[numbers], as.numeric)
-d[["item_type"]] <- factor(d[["item_type"]], levels = c("replaced", "transposed"))
-d[["font"]] <- factor(d[["font"]], levels = c("print", "cursive"))
-m <- lmer(
-  log_rt ~ item_type * font + (1 + item_type | participant) + (1 | item),
-  data = d,
-  REML = TRUE,
-  start = c(0.664922920602, -0.0399555698415, 0.22285000187, 0.162451857148),
-  control = lmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), check.nobs.vs.rankZ = "ignore", check.nobs.vs.nRE = "ignore", check.scaleX = "ignore")
-)
-print(summary(m), digits = 6)
-print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
-print(logLik(m), digits = 10)
-report <- list(
-  linear = TRUE, singular = FALSE, rows = 6744, loglik = -4023.63088051,
-  terms = c("(Intercept)", "item_typetransposed", "fontcursive", "item_typetransposed:fontcursive"),
-  estimate = c(6.93252020816, 0.155539975049, 0.505676658263, -0.0749198022312),
-  se = c(0.028485948068, 0.0170689690927, 0.0145738548075, 0.0214190374054),
-  variance = c(0.0785469379585, -0.00471992702944, 0.00910653467282, 0.00468852259016, 0.177658770306)
-)
-})
-
-# Model 23: times of nonwords, without items 4 of 4
-refit(23, "times of nonwords, without items 4 of 4", {
-# log_rt ~ item_type * font + (1 + item_type | participant) + (1 | item)
-d <- rows_of("models/model_23.csv")
-numbers <- c("log_rt")
-d[numbers] <- lapply(d[numbers], as.numeric)
-d[["item_type"]] <- factor(d[["item_type"]], levels = c("replaced", "transposed"))
-d[["font"]] <- factor(d[["font"]], levels = c("print", "cursive"))
-m <- lmer(
-  log_rt ~ item_type * font + (1 + item_type | participant) + (1 | item),
-  data = d,
-  REML = TRUE,
-  start = c(0.673571204683, -0.0446863121201, 0.191854563118, 0.184841818883),
-  control = lmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), check.nobs.vs.rankZ = "ignore", check.nobs.vs.nRE = "ignore", check.scaleX = "ignore")
-)
-print(summary(m), digits = 6)
-print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
-print(logLik(m), digits = 10)
-report <- list(
-  linear = TRUE, singular = FALSE, rows = 6850, loglik = -4053.11937662,
-  terms = c("(Intercept)", "item_typetransposed", "fontcursive", "item_typetransposed:fontcursive"),
-  estimate = c(6.93360075409, 0.150125568668, 0.497914801737, -0.0494881662683),
-  se = c(0.0289597409496, 0.0161224085827, 0.0139924413282, 0.0207326660031),
-  variance = c(0.0798593509151, -0.00529805884796, 0.00683041175203, 0.00601394175187, 0.176018676263)
-)
-})
-
-# Model 24: right answers of letter-judge by source
-refit(24, "right answers of letter-judge by source", {
-# right ~ item_type + (1 | source_item)
-# ML, Laplace (nAGQ=1)
-d <- rows_of("models/model_24.csv")
-numbers <- c("right")
-d[numbers] <- lapply(d[numbers], as.numeric)
-d[["item_type"]] <- factor(d[["item_type"]], levels = c("replaced", "transposed", "word"))
-m <- glmer(
-  right ~ item_type + (1 | source_item),
-  data = d,
-  family = binomial(link = "logit"),
-  nAGQ = 1,
-  start = list(theta = c(0.974170941836), fixef = c(1.56916533967, -0.080445780596, -0.744069973669)),
-  control = glmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6), tolPwrss = 1e-13, nAGQ0initStep = FALSE)
-)
-print(summary(m), digits = 6)
-print(confint(m, parm = "beta_", method = "Wald"), digits = 6)
-print(logLik(m), digits = 10)
-report <- list(
-  linear = FALSE, singular = FALSE, rows = 480, loglik = -262.494933315,
-  terms = c("(Intercept)", "item_typetransposed", "item_typeword"),
-  estimate = c(1.56916533967, -0.080445780596, -0.744069973669),
-  se = c(0.252254988059, 0.290101384044, 0.278556944737),
-  variance = c(0.949009023918)
-)
-})
-
-say(sprintf("%d of %d compared models agree with the report.\n", sum(agreed), length(agreed)))
+adjust_family("measure: correct", 10, 0)
+adjust_family("measure: rt", 1, 0)
+say(sprintf("%d of %d comparisons agree with the report.\n", sum(agreed), length(agreed)))
 quit(status = if (all(agreed)) 0 else 1)
