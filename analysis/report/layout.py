@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from jinja2 import Environment, StrictUndefined, Template, pass_context
+from jinja2 import Environment, StrictUndefined, Template, Undefined, UndefinedError, pass_context
 from jinja2.ext import Extension
 from jinja2.runtime import Context
 from markupsafe import Markup
@@ -54,6 +54,8 @@ def _put(context: Context, value: Any) -> Any:
         placed: list[Block] = context["placed"]
         placed.append(value)
         return f"{_PLACED}{len(placed) - 1}{_PLACED}"
+    if callable(value) and not isinstance(value, Undefined):
+        raise UndefinedError(f"{value!r} is a function: a value of this name is missing")
     if isinstance(value, str) and not isinstance(value, Markup):  # what macros return has been put already
         return value.replace(" ", _SPACE).replace("\n", _LINE)
     return value
@@ -160,7 +162,7 @@ class Layout:
         fits : sequence of analysis.mixed.Fit
             Models that its numbers come from.
         **values
-            What titles, notes and expressions use beside the columns of a row.
+            What titles, notes and expressions use in addition to the columns of a row.
 
         Notes
         -----

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SECOND_LOOK_S = 60
 SWITCH_S = 0.0001
-"""For how long Python lets one thread compute while others wait, with PostgreSQL."""
+"""How long a thread may compute while others wait, if a store is on PostgreSQL."""
 
 
 @click.command()
@@ -137,8 +137,9 @@ def serve(
             f"two of the studies have the id {twice[0]!r}",
             mend="Serve them separately, or change one id in study.yaml.",
         )
-    if store_address(config):
-        # the thread that writes waits for PostgreSQL several times a commit; each time, Python may give the others 5 ms first
+    address = store_address(config)
+    if address is not None and address_of(address).get_backend_name() == "postgresql":
+        # the writer waits for PostgreSQL several times per commit, and Python's default gives other threads 5 ms each time
         sys.setswitchinterval(SWITCH_S)
     with ExitStack() as opened:
         services: dict[str, StudyService] = {}

@@ -108,6 +108,12 @@ def test_a_text_places_tables_and_never_rewrites_a_level(layout: Layout) -> None
     assert placed is table
 
 
+def test_a_missing_value_with_the_name_of_a_function_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "text.md.j2").write_text("{% block one %}Of {{ count }} trials.{% endblock %}")
+    with pytest.raises(jinja2.UndefinedError, match="is missing"):
+        Layout(tmp_path).blocks("one")
+
+
 def test_a_value_that_a_text_lacks_is_an_error(layout: Layout) -> None:
     with pytest.raises(jinja2.UndefinedError):
         layout.blocks("results", **VALUES)
