@@ -10,6 +10,7 @@ import errno
 import http.client
 import itertools
 import os
+import random
 import re
 import resource
 import select
@@ -442,10 +443,16 @@ def test_of_two_servers_on_one_postgresql_either_may_be_killed(
 
 
 def free_ports(number: int) -> list[int]:
-    """Return ports at which nothing listens."""
+    """Return ports at which nothing listens and that no outgoing connection is given (those lie above 32768)."""
     with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(number)]
-        return [one.getsockname()[1] for one in sockets]
+        free: list[int] = []
+        for port in random.sample(range(20_000, 32_000), 100):
+            with contextlib.suppress(OSError):
+                held.enter_context(socket.create_server(("127.0.0.1", port)))
+                free.append(port)
+            if len(free) == number:
+                return free
+    raise AssertionError("too few ports are free")
 
 
 @contextlib.contextmanager
@@ -465,14 +472,17 @@ def caddy(port: int, servers: list[int], folder: Path) -> Iterator[None]:
     file.write_text(text, "utf-8")
     homes = {name: str(folder / "caddy") for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME")}
     own = {"DOMAIN": f"http://127.0.0.1:{port}"}
-    running = subprocess.Popen(
-        ["caddy", "run", "--config", file], env=os.environ | homes | own, stderr=subprocess.DEVNULL
-    )
+    log = folder / "caddy.log"
+    with log.open("wb") as output:
+        running = subprocess.Popen(
+            ["caddy", "run", "--config", file], env=os.environ | homes | own, stderr=output
+        )
     try:
-        for _ in range(200):
+        for _ in range(600):
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
                 break
             time.sleep(0.05)
+        assert running.poll() is None, log.read_text("utf-8")
         yield
     finally:
         running.terminate()
