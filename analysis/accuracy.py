@@ -21,18 +21,7 @@ from analysis.untested import untested_in_words
 
 
 def analyse_accuracy(plan: Plan, tables: Tables, failures: str = WRONG, companion: bool = True) -> Analysis:
-    """Carry out a plan whose measure is ``correct``.
-
-    Parameters
-    ----------
-    plan : Plan
-    tables : Tables
-    failures : {'wrong', 'left out', 'chance'}
-        What becomes of answers that are not valid; ``wrong`` is the primary analysis, the others are bounds
-        (:func:`analysis.frames.accuracy_rows`).
-    companion : bool
-        Whether the logistic mixed model of people is fitted as well.
-    """
+    """Carry out a plan whose measure is ``correct``."""
     trials = (
         with_chance(tables.trials, tables.items, tables.factors) if failures == "chance" else tables.trials
     )
@@ -41,10 +30,7 @@ def analyse_accuracy(plan: Plan, tables: Tables, failures: str = WRONG, companio
 
 
 def analyse_missingness(plan: Plan, tables: Tables) -> Analysis:
-    """Carry out a plan's comparison for missing answers: whether a trial brought no valid answer, by condition.
-
-    "Valid only" conditions on an outcome that the conditions may change; this says whether they do.
-    """
+    """Carry out a plan's comparison for missing answers: whether a trial brought no valid answer, by condition."""
     asked = replace(plan, name=f"{plan.name}: missing answers", measure=MISSING)
     return analyse_shares(asked, missing_rows(tables.trials, asked), "missing", tables, "missing")
 
@@ -52,19 +38,7 @@ def analyse_missingness(plan: Plan, tables: Tables) -> Analysis:
 def analyse_shares(
     plan: Plan, analysed: tuple[pd.DataFrame, list[str]], share: str, tables: Tables, modelled: str | None
 ) -> Analysis:
-    """Estimate the contrasts of a plan in points, and fit the mixed model of people that accompanies them.
-
-    Parameters
-    ----------
-    plan : Plan
-    analysed : (pandas.DataFrame, list of str)
-        The trials, and what was left out of them.
-    share : str
-        Column from 0 to 1, or of ratings.
-    tables : Tables
-    modelled : str or None
-        Column of the logistic model, or of the linear one of ratings; None fits none.
-    """
+    """Estimate the contrasts of a plan in points, and fit the mixed model of people that accompanies them."""
     rows, remarks = analysed
     found, limits = contrasts_in_points(ReaderSums(plan, rows, share, tables), plan)
     contrasts = tuple(adjusted([(plan, found)])[0])

@@ -26,21 +26,7 @@ def unjudged(trials: pd.DataFrame, name: str = "correct") -> pd.Series[bool]:
 
 
 def judged(trials: pd.DataFrame, name: str = "correct") -> pd.Series[bool]:
-    """Mark the trials that asked for an answer that is right or wrong; a failed answer is one.
-
-    Parameters
-    ----------
-    trials : pandas.DataFrame
-        Of all readers: whether a failed answer could have been right is told by the valid answers to trials of its kind.
-    name : str
-        The column that says it.
-
-    Notes
-    -----
-    Where valid answers to a kind of trial (a trial type in a set) are never judged, as summaries and programs that were not run,
-    a missing one is no error either: else accuracy would be made of failures alone. Nor is it where nobody gave a valid one and
-    no item has an answer key.
-    """
+    """Mark the trials that asked for an answer that is right or wrong; a failed answer is one."""
     asked = trials["response_status"].notna() & ~unjudged(trials, name)
     failed = asked & ~is_valid(trials)
     if not failed.any():

@@ -21,15 +21,9 @@ _SAME = 1e-12
 
 
 class Written(str):
-    """Text made of numbers, with these numbers unrounded.
+    """Text made of numbers, with these numbers unrounded."""
 
-    Attributes
-    ----------
-    values : tuple of float
-        One number, the two ends of an interval, or an estimate and the two ends; nan where there is none.
-    """
-
-    values: tuple[float, ...]
+    values: tuple[float, ...]  # a number, two ends, or an estimate and its ends; nan: none
 
     @classmethod
     def of(cls, text: str, *values: float | None) -> Written:

@@ -25,23 +25,13 @@ _REACH = 2.0 ** np.arange(-3, 24)
 
 @dataclass(frozen=True)
 class Posterior:
-    """What the data say of a difference under the declared prior.
-
-    Attributes
-    ----------
-    factor : float
-        BF10: how much better the data are predicted by the prior (of a direction, by its half) than by no difference.
-    median, low, high : float
-        Of the posterior, with the central 95% interval; on the side of the direction if there is one.
-    within : float or None
-        Between readers with a bound: how much the data raise the odds that the difference lies inside it (Morey & Rouder, 2011).
-    """
+    """What the data say of a difference under the declared prior."""
 
     factor: float
-    median: float
+    median: float  # with the central 95% interval; on the side of the direction
     low: float
     high: float
-    within: float | None
+    within: float | None  # factor on the odds of a difference inside the bound (Morey & Rouder, 2011)
 
 
 def posterior_of(one: Contrast, prior: Prior) -> Posterior:

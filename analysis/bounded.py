@@ -21,18 +21,7 @@ from analysis.untested import untested
 
 
 def two_one_sided(estimate: float, se: float, df: float | None, bound: Bound, alpha: float) -> Equivalence:
-    """Test a difference between readers for lying within a bound.
-
-    Parameters
-    ----------
-    estimate, se : float
-        In percentage points, as a natural logarithm of a ratio, or in the measure's unit: the scale of ``bound.half_width``.
-    df : float or None
-        Degrees of freedom; None for z.
-    bound : Bound
-    alpha : float
-        Level of each of the two tests.
-    """
+    """Test a difference between readers for lying within a bound."""
     table = pd.DataFrame({"estimate": [estimate], "se": [se], "df": [np.nan if df is None else df]})
     row = equivalence_tests(table, bound.half_width, alpha=alpha).iloc[0]
     p = float(row["p"])
@@ -44,20 +33,7 @@ def two_one_sided(estimate: float, se: float, df: float | None, bound: Bound, al
 
 
 def across_measures(analyses: Sequence[Analysis]) -> list[Analysis]:
-    """Add the comparisons between readers whose measures differ, where one plan bounds them by a ratio.
-
-    Parameters
-    ----------
-    analyses : sequence of Analysis
-        All that were carried out.
-
-    Returns
-    -------
-    list of Analysis
-        The same, in the same order; analyses of a plan's second and later measures hold contrasts between the plan's first
-        reader and each of theirs, on the log scale, with a normal approximation where either model has no degrees of
-        freedom and Welch's degrees otherwise.
-    """
+    """Add the comparisons between readers whose measures differ, where one plan bounds them by a ratio."""
     found = list(analyses)
     by_key: dict[str, list[int]] = {}
     for place, one in enumerate(found):

@@ -18,20 +18,7 @@ from analysis.tables import Tables
 
 
 def carry_out(plan: Plan, tables: Tables, *, companion: bool = True) -> Analysis:
-    """Test the contrasts of one plan; families are those of this analysis alone.
-
-    Parameters
-    ----------
-    plan : Plan
-    tables : Tables
-    companion : bool
-        Whether shares and ratings get the mixed model of people that accompanies them.
-
-    Raises
-    ------
-    UserError
-        Where the plan's own exclusions, or what it measures, are not in the tables.
-    """
+    """Test the contrasts of one plan; families are those of this analysis alone."""
     measure = plan.measure
     if measure.name == "correct":
         return analyse_accuracy(plan, tables, companion=companion)
@@ -55,15 +42,7 @@ def carry_out(plan: Plan, tables: Tables, *, companion: bool = True) -> Analysis
 def carry_out_all(
     plans: Iterable[Plan], tables: Tables, told: Callable[[str], None] = lambda _: None
 ) -> list[Analysis]:
-    """Carry out every plan of a study: readers with measures of their own are compared, families span analyses.
-
-    Parameters
-    ----------
-    plans : iterable of Plan
-    tables : Tables
-    told : callable
-        Called with the name of each plan before its model is fitted.
-    """
+    """Carry out every plan of a study: readers with measures of their own are compared, families span analyses."""
     found = []
     for plan in plans:
         told(plan.name)

@@ -27,39 +27,17 @@ Kind = Literal["models in general", "label probabilities"]
 
 @dataclass(frozen=True)
 class Companion:
-    """An analysis beside another.
+    """An analysis beside another."""
 
-    Attributes
-    ----------
-    kind : {'models in general', 'label probabilities'}
-    beside : Plan
-        The plan of the analysis that it stands beside.
-    analysis : Analysis
-    """
-
-    kind: Kind
-    beside: Plan
+    kind: Kind  # one of 'models in general', 'label probabilities'
+    beside: Plan  # the plan of the analysis that it stands beside
     analysis: Analysis
 
 
 def companions(
     analyses: Iterable[Analysis], tables: Tables, told: Callable[[str], None] = lambda _: None
 ) -> list[Companion]:
-    """Carry out what belongs beside each analysis of accuracy.
-
-    Parameters
-    ----------
-    analyses : iterable of Analysis
-        Those of a report; others than of ``correct`` have no companions.
-    tables : Tables
-    told : callable
-        Called with a line before each fit.
-
-    Returns
-    -------
-    list of Companion
-        Empty where models are fewer than eight and none reported label probabilities.
-    """
+    """Carry out what belongs beside each analysis of accuracy."""
     found: list[Companion] = []
     done: set[tuple[object, ...]] = set()
     for one in analyses:
@@ -107,10 +85,7 @@ def _beside(plan: Plan, what: str) -> Plan:
 
 
 def in_general(plan: Plan, tables: Tables) -> Analysis | None:
-    """Compare people with models in general; None below eight models that answered in the conditions, and without people.
-
-    Models are a sample of models: all of the study's, also those that the plan does not name; baselines are none of them.
-    """
+    """Compare people with models in general, of which all of the study are a sample; None below eight models, and without people."""
     trials = tables.trials
     every = trials.loc[trials["reader_kind"] == "model", "reader_group"].unique().tolist()
     rows, remarks = accuracy_rows(trials, replace(plan, groups=tuple(dict.fromkeys([*plan.groups, *every]))))

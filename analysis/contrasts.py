@@ -29,26 +29,14 @@ NODES = 40
 
 @dataclass(frozen=True)
 class CellMean:
-    """One cell of the design as a linear function of the fixed effects.
+    """One cell of the design as a linear function of the fixed effects."""
 
-    Attributes
-    ----------
-    weights : ndarray, shape (p,)
-    variance : float
-        Variance of the linear predictor over participants and items in this cell.
-    """
-
-    weights: NDArray[np.float64]
-    variance: float
+    weights: NDArray[np.float64]  # shape (p,)
+    variance: float  # variance of the linear predictor over participants and items in this cell
 
 
 def contrasts_of(plan: Plan, data: ModelData, model: FittedModel) -> tuple[Contrast, ...]:
-    """Test every contrast of a plan in each reader group of the model, and between the first group and each other.
-
-    A contrast within a reader group has the plan's direction; a comparison between groups is two-sided, and is tested for
-    equivalence where the plan has a bound. Of a planned analysis, what the model does not hold is there as well, not estimable
-    (:mod:`analysis.untested`). P values are adjusted as :mod:`analysis.families` says, over this analysis alone.
-    """
+    """Test every contrast of a plan in each reader group (in its direction) and between the first and each other (two-sided)."""
     cells = cell_means(plan.factor, data, model)
     found: list[Contrast] = []
     for difference in plan.contrasts:
@@ -78,10 +66,7 @@ def cell_means(factor: str, data: ModelData, model: FittedModel) -> dict[tuple[s
 
 
 def _variance(group: str, level: str, factor: str, data: ModelData, model: FittedModel) -> float:
-    """Add up the variance of all random effects that act in one cell.
-
-    A slope of something that is neither the compared factor nor who reads is taken at 0 of it.
-    """
+    """Add up the variance of all random effects that act in one cell."""
     person = group in data.participant_groups
     kind = "people" if person else "model"
     active = {"(Intercept)", f"{factor}{level}", indicator(factor, level), kind}
@@ -186,18 +171,7 @@ def _nodes() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def averaged_probability(eta: float, variance: float) -> tuple[float, float]:
-    """Average the inverse logit over a normal linear predictor.
-
-    Parameters
-    ----------
-    eta, variance : float
-        Mean and variance of the linear predictor.
-
-    Returns
-    -------
-    probability, slope : float
-        The mean probability and its derivative with respect to ``eta``.
-    """
+    """Average the inverse logit over a normal linear predictor."""
     mean, slope = averaged_probabilities(np.array([eta]), np.array([variance]))
     return float(mean[0]), float(slope[0])
 

@@ -15,9 +15,6 @@ from analysis.tables import Tables
 
 
 def analyse_time(plan: Plan, tables: Tables, *, most_columns: int | None = None) -> Analysis:
-    """Carry out a plan whose measure is ``rt`` or ``reading_time``, within the study's own time bounds.
-
-    Participants' slopes with more than ``most_columns`` columns begin without correlations.
-    """
+    """Carry out a plan of ``rt`` or ``reading_time`` within the study's time bounds."""
     bounds = time_bounds(tables.dictionary["exclude"], plan.measure.name)
     return analyse(plan, time_data(tables.trials, plan, bounds), most_columns=most_columns)

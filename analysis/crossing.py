@@ -20,16 +20,7 @@ from analysis.slopes import is_enough, said_few, why_no_slope
 
 
 def slope_columns(crossing: Crossing, kind: str = "", only: Collection[str] | None = None) -> tuple[str, ...]:
-    """Name the centred columns of slopes: of each factor, then of the interaction.
-
-    Parameters
-    ----------
-    crossing : Crossing
-    kind : {'', 'people', 'model'}
-        To whom they are confined.
-    only : collection of str, optional
-        Factors that have slopes; the interaction where both have.
-    """
+    """Name the centred columns of slopes: of each factor, then of the interaction."""
     own = set(crossing.factors if only is None else only)
     return tuple(name for name, parts in _columns(crossing, kind).items() if {one for one, _ in parts} <= own)
 
@@ -98,35 +89,15 @@ def cells_shown(rows: pd.DataFrame, factors: tuple[str, str]) -> pd.Series[str]:
 
 @dataclass(frozen=True)
 class Slopes:
-    """Which slopes the data of participants or items can carry.
+    """Which slopes the data of participants or items can carry."""
 
-    Attributes
-    ----------
-    text : str
-        As a formula has them while correlations are estimated (``item_type * font``); empty for none.
-    columns : tuple of str
-        The centred columns that stand for them.
-    remarks : tuple of str
-        Why some are left out.
-    """
-
-    text: str
-    columns: tuple[str, ...]
-    remarks: tuple[str, ...] = ()
+    text: str  # as a formula has them while correlations are estimated (``item_type * font``); empty for none
+    columns: tuple[str, ...]  # the centred columns that stand for them
+    remarks: tuple[str, ...] = ()  # why some are left out
 
 
 def slopes_of(rows: pd.DataFrame, crossing: Crossing, kind: str = "") -> Slopes:
-    """Return the slopes of both factors and of their interaction that vary within participants, with trials enough.
-
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        Of participants alone.
-    crossing : Crossing
-        Of the levels in the model.
-    kind : {'', 'people', 'model'}
-        To whom the columns are confined; formulas with both kinds of reader have columns in the place of factors.
-    """
+    """Return the slopes of both factors and of their interaction that vary within participants, with trials enough."""
     why = {one: why_no_slope(rows, one) for one in crossing.factors}
     remarks = [one for one in why.values() if one]
     enough = [one for one in crossing.factors if not why[one]]

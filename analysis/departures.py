@@ -20,33 +20,15 @@ from analysis.tables import Tables
 
 @dataclass(frozen=True)
 class PlanStanding:
-    """What can be said of a plan as a whole.
+    """What can be said of a plan as a whole."""
 
-    Attributes
-    ----------
-    told : tuple of str
-        When it was frozen and where it was registered, in sentences.
-    plans : tuple of (str, str)
-        Name and wording of each planned analysis, its defaults included.
-    departures : tuple of str
-        What differs from the plan, in sentences; empty where nothing is known to.
-    """
-
-    told: tuple[str, ...] = ()
-    plans: tuple[tuple[str, str], ...] = ()
-    departures: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()  # when it was frozen and where it was registered, in sentences
+    plans: tuple[tuple[str, str], ...] = ()  # name and wording of each planned analysis
+    departures: tuple[str, ...] = ()  # what differs from the plan, in sentences
 
 
 def standing_of(tables: Tables, analyses: Sequence[Analysis]) -> PlanStanding:
-    """Say how a study's plan stands.
-
-    Parameters
-    ----------
-    tables : Tables
-        Whose dictionary tells the freeze (``frozen``) and the registration (``registration``), where the study has them.
-    analyses : sequence of Analysis
-        All that were carried out; only the planned ones are looked at.
-    """
+    """Say how a study's plan stands."""
     planned = [one for one in analyses if one.plan.planned]
     if not planned:
         return PlanStanding()
@@ -75,14 +57,7 @@ def why_no_bound(plans: Iterable[Plan]) -> str:
 
 
 def with_bounds_fixed_beforehand(plans: Iterable[Plan], dictionary: Mapping[str, Any]) -> list[Plan]:
-    """Return plans without bounds of equivalence that were not frozen before people took part; a remark says of each why.
-
-    Parameters
-    ----------
-    plans : iterable of Plan
-    dictionary : mapping
-        Of the tables; ``frozen`` tells of the freeze.
-    """
+    """Return plans without bounds of equivalence that were not frozen before people took part; a remark says of each why."""
     why = _not_beforehand(dictionary.get("frozen"))
     return [plan if plan.equivalence is None or not why else _without_bound(plan, why) for plan in plans]
 

@@ -28,40 +28,22 @@ WITHIN, BETWEEN, WILSON, OVER_ITEMS, NONE = (
 
 @dataclass(frozen=True)
 class Cell:
-    """One reader group in one condition.
-
-    Attributes
-    ----------
-    group, kind, level : str
-    trials, units : int
-        Trials, and participants (items, for a model or baseline) that they come from.
-    mean : float
-        Share correct, mean recovery (0 to 1), mean rating, or milliseconds.
-    sd : float
-        Standard deviation between participants; nan for a model or baseline.
-    low, high : float
-        Ends of the 95% interval; nan where there is none.
-    interval : str
-        How the interval was made.
-    """
+    """One reader group in one condition."""
 
     group: str
     kind: str
     level: str
-    trials: int
+    trials: int  # trials, and participants (items, for a model or baseline) that they come from
     units: int
-    mean: float
-    sd: float
-    low: float
+    mean: float  # share correct, mean recovery (0 to 1), mean rating, or milliseconds
+    sd: float  # standard deviation between participants; nan for a model or baseline
+    low: float  # ends of the 95% interval; nan where there is none
     high: float
-    interval: str
+    interval: str  # how the interval was made
 
 
 def scored(trials: pd.DataFrame, measure: Measure) -> pd.DataFrame:
-    """Return trials with the column ``value``: 0 or 1 with failures as wrong, recovery, a rating, or the log of a time.
-
-    A trial without a status asked for no answer: it has a time but no accuracy.
-    """
+    """Return trials with the column ``value``: 0 or 1 with failures as wrong, recovery, a rating, or the log of a time."""
     # one selection, since a million trials have a gigabyte of columns
     used = trials["item_id"].notna()
     if measure.logged:
@@ -83,31 +65,13 @@ def participant_means(rows: pd.DataFrame, factor: str) -> pd.DataFrame:
 
 
 def described_rows(rows: pd.DataFrame, measure: Measure) -> pd.DataFrame:
-    """Return the rows of a model with the column ``value`` that :func:`describe_rows` averages.
-
-    Shares of words are those of each answer; times and tokens are logarithms; bits and nats stay as they are.
-    """
+    """Return the rows of a model with the column ``value`` that :func:`describe_rows` averages."""
     column = "share_recovered" if "share_recovered" in rows else measure.response
     return rows.assign(value=rows[column].astype(float))
 
 
 def describe(trials: pd.DataFrame, measure: Measure, factor: str, levels: tuple[str, ...]) -> list[Cell]:
-    """Describe every reader group of a table in every level of a factor that it saw.
-
-    Parameters
-    ----------
-    trials : pandas.DataFrame
-        Trials to describe (the analysed ones).
-    measure : Measure
-    factor : str
-    levels : tuple of str
-        In the order in which cells are returned.
-
-    Returns
-    -------
-    list of Cell
-        Groups in the order people, simulated readers, models, baselines.
-    """
+    """Describe every reader group of a table in every level of a factor that it saw."""
     rows = scored(trials[trials[factor].notna()], measure)
     if measure.name != "latency_ms":
         rows = each_answer_once(rows, [factor])
@@ -198,13 +162,7 @@ def participants_intervals(cells: Sequence[Cell]) -> str:
 
 
 def valid_only(trials: pd.DataFrame, factor: str, levels: tuple[str, ...]) -> pd.DataFrame:
-    """Return accuracy with failures as wrong beside accuracy of valid answers only.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns ``group, kind, level, trials, valid, all_trials, valid_trials``: counts and the two shares correct.
-    """
+    """Return accuracy with failures as wrong beside accuracy of valid answers only."""
     trials = each_answer_once(trials[judged(trials)], [factor])
     trials = trials[["reader_group", "reader_kind", factor, "response_status", "correct"]]
     kinds = kinds_of(trials)

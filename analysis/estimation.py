@@ -52,26 +52,7 @@ def analyse(
     reduce: bool = True,
     most_columns: int | None = None,
 ) -> Analysis:
-    """Fit what a plan asks for to its data and test its contrasts.
-
-    Parameters
-    ----------
-    plan : Plan
-    data : ModelData
-    engine : callable
-        Called as :func:`analysis.mixed.sketch` is; a power analysis gives one that keeps the matrices of a design.
-    reduce : bool
-        False reports the first fit, the full structure, as it is.
-    most_columns : int, optional
-        Participants' slopes with more columns begin without correlations; unless given, six in an analysis that was not planned,
-        and as many as there are in one that was.
-
-    Returns
-    -------
-    Analysis
-        With ``model`` None where nothing can be fitted; ``remarks`` say why. What was planned and is not in the model is among
-        the contrasts, not estimable.
-    """
+    """Fit what a plan asks for to its data and test its contrasts."""
     found = _analysed(plan, data, engine, reduce, most_columns)
     if found.model is None:
         why = "no model could be fitted"
@@ -137,13 +118,7 @@ def fitted(
     engine: Callable[..., Fit] = sketch,
     reduce: bool = True,
 ) -> FittedModel:
-    """Fit, reduce where the fit is singular or does not converge, and fit again until it stands or nothing is left.
-
-    Raises
-    ------
-    UserError
-        Where the engine refuses the data.
-    """
+    """Fit, reduce where the fit is singular or does not converge, and fit again until it stands or nothing is left."""
     settings = settings_of(plan, data)
     steps: list[Step] = []
     while True:
@@ -198,15 +173,7 @@ NO_MODEL_AS_WRITTEN = "the usual model takes the place of the planned one"
 def fitted_as_written(
     plan: Plan, data: ModelData, *, engine: Callable[..., Fit] = sketch
 ) -> tuple[FittedModel | None, list[str]]:
-    """Fit the model that a plan writes out, or its fallback where that one is singular or does not converge.
-
-    Returns
-    -------
-    model : FittedModel or None
-        None where neither can be fitted. The last that could is reported as it is.
-    told : list of str
-        What became of them, in sentences.
-    """
+    """Fit the model that a plan writes out, or its fallback where that one is singular or does not converge."""
     settings = settings_of(plan, data)
     for name, levels in plan.factors.items():
         if name in data.rows and name not in settings["levels"]:

@@ -28,29 +28,7 @@ def expected_levels(
     given: Mapping[str, Any],
     lapses: Mapping[str, Any] | None = None,
 ) -> dict[str, float]:
-    """Return what a mixed model of one factor should find in each of its levels.
-
-    Of a factor that each participant, or each item, has in one level only, the random intercepts take up the differences, so
-    that its effect is averaged on the scale of the model; any other factor is averaged over the answers themselves.
-
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        The rows of the model: ``participant``, ``item``, the factors; ``before`` (trials answered before in the session) where
-        readers learn; for accuracy ``chance`` where they lapse.
-    factor : str
-        The model's.
-    levels : sequence of str
-    given : mapping
-        ``accuracy`` or ``time`` of the dictionary's ``truth``.
-    lapses : mapping, optional
-        ``lapses`` of the same.
-
-    Returns
-    -------
-    dict of str to float
-        Level → log odds, or mean of log ms, of a reader and an item in the middle of their kind.
-    """
+    """Return what a mixed model of one factor should find in each of its levels."""
     fixed, moving = float(given["intercept"]), np.zeros(len(rows))
     for name, effects in given["effects"].items():
         if name == factor or name not in rows:

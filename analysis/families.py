@@ -43,15 +43,7 @@ def across_analyses(analyses: Sequence[Analysis]) -> list[Analysis]:
 def adjusted(
     tested: Sequence[tuple[Plan, Sequence[Contrast]]], directions: int = FEW_DIRECTIONS
 ) -> list[list[Contrast]]:
-    """Return the contrasts of each analysis with adjusted p values and their intervals.
-
-    Parameters
-    ----------
-    tested : sequence of (Plan, sequence of Contrast)
-        A pair for each analysis; p values are adjusted anew, whatever was adjusted before.
-    directions : int
-        Of the largest |t| (:class:`analysis.mixed.inference.LargestT`).
-    """
+    """Return the contrasts of each analysis with adjusted p values and their intervals."""
     found = [list(contrasts) for _, contrasts in tested]
     families: dict[Hashable, list[Place]] = {}
     equivalences: dict[Hashable, list[Place]] = {}
@@ -106,19 +98,7 @@ def _equivalent(one: Contrast, alpha: float, many: int) -> Contrast:
 def by_largest_t(
     family: Sequence[Contrast], alphas: Sequence[float], directions: int = DIRECTIONS
 ) -> list[Contrast]:
-    """Return the contrasts of one family with p values and intervals adjusted by the largest |t|.
-
-    Each t has its own degrees of freedom. It is mapped to the t with the same tail at the largest degrees of freedom of the family,
-    whose joint distribution is Student's multivariate t (a t copula): where all have the same, it is theirs. No p exceeds
-    Bonferroni's. A contrast that is not estimable counts as one that is independent of the others, and has neither.
-
-    Parameters
-    ----------
-    family : sequence of Contrast
-    alphas : sequence of float
-        Level of each test.
-    directions : int
-    """
+    """Return one family adjusted by the largest |t|: each t is mapped to the largest df (a t copula); no p exceeds Bonferroni's."""
     known = [one for one in family if one.estimable]
     if not known:
         return [replace(one, p_adjusted=float("nan"), family=len(family)) for one in family]
@@ -165,10 +145,7 @@ def _with_interval(one: Contrast, p: float, reach: float, many: int) -> Contrast
 
 
 def by_false_discovery(family: Sequence[Contrast], alphas: Sequence[float]) -> list[Contrast]:
-    """Return the contrasts of an exploratory family, corrected for the rate of false discoveries.
-
-    Their intervals have the levels of :func:`interval_levels`.
-    """
+    """Return an exploratory family corrected for false discoveries, its intervals with the levels of :func:`interval_levels`."""
     p = np.array([one.p if one.estimable else 1.0 for one in family])
     q = by_p_alone(p, "BH")
     found = []
@@ -179,19 +156,7 @@ def by_false_discovery(family: Sequence[Contrast], alphas: Sequence[float]) -> l
 
 
 def interval_levels(p_adjusted: Floats, alpha: float = 0.05) -> Floats:
-    """Return the confidence levels of intervals that agree with p values adjusted by Benjamini and Hochberg's method.
-
-    Parameters
-    ----------
-    p_adjusted : ndarray, shape (tests,)
-    alpha : float
-
-    Returns
-    -------
-    ndarray, shape (tests,)
-        1 - R alpha / m for the R significant of m tests, 1 - (R + 1) alpha / m for the others (Benjamini and Yekutieli, 2005), so
-        that an interval excludes 0 exactly where its adjusted p is below alpha.
-    """
+    """Return levels of intervals that agree with adjusted p: 1 - R alpha / m for R significant of m (Benjamini & Yekutieli, 2005)."""
     many = max(1, len(p_adjusted))
     significant = p_adjusted < alpha
     found = int(significant.sum())
@@ -199,11 +164,7 @@ def interval_levels(p_adjusted: Floats, alpha: float = 0.05) -> Floats:
 
 
 def correlations(family: Sequence[Contrast]) -> Floats:
-    """Return how the estimates of a family correlate, shape (r, r).
-
-    Estimates of shares share participants, items and answers; those of one mixed model its fixed effects. Others, and those that
-    are not estimable, count as independent, which errs on the wide side.
-    """
+    """Return how the estimates of a family correlate, shape (r, r); of different models they count as independent."""
     cov = np.zeros((len(family), len(family)))
     models: dict[int, list[int]] = {}
     crossed: dict[tuple[int, int], list[int]] = {}
@@ -252,15 +213,7 @@ def correction_of(plan: Plan) -> str:
 
 
 def with_adjusted(table: pd.DataFrame, low: str = "", high: str = "") -> pd.DataFrame:
-    """Add ``p_adjusted`` by Benjamini and Hochberg over the rows that have a p.
-
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        With ``p`` and, for intervals, ``estimate, se`` and ``df`` (missing or infinite: normal).
-    low, high : str
-        Columns in which to put the ends of the intervals that agree with the adjusted p (:func:`interval_levels`).
-    """
+    """Add ``p_adjusted`` by Benjamini and Hochberg over the rows that have a p."""
     known = table["p"].notna().to_numpy()
     adjusted = np.full(len(table), np.nan)
     if known.any():

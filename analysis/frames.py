@@ -40,35 +40,17 @@ WRONG, LEFT_OUT, AT_CHANCE = FAILURES = ("wrong", "left out", "chance")
 
 @dataclass(frozen=True)
 class ModelData:
-    """Rows of one model.
+    """Rows of one model."""
 
-    Attributes
-    ----------
-    rows : pandas.DataFrame
-        One row per analysed trial of the reader groups that stayed in.
-    groups : tuple of str
-        Reader groups in the model, in the plan's order.
-    levels : tuple of str
-        Levels of the compared factor in the model, reference first.
-    participant_groups, machine_groups : tuple of str
-        Which of the groups are made of participants (people, simulated readers), which are one model each.
-    remarks : tuple of str
-        What was left out of the model, in sentences.
-    unmodelled, unmodelled_levels : mapping
-        The plan's reader groups, and levels, that are not in the model → why.
-    crossing : Crossing or None
-        Two factors that are compared together, with the levels that are in the model; ``levels`` are their cells.
-    """
-
-    rows: pd.DataFrame
-    groups: tuple[str, ...]
-    levels: tuple[str, ...]
-    participant_groups: tuple[str, ...]
+    rows: pd.DataFrame  # one row per analysed trial of the reader groups that stayed in
+    groups: tuple[str, ...]  # reader groups in the model, in the plan's order
+    levels: tuple[str, ...]  # levels of the compared factor in the model, reference first
+    participant_groups: tuple[str, ...]  # of people or simulated readers; others: one model each
     machine_groups: tuple[str, ...]
-    remarks: tuple[str, ...]
-    unmodelled: Mapping[str, str] = field(default_factory=dict)
+    remarks: tuple[str, ...]  # what was left out of the model, in sentences
+    unmodelled: Mapping[str, str] = field(default_factory=dict)  # groups not in the model → why
     unmodelled_levels: Mapping[str, str] = field(default_factory=dict)
-    crossing: Crossing | None = None
+    crossing: Crossing | None = None  # two factors compared together; ``levels`` are their cells
 
     @property
     def can_be_fitted(self) -> bool:
@@ -86,13 +68,7 @@ def analysed(trials: pd.DataFrame, plan: Plan) -> pd.DataFrame:
 
 
 def analysed_as_planned(trials: pd.DataFrame, plan: Plan) -> tuple[pd.DataFrame, list[str]]:
-    """Return the trials that a plan can use, and in sentences what its own exclusions left out.
-
-    Raises
-    ------
-    UserError
-        As :func:`analysis.preparing.left_out_by_plan`.
-    """
+    """Return the trials that a plan can use, and in sentences what its own exclusions left out."""
     used = trials["excluded_reason"].isna()
     if plan.measure.name == "latency_ms":
         used |= trials["excluded_reason"].isin(ALSO_TIMED)
@@ -141,22 +117,7 @@ def accuracy_data(trials: pd.DataFrame, plan: Plan) -> ModelData:
 
 
 def accuracy_rows(trials: pd.DataFrame, plan: Plan, failures: str = WRONG) -> tuple[pd.DataFrame, list[str]]:
-    """Return the judged trials of a plan with a share from 0 to 1 in ``correct``, and in sentences what was left out of them.
-
-    Parameters
-    ----------
-    trials : pandas.DataFrame
-        A flagged trials table; for failures at chance with the column ``chance``
-        (:func:`analysis.measures.accuracy.with_chance`).
-    plan : Plan
-    failures : {'wrong', 'left out', 'chance'}
-        An answer that is not valid (a timeout too) counts as wrong, is left out, or counts with the item's chance of a right guess.
-
-    Raises
-    ------
-    UserError
-        For another way with failures.
-    """
+    """Return the judged trials of a plan with a share from 0 to 1 in ``correct``, and in sentences what was left out of them."""
     if failures not in FAILURES:
         raise unknown_name("failures:", failures, FAILURES)
     rows, remarks = analysed_as_planned(trials, plan)
@@ -183,10 +144,7 @@ def missing_rows(trials: pd.DataFrame, plan: Plan) -> tuple[pd.DataFrame, list[s
 
 
 def time_data(trials: pd.DataFrame, plan: Plan, rule: TimeRule | None) -> ModelData:
-    """Return the data of a model of times: valid answers, right or wrong, with a time above 0 that the rule keeps.
-
-    The response is the log of the time, or the time itself where the plan's measure is not logged.
-    """
+    """Return the data of a model of (log) times: valid answers with a time above 0 that the rule keeps."""
     rows, remarks = analysed_as_planned(trials, plan)
     measure = plan.measure
     times = rows[measure.name]
@@ -225,16 +183,7 @@ MANY = 8
 
 
 def in_model(rows: pd.DataFrame, plan: Plan, share: str | None = None) -> ModelData:
-    """Keep the reader groups and levels that one model can hold, and say what stays out.
-
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        The analysed trials with their response.
-    plan : Plan
-    share : str, optional
-        Column from 0 to 1 of a logistic model: a condition in which all is 0 or all is 1 cannot be in it.
-    """
+    """Keep the reader groups and levels that one model can hold, and say what stays out."""
     remarks: list[str] = []
     usable: dict[str, list[str]] = {}
     barred: dict[str, dict[str, str]] = {}
@@ -300,10 +249,7 @@ def _why_not(barred: Mapping[str, str] | None) -> str:
 def _largest_common(
     usable: dict[str, list[str]], plan: Plan, remarks: list[str]
 ) -> tuple[list[str], list[str]]:
-    """Keep the first group of which a difference can be tested, its levels, and every further group that has all of these.
-
-    Where no difference can be tested of any group, it is the first with two levels: its model still describes.
-    """
+    """Keep the first group with a testable difference (else with two levels), its levels, and groups that have all of these."""
     can_be_fitted = [group for group, own in usable.items() if len(own) > 1]
     tested = [
         group

@@ -30,42 +30,21 @@ FOLDS = 10
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """One of several competing models.
-
-    Attributes
-    ----------
-    name, formula : str
-    parameters : int
-        Fixed effects, variances and the residual variance.
-    loglik, aic : float
-        Of the maximum-likelihood fit to all rows; nan where it could not be fitted.
-    held_out : ndarray, shape (items,)
-        Held-out log-likelihood summed over each item's rows, nats; nan where a fold could not be fitted.
-    terms : pandas.DataFrame
-        ``term, estimate, se, low, high`` of the fixed effects (95% Wald intervals) in all rows.
-    sound : bool
-        Whether the fit to all rows and those of all folds converged.
-    """
+    """One of several competing models."""
 
     name: str
     formula: str
-    parameters: int
-    loglik: float
+    parameters: int  # fixed effects, variances and the residual variance
+    loglik: float  # of the maximum-likelihood fit to all rows; nan where it could not be fitted
     aic: float
     held_out: Array
     terms: pd.DataFrame
-    sound: bool
+    sound: bool  # whether the fit to all rows and those of all folds converged
 
 
 @dataclass(frozen=True)
 class Competition:
-    """Competing models of the same rows.
-
-    Attributes
-    ----------
-    candidates : tuple of Candidate
-    items, rows, folds : int
-    """
+    """Competing models of the same rows."""
 
     candidates: tuple[Candidate, ...]
     items: int
@@ -88,14 +67,7 @@ class Competition:
         return float(difference.sum() / self.rows), interval(drawn @ difference / len(difference) / per_row)
 
     def table(self, over: str, *, seed: int = 0) -> pd.DataFrame:
-        """Return the candidates, best AIC first.
-
-        Returns
-        -------
-        pandas.DataFrame
-            ``name, formula, parameters, loglik, aic, delta_aic`` (from the best), ``weight`` (Akaike's), ``held_out`` (nats, all
-            rows), ``gain, gain_low, gain_high`` (nats a row over the candidate ``over``), ``items, rows, sound``.
-        """
+        """Return the candidates, best AIC first."""
         rows = []
         for one in self.candidates:
             gain, ends = self.gain(one.name, over, seed=seed)
@@ -129,31 +101,7 @@ def compete(
     folds: int = FOLDS,
     study: str = "",
 ) -> Competition:
-    """Fit competing models and hold them out item by item.
-
-    Parameters
-    ----------
-    candidates : mapping of str to sequence of str
-        The numeric predictors of each model by its name; none for the intercept alone.
-    data : pandas.DataFrame
-        One row per observation with ``item``, the response and all predictors; rows where any is missing are left out for all
-        candidates alike.
-    response : str
-    random : str
-        Random terms of all models; empty for a model without (one row an item).
-    family : {'gaussian', 'binomial'}
-    weights : str, optional
-        Column by which the residual variance is divided, as in lme4; gaussian only.
-    folds : int
-        At most as many as items.
-    study : str
-        Seeds the dealing of items into folds.
-
-    Raises
-    ------
-    UserError
-        For another family, an unknown predictor, and fewer than two items.
-    """
+    """Fit competing models and hold them out item by item."""
     if family not in FAMILIES:
         raise unknown_name("family of competing models:", family, FAMILIES)
     if folds < 2:

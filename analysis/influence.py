@@ -19,10 +19,7 @@ IN_ROWS = ("correct", "missing", "rating")
 
 
 def influences(analysis: Analysis, tables: Tables) -> dict[str, pd.DataFrame]:
-    """Return the changes of each contrast in its standard errors: by unit a table of shape (units, contrasts).
-
-    Shares and ratings are estimated again without each unit; differences of a linear mixed model are moved at its variances.
-    """
+    """Return the changes of each contrast in its standard errors, by unit; shape (units, contrasts) each."""
     tested = [one for one in analysis.contrasts if one.estimable and one.se > 0]
     names = [f"{one.label}, {' − '.join(one.groups)}" for one in tested]
     if any(one.crossed is not None for one in tested):

@@ -16,20 +16,7 @@ TOO_ALIKE = 1e-24
 
 
 def within_participant_half_widths(means: NDArray[np.float64], level: float = 0.95) -> NDArray[np.float64]:
-    """Return half widths of within-participant intervals after Cousineau (2005) and Morey (2008).
-
-    Parameters
-    ----------
-    means : ndarray, shape (participants, conditions)
-    level : float
-        Coverage.
-
-    Returns
-    -------
-    ndarray, shape (conditions,)
-        nan where there are fewer than two participants or conditions, and where participants do not differ: a standard error of
-        zero says nothing of others.
-    """
+    """Return half widths (Cousineau, 2005; Morey, 2008) of means, shape (participants, conditions); nan without spread."""
     participants, conditions = means.shape
     if participants < 2 or conditions < 2:
         return np.full(conditions, np.nan)
@@ -65,28 +52,7 @@ def over_items(
 def share_over_items(
     shares: NDArray[np.float64], answers: NDArray[np.floating[Any] | np.integer[Any]], level: float = 0.95
 ) -> tuple[float, float]:
-    """Return Wilson's interval of the mean over items of shares of right answers, where an item may have several answers.
-
-    Answers to one item hang together as far as items differ in difficulty. The interval is that of the effective number of
-    answers: as many independent ones as have the variance that the items' shares show, with fewer degrees of freedom for its
-    being estimated (Korn & Graubard, 1998, Survey Methodology 24, 193-201; Franco et al., 2019, Journal of Survey Statistics
-    and Methodology 7, 334-364). It lies between the number of items and that of answers; where all are right, or all wrong,
-    nothing tells how items differ, and it is the number of items. With one answer an item it is Wilson's of their number.
-
-    Parameters
-    ----------
-    shares : ndarray, shape (items,)
-        Of right answers, 0 to 1.
-    answers : ndarray, shape (items,)
-        How many answers each item has.
-    level : float
-        Coverage.
-
-    Returns
-    -------
-    tuple of float
-        Both ends.
-    """
+    """Return Wilson's interval of a mean share of the effective number of answers (Korn & Graubard, 1998; Franco et al., 2019)."""
     items, mean = len(shares), float(shares.mean())
     independent = items**2 / float((1 / answers).sum())
     effective = float(items)
@@ -105,23 +71,7 @@ def without_spread(
     least: float = -1.0,
     errors: float | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return an interval of a mean of values that are the same in every item, to which a standard error gives no width.
-
-    Parameters
-    ----------
-    value, items : ndarray or float
-        What all items have, and how many they are; of shapes that go together.
-    least : float
-        The smallest value that an item can have: 0 of shares, −1 of differences of shares; the largest is 1.
-    errors : float, optional
-        Standard errors to either side, as many as a 95% interval has unless given.
-
-    Notes
-    -----
-    Of items that differ from those at hand, none among n, Wilson's interval of z standard errors holds a share of at most
-    w = z²/(n + z²). Had these any value from ``least`` to 1, the mean of all would lie between (1 − w) value + w least and
-    (1 − w) value + w. Of a share of 0 or 1 that is Wilson's own interval; of a difference of 0 it is −w to w.
-    """
+    """Return an interval of a mean of values that are the same in every item, to which a standard error gives no width."""
     z = float(stats.norm.ppf(0.975)) if errors is None else errors
     others = z**2 / (np.asarray(items, dtype=float) + z**2)
     kept = (1.0 - others) * value

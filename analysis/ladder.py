@@ -19,23 +19,11 @@ from stimuli.errors import UserError
 
 @dataclass(frozen=True)
 class Climb:
-    """Where a ladder of models ended.
+    """Where a ladder of models ended."""
 
-    Attributes
-    ----------
-    fit : Fit or None
-        None where not even the last model could be fitted.
-    formula : str
-        Of the fit; of the last attempt where there is none.
-    steps : tuple of str
-        Each formula and what became of it.
-    settings : dict
-        What ``analysis.mixed.fit`` was called with, beside formula and data.
-    """
-
-    fit: Fit | None
-    formula: str
-    steps: tuple[str, ...]
+    fit: Fit | None  # None where not even the last model could be fitted
+    formula: str  # of the fit; of the last attempt where there is none
+    steps: tuple[str, ...]  # each formula and what became of it
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -45,24 +33,7 @@ class Climb:
 
 
 def climb(fixed: str, random: Sequence[str], data: pd.DataFrame, **settings: Any) -> Climb:
-    """Fit a model with the first of several random parts that is neither singular nor without convergence.
-
-    Parameters
-    ----------
-    fixed : str
-        Response and fixed effects, as ``log(rt) ~ position``.
-    random : sequence of str
-        Random parts from rich to poor, as ``(1 + position | participant) + (1 | item)``.
-    data : pandas.DataFrame
-        One row per observation.
-    **settings
-        Of :func:`analysis.mixed.fit`.
-
-    Raises
-    ------
-    UserError
-        Without a random part.
-    """
+    """Fit a model with the first of several random parts that is neither singular nor without convergence."""
     if not random:
         raise UserError("a ladder without random parts", mend="Give at least one, such as (1 | item).")
     steps: list[str] = []
@@ -92,17 +63,7 @@ def climb(fixed: str, random: Sequence[str], data: pd.DataFrame, **settings: Any
 
 
 def slopes(columns: Sequence[str], group: str, *, extra: str = "") -> list[str]:
-    """Return the usual ladder of one grouping factor: correlated slopes, uncorrelated ones, intercepts alone.
-
-    Parameters
-    ----------
-    columns : sequence of str
-        Numeric columns of the slopes; without any there is the intercept alone.
-    group : str
-        The grouping column.
-    extra : str
-        Further random terms of every rung, such as ``(1 | item)``.
-    """
+    """Return the usual ladder of one grouping factor: correlated slopes, uncorrelated ones, intercepts alone."""
     tail = f" + {extra}" if extra else ""
     rungs = []
     if columns:

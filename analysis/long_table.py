@@ -51,30 +51,16 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Roles:
-    """The columns of a table by their roles.
-
-    Attributes
-    ----------
-    participant, item : str
-    conditions : mapping
-        Column to its levels, the reference first; no levels for those of the table in alphabetical order.
-    correct, rt, rating : str or None
-        1 or 0; response times; numbers on a scale.
-    model : str or None
-        ``COLUMN``: a column that names the model in rows of models and is empty in those of people. ``COLUMN=VALUE,VALUE``: rows
-        with one of these values are of the model with that name.
-    seconds : bool
-        Whether times are in seconds, and not in milliseconds.
-    """
+    """The columns of a table by their roles."""
 
     participant: str
     item: str
-    conditions: Mapping[str, Sequence[str]]
-    correct: str | None = None
+    conditions: Mapping[str, Sequence[str]]  # levels, the reference first; none: those of the table
+    correct: str | None = None  # 1 or 0; response times; numbers on a scale
     rt: str | None = None
     rating: str | None = None
-    model: str | None = None
-    seconds: bool = False
+    model: str | None = None  # ``COLUMN``, empty in rows of people, or ``COLUMN=VALUE,VALUE``
+    seconds: bool = False  # whether times are in seconds, and not in milliseconds
 
     @property
     def model_column(self) -> str | None:
@@ -152,13 +138,7 @@ def analyse(
 def hand_over_table(
     data: pd.DataFrame | str | PathLike[str], roles: Roles, folder: Path, when: datetime
 ) -> Path:
-    """Write the trials and the dictionary of a table into a folder and return it.
-
-    Raises
-    ------
-    UserError
-        Names all problems of the table; nothing is written then.
-    """
+    """Write the trials and the dictionary of a table into a folder and return it."""
     if isinstance(data, pd.DataFrame):
         name, cells = "table", data.reset_index(drop=True).rename(columns=str)
         lines = [f"row {number}" for number in range(1, len(cells) + 1)]

@@ -45,36 +45,17 @@ SAID = {"chance": "at chance"}
 
 @dataclass(frozen=True)
 class Universe:
-    """One set of choices.
+    """One set of choices."""
 
-    Attributes
-    ----------
-    sessions, rule, answers, scale : str
-        In words; ``rule`` is the rule for times, or what becomes of missing answers.
-    is_primary : bool
-        Whether all choices are the study's own.
-    """
-
-    sessions: str
+    sessions: str  # in words; ``rule`` is the rule for times, or what becomes of missing answers
     rule: str
     answers: str
     scale: str
-    is_primary: bool
+    is_primary: bool  # whether all choices are the study's own
 
 
 def session_choices(tables: Tables) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield the trials as the study excluded sessions, then the other choices as far as they differ, one at a time.
-
-    Yields
-    ------
-    str, pandas.DataFrame
-        The choice in words and the trials table flagged accordingly.
-
-    Raises
-    ------
-    UserError
-        Where a declared rule cannot be read.
-    """
+    """Yield the trials as the study excluded sessions, then the other choices as far as they differ, one at a time."""
     yield AS_EXCLUDED, tables.trials
     factors, collected = list(tables.dictionary["factors"]), tables.dictionary["collected_design_hash"]
     if tables.trials["flagged_reason"].notna().any():
@@ -96,34 +77,7 @@ def time_multiverse(
     answers: Sequence[str] = (VALID, RIGHT),
     fit: bool = False,
 ) -> pd.DataFrame:
-    """Compare times under every rule for times, scale and choice of answers and sessions.
-
-    Parameters
-    ----------
-    tables : Tables
-    plan : Plan
-        Of ``rt`` or ``reading_time``. Bounds and a choice of answers of its own are those of the primary universe, and open in the
-        others; what else it leaves out, all of them do.
-    rules : sequence of Alternative, optional
-        The study's and the plan's bounds and the usual ones by default (:func:`analysis.preparing.exclusions`).
-    scales, answers : sequence of str
-    fit : bool
-        Whether each universe also gets the planned mixed model: minutes instead of seconds.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per universe, reader group and contrast: ``sessions, rule, answers, scale, is_primary, group, contrast,
-        units`` (participants with both levels), ``trials`` (times used), ``removed`` (share of times that the rule took) with
-        ``removed_first`` and ``removed_second`` (in either level: a rule that takes more from one condition moves
-        the difference), ``estimate`` with ``low, high`` (log: percent; ms: milliseconds), ``t, df, p``; with ``fit`` also
-        ``model_estimate, model_low, model_high, model_p`` in the same units.
-
-    Raises
-    ------
-    UserError
-        For a plan of another measure, a scale or a choice of answers that is none.
-    """
+    """Compare times under every rule for times, scale and choice of answers and sessions."""
     if plan.measure.unit != "ms":
         raise UserError(f"{plan.measure.noun} is no time", mend="Give a plan of rt or reading_time.")
     for given, known in ((scales, (LOG, RAW)), (answers, (VALID, RIGHT))):
@@ -159,28 +113,7 @@ def time_multiverse(
 def accuracy_multiverse(
     tables: Tables, plan: Plan, *, failures: Sequence[str] = FAILURES, fit: bool = False
 ) -> pd.DataFrame:
-    """Compare accuracy with missing answers as wrong, left out and at chance, and under each choice of sessions.
-
-    Parameters
-    ----------
-    tables : Tables
-    plan : Plan
-        Of ``correct``.
-    failures : sequence of str
-    fit : bool
-        Whether each universe also gets the planned estimate, over participants and items.
-
-    Returns
-    -------
-    pandas.DataFrame
-        As :func:`time_multiverse`: ``estimate, low, high`` in percentage points (means over participants, or over items for a
-        model), as are ``model_estimate, model_low, model_high``; ``removed`` is the share of missing answers.
-
-    Raises
-    ------
-    UserError
-        For a plan of another measure, or another way with failures.
-    """
+    """Compare accuracy with missing answers as wrong, left out and at chance, and under each choice of sessions."""
     if plan.measure.name != "correct":
         raise UserError(f"{plan.measure.noun} is no accuracy", mend="Give a plan of correct.")
     found: list[dict[str, Any]] = []

@@ -21,26 +21,7 @@ STRUCTURE = (
 def check_own_formula(
     text: str, measure: Measure, compare: Sequence[str], factors: Collection[str], *, several_readers: bool
 ) -> None:
-    """Check a planned formula before there are data.
-
-    Parameters
-    ----------
-    text : str
-        In lme4's notation, response included.
-    measure : Measure
-        Whose response stands on the left.
-    compare : sequence of str
-        The compared factor, or two that are compared together, which its fixed effects have to hold, two with their interaction.
-    factors : collection of str
-        Of the study.
-    several_readers : bool
-        Whether readers are compared: then ``reader_group`` has to be among the fixed effects too.
-
-    Raises
-    ------
-    UserError
-        It cannot be read, names what is no column of a model, models something else, or lacks what is compared.
-    """
+    """Check a planned formula before there are data."""
     formula = read_formula(text)
     if not formula.random:
         raise UserError(

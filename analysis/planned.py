@@ -32,16 +32,7 @@ from stimuli.errors import error_at, together
 
 
 def plans(tables: Tables) -> list[Plan]:
-    """Return the analyses to run: the planned ones, or accuracy and time by each factor as exploratory.
-
-    People and models that are in no planned analysis of accuracy get one exploratory comparison by each factor
-    that the plan compares, together with the people (or the first planned readers).
-
-    Raises
-    ------
-    UserError
-        Where a plan names an unknown measure, factor or level. A reader that has not answered yet is no error.
-    """
+    """Return the analyses to run: planned ones and accuracy of other readers, or accuracy and time by each factor as exploratory."""
     if tables.dictionary["planned"]:
         found = [plan for one in planned_analyses(tables) for plan in _plans_of(one, tables)]
         return [*found, *_left_out(found, tables)]
@@ -49,13 +40,7 @@ def plans(tables: Tables) -> list[Plan]:
 
 
 def planned_analyses(tables: Tables) -> list[PlannedAnalysis]:
-    """Return the planned analyses of a study as they are written.
-
-    Raises
-    ------
-    UserError
-        Everything that is wrong with them.
-    """
+    """Return the planned analyses of a study as they are written."""
     design = Design(tables.factors)
     found, faults = [], []
     for name, spec in tables.dictionary["planned"].items():
@@ -224,20 +209,7 @@ def _all(tables: Tables) -> dict[str, tuple[str, ...]]:
 
 
 def kinds_of_trials(used: pd.DataFrame, groups: tuple[str, ...]) -> tuple[str | None, ...]:
-    """Return the trial types whose answers are right or wrong, where there are several: they are no one measure.
-
-    Parameters
-    ----------
-    used : pandas.DataFrame
-        The analysed trials.
-    groups : tuple of str
-        Reader groups whose answers count here.
-
-    Returns
-    -------
-    tuple
-        ``(None,)``, all trials, where answers are given in one way.
-    """
+    """Return the trial types whose answers are right or wrong, where there are several: they are no one measure."""
     rows = used[used["reader_group"].isin(groups) & used["correct"].notna()]
     kinds = [str(kind) for kind in pd.unique(rows["trial_type"].dropna())] if "trial_type" in rows else []
     return tuple(kinds) if len(kinds) > 1 else (None,)

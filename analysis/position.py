@@ -24,26 +24,15 @@ LETTER_POSITIONS = ("initial", "internal", "middle", "final")
 
 @dataclass(frozen=True)
 class Cost:
-    """What one level costs one reader group.
-
-    Attributes
-    ----------
-    group, kind, level : str
-    cost : float
-        Percentage points of accuracy lost, or percent of time added.
-    low, high : float
-        Ends of the 95% bootstrap interval; nan where there are fewer than two units.
-    units : int
-        Participants, or items, that saw both this level and the reference.
-    """
+    """What one level costs one reader group."""
 
     group: str
     kind: str
     level: str
-    cost: float
-    low: float
+    cost: float  # percentage points of accuracy lost, or percent of time added
+    low: float  # ends of the 95% bootstrap interval; nan where there are fewer than two units
     high: float
-    units: int
+    units: int  # participants, or items, that saw both this level and the reference
 
 
 def is_letter_position(levels: tuple[str, ...] | list[str]) -> bool:
@@ -54,24 +43,7 @@ def is_letter_position(levels: tuple[str, ...] | list[str]) -> bool:
 def costs(
     trials: pd.DataFrame, measure: Measure, factor: str, levels: tuple[str, ...], study: str
 ) -> list[Cost]:
-    """Return the cost of every level but the reference for every reader group.
-
-    Parameters
-    ----------
-    trials : pandas.DataFrame
-        Trials to use (the analysed ones, or one pilot session's).
-    measure : Measure
-    factor : str
-    levels : tuple of str
-        Reference first.
-    study : str
-        Seeds the bootstrap.
-
-    Returns
-    -------
-    list of Cost
-        Empty where no group has both the reference and another level.
-    """
+    """Return the cost of every level but the reference for every reader group."""
     rows = scored(trials[trials[factor].notna()], measure)
     if rows.empty:
         return []
@@ -104,16 +76,7 @@ def _as_cost(difference: float, measure: Measure) -> float:
 
 
 def bootstrap_interval(values: NDArray[np.float64], seed: int, level: float = 0.95) -> tuple[float, float]:
-    """Return the percentile bootstrap interval of a mean; nan where there are fewer than two values.
-
-    Parameters
-    ----------
-    values : ndarray, shape (units,)
-    seed : int
-        From :func:`stimuli.seeds.stable_seed`.
-    level : float
-        Coverage.
-    """
+    """Return the percentile bootstrap interval of a mean; nan where there are fewer than two values."""
     if len(values) < 2:
         return float("nan"), float("nan")
     drawn = np.random.default_rng(seed).integers(0, len(values), size=(RESAMPLES, len(values)))

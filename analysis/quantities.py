@@ -30,18 +30,7 @@ _PLACE = ["session_id", "trial_index", "attempt"]
 
 
 def quantity_data(trials: pd.DataFrame, plan: Plan) -> ModelData:
-    """Return the data of a model of surprisal, margins, tokens or latency.
-
-    Every trial that has the quantity is in it, whatever became of its answer: tokens of a reply that cannot be read were
-    spent too. The response is the natural logarithm of tokens and latency, and bits or nats as they are.
-
-    Parameters
-    ----------
-    trials : pandas.DataFrame
-        A flagged trials table.
-    plan : Plan
-        Of one of :data:`analysis.plan.OF_MODELS`.
-    """
+    """Return the data of a model of surprisal, margins, tokens or latency: every trial with the quantity, valid or not."""
     rows, remarks = analysed_as_planned(trials, plan)
     measure = plan.measure
     has = rows[measure.name].notna()
@@ -69,17 +58,7 @@ def quantity_data(trials: pd.DataFrame, plan: Plan) -> ModelData:
 
 
 def lead_data(tables: Tables, plan: Plan) -> ModelData:
-    """Return the data of a model of how far the correct label leads in each trial.
-
-    The lead is the margin of a right choice and minus that of a wrong one. Where more than two labels were offered, a wrong choice
-    leads the correct label by its margin or more: the lead is then the best that it can be, and a remark says so.
-
-    Parameters
-    ----------
-    tables : Tables
-    plan : Plan
-        Of :data:`LEAD`, with models as its groups.
-    """
+    """Return the data of a model of how far the correct label leads: the margin of a right choice, minus that of a wrong one."""
     rows, remarks = analysed_as_planned(tables.trials, plan)
     has = rows["margin"].notna() & rows["correct"].notna()
     lost = int((~has).sum())
@@ -117,18 +96,7 @@ def rating_rows(trials: pd.DataFrame, plan: Plan) -> tuple[pd.DataFrame, list[st
 
 
 def words_rows(tables: Tables, plan: Plan) -> tuple[pd.DataFrame, list[str]]:
-    """Return the trials with a typed answer: the ``share`` of changed words that it recovers, and what was left out.
-
-    An answer that is not there, or could not be read, recovers nothing. Trials in which no word was changed have nothing to
-    recover and are left out. The logistic model reads the words recovered and not recovered. Where nearly all answers
-    (:data:`ALL_OR_NONE`) recover all of their changed words or none, the variance between answers would run away: each answer then
-    counts once in it. Where each has one changed word there is no such variance.
-
-    Raises
-    ------
-    UserError
-        Where the items table does not say what was shown.
-    """
+    """Return trials with changed words, the ``share`` of them that each typed answer recovers, and what was left out."""
     rows, remarks = analysed_as_planned(tables.trials, plan)
     measured = recovery_trials(tables.trials, tables.items, list(tables.factors))
     counts = measured[[*_PLACE, "changed", "recovered", "with_one_typo"]]

@@ -44,40 +44,17 @@ MODELS_FOR_A_CLAIM = 8
 
 @dataclass(frozen=True)
 class RandomTerm:
-    """One grouping factor with its intercept and slopes.
+    """One grouping factor with its intercept and slopes."""
 
-    Attributes
-    ----------
-    group : str
-        The grouping column.
-    intercept : str
-        ``1``, or the indicator column that confines the term to people or models.
-    slopes : str
-        What stands beside the intercept while correlations are estimated (``position``); empty for none.
-    columns : tuple of str
-        The numeric columns that stand for the slopes once correlations are gone: of participants, one for each condition.
-    state : str
-        ``correlated``, ``uncorrelated`` or ``intercept``.
-    may_go : bool
-        Whether the whole term is dropped when its variance is estimated as zero.
-    why : str
-        What the term is for, in words.
-    instead : tuple of RandomTerm
-        What takes its place when correlations go, or a variance of its uncorrelated columns is estimated as zero; empty where its
-        own columns do, uncorrelated, and those at zero go.
-    beside : bool
-        Whether the columns are slopes beside the intercept (of two factors and their interaction) and not one for each condition.
-    """
-
-    group: str
-    intercept: str
+    group: str  # the grouping column
+    intercept: str  # ``1``, or the indicator column that confines the term to people or models
     slopes: str
-    columns: tuple[str, ...]
-    state: State
-    why: str
-    may_go: bool = False
-    instead: tuple[RandomTerm, ...] = ()
-    beside: bool = False
+    columns: tuple[str, ...]  # of the slopes without correlations; of participants one for each condition
+    state: State  # ``correlated``, ``uncorrelated`` or ``intercept``
+    why: str  # what the term is for, in words
+    may_go: bool = False  # whether the whole term is dropped when its variance is estimated as zero
+    instead: tuple[RandomTerm, ...] = ()  # what takes its place when correlations go; empty: its columns
+    beside: bool = False  # whether columns are slopes beside the intercept, not one for each condition
 
     def text(self) -> str:
         """Write the term as lme4 reads it."""
@@ -91,22 +68,13 @@ class RandomTerm:
 
 @dataclass(frozen=True)
 class Step:
-    """One fit on the way to the reported one.
-
-    Attributes
-    ----------
-    formula : str
-    singular, converged : bool
-    loglik : float
-    verdict : str
-        What was found and what was done next, in words.
-    """
+    """One fit on the way to the reported one."""
 
     formula: str
     singular: bool
     converged: bool
     loglik: float
-    verdict: str
+    verdict: str  # what was found and what was done next, in words
 
 
 def justified(data: ModelData, factor: str) -> tuple[list[RandomTerm], list[str]]:
@@ -273,11 +241,7 @@ def on_models_in_general(rows: pd.DataFrame) -> str | None:
 
 
 def begun_uncorrelated(terms: list[RandomTerm], most: int) -> tuple[list[RandomTerm], list[str]]:
-    """Begin without correlations of participants' slopes where their covariance matrix has more columns than given.
-
-    For models that nobody planned: a matrix of 10 conditions has 55 entries, which 20 participants do not determine and which take
-    minutes to look for.
-    """
+    """Begin without correlations of participants' slopes where their matrix has more columns: 10 conditions have 55 entries."""
     begun: list[RandomTerm] = []
     remarks: list[str] = []
     for term in terms:
@@ -301,25 +265,7 @@ def formula(response: str, fixed: str, terms: list[RandomTerm]) -> str:
 def reduced(
     terms: list[RandomTerm], at_zero: dict[str, list[str]], doubtful: set[str], converged: bool
 ) -> tuple[list[RandomTerm], str]:
-    """Take the next step of the reduction rule.
-
-    Parameters
-    ----------
-    terms : list of RandomTerm
-    at_zero : dict
-        For each grouping column the components whose variance is estimated as zero.
-    doubtful : set of str
-        Grouping columns whose covariance matrix is singular; all of them where the fit did not converge.
-    converged : bool
-        Whether the last fit converged.
-
-    Returns
-    -------
-    terms : list of RandomTerm
-        Unchanged where nothing can be reduced further.
-    told : str
-        What was done, in words; empty where nothing was.
-    """
+    """Take the next step of the reduction rule."""
     changed: dict[str, list[RandomTerm]] = {}
     told: list[str] = []
     for term in terms:

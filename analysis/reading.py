@@ -38,41 +38,19 @@ _LAG_S = 5.0
 
 @dataclass(frozen=True)
 class Source:
-    """Where one study's tables lie.
+    """Where one study's tables lie."""
 
-    Attributes
-    ----------
-    folder : pathlib.Path
-        The folder with the tables.
-    trials : pathlib.Path
-        The file of trials, Parquet or CSV.
-    regions, items : pathlib.Path or None
-        None where there is no such file.
-    dictionary : dict
-        ``dictionary.json``, or what an export's codebook and plan say of it.
-    types : dict
-        Types of columns (string, integer, number, boolean) by table, for CSV.
-    remarks : tuple of str
-        What a reader of the tables should know about where they come from.
-    """
-
-    folder: Path
-    trials: Path
-    regions: Path | None
+    folder: Path  # the folder with the tables
+    trials: Path  # the file of trials, Parquet or CSV
+    regions: Path | None  # None where there is no such file
     items: Path | None
-    dictionary: dict[str, Any]
-    types: dict[str, dict[str, str]]
-    remarks: tuple[str, ...] = ()
+    dictionary: dict[str, Any]  # ``dictionary.json``, or what an export's codebook and plan say of it
+    types: dict[str, dict[str, str]]  # types of columns (string, integer, number, boolean) by table, for CSV
+    remarks: tuple[str, ...] = ()  # what a reader of the tables should know about where they come from
 
 
 def find_tables(folder: Path) -> Source:
-    """Find the tables in a study's folder, a handover, or an export.
-
-    Raises
-    ------
-    UserError
-        Where the folder holds none, or a file beside them cannot be read; the message says what to run.
-    """
+    """Find the tables in a study's folder, a handover, or an export."""
     if (folder / "study.yaml").is_file() and not (folder / TRIALS).is_file():
         return _of_study(folder)
     if (folder / DICTIONARY).is_file():
@@ -104,11 +82,7 @@ def _of_study(folder: Path) -> Source:
 
 
 def _is_older(handed_over: object, store: Path) -> bool:
-    """Whether the study's own store holds trials that came after its tables were handed over.
-
-    Looked up without a lock, so that a study that is served is not disturbed; False where nothing can be said, as with a
-    store on a server.
-    """
+    """Whether the study's store holds trials from after the handover, without a lock; False where nothing can be said."""
     try:
         moment = datetime.fromisoformat(str(handed_over))
         log = store.with_name(f"{store.name}-wal")
@@ -171,15 +145,7 @@ def _table_file(folder: Path, name: str) -> Path | None:
 
 
 def table_beside(folder: Path, name: str) -> pd.DataFrame | None:
-    """Read a table that stands beside the trials of some studies, from a handover or an export; None where it is not there.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Where the trials lie.
-    name : str
-        Without an ending: ``published_parsing``.
-    """
+    """Read a table that stands beside the trials of some studies, from a handover or an export; None where it is not there."""
     file = _table_file(folder, name)
     if file is None:
         return None
@@ -233,24 +199,7 @@ def column_names(file: Path) -> list[str]:
 def batches(
     file: Path, columns: Collection[str] | None = None, types: dict[str, str] | None = None, rows: int = BATCH
 ) -> Iterator[pa.RecordBatch]:
-    """Read a table in batches, in order, with the memory of one.
-
-    Parameters
-    ----------
-    file : pathlib.Path
-        Parquet, or CSV as ``wrods export`` writes it.
-    columns : collection of str, optional
-        Only these, as far as they are there; all otherwise.
-    types : dict, optional
-        Types of columns of a CSV file; unknown ones are text.
-    rows : int
-        Rows of a Parquet batch; CSV comes in blocks of 16 MiB.
-
-    Raises
-    ------
-    UserError
-        Where the file cannot be read.
-    """
+    """Read a table in batches, in order, with the memory of one."""
     chosen = [name for name in column_names(file) if columns is None or name in columns]
     try:
         if file.suffix != ".csv":
@@ -288,13 +237,7 @@ def _without_guards(block: pa.RecordBatch) -> pa.RecordBatch:
 def read_columns(
     file: Path, columns: Collection[str] | None = None, types: dict[str, str] | None = None
 ) -> dict[str, pa.ChunkedArray]:
-    """Read columns of a table whole; equal texts of a column are kept once (dictionary encoding, batch by batch).
-
-    Raises
-    ------
-    UserError
-        As :func:`batches`.
-    """
+    """Read columns of a table whole; equal texts of a column are kept once (dictionary encoding, batch by batch)."""
     parts: dict[str, list[pa.Array]] = {}
     for batch in batches(file, columns, types):
         for place, field in enumerate(batch.schema):

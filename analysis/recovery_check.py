@@ -26,34 +26,17 @@ SIMULATED = "simulated"
 
 @dataclass(frozen=True)
 class Recovered:
-    """One effect that was put in, beside its estimate.
+    """One effect that was put in, beside its estimate."""
 
-    Attributes
-    ----------
-    measure, title : str
-        The measure's column and its heading.
-    scale : str
-        ``logit``, ``log_ms`` or ``share``.
-    label : str
-        The effect, in words.
-    truth : float
-        What the effect that was put in leads to in this model (:mod:`analysis.expected_effects`).
-    estimate : float
-    low, high : float or None
-        95% confidence interval; None for standard deviations, which have none here.
-    put_in : float or None
-        As the study states it, an intercept at the reference of all factors; None where that is ``truth`` itself.
-    """
-
-    measure: str
+    measure: str  # the measure's column and its heading
     title: str
-    scale: str
-    label: str
-    truth: float
+    scale: str  # ``logit``, ``log_ms`` or ``share``
+    label: str  # the effect, in words
+    truth: float  # what the effect that was put in leads to in this model (:mod:`analysis.expected_effects`)
     estimate: float
-    low: float | None
+    low: float | None  # 95% confidence interval; None for standard deviations, which have none here
     high: float | None
-    put_in: float | None = None
+    put_in: float | None = None  # as the study states it; None where that is ``truth`` itself
 
     @property
     def covered(self) -> bool | None:
@@ -71,11 +54,7 @@ def reads_word_by_word(tables: Tables) -> bool:
 
 
 def recovery_plans(tables: Tables) -> list[Plan]:
-    """Return the analyses of simulated readers alone that the truth in the dictionary can be compared with.
-
-    A reading time that is the sum of words' times follows other effects than those under ``time``
-    (:mod:`analysis.recovery_of_words`), and is not among them.
-    """
+    """Return the analyses of simulated readers alone that the truth in the dictionary can be compared with."""
     truth = tables.dictionary["truth"]
     used = tables.trials[
         tables.trials["excluded_reason"].isna() & (tables.trials["reader_group"] == SIMULATED)
@@ -97,20 +76,7 @@ def recovery_plans(tables: Tables) -> list[Plan]:
 
 
 def recovered(analysis: Analysis, tables: Tables) -> list[Recovered]:
-    """Compare one analysis of simulated readers with what they were given.
-
-    Parameters
-    ----------
-    analysis : Analysis
-        Of a plan from :func:`recovery_plans`.
-    tables : Tables
-        Of the study, whose dictionary has the ``truth``.
-
-    Returns
-    -------
-    list of Recovered
-        Fixed effects first, then standard deviations; empty where nothing was fitted.
-    """
+    """Compare one analysis of simulated readers with what they were given."""
     if analysis.model is None:
         return []
     measure, factor = analysis.plan.measure, analysis.plan.factor
@@ -164,16 +130,7 @@ LAPSING = "baseline:oracle_with_lapses"
 
 
 def recovered_lapses(tables: Tables) -> list[Recovered]:
-    """Compare how often an oracle lapsed, by its wrong answers, with the rate that the study gave it.
-
-    A lapse is right by chance in one of m choices, so that of n answers the share of lapses is the number of wrong ones over
-    n (1 - 1/m); the interval is Wilson's of the share of wrong answers on that scale.
-
-    Returns
-    -------
-    list of Recovered
-        One for each such reader whose ``lapse_rate`` the study states and whose analysed answers can be wrong.
-    """
+    """Compare how often an oracle lapsed, wrong answers over n (1 - 1/m) of m choices, with the rate that it was given."""
     found = []
     for name, reader in tables.dictionary["readers"].items():
         rate = (reader.get("settings") or {}).get("lapse_rate")

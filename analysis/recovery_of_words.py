@@ -25,17 +25,7 @@ _KINDS = ("transposition", "substitution", "shuffle")
 
 
 def recovered_words(tables: Tables, factor: str) -> list[Recovered]:
-    """Compare what a factor's levels cost on the changed words with the costs that simulated readers were given.
-
-    The estimate is the mean over readers of their own mean log time on words that a level changes, less that on the same words
-    intact; the interval is Student's over readers. Words right behind a changed one are left out, since they slow for that too.
-
-    Returns
-    -------
-    list of Recovered
-        One for each level whose changes have one place and kind in an item; empty where nobody reads word by word, where no
-        costs of words were given, and where texts of the factor's first level have changed words themselves.
-    """
+    """Compare costs given for changed words with mean log times on them less those on the intact words; t over readers."""
     given = (tables.dictionary["truth"] or {}).get("words") or {}
     if not given.get("changed") or not reads_word_by_word(tables):
         return []

@@ -29,10 +29,7 @@ LARGEST_EXPONENT = 700.0
 def can_be_estimated(
     estimate: float, se: float, ends: tuple[float, float], *, logistic: bool, plain: bool = False
 ) -> bool:
-    """Whether an effect, its standard error and the ends of its interval are numbers that say anything.
-
-    ``plain`` says that they are in the measure's own unit (milliseconds) and no exponents.
-    """
+    """Whether an effect, its standard error and the ends of its interval are numbers that say anything."""
     values = np.array([estimate, se, *ends])
     if not np.isfinite(values).all() or se <= 0 or (not plain and np.abs(values).max() > LARGEST_EXPONENT):
         return False
@@ -41,10 +38,7 @@ def can_be_estimated(
 
 @dataclass(frozen=True)
 class Coefficient:
-    """One fixed effect on the modelled scale; ``df`` is None where the statistic is z.
-
-    Where ``estimable`` is False its numbers say nothing and are not shown.
-    """
+    """One fixed effect on the modelled scale; ``df`` is None where the statistic is z; not ``estimable``: its numbers say nothing."""
 
     term: str
     estimate: float
@@ -73,49 +67,27 @@ class VarianceTerm:
 
 @dataclass(frozen=True)
 class FittedModel:
-    """One fitted model and how it was arrived at.
-
-    Attributes
-    ----------
-    formula, family, link, method : str
-    rows : int
-    units : dict
-        Levels of each grouping factor.
-    coefficients : tuple of Coefficient
-    vcov : ndarray, shape (p, p)
-    variance : tuple of VarianceTerm
-    sigma : float or None
-        Residual standard deviation; None for a binomial model.
-    loglik, aic, bic : float
-    singular, converged : bool
-    warnings : tuple of str
-    steps : tuple of Step
-        Every fit on the way, the reported one last.
-    settings : dict
-        Settings with which ``analysis.mixed.fit`` was called, for the R script.
-    source : analysis.mixed.Fit
-        The engine's own result.
-    """
+    """One fitted model and how it was arrived at."""
 
     formula: str
     family: str
     link: str
     method: str
     rows: int
-    units: Mapping[str, int]
+    units: Mapping[str, int]  # levels of each grouping factor
     coefficients: tuple[Coefficient, ...]
-    vcov: NDArray[np.float64]
+    vcov: NDArray[np.float64]  # shape (p, p)
     variance: tuple[VarianceTerm, ...]
-    sigma: float | None
+    sigma: float | None  # residual standard deviation; None for a binomial model
     loglik: float
     aic: float
     bic: float
     singular: bool
     converged: bool
     warnings: tuple[str, ...]
-    steps: tuple[Step, ...] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    source: Fit | None = None
+    steps: tuple[Step, ...] = ()  # every fit on the way, the reported one last
+    settings: Mapping[str, Any] = field(default_factory=dict)  # of ``analysis.mixed.fit``, for the R script
+    source: Fit | None = None  # the engine's own result
 
     @property
     def beta(self) -> NDArray[np.float64]:
@@ -146,111 +118,50 @@ def is_determined(cov: NDArray[np.float64], notes: tuple[str, ...]) -> bool:
 
 @dataclass(frozen=True)
 class Equivalence:
-    """Two one-sided tests of a difference between readers against the plan's bound (Schuirmann, 1987).
-
-    Attributes
-    ----------
-    estimate, se : float
-        The difference in percentage points, as a natural logarithm of a ratio, or in the measure's unit.
-    half_width : float
-        The bound on that scale: differences from -half_width to half_width count as none.
-    statistic, p : float
-        Of the less favourable of the two tests.
-    df : float or None
-        None where the statistic is z.
-    p_adjusted : float
-        After the family's correction.
-    family : int
-        How many tests the family holds.
-    low, high : float
-        Ends of the interval with coverage 1 - 2 alpha; it lies inside the bound where the unadjusted p is below alpha.
-    level : float
-        That coverage.
-    equivalent : bool
-        Whether the adjusted p is below alpha.
-    """
+    """Two one-sided tests of a difference between readers against the plan's bound (Schuirmann, 1987)."""
 
     estimate: float
     se: float
-    half_width: float
-    statistic: float
-    df: float | None
+    half_width: float  # the bound on that scale: differences from -half_width to half_width count as none
+    statistic: float  # of the less favourable of the two tests
+    df: float | None  # None where the statistic is z
     p: float
-    p_adjusted: float
-    family: int
+    p_adjusted: float  # after the family's correction
+    family: int  # how many tests the family holds
     low: float
     high: float
-    level: float
-    equivalent: bool
+    level: float  # that coverage
+    equivalent: bool  # whether the adjusted p is below alpha
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """One tested difference.
+    """One tested difference."""
 
-    Attributes
-    ----------
-    first, second : str
-        The levels: ``first`` minus ``second``.
-    at : tuple of str
-        Levels of another factor at which the difference is taken, or between which it is compared (:class:`Difference`).
-    simple : tuple of float
-        Of an interaction of two factors in a reader, the difference at each of the two levels, on the scale of the estimate.
-    groups : tuple of str
-        The reader group, or the two whose differences are compared.
-    estimate, se, statistic, df, p, low, high
-        In percentage points of shares (``crossed``); otherwise on the modelled scale (log of a time or count, bits, nats, log odds).
-        The interval belongs to ``p_adjusted``: it excludes 0 where that is below alpha, and of a test with a direction it has one end.
-    p_adjusted : float
-        After the family's correction.
-    family : int
-        How many tests the family holds.
-    estimable : bool
-        False where the data do not determine the difference; its numbers then say nothing and are not shown.
-    direction : {'two-sided', 'greater', 'less'}
-        Of the test and its interval.
-    equivalence : Equivalence or None
-        Only between readers, where the plan has a bound.
-    weights : tuple of float
-        Of the fixed effects, in the model's order: the estimate is their weighted sum.
-    left_out : str
-        Why it was not estimated though it was planned; empty where it was. It is not estimable, and counts in its families.
-    reach : float
-        How many standard errors the interval reaches, and from 0 to where an estimate becomes significant.
-    furthest : float
-        The largest value that the difference can have.
-    vcov : ndarray or None
-        Covariance of the fixed effects that ``weights`` weigh.
-    log_odds : float
-        Of shares, the same contrast of the log odds of condition means: which way it points on the other scale.
-    crossed : Estimate or None
-        What it is in percentage points, with all that it was computed from (:mod:`analysis.estimate.crossed`).
-    """
-
-    first: str
+    first: str  # the levels: ``first`` minus ``second``
     second: str
-    groups: tuple[str, ...]
-    estimate: float
+    groups: tuple[str, ...]  # the reader group, or the two whose differences are compared
+    estimate: float  # percentage points of shares; otherwise on the modelled scale (logs, bits, nats)
     se: float
     statistic: float
     df: float | None
     p: float
-    low: float
+    low: float  # the interval belongs to ``p_adjusted``: it excludes 0 where that is below alpha
     high: float
-    p_adjusted: float
-    family: int
-    estimable: bool = True
-    direction: Direction = "two-sided"
-    equivalence: Equivalence | None = None
-    weights: tuple[float, ...] = ()
-    left_out: str = ""
-    at: tuple[str, ...] = ()
-    simple: tuple[float, ...] = ()
-    reach: float = float("nan")
-    furthest: float = float("inf")
-    log_odds: float = float("nan")
+    p_adjusted: float  # after the family's correction
+    family: int  # how many tests the family holds
+    estimable: bool = True  # False: its numbers say nothing and are not shown
+    direction: Direction = "two-sided"  # of the test and its interval
+    equivalence: Equivalence | None = None  # only between readers, where the plan has a bound
+    weights: tuple[float, ...] = ()  # of the fixed effects: the estimate is their weighted sum
+    left_out: str = ""  # why a planned contrast was not estimated; it still counts in its families
+    at: tuple[str, ...] = ()  # levels of another factor at which, or between which, it is taken
+    simple: tuple[float, ...] = ()  # of an interaction within a reader: the difference at each level
+    reach: float = float("nan")  # half width of the interval in standard errors
+    furthest: float = float("inf")  # the largest value that the difference can have
+    log_odds: float = float("nan")  # of shares, the same contrast of log odds of condition means
     vcov: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
-    crossed: Estimate | None = field(default=None, compare=False, repr=False)
+    crossed: Estimate | None = field(default=None, compare=False, repr=False)  # of shares, its estimate
 
     @property
     def side(self) -> int:
@@ -302,36 +213,17 @@ def tested_of(analyses: Iterable[Analysis], measure: str, group: str) -> dict[tu
 
 @dataclass(frozen=True)
 class Analysis:
-    """One plan carried out: its model, contrasts and all that must be said about them.
-
-    Attributes
-    ----------
-    plan : Plan
-    model : FittedModel or None
-        None where nothing could be fitted; ``remarks`` then say why.
-    groups, levels : tuple of str
-        What is analysed: of shares every reader that has answers, otherwise what is in the model.
-    contrasts : tuple of Contrast
-    correction : str
-        What adjusts p values and intervals, in words.
-    remarks : tuple of str
-        What was left out, reduced or could not be done, in sentences.
-    rows : pandas.DataFrame
-        The rows that were analysed; empty where there are none.
-    companion : Analysis or None
-        Of shares, the logistic mixed model of people alone, which ``model`` is: a check on log odds. What ``groups``, ``levels`` and
-        ``rows`` of it say is of that model.
-    """
+    """One plan carried out: its model, contrasts and all that must be said about them."""
 
     plan: Plan
-    model: FittedModel | None
-    groups: tuple[str, ...]
+    model: FittedModel | None  # None where nothing could be fitted; ``remarks`` then say why
+    groups: tuple[str, ...]  # of shares every reader that has answers, otherwise what is in the model
     levels: tuple[str, ...]
     contrasts: tuple[Contrast, ...]
-    correction: str
-    remarks: tuple[str, ...]
+    correction: str  # what adjusts p values and intervals, in words
+    remarks: tuple[str, ...]  # what was left out, reduced or could not be done, in sentences
     rows: pd.DataFrame = field(default_factory=pd.DataFrame, compare=False, repr=False)
-    companion: Analysis | None = field(default=None, compare=False, repr=False)
+    companion: Analysis | None = field(default=None, compare=False, repr=False)  # people's logistic model
 
     @property
     def of_model(self) -> Analysis:

@@ -73,18 +73,7 @@ class Cells(NamedTuple):
 
 
 class ReaderSums:
-    """The sums of each reader group of a plan, and of each pair of them that is compared; made when they are asked for.
-
-    Parameters
-    ----------
-    plan : Plan
-    rows : pandas.DataFrame
-        The analysed trials.
-    value : str
-        Column of shares from 0 to 1, or of ratings.
-    tables : Tables
-        Whose readers and items all plans share, so that their estimates can be compared.
-    """
+    """The sums of each reader group of a plan, and of each pair of them that is compared; made when they are asked for."""
 
     def __init__(self, plan: Plan, rows: pd.DataFrame, value: str, tables: Tables) -> None:
         self.rows = rows.assign(_item=item_names(rows), _reader=_reader_names(rows))
@@ -165,17 +154,7 @@ class ReaderSums:
 def sums_of_readers(
     groups: tuple[str, ...], people: Mapping[str, Answers], models: Mapping[str, Means], layout: Layout
 ) -> Sums:
-    """Return the sums of a reader group, or of the first minus the second.
-
-    Parameters
-    ----------
-    groups : tuple of str
-        One or two, each among the people or the models.
-    people : mapping of str to Answers
-    models : mapping of str to Means
-    layout : Layout
-        Of all of them.
-    """
+    """Return the sums of a reader group, or of the first minus the second."""
     of_people = [people[group] for group in groups if group in people]
     of_models = [models[group] for group in groups if group in models]
     if not of_people:
@@ -190,15 +169,7 @@ def sums_of_readers(
 
 
 def contrasts_in_points(sums: ReaderSums, plan: Plan) -> tuple[list[Contrast], list[str]]:
-    """Estimate every contrast of a plan in each reader group, and between the first and each other.
-
-    Returns
-    -------
-    contrasts : list of Contrast
-        In percentage points or scale points, not yet adjusted. Of a planned analysis, what cannot be estimated is among them.
-    remarks : list of str
-        What limits these estimates, in sentences.
-    """
+    """Estimate every contrast of a plan in each reader group, and between the first and each other."""
     held = {groups: sums.of(groups) for groups in compared(plan.groups)}
     shown = {group: sums.shown(group) for group in plan.groups}
     found: list[Contrast] = []

@@ -34,14 +34,7 @@ def said_few(rows: pd.DataFrame, noun: str) -> str:
 
 
 def why_no_slope(people: pd.DataFrame, factor: str) -> str:
-    """Say why participants have no slope of a factor; empty where they have one.
-
-    Parameters
-    ----------
-    people : pandas.DataFrame
-        Rows of participants, with the columns ``participant`` and that of the factor.
-    factor : str
-    """
+    """Say why participants have no slope of a factor; empty where they have one."""
     if not (people.groupby("participant")[factor].nunique() > 1).any():
         return f"Every participant is in one condition of {factor}, so the model has no slope of it by participant."
     if not is_enough(people, ["participant", factor]):

@@ -76,24 +76,12 @@ _PLACE = ["session_id", "trial_index", "attempt"]
 
 @dataclass(frozen=True)
 class Tables:
-    """What a study hands over.
+    """What a study hands over."""
 
-    Attributes
-    ----------
-    trials : pandas.DataFrame
-        One row per trial and attempt; see :func:`load` for its columns.
-    items : pandas.DataFrame
-        One row per item and condition; may be empty.
-    dictionary : dict
-        Factors, readers, planned analyses, exclusion bounds, truth of simulated readers, prose of columns.
-    source : analysis.reading.Source
-        Where the files lie.
-    """
-
-    trials: pd.DataFrame
-    items: pd.DataFrame
-    dictionary: dict[str, Any]
-    source: Source
+    trials: pd.DataFrame  # one row per trial and attempt; see :func:`load` for its columns
+    items: pd.DataFrame  # one row per item and condition; may be empty
+    dictionary: dict[str, Any]  # factors, readers, plans, exclusions, truth, prose of columns
+    source: Source  # where the files lie
 
     @property
     def folder(self) -> Path:
@@ -136,11 +124,7 @@ class Tables:
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_REGION_COLUMNS)
 
     def region_batches(self) -> Iterator[pd.DataFrame]:
-        """Read the regions table batch by batch, each row with what its trial says of it.
-
-        A study of many words has many times more regions than trials: whoever sums over them needs only one batch at
-        a time.
-        """
+        """Read the regions table batch by batch, each row with what its trial says of it."""
         if self.source.regions is None:
             return
         types = self.source.types.get("regions")
@@ -259,11 +243,7 @@ def with_cells(trials: pd.DataFrame, dictionary: dict[str, Any]) -> pd.DataFrame
 
 
 def write_trials_csv(tables: Tables, path: Path) -> None:
-    """Write every trial as CSV with the types of the handed-over file, so that integers and truth values stay whole.
-
-    Columns are those handed over, ``reader_group``, :data:`SAID` and :attr:`Tables.crossed`; ``excluded_reason`` is the filled-in
-    one. Truth values are ``TRUE`` and ``FALSE``, as in the CSV download. Rows are read and written batch by batch.
-    """
+    """Write every trial as CSV with the handed-over types, ``reader_group``, :data:`SAID` and crossed cells, batch by batch."""
     types = tables.source.types.get("trials")
     writer: csv.CSVWriter | None = None
     start = 0

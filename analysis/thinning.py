@@ -25,20 +25,7 @@ FEWEST = 10
 
 
 def thinned(plan: Plan, data: ModelData) -> tuple[ModelData, list[str]]:
-    """Keep the rows that a model is fitted to, and say which where that is not all.
-
-    Parameters
-    ----------
-    plan : Plan
-    data : ModelData
-        With ``reader_group``, ``people`` (0 or 1), ``participant`` and ``session_id`` in its rows.
-
-    Returns
-    -------
-    data : ModelData
-    told : list of str
-        Empty where every row stays.
-    """
+    """Keep the rows that a model is fitted to, and say which where that is not all."""
     rows = data.rows
     if plan.planned or plan.measure.family == "gaussian" or len(rows) <= MOST_ROWS:
         return data, []

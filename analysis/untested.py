@@ -18,15 +18,7 @@ NOT_WITH_OTHERS = "not in one model with the others"
 
 
 def all_untested(plan: Plan, data: ModelData, why: str) -> tuple[Contrast, ...]:
-    """Return the contrasts of a plan of which nothing could be fitted; none of an exploratory one.
-
-    Parameters
-    ----------
-    plan : Plan
-    data : ModelData
-    why : str
-        Why there is no model, for those that its data could have carried.
-    """
+    """Return the contrasts of a plan of which nothing could be fitted; none of an exploratory one."""
     if not plan.planned:
         return ()
     found = [

@@ -20,18 +20,10 @@ from stimuli.seeds import stable_seed
 
 @dataclass(frozen=True)
 class Drawn:
-    """Which rows stay.
+    """Which rows stay."""
 
-    Attributes
-    ----------
-    kept : numpy.ndarray
-        Shape (rows,).
-    units : dict
-        Reader group: how many of its participants or sessions were drawn, and of how many.
-    """
-
-    kept: NDArray[np.bool_]
-    units: dict[str, tuple[int, int]]
+    kept: NDArray[np.bool_]  # shape (rows,)
+    units: dict[str, tuple[int, int]]  # drawn and available units of each reader group
 
     @property
     def thinned(self) -> dict[str, tuple[int, int]]:
@@ -61,17 +53,7 @@ def draw(
     most: int | Mapping[str, float],
     fewest: int | Mapping[str, int] = 1,
 ) -> Drawn:
-    """Draw whole units until a group has as many rows as it may.
-
-    Parameters
-    ----------
-    groups, units : pandas.Series
-        The reader group of each row, and its participant or session.
-    most : int or mapping
-        Rows of each group; of all together (each group keeps the same share) see :func:`shares`.
-    fewest : int or mapping
-        Units that a group keeps in any case, where it has them.
-    """
+    """Draw whole units until a group has as many rows as it may."""
     kept = np.zeros(len(groups), dtype=bool)
     names = units.astype(str)
     counts: dict[str, tuple[int, int]] = {}

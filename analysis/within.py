@@ -15,23 +15,7 @@ from analysis.plan import Plan, Within
 
 
 def parted_by_sessions(rows: pd.DataFrame, factor: str, factors: Mapping[str, Sequence[str]]) -> list[Within]:
-    """Return the parts of trials within which levels of a factor are compared.
-
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        Trials with ``session_id`` and a column for each factor.
-    factor : str
-        The one that is compared.
-    factors : mapping
-        All of the design, each with its levels.
-
-    Returns
-    -------
-    list of tuple
-        One for each combination of levels of the other factors of which every session holds one, where at least two levels of the
-        compared factor are, in the design's order; ``[()]``, all trials, where there is no such factor or combination.
-    """
+    """Return the parts of trials within which levels of a factor are compared."""
     seen = rows[rows[factor].notna()]
     apart = [name for name in factors if name != factor and _parts_sessions(seen, name)]
     if not apart:
@@ -73,14 +57,6 @@ def said(within: Within) -> str:
 
 
 def of_trials(trials: str | None, within: Within) -> str:
-    """Say behind a name of which trials it is: `` (choose, examples few-shot)``; empty for all.
-
-    Parameters
-    ----------
-    trials : str or None
-        The step that they end with; None for any.
-    within : tuple of (str, str)
-        Levels of other factors.
-    """
+    """Say behind a name of which trials it is: `` (choose, examples few-shot)``; empty for all."""
     told = ", ".join(one for one in (trials, said(within)) if one)
     return f" ({told})" if told else ""

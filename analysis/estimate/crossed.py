@@ -39,22 +39,12 @@ SPARSE = 5.0
 
 @dataclass(frozen=True)
 class Layout:
-    """The participants, items and conditions that the estimates of one question share.
-
-    Attributes
-    ----------
-    conditions : tuple
-    items : tuple of str
-    participants : tuple of str
-        Empty if no person answered.
-    span : tuple of float, or None
-        The smallest and largest value that an answer can have; None for a measure without limits.
-    """
+    """The participants, items and conditions that the estimates of one question share."""
 
     conditions: tuple[Any, ...]
     items: tuple[Any, ...]
-    participants: tuple[Any, ...] = ()
-    span: tuple[float, float] | None = (0.0, 1.0)
+    participants: tuple[Any, ...] = ()  # empty if no person answered
+    span: tuple[float, float] | None = (0.0, 1.0)  # smallest and largest possible answer; None without limits
 
     @property
     def width(self) -> float:
@@ -64,20 +54,11 @@ class Layout:
 
 @dataclass(frozen=True)
 class Answers:
-    """People's answers, one for each participant, item and condition; repeated ones are averaged first.
-
-    Attributes
-    ----------
-    layout : Layout
-    value : ndarray, shape (answers,)
-        0 or 1, a share, or a rating.
-    participant, item, condition : ndarray of int, shape (answers,)
-        Places in the layout.
-    """
+    """People's answers, one for each participant, item and condition; repeated ones are averaged first."""
 
     layout: Layout
-    value: Floats
-    participant: Codes
+    value: Floats  # shape (answers,): 0 or 1, a share, or a rating
+    participant: Codes  # shape (answers,): places in the layout
     item: Codes
     condition: Codes
 
@@ -90,10 +71,7 @@ class Answers:
         condition: Units,
         layout: Layout,
     ) -> Answers:
-        """Return the answers of trials, those of the same person, item and condition averaged.
-
-        All of shape (trials,). Trials of a condition that the layout lacks are left out.
-        """
+        """Return the answers of trials, those of one person, item and condition averaged, without conditions not in the layout."""
         p, i, c = (
             _places(known, given)
             for known, given in zip(
@@ -117,39 +95,19 @@ def _places(known: Sequence[Any], given: Units) -> Codes:
 
 @dataclass(frozen=True)
 class Sums:
-    """What each participant, item and answer adds to the error of each condition's mean.
-
-    Attributes
-    ----------
-    layout : Layout
-    mean : ndarray, shape (C,)
-        Mean of each condition over items; nan where nobody answered.
-    participants : ndarray, shape (P, C)
-    items : ndarray, shape (I, C)
-    answers : sparse array, shape (P * I, C)
-    least : ndarray, shape (C,)
-        The variance below which a condition's mean is not taken to be known (``RARE``).
-    participant_blocks, item_blocks : ndarray of int, shape (P, C) and (I, C)
-        Which connected block of a condition a unit belongs to; -1 where it has no answer there.
-    model : ndarray, shape (I, C), or None
-        The model's mean answers, nan where it has none; None for people by themselves.
-    noise : ndarray, shape (I, C), or None
-        Variances of the model's means over its repeated answers; nan for a single answer.
-    lost : int
-        Answers of people to items that the model did not answer in that condition; they are left out.
-    """
+    """What each participant, item and answer adds to the error of each condition's mean."""
 
     layout: Layout
-    mean: Floats
-    participants: Floats
-    items: Floats
-    answers: sparse.csr_array
-    least: Floats
-    participant_blocks: NDArray[np.int64]
-    item_blocks: NDArray[np.int64]
-    model: Floats | None = None
-    noise: Floats | None = None
-    lost: int = 0
+    mean: Floats  # shape (C,): mean of each condition over items; nan where nobody answered
+    participants: Floats  # shape (P, C)
+    items: Floats  # shape (I, C)
+    answers: sparse.csr_array  # shape (P * I, C)
+    least: Floats  # shape (C,): the least variance of each mean (``RARE``)
+    participant_blocks: NDArray[np.int64]  # shape (P, C): connected block in a condition, or -1
+    item_blocks: NDArray[np.int64]  # shape (I, C)
+    model: Floats | None = None  # shape (I, C): the model's mean answers; None for people by themselves
+    noise: Floats | None = None  # shape (I, C): variances of these means over repeated answers
+    lost: int = 0  # people's answers left out, to items without one of the model
 
     @cached_property
     def _answers_squared(self) -> Floats:
@@ -192,16 +150,7 @@ def _joined(own: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int6
 
 
 def sums_of_people(people: Answers, model: Floats | None = None, noise: Floats | None = None) -> Sums:
-    """Return the sums of people's answers, or of their distances from a model's.
-
-    Parameters
-    ----------
-    people : Answers
-    model : ndarray, shape (I, C), optional
-        The model's mean answer to each item in each condition; nan where it has none.
-    noise : ndarray, shape (I, C), optional
-        Variances of these means over repeated answers.
-    """
+    """Return the sums of people's answers, or of their distances from a model's means (and their variances), both of shape (I, C)."""
     layout = people.layout
     size = (len(layout.participants), len(layout.items), len(layout.conditions))
     mean, least = np.full(size[2], np.nan), np.zeros(size[2])
@@ -267,10 +216,7 @@ def sums_of_model(layout: Layout, model: Floats, noise: Floats | None = None) ->
 
 
 def _apart(z: Floats, unit: Codes, many: Codes) -> Floats:
-    """Return the residuals from the means of units, scaled for the degree of freedom that each mean takes.
-
-    The answer of a unit that has no other is taken from the condition's mean, which errs on the wide side.
-    """
+    """Return residuals from the means of units, scaled for the df of each mean; an answer alone is taken from the condition's mean."""
     means = np.bincount(unit, z, len(many)) / np.maximum(many, 1)
     n = many[unit]
     r = (z - means[unit]) * np.sqrt(n / np.maximum(n - 1, 1))
@@ -302,10 +248,7 @@ def _blocks(p: Codes, i: Codes, n_p: Codes, n_i: Codes) -> tuple[NDArray[np.int6
 
 @lru_cache(maxsize=16)
 def _connected(ends: bytes, size: int) -> NDArray[np.int32]:
-    """Return the component of each of ``size`` units from links, the first ends and then the other ones.
-
-    Kept, since all models of a study and all studies of a simulation share a layout.
-    """
+    """Return the component of each of ``size`` units from links, first ends then other ends; models share layouts, so cached."""
     one, other = np.frombuffer(ends, dtype=np.intp).reshape(2, -1)
     links = sparse.coo_array((np.ones(len(one)), (one, other)), shape=(size, size))
     return np.asarray(connected_components(links, directed=False)[1])
@@ -324,23 +267,12 @@ def _least(y: Floats, span: tuple[float, float] | None) -> float:
 
 @dataclass(frozen=True)
 class Parts:
-    """What the variance of an estimate consists of.
+    """What the variance of an estimate consists of."""
 
-    Attributes
-    ----------
-    participants, items, answers : float
-        Contributions of the two samples, and of single answers, which both contain.
-    one_more : float
-        What one more item that differs would add, since few of the model's do.
-    least : float
-        The variance that the estimate has at least, since hardly any answer of people was wrong (or right).
-    participant_df, item_df : float
-    """
-
-    participants: float
+    participants: float  # contributions of the two samples, and of single answers, which both contain
     items: float
     answers: float
-    one_more: float
+    one_more: float  # what one more item that differs would add, since few of the model's do
     least: float
     participant_df: float
     item_df: float
@@ -348,31 +280,15 @@ class Parts:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A contrast of conditions with its standard error and degrees of freedom.
+    """A contrast of conditions with its standard error and degrees of freedom."""
 
-    Attributes
-    ----------
-    weights : mapping of str to float
-        Of the conditions, without those of weight 0.
-    value, se : float
-        On the measure's scale; shares lie between 0 and 1.
-    df : float
-    furthest : float
-        The largest value that the contrast can have.
-    parts : Parts
-    sums : Sums
-        What it was computed from.
-    to : str
-        What it generalizes to; "participants" and "these answers" treat the items as fixed.
-    """
-
-    weights: Mapping[Any, float]
-    value: float
+    weights: Mapping[Any, float]  # of the conditions, without those of weight 0
+    value: float  # on the measure's scale; shares lie between 0 and 1
     se: float
     df: float
-    furthest: float
+    furthest: float  # the largest value that the contrast can have
     parts: Parts
-    sums: Sums = field(repr=False)
+    sums: Sums = field(repr=False)  # what it was computed from
     to: Generalized = "participants and items"
 
     @property
@@ -391,17 +307,7 @@ class Estimate:
     def interval(
         self, level: float = 0.95, side: int = 0, quantile: float | None = None
     ) -> tuple[float, float]:
-        """Return the interval that belongs to :meth:`p`, within what is possible.
-
-        Parameters
-        ----------
-        level : float
-            Coverage.
-        side : {0, 1, -1}
-            Of a one-sided test the interval has one end; the other is the largest (or smallest) value that is possible.
-        quantile : float, optional
-            How many standard errors it reaches, for simultaneous intervals; Student's unless given.
-        """
+        """Return the interval that belongs to :meth:`p`, within what is possible."""
         tail = (1 - level) / (2 if side == 0 else 1)
         reach = (float(stats.t.isf(tail, self.df)) if quantile is None else quantile) * self.se
         low = -self.furthest if side < 0 else max(self.value - reach, -self.furthest)
@@ -428,16 +334,7 @@ class Estimate:
 
 
 def estimate(sums: Sums, weights: Mapping[Any, float], *, fixed_items: bool = False) -> Estimate | None:
-    """Estimate a contrast of conditions; None where a condition has no answer, or a model by itself only one item.
-
-    Parameters
-    ----------
-    sums : Sums
-    weights : mapping of str to float
-        Of conditions of the layout; those of a difference sum to zero, a single 1 gives a mean.
-    fixed_items : bool
-        Generalize to participants alone: "these items only".
-    """
+    """Estimate a contrast of conditions; None where a condition has no answer, or a model by itself only one item."""
     layout = sums.layout
     weights = {name: float(w) for name, w in weights.items() if w != 0}
     if not weights or not set(weights) <= set(layout.conditions):
@@ -483,17 +380,7 @@ def _one_person(sums: Sums, used: NDArray[np.bool_]) -> bool:
 
 
 def _over_units(u: Floats, blocks: NDArray[np.int64]) -> tuple[float, float]:
-    """Return the sum of squares of what units add, and its degrees of freedom.
-
-    Units that are connected through the blocks of the contrast's conditions vary around a common mean, which takes a degree of
-    freedom. Units that are seen in other conditions (a factor between items or between people) form a group of their own, with a
-    variance of its own, as in Welch's test.
-
-    Parameters
-    ----------
-    u : ndarray, shape (units,)
-    blocks : ndarray, shape (units, conditions)
-    """
+    """Return the sum of squares of what units add, shape (units,), and its df; groups in other conditions have their own (Welch)."""
     parted = _parted(np.ascontiguousarray(blocks, dtype=np.int64).tobytes(), blocks.shape[1])
     if not parted:
         return 0.0, 1.0
@@ -532,11 +419,7 @@ def _parted(blocks: bytes, conditions: int) -> tuple[tuple[NDArray[np.bool_], fl
 
 
 def _one_more(model: Floats, w: Floats, width: float) -> float:
-    """Return what one more item that differs adds to a model's variance over items, where hardly any differ.
-
-    Items that were answered in every condition have a contrast each: fewer than ``FEW`` are not 0, or are not what most of them
-    are. Of conditions with items of their own, and of a mean, fewer than ``RARE`` answers are not what most of them are.
-    """
+    """Return what one more differing item adds to a model's variance over items where fewer than ``FEW`` differ."""
     if not np.isfinite(width):
         return 0.0
     held = np.isfinite(model)
@@ -567,15 +450,7 @@ def _repeated(sums: Sums, w: Floats) -> float:
 def model_means(
     value: Floats, item: Units, condition: Units, variant: Units, layout: Layout
 ) -> tuple[Floats, Floats]:
-    """Average a model's answers to each item in each condition: over repetitions of a prompt variant, then over variants.
-
-    All of shape (answers,).
-
-    Returns
-    -------
-    mean, noise : ndarray, shape (I, C)
-        The means, nan without an answer, and their variances over repeated answers, 0 where there is one answer.
-    """
+    """Return a model's means (over repetitions, then variants) and their variances over repeated answers, shape (I, C)."""
     i, c = _places(layout.items, item), _places(layout.conditions, condition)
     of_variant: NDArray[Any] = np.unique(np.asarray(variant, dtype=object).astype(str), return_inverse=True)[
         1
@@ -596,20 +471,7 @@ def model_means(
 
 
 def in_general(people: Answers, models: Sequence[Floats], weights: Mapping[Any, float]) -> Estimate | None:
-    """Estimate people's contrast minus that of models that are a sample of models, eight or more.
-
-    Parameters
-    ----------
-    people : Answers
-    models : sequence of ndarray, each of shape (I, C)
-        Mean answers; items that a model did not answer in a condition leave that condition.
-    weights : mapping of str to float
-
-    Returns
-    -------
-    Estimate or None
-        Its variance adds how far the models' contrasts vary beyond what models and items together leave.
-    """
+    """Estimate people's contrast minus that of models (means of shape (I, C)), whose variance beyond models by items is added."""
     stacked = np.stack(list(models))
     mean = stacked.mean(axis=0)
     found = estimate(sums_of_people(people, mean), weights)

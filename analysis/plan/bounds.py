@@ -34,21 +34,11 @@ _JUST_BELOW = 1e-9
 
 @dataclass(frozen=True)
 class Bound:
-    """The smallest difference between readers that matters; a smaller one is negligible.
+    """The smallest difference between readers that matters; a smaller one is negligible."""
 
-    Attributes
-    ----------
-    value : float
-        Percentage points; a ratio above 1 (a difference of 1.2 times lies between 1/1.2 and 1.2); or a difference in the
-        measure's own unit.
-    unit : {'points', 'ratio', 'raw'}
-    said : str
-        As the study writes it.
-    """
-
-    value: float
-    unit: Scale
-    said: str = ""
+    value: float  # points, a ratio above 1, or the measure's own unit
+    unit: Scale  # one of 'points', 'ratio', 'raw'
+    said: str = ""  # as the study writes it
 
     @property
     def half_width(self) -> float:
@@ -57,21 +47,7 @@ class Bound:
 
 
 def read_bound(text: str, measures: Sequence[Measure]) -> Bound:
-    """Read ``5 points``, ``10%``, ``1.2 times`` or ``0.5 bits``.
-
-    Parameters
-    ----------
-    text : str
-    measures : sequence of Measure
-        Those whose differences it bounds. Points are for shares, percentages and ratios for times and counts of tokens, other
-        units for what is modelled in them.
-
-    Raises
-    ------
-    Fault
-        For another form, a bound that holds nothing or everything, one that is not on the measure's scale, or measures without
-        a common scale.
-    """
+    """Read ``5 points``, ``10%``, ``1.2 times`` or ``0.5 bits``."""
     one = measures[0]
     if len({measure.scale for measure in measures}) > 1 or (len(measures) > 1 and one.scale == "raw"):
         raise Fault(
@@ -94,13 +70,7 @@ def read_bound(text: str, measures: Sequence[Measure]) -> Bound:
 
 
 def read_times(text: str) -> tuple[float, float]:
-    """Read the times in milliseconds between which a measure counts: ``outside 200 ms to 10 s``.
-
-    Raises
-    ------
-    Fault
-        For another form, or if the first bound is not the lower one.
-    """
+    """Read the times in milliseconds between which a measure counts: ``outside 200 ms to 10 s``."""
     found = _TIMES.fullmatch(str(text).strip())
     if found is None:
         raise Fault(f" is {text!r}", "Write it like: outside 200 ms to 10 s.")
@@ -114,22 +84,12 @@ def read_times(text: str) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class SignRule:
-    """A rule by which sessions may be excluded.
-
-    Attributes
-    ----------
-    sign : str
-    said : str
-        As the study writes it.
-    bound : float
-        In the sign's unit: shares from 0 to 1, milliseconds, counts.
-    side : {'or more', 'above', 'below'}
-    """
+    """A rule by which sessions may be excluded."""
 
     sign: str
-    said: str
-    bound: float
-    side: str
+    said: str  # as the study writes it
+    bound: float  # in the sign's unit: shares from 0 to 1, milliseconds, counts
+    side: str  # one of 'or more', 'above', 'below'
 
     def meets(self, values: Any) -> Any:
         """Return which values meet the rule; one that was not measured does not."""
@@ -146,13 +106,7 @@ class SignRule:
 
 
 def read_sign_rule(sign: str, text: str) -> SignRule:
-    """Read the rule of a sign: ``2 or more``, ``above 20%``, ``below 70%``.
-
-    Raises
-    ------
-    Fault
-        For an unknown sign, another form, the wrong side, or a share outside 0 to 100%.
-    """
+    """Read the rule of a sign: ``2 or more``, ``above 20%``, ``below 70%``."""
     if sign not in SIGNS:
         raise unknown("sign", sign, SIGNS)
     example = "below 70%" if sign == RIGHT_SHARE else "2 or more, or above 20%"

@@ -24,40 +24,17 @@ Spec = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Design:
-    """The parts of a study against which its plans are checked; what is None is not known and not checked.
+    """The parts of a study against which its plans are checked; what is None is not known and not checked."""
 
-    Attributes
-    ----------
-    factors : mapping or None
-        Levels of each factor.
-    models : collection of str or None
-        Names of the models.
-    steps : collection of str or None
-        The steps with which trials end.
-    compares_items : bool
-        Whether the report compares conditions of one reader over the same items, and takes a plan's bound for it.
-    assistive_input : bool
-        Whether the study allows text without key strokes.
-    """
-
-    factors: Mapping[str, Sequence[str]] | None
-    models: Collection[str] | None = None
-    steps: Collection[str] | None = None
+    factors: Mapping[str, Sequence[str]] | None  # levels of each factor
+    models: Collection[str] | None = None  # names of the models
+    steps: Collection[str] | None = None  # the steps with which trials end
     compares_items: bool = False
-    assistive_input: bool = False
+    assistive_input: bool = False  # whether the study allows text without key strokes
 
 
 def faults_of(spec: Spec, design: Design, broken: Collection[str] = ()) -> Iterator[Fault]:
-    """Yield everything that is wrong with a planned analysis.
-
-    Parameters
-    ----------
-    spec : mapping
-        As the study writes it.
-    design : Design
-    broken : collection of str
-        Keys whose values do not have the form that a plan has; what depends on them is not checked.
-    """
+    """Yield everything that is wrong with a planned analysis."""
     broken = {*broken, *({"measure", "compare"} - set(spec))}
     for check, reads in _CHECKS:
         if broken.isdisjoint(reads):
@@ -297,14 +274,7 @@ def _exclude(spec: Spec, design: Design) -> Iterator[Fault]:
 
 
 def faults_of_exclusions(exclude: Mapping[str, Any], assistive_input: bool = False) -> Iterator[Fault]:
-    """Yield what is wrong with rules of exclusion, of a study or of one analysis.
-
-    Parameters
-    ----------
-    exclude : mapping
-    assistive_input : bool
-        Whether the study allows text without key strokes.
-    """
+    """Yield what is wrong with rules of exclusion, of a study or of one analysis."""
     for unit in ("trials", "regions", "sessions"):
         for name, said in (exclude.get(unit) or {}).items():
             try:

@@ -32,23 +32,12 @@ _IN = re.compile(r"\s+in\s+")
 
 @dataclass(frozen=True)
 class Difference:
-    """A contrast between two levels of a compared factor: ``first`` minus ``second``.
-
-    Attributes
-    ----------
-    first, second : str
-    direction : {'two-sided', 'greater', 'less'}
-        What is expected of the difference within a reader: greater or less than 0, or either. Comparisons between readers are
-        two-sided.
-    at : tuple of str
-        Where two factors are compared together, levels of the other one: the level at which the difference is taken (a simple
-        effect), or the two between which the difference is compared (an interaction); without any it is averaged over all.
-    """
+    """A contrast between two levels of a compared factor: ``first`` minus ``second``."""
 
     first: str
     second: str
     direction: Direction = "two-sided"
-    at: tuple[str, ...] = ()
+    at: tuple[str, ...] = ()  # one level of another factor: a simple effect; two: an interaction
 
     @property
     def label(self) -> str:
@@ -72,13 +61,7 @@ def label_of(
 
 
 def read_contrast(text: str, levels: Levels, direction: Direction = "two-sided") -> Difference:
-    """Read a contrast of these levels.
-
-    Raises
-    ------
-    Fault
-        It is none; the remedy names the forms and the levels, and the level that may have been meant.
-    """
+    """Read a contrast of these levels."""
     found = next(_readings(text.strip(), levels), None)
     if found is None:
         raise _no_contrast(text, levels)
@@ -149,13 +132,7 @@ def against_reference(levels: Sequence[str]) -> tuple[Difference, ...]:
 
 
 def with_directions(said: Sequence[str], given: Any, levels: Levels) -> tuple[Difference, ...]:
-    """Read contrasts with the direction of each, which is given for all or by contrast.
-
-    Raises
-    ------
-    Fault
-        As :func:`read_contrast`, or for a direction of no contrast.
-    """
+    """Read contrasts with the direction of each, which is given for all or by contrast."""
     contrasts = [read_contrast(text, levels) for text in said] or list(usual_contrasts(levels))
     ways: dict[Difference, Any]
     if not isinstance(given, Mapping):
@@ -180,20 +157,10 @@ def with_directions(said: Sequence[str], given: Any, levels: Levels) -> tuple[Di
 
 @dataclass(frozen=True)
 class Crossing:
-    """Two factors that are compared together.
+    """Two factors compared together: their cells are levels of one column (``item_type × font`` with ``word/plain`` …)."""
 
-    Their cells are levels of one column named after both factors (``item_type × font`` with ``word/plain``, ``word/cursive`` …).
-
-    Attributes
-    ----------
-    factors : tuple of str
-        The two, in the order of the plan.
-    levels : tuple of tuple of str
-        Levels of each, the reference first.
-    """
-
-    factors: tuple[str, str]
-    levels: tuple[tuple[str, ...], tuple[str, ...]]
+    factors: tuple[str, str]  # the two, in the order of the plan
+    levels: tuple[tuple[str, ...], tuple[str, ...]]  # levels of each, the reference first
 
     @property
     def name(self) -> str:
@@ -228,21 +195,7 @@ class Crossing:
         return set(self.cells) <= set(cells)
 
     def weights(self, first: str, second: str, at: Sequence[str]) -> dict[str, float]:
-        """Return the weight of each cell in a contrast.
-
-        Parameters
-        ----------
-        first, second : str
-            Levels of one factor.
-        at : sequence of str
-            Levels of the other: none averages over all of them, one is the simple effect there, of two the difference between
-            them is taken.
-
-        Returns
-        -------
-        dict
-            Cell → weight, cells of weight 0 left out.
-        """
+        """Return the weight of each cell in a contrast."""
         turned = not self._is_of(first, second, at, 0)
         others = self.levels[0 if turned else 1]
         by_other = dict(zip(at, (1.0, -1.0), strict=False)) or dict.fromkeys(others, 1.0 / len(others))
@@ -279,15 +232,7 @@ def factors_compared(spec: Mapping[str, Any]) -> list[str]:
 def compared_together(
     planned: Mapping[str, Mapping[str, Any]], factors: Mapping[str, Sequence[str]]
 ) -> list[tuple[str, str]]:
-    """Return the pairs of factors whose cells are compared: those of plans; without any plan all that are small enough.
-
-    Parameters
-    ----------
-    planned : mapping
-        The planned analyses as the study writes them.
-    factors : mapping
-        Levels of each factor.
-    """
+    """Return the pairs of factors whose cells are compared: those of plans; without any plan all that are small enough."""
     if planned:
         pairs = [factors_compared(spec) for spec in planned.values()]
         found = [(pair[0], pair[1]) for pair in pairs if len(pair) == 2 and set(pair) <= set(factors)]

@@ -8,21 +8,7 @@ Key = str | int
 
 
 class Fault(Exception):
-    """A setting of a plan that cannot be carried out.
-
-    Parameters
-    ----------
-    problem : str
-        Continues the place of the setting: `` is 'positon', which is not a factor of the design``.
-    remedy : str
-        What to do, as a sentence.
-    at : tuple of str or int
-        Keys from the analysis to the setting, such as ``("contrasts", 0)``.
-    given : str
-        A name that may be misspelt; empty if none is.
-    known : iterable of str
-        The names that it may stand for.
-    """
+    """A setting of a plan that cannot be carried out."""
 
     def __init__(
         self,

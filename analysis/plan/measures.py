@@ -12,45 +12,19 @@ Scale = Literal["points", "ratio", "raw"]
 
 @dataclass(frozen=True)
 class Measure:
-    """One dependent variable.
+    """One dependent variable."""
 
-    Attributes
-    ----------
-    name : str
-        The column of the trials table.
-    title : str
-        What a heading calls it.
-    noun : str
-        What a sentence calls it.
-    family : str
-        ``binomial`` (logit link) or ``gaussian``.
-    logged : bool
-        Whether the natural logarithm is modelled.
-    unit : str
-        Unit of the raw value; empty for proportions.
-    response : str
-        What the formula names on its left side.
-    link : str or None
-        Link of its model where it is not the family's usual one.
-    of : {'all', 'people', 'models'}
-        Which readers can have it.
-    said : str
-        What it is, for the description of a plan.
-    model : str
-        What its model is called.
-    """
-
-    name: str
-    title: str
-    noun: str
-    family: str
-    logged: bool
-    unit: str
-    response: str
-    link: str | None = None
-    of: Literal["all", "people", "models"] = "all"
-    said: str = ""
-    model: str = ""
+    name: str  # the column of the trials table
+    title: str  # what a heading calls it
+    noun: str  # what a sentence calls it
+    family: str  # ``binomial`` (logit link) or ``gaussian``
+    logged: bool  # whether the natural logarithm is modelled
+    unit: str  # unit of the raw value; empty for proportions
+    response: str  # what the formula names on its left side
+    link: str | None = None  # link of its model where it is not the family's usual one
+    of: Literal["all", "people", "models"] = "all"  # which readers can have it
+    said: str = ""  # what it is, for the description of a plan
+    model: str = ""  # what its model is called
 
     @property
     def scale(self) -> Scale:

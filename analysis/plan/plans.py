@@ -26,52 +26,24 @@ _PARTICIPANTS = re.compile(r"(?:at )?([0-9]+) participants?")
 
 @dataclass(frozen=True)
 class PlannedAnalysis:
-    """One planned analysis with its defaults.
-
-    Attributes
-    ----------
-    name : str
-    measures : dict
-        Of each reader, in the order in which the study names them.
-    levels_of : dict
-        Of each factor that is compared, one or two, the levels that are: the reference first; all unless the study names some.
-    contrasts : tuple of Difference
-    alpha : float
-    family : str or None
-        None where all planned contrasts of a measure are one family.
-    equivalence : Bound or None
-    formula, fallback : str or None
-    exclude : dict
-        Beyond the study's own.
-    stop : str or None
-        None for the study's wanted participants.
-    trials : str or None
-    within : dict
-        Levels of other factors that its trials show.
-    stated : frozenset of str
-        The keys that the study gives; everything else is a default.
-    items : str
-        ``random`` or ``fixed``.
-    bayes : Prior or None
-        Of the Bayes factors; None where none is wanted.
-    """
+    """One planned analysis with its defaults."""
 
     name: str
-    measures: Mapping[str, Measure]
-    levels_of: Mapping[str, tuple[str, ...]]
+    measures: Mapping[str, Measure]  # of each reader, in the order in which the study names them
+    levels_of: Mapping[str, tuple[str, ...]]  # of each compared factor, the reference first
     contrasts: tuple[Difference, ...]
     alpha: float
-    family: str | None
+    family: str | None  # None where all planned contrasts of a measure are one family
     equivalence: Bound | None
     formula: str | None
     fallback: str | None
-    exclude: Mapping[str, Any]
-    stop: str | None
+    exclude: Mapping[str, Any]  # beyond the study's own
+    stop: str | None  # None for the study's wanted participants
     trials: str | None
-    within: Mapping[str, str]
-    stated: frozenset[str]
-    items: str = "random"
-    bayes: Prior | None = None
+    within: Mapping[str, str]  # levels of other factors that its trials show
+    stated: frozenset[str]  # the keys that the study gives; everything else is a default
+    items: str = "random"  # ``random`` or ``fixed``
+    bayes: Prior | None = None  # of the Bayes factors; None where none is wanted
 
     @property
     def readers(self) -> tuple[str, ...]:
@@ -147,16 +119,7 @@ def levels_compared(
 
 
 def read_plan(name: str, spec: Mapping[str, Any], factors: Mapping[str, Sequence[str]]) -> PlannedAnalysis:
-    """Read a planned analysis in which :func:`analysis.plan.faults_of` finds nothing wrong.
-
-    Parameters
-    ----------
-    name : str
-    spec : mapping
-        As the study writes it, or as :meth:`PlannedAnalysis.to_json` exported it.
-    factors : mapping
-        Levels of each factor of the study, the reference first.
-    """
+    """Read a planned analysis in which :func:`analysis.plan.faults_of` finds nothing wrong."""
     levels, by_reader = levels_compared(spec, factors), measures_by_reader(spec)
     measures = {reader: PLANNABLE[by_reader[reader]] for reader in readers_of(spec) if reader in by_reader}
     said = spec.get("equivalence")
@@ -185,105 +148,43 @@ def read_plan(name: str, spec: Mapping[str, Any], factors: Mapping[str, Sequence
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """The planned analyses of a study, and what of the study their description depends on.
-
-    Attributes
-    ----------
-    analyses : tuple of PlannedAnalysis
-    factors : mapping
-        Levels of each factor of the study.
-    exclude : mapping
-        The study's own exclusions.
-    wanted : int or None
-        Participants at which collection stops.
-    compares_items : bool
-        Whether the report also compares conditions of one reader over the same items.
-    signs : mapping
-        Descriptions of the signs by which sessions are excluded.
-    """
+    """The planned analyses of a study, and what of the study their description depends on."""
 
     analyses: tuple[PlannedAnalysis, ...]
-    factors: Mapping[str, Sequence[str]]
-    exclude: Mapping[str, Any] = field(default_factory=dict)
-    wanted: int | None = None
+    factors: Mapping[str, Sequence[str]]  # levels of each factor of the study
+    exclude: Mapping[str, Any] = field(default_factory=dict)  # the study's own exclusions
+    wanted: int | None = None  # participants at which collection stops
     compares_items: bool = False
     signs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One analysis to run.
+    """One analysis to run."""
 
-    Attributes
-    ----------
-    name : str
-        The key in the study, or a name for an exploratory analysis.
-    planned : bool
-        Whether the study named it.
-    measure : Measure
-    factor : str
-    levels : tuple of str
-        Levels of the factor, reference first.
-    groups : tuple of str
-        Reader groups, in the order in which the study names them.
-    contrasts : tuple of Difference
-        With the direction of each.
-    stand_in : bool
-        Whether simulated readers take the place of people.
-    remarks : tuple of str
-        What of the plan could not be taken as written.
-    trials : str or None
-        Only trials that end with this step (choose, recover …), where blocks answer in different ways.
-    within : tuple of (str, str)
-        Only trials that show these levels of other factors, such as ``(("examples", "few-shot"),)``.
-    key : str
-        The key in the study, also where readers with different measures make it several analyses; empty for exploratory ones.
-    alpha : float
-        Level of its tests.
-    family : str
-        Name of the family in which its tests are adjusted together with those of other analyses; empty where all planned
-        contrasts of a measure are one.
-    equivalence : Bound or None
-        The bound of its equivalence tests, for differences between its first reader group and each other.
-    formula, fallback : str or None
-        Its own model in lme4's notation, and the one that takes its place where it is singular or does not converge.
-    exclude : mapping
-        Exclusions beyond the study's: ``trials`` (time → bounds), ``sessions`` (sign → rule), ``answers: wrong``.
-    stop : str or None
-        When collection stops; None for the study's wanted participants.
-    factors : mapping
-        Levels of every factor of the study, which a model of its own may name, and by whose cells sessions are counted.
-    crossing : Crossing or None
-        Two factors that are compared together; ``factor`` and ``levels`` are then the column of their cells and the cells.
-    items : str
-        ``random`` where shares hold for items like these, ``fixed`` where they hold for these items only.
-    bayes : Prior or None
-        Of the Bayes factors of its contrasts; None where none is wanted.
-    """
-
-    name: str
-    planned: bool
+    name: str  # the key in the study, or a name for an exploratory analysis
+    planned: bool  # whether the study named it
     measure: Measure
     factor: str
-    levels: tuple[str, ...]
-    groups: tuple[str, ...]
-    contrasts: tuple[Difference, ...]
-    stand_in: bool = False
-    remarks: tuple[str, ...] = ()
-    trials: str | None = None
-    within: Within = ()
-    key: str = ""
-    alpha: float = ALPHA
-    family: str = ""
+    levels: tuple[str, ...]  # levels of the factor, reference first
+    groups: tuple[str, ...]  # reader groups, in the order in which the study names them
+    contrasts: tuple[Difference, ...]  # with the direction of each
+    stand_in: bool = False  # whether simulated readers take the place of people
+    remarks: tuple[str, ...] = ()  # what of the plan could not be taken as written
+    trials: str | None = None  # only trials that end with this step (choose, recover …)
+    within: Within = ()  # only trials that show these levels of other factors
+    key: str = ""  # the key in the study, shared by its measures; empty for exploratory ones
+    alpha: float = ALPHA  # level of its tests
+    family: str = ""  # of tests adjusted together; empty where all planned contrasts of a measure are one
     equivalence: Bound | None = None
-    formula: str | None = None
+    formula: str | None = None  # its own model in lme4's notation, and its fallback
     fallback: str | None = None
     exclude: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    stop: str | None = None
+    stop: str | None = None  # when collection stops; None for the study's wanted participants
     factors: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
-    crossing: Crossing | None = None
+    crossing: Crossing | None = None  # then ``factor`` and ``levels`` are those of its cells
     items: str = "random"
-    bayes: Prior | None = None
+    bayes: Prior | None = None  # of the Bayes factors of its contrasts; None where none is wanted
 
     def weights(self, difference: Difference) -> dict[str, float]:
         """Return what a contrast weighs each level (or cell of two factors) with."""

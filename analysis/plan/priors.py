@@ -16,23 +16,12 @@ DF = {"normal": inf, "cauchy": 1.0, "t": None}
 
 @dataclass(frozen=True)
 class Prior:
-    """A prior on a difference if there is one: a t distribution around zero, of which a direction keeps one half.
+    """A prior on a difference if there is one: a t distribution around zero, of which a direction keeps one half."""
 
-    Attributes
-    ----------
-    kind : {'normal', 'cauchy', 't'}
-    scale : float
-        In percentage points, natural-log units of times and counts, or the measure's unit.
-    df : float
-        Degrees of freedom; 1 of the Cauchy, infinite of the normal.
-    unit : str
-        Of the scale, in words.
-    """
-
-    kind: str
-    scale: float
-    df: float
-    unit: str
+    kind: str  # one of 'normal', 'cauchy', 't'
+    scale: float  # in percentage points, natural-log units of times and counts, or the measure's unit
+    df: float  # degrees of freedom; 1 of the Cauchy, infinite of the normal
+    unit: str  # of the scale, in words
 
     @property
     def given(self) -> dict[str, Any]:
@@ -47,13 +36,7 @@ class Prior:
 
 
 def read_prior(given: Mapping[str, Any], measures: Sequence[Measure]) -> Prior:
-    """Read the prior of the differences in these measures.
-
-    Raises
-    ------
-    Fault
-        For a kind that does not exist, numbers out of range, or measures without a common scale.
-    """
+    """Read the prior of the differences in these measures."""
     kind, df = str(given.get("prior", "cauchy")), given.get("df")
     if kind not in DF:
         raise unknown("prior", kind, DF, "prior")

@@ -16,21 +16,7 @@ FEWEST = 20
 
 
 def drawn_readers(tables: Tables, most: int) -> tuple[Tables, str]:
-    """Draw whole participants and whole sessions of models until about ``most`` analysed trials are left.
-
-    Parameters
-    ----------
-    tables : Tables
-    most : int
-        Analysed trials above which is drawn; every reader group keeps the same share, at least 20 participants or one session.
-
-    Returns
-    -------
-    tables : Tables
-        The same ones where nothing had to be drawn.
-    told : str
-        How many were drawn of how many, in a sentence; empty where none were.
-    """
+    """Draw whole participants and whole sessions of models until about ``most`` analysed trials are left."""
     trials = tables.trials
     used = trials[trials["excluded_reason"].isna()]
     if len(used) <= most:

@@ -22,43 +22,15 @@ FOLDS = 10
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A planned analysis again without each set of items.
+    """A planned analysis again without each set of items."""
 
-    Attributes
-    ----------
-    table : pandas.DataFrame
-        As :func:`leave_item_sets_out` returns it.
-    fits : dict of str to Fit
-        The model without each set, by the set's name.
-    remarks : tuple of str
-        Sets without which nothing could be fitted, and why.
-    """
-
-    table: pd.DataFrame
-    fits: dict[str, Fit]
-    remarks: tuple[str, ...]
+    table: pd.DataFrame  # as :func:`leave_item_sets_out` returns it
+    fits: dict[str, Fit]  # the model without each set, by the set's name
+    remarks: tuple[str, ...]  # sets without which nothing could be fitted, and why
 
 
 def item_sets(tables: Tables, plan: Plan, folds: int = FOLDS) -> dict[str, frozenset[str]]:
-    """Return the sets of items to leave out: the study's own sets where it has several, else folds of its items.
-
-    Parameters
-    ----------
-    tables : Tables
-    plan : Plan
-    folds : int
-        At most as many as items; dealt by a stable hash of the item's name.
-
-    Returns
-    -------
-    dict of str to frozenset of str
-        Names of items (set and item) by the name of the set.
-
-    Raises
-    ------
-    UserError
-        With fewer than three items or two folds.
-    """
+    """Return the sets of items to leave out: the study's own sets where it has several, else folds of its items."""
     trials = tables.trials
     used = trials[trials["excluded_reason"].isna() & trials["item_id"].notna() & trials[plan.factor].notna()]
     names = item_names(used)
@@ -80,51 +52,14 @@ def item_sets(tables: Tables, plan: Plan, folds: int = FOLDS) -> dict[str, froze
 
 
 def leave_item_sets_out(tables: Tables, plan: Plan, folds: int = FOLDS) -> pd.DataFrame:
-    """Carry out a plan without each set of items, its random structure found anew each time.
-
-    Parameters
-    ----------
-    tables : Tables
-    plan : Plan
-    folds : int
-        Where the study has one set of items.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per set and contrast, those of all items (left out: ``nothing``) first: ``left_out, items`` (how many went),
-        ``contrast, groups, estimate, low, high, p`` (percentage points of shares, otherwise the modelled scale; nan where not
-        estimable), ``points`` (shares),
-        ``shift`` (from the estimate of all items, in standard errors of that), ``reversed`` (whether the sign is another one),
-        ``conclusion_changed`` (whether the interval excludes 0 in one case and not in the other).
-
-    Raises
-    ------
-    UserError
-        As :func:`item_sets`.
-    """
+    """Carry out a plan without each set of items, its random structure found anew each time."""
     return without_item_sets(tables, plan, folds).table
 
 
 def without_item_sets(
     tables: Tables, plan: Plan, folds: int = FOLDS, analysis: Analysis | None = None
 ) -> LeftOut:
-    """Carry out a plan without each set of items and keep the models.
-
-    Parameters
-    ----------
-    tables : Tables
-    plan : Plan
-    folds : int
-    analysis : Analysis, optional
-        The plan carried out with all items. Its model's formula is then fitted as it is without each set, which takes one fit
-        a set instead of a whole reduction.
-
-    Raises
-    ------
-    UserError
-        As :func:`item_sets`.
-    """
+    """Carry out a plan without each set of items and keep the models."""
     written = plan
     if analysis is not None and analysis.model is not None and analysis.companion is None:
         written = replace(plan, formula=analysis.model.formula, fallback=None)

@@ -31,26 +31,7 @@ LARGEST = 400
 
 
 def gee_check(tables: Tables, plan: Plan) -> pd.DataFrame:
-    """Carry out a plan's contrasts without random effects.
-
-    Parameters
-    ----------
-    tables : Tables
-    plan : Plan
-        Of ``correct``, ``rating``, ``rt`` or ``reading_time``.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per set of clusters, contrast and reader group (or pair): ``clusters`` (what), ``number`` (how many),
-        ``correlation`` (the exchangeable one), ``contrast, groups, estimate, se, low, high, p`` (percentage points of right answers,
-        scale points, or log units of time).
-
-    Raises
-    ------
-    UserError
-        For a plan of another measure, or one with nothing to compare.
-    """
+    """Carry out a plan's contrasts without random effects."""
     if plan.measure.name == "correct":
         data = in_model(accuracy_rows(tables.trials, plan)[0], plan)
     elif plan.measure == RATING:

@@ -51,25 +51,14 @@ Ends = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Cell:
-    """What a check came to.
+    """What a check came to."""
 
-    Attributes
-    ----------
-    outcome : {'same', 'weaker', 'reversed', 'appears'}
-    estimate, low, high : float
-        On the check's own scale; of several rules in one check, those of the one that is named.
-    where : str
-        Which rule or set of items it is; empty where the check has one form.
-    differing, of : int
-        How many forms of the check do not find the same, of how many.
-    """
-
-    outcome: str
-    estimate: float
+    outcome: str  # one of 'same', 'weaker', 'reversed', 'appears'
+    estimate: float  # on the check's own scale; of several rules in one check, those of the one that is named
     low: float
     high: float
-    where: str = ""
-    differing: int = 0
+    where: str = ""  # which rule or set of items it is; empty where the check has one form
+    differing: int = 0  # how many forms of the check do not find the same, of how many
     of: int = 1
 
     @property
@@ -80,19 +69,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class Checked:
-    """A planned contrast with its checks.
-
-    Attributes
-    ----------
-    analysis : Analysis
-    contrast : Contrast
-    cells : dict of str to Cell
-        By check; those that do not apply are not there.
-    """
+    """A planned contrast with its checks."""
 
     analysis: Analysis
     contrast: Contrast
-    cells: dict[str, Cell] = field(default_factory=dict)
+    cells: dict[str, Cell] = field(default_factory=dict)  # by check; those that do not apply are not there
 
     @property
     def agreeing(self) -> int:
@@ -126,16 +107,7 @@ def judged(planned: Contrast, alpha: float, found: Ends) -> str:
 def robustness_matrix(
     analyses: Sequence[Analysis], tables: Tables, told: Callable[[str], None] = lambda _: None
 ) -> Matrix:
-    """Check every planned contrast of accuracy, of ratings and of people's times.
-
-    Parameters
-    ----------
-    analyses : sequence of Analysis
-        Planned ones are checked; where nothing was planned, all.
-    tables : Tables
-    told : callable
-        Called with a line before each slow step.
-    """
+    """Check every planned contrast of accuracy, of ratings and of people's times."""
     planned = [one for one in analyses if one.plan.planned] or list(analyses)
     wanted = [one for one in planned if _can_be_checked(one)]
     rows: list[Checked] = []

@@ -42,62 +42,20 @@ MOST_ANSWERS = 20_000
 
 @dataclass(frozen=True)
 class Asked:
-    """How each model's answers vary with how it was asked.
+    """How each model's answers vary with how it was asked."""
 
-    Attributes
-    ----------
-    table : pandas.DataFrame
-        As :func:`asking_variation` returns it.
-    models : mapping of str to Climb
-        The model behind the standard deviations, by reader group; none where nothing could be estimated.
-    remarks : tuple of str
-        What was drawn, in sentences.
-    """
-
-    table: pd.DataFrame
+    table: pd.DataFrame  # as :func:`asking_variation` returns it
     models: Mapping[str, Climb]
-    remarks: tuple[str, ...]
+    remarks: tuple[str, ...]  # what was drawn, in sentences
 
 
 def asking_variation(tables: Tables, factor: str, *, permutations: int = 500) -> pd.DataFrame:
-    """Split the variation of each model's right answers by where it comes from.
-
-    Parameters
-    ----------
-    tables : Tables
-    factor : str
-        Its levels are in the fixed part, so that conditions are no variation.
-    permutations : int
-        Of the range by chance.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per model and source with two levels or more: ``reader_group, source, levels``; ``sd`` (log odds; nan below five
-        levels, and where the fit did not converge or has a standard deviation above 4), ``share`` (of the latent variance,
-        all estimated sources and the logistic's π²/3 together), ``singular`` (whether the fit has a variance at 0);
-        ``lowest, highest`` (shares of right answers of the source's extreme levels, conditions that they have weighted alike),
-        ``range_points`` and ``range_by_chance`` (mean over permutations; nan for items, and where no item was answered in one
-        condition at two levels of the source: the range then holds differences between items too; of a source other than items
-        the range is of means set right for conditions that a level lacks), ``p`` (share of
-        permutations with at least that range).
-
-    Raises
-    ------
-    UserError
-        For an unknown factor, and where no model answered.
-    """
+    """Split the variation of each model's right answers by where it comes from."""
     return asked_otherwise(tables, factor, permutations=permutations).table
 
 
 def asked_otherwise(tables: Tables, factor: str, *, permutations: int = 500) -> Asked:
-    """As :func:`asking_variation`, with the models behind the numbers; beyond 20,000 answers a model whole items are drawn.
-
-    Raises
-    ------
-    UserError
-        As :func:`asking_variation`.
-    """
+    """As :func:`asking_variation`, with the models behind the numbers; beyond 20,000 answers a model whole items are drawn."""
     if factor not in tables.factors:
         raise unknown_name("factor:", factor, tables.factors)
     trials = tables.trials
