@@ -8,8 +8,10 @@ and in the descriptive tables; every such step is a remark that the report print
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -58,6 +60,13 @@ class ModelData:
         return len(self.groups) > 0 and len(self.levels) > 1
 
 
+OF_RECORDING = frozenset({
+    "context", "design_hash", "scorer", "yoked_to", "cached_tokens", "cost_usd", "dropped_frames", "hidden_ms", "typing_ms",
+    "first_key_ms", "paste_count", "keyless_chars", "ttft_ms", "flagged_reason", "rt_excluded", "reading_time_excluded",
+    "is_practice", "is_pilot", "study",
+})  # fmt: skip
+"""Columns that say how a trial was recorded; a model's rows have them only where its plan names them."""
+
 ALSO_TIMED = (TIMED, IDENTICAL)
 """Reasons that are none for a measure of time of models: every timed trial is a measurement."""
 
@@ -72,13 +81,15 @@ def analysed_as_planned(trials: pd.DataFrame, plan: Plan) -> tuple[pd.DataFrame,
     used = trials["excluded_reason"].isna()
     if plan.measure.name == "latency_ms":
         used |= trials["excluded_reason"].isin(ALSO_TIMED)
-    rows = trials[
-        used
-        & trials["reader_group"].isin(plan.groups)
+    used &= (
+        trials["reader_group"].isin(plan.groups)
         & trials[plan.factor].isin(plan.levels)
         & trials["item_id"].notna()
         & held_by(plan, trials)
-    ]
+    )
+    named = {plan.measure.name, *plan.factors, *(plan.exclude.get("trials") or {})}
+    named.update(re.findall(r"\w+", f"{plan.formula or ''} {plan.fallback or ''}"))
+    rows = trials.loc[used, [name for name in trials if name not in OF_RECORDING or name in named]]
     gone, told = left_out_by_plan(rows, trials, plan.exclude)
     rows = rows[~gone].copy()
     several = rows["set"].nunique(dropna=False) > 1
@@ -305,20 +316,27 @@ def _with_structure_columns(
             rows = rows.assign(**slopes_in_rows(crossing, rows, kind))
     if "machine" not in rows:
         rows["machine"] = rows["reader_group"]
-    rows["machine_condition"] = rows["machine"] + ":" + rows[factor].astype(str)
-    rows["item_condition"] = rows["item"] + ":" + rows[factor].astype(str)
-    rows["item_reader"] = rows["item"] + ":" + rows["machine"]
-    rows["item_cell"] = rows["item_reader"] + ":" + rows[factor].astype(str)
+    rows["machine_condition"] = _joined(rows["machine"], rows[factor])
+    rows["item_condition"] = _joined(rows["item"], rows[factor])
+    rows["item_reader"] = _joined(rows["item"], rows["machine"])
+    rows["item_cell"] = _joined(rows["item_reader"], rows[factor])
     rows["other_conditions"] = ""
     for name in plan.factors:
         if name not in (factor, *(crossing.factors if crossing else ())) and name in rows:
-            rows["other_conditions"] += ":" + rows[name].astype(str)
+            rows["other_conditions"] = _joined(rows["other_conditions"], rows[name])
     # people's sessions are one level, in which no model's term is: thousands of empty ones would be carried through each fit
-    of_models = (":" + rows["session_id"].astype(str)).where(rows["people"] == 0.0, "")
-    rows["model_session"] = rows["machine"] + of_models
-    rows["prompt"] = (
-        rows["machine"]
-        + ":"
-        + rows["prompt_variant"].map(lambda v: "-" if pd.isna(v) else f"{v:g}").astype(str)
-    )
+    of_models = _joined(rows["machine"], rows["session_id"])
+    rows["model_session"] = of_models.where(rows["people"] == 0.0, rows["machine"])
+    variants = rows["prompt_variant"].map(lambda variant: "-" if pd.isna(variant) else f"{variant:g}")
+    rows["prompt"] = _joined(rows["machine"], variants)
     return rows.reset_index(drop=True)
+
+
+def _joined(left: pd.Series[Any], right: pd.Series[Any]) -> pd.Series[Any]:
+    """Return ``left:right`` of each row; equal texts are one object, which keeps a million rows small."""
+    (one, firsts), (other, seconds) = (
+        pd.factorize(column, use_na_sentinel=False) for column in (left, right)
+    )
+    pairs, places = np.unique(one * len(seconds) + other, return_inverse=True)
+    texts = [f"{firsts[pair // len(seconds)]}:{seconds[pair % len(seconds)]}" for pair in pairs]
+    return pd.Series(np.array(texts, dtype=object)[places], index=left.index)
