@@ -1,19 +1,43 @@
-"""Carries out plans: shares and ratings are estimated in points, times and quantities by a linear mixed model each."""
+"""Carries out plans: shares and ratings are estimated in points, times and quantities by a linear mixed model each.
+
+Readers with measures of their own have a model each; their differences are compared as ratios, with independent errors. Times hold all
+valid answers, right and wrong: to keep right ones only would condition on an outcome that the conditions change. Further analyses of
+accuracy are exploratory, whatever was planned: models as a sample of models, and the lead of the correct label.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
-from analysis.accuracy import analyse_accuracy, analyse_shares
-from analysis.bounded import across_measures
-from analysis.cost import analyse_time
-from analysis.estimation import analyse
-from analysis.families import across_analyses
-from analysis.frames import missing_rows
-from analysis.plan import MISSING, OF_MODELS, RATING, WORDS, WORDS_WITH_ONE_TYPO, Plan
-from analysis.quantities import quantity_data, rating_rows, words_rows
-from analysis.results import Analysis
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from analysis.contrasts import two_one_sided, untested, untested_in_words
+from analysis.estimation import COUNTED, PLANNED_UNTESTED, analyse
+from analysis.families import across_analyses, adjusted, correction_of
+from analysis.frames import (
+    LEAD,
+    WRONG,
+    ModelData,
+    accuracy_rows,
+    in_model,
+    lead_data,
+    missing_rows,
+    quantity_data,
+    rating_rows,
+    time_data,
+    words_rows,
+)
+from analysis.measures.accuracy import with_chance
+from analysis.plan import MISSING, OF_MODELS, RATING, WORDS, WORDS_WITH_ONE_TYPO, Bound, Difference, Plan
+from analysis.preparing import time_bounds
+from analysis.random_structure import MODELS_FOR_A_CLAIM, on_models_in_general
+from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS, headed
+from analysis.results import Analysis, Contrast
+from analysis.shares import ReaderSums, contrast_in_points, contrasts_in_points
 from analysis.tables import Tables
 
 
@@ -68,3 +92,268 @@ def _without_planned(analysis: Analysis, analyses: Sequence[Analysis]) -> Analys
 
 def _trials_of(plan: Plan) -> tuple[object, ...]:
     return plan.measure, plan.factor, plan.trials, plan.within
+
+
+def analyse_accuracy(plan: Plan, tables: Tables, failures: str = WRONG, companion: bool = True) -> Analysis:
+    """Carry out a plan whose measure is ``correct``."""
+    trials = (
+        with_chance(tables.trials, tables.items, tables.factors) if failures == "chance" else tables.trials
+    )
+    rows, remarks = accuracy_rows(trials, plan, failures)
+    return analyse_shares(plan, (rows, remarks), "correct", tables, "correct" if companion else None)
+
+
+def analyse_missingness(plan: Plan, tables: Tables) -> Analysis:
+    """Carry out a plan's comparison for missing answers: whether a trial brought no valid answer, by condition."""
+    asked = replace(plan, name=f"{plan.name}: missing answers", measure=MISSING)
+    return analyse_shares(asked, missing_rows(tables.trials, asked), "missing", tables, "missing")
+
+
+def analyse_shares(
+    plan: Plan, analysed: tuple[pd.DataFrame, list[str]], share: str, tables: Tables, modelled: str | None
+) -> Analysis:
+    """Estimate the contrasts of a plan in points, and fit the mixed model of people that accompanies them."""
+    rows, remarks = analysed
+    found, limits = contrasts_in_points(ReaderSums(plan, rows, share, tables), plan)
+    contrasts = tuple(adjusted([(plan, found)])[0])
+    untested = untested_in_words(contrasts)
+    told = [*plan.remarks, *remarks, *_without_trials(plan, rows), *limits]
+    told += [f"{PLANNED_UNTESTED}: {untested}. {COUNTED}"] if untested else []
+    scope = on_models_in_general(rows)
+    told += [scope] if scope else []
+    shown = dict.fromkeys(rows["reader_group"])
+    beside = None if modelled is None else _of_people(plan, rows, modelled)
+    if beside is not None:
+        told += [remark for remark in beside.remarks if not remark.startswith(PLANNED_UNTESTED)]
+    return Analysis(
+        plan,
+        None if beside is None else beside.model,
+        tuple(group for group in plan.groups if group in shown),
+        tuple(level for level in plan.levels if (rows[plan.factor] == level).any()),
+        contrasts,
+        correction_of(plan),
+        tuple(dict.fromkeys(told)),
+        rows,
+        beside,
+    )
+
+
+def _without_trials(plan: Plan, rows: pd.DataFrame) -> Iterator[str]:
+    """Say which readers and conditions have no trials, and what an exploratory analysis therefore does not test."""
+    for group in plan.groups:
+        shown = set(rows.loc[rows["reader_group"] == group, plan.factor])
+        missing = [level for level in plan.levels if level not in shown]
+        if not shown:
+            yield f"{headed(group)}: no trials to analyse."
+        elif missing:
+            yield f"{headed(group)}: no trials in {', '.join(missing)}."
+    every = set(rows[plan.factor])
+    left_out = [one.label for one in plan.contrasts if not set(plan.weights(one)) <= every]
+    if left_out and not plan.planned:
+        yield f"Not tested, since a condition has no trials: {', '.join(left_out)}."
+
+
+def _of_people(plan: Plan, rows: pd.DataFrame, share: str) -> Analysis | None:
+    """Fit the mixed model of people, or the one that the plan writes out; None where it cannot be fitted."""
+    kinds = rows.drop_duplicates("reader_group").set_index("reader_group")["reader_kind"]
+    people = [group for group in plan.groups if kinds.get(group) in PARTICIPANT_KINDS]
+    if plan.formula is not None and "reader_group" in plan.formula:
+        people = list(plan.groups)
+    asked = replace(plan, groups=tuple(people), equivalence=None, bayes=None, remarks=())
+    own = rows[rows["reader_group"].isin(people)]
+    data: ModelData = in_model(own, asked, share=share if plan.measure.scale == "points" else None)
+    if not data.can_be_fitted or own[share].nunique() < 2:
+        return None
+    found = analyse(asked, data)
+    return None if found.model is None else found
+
+
+def analyse_time(plan: Plan, tables: Tables, *, most_columns: int | None = None) -> Analysis:
+    """Carry out a plan of ``rt`` or ``reading_time`` within the study's time bounds."""
+    bounds = time_bounds(tables.dictionary["exclude"], plan.measure.name)
+    return analyse(plan, time_data(tables.trials, plan, bounds), most_columns=most_columns)
+
+
+def across_measures(analyses: Sequence[Analysis]) -> list[Analysis]:
+    """Add the comparisons between readers whose measures differ, where one plan bounds them by a ratio."""
+    found = list(analyses)
+    by_key: dict[str, list[int]] = {}
+    for place, one in enumerate(found):
+        if one.plan.key and one.plan.equivalence is not None:
+            by_key.setdefault(one.plan.key, []).append(place)
+    for places in by_key.values():
+        first = found[places[0]]
+        if len(places) < 2:
+            continue
+        for place in places[1:]:
+            found[place] = _beside(first, found[place])
+    return found
+
+
+def _beside(first: Analysis, other: Analysis) -> Analysis:
+    bound = other.plan.equivalence
+    if bound is None or bound.unit != "ratio":
+        return other
+    reader = first.plan.groups[0]
+    own = {one.label: one for one in first.contrasts if one.groups == (reader,)}
+    added = []
+    for one in other.contrasts:
+        beside = own.get(one.label)
+        if one.between or beside is None:
+            continue
+        if one.estimable and beside.estimable:
+            added.append(_compared(beside, one, bound, other.plan.alpha))
+        else:
+            added.append(_not_compared(beside, one))
+    other = replace(other, contrasts=(*other.contrasts, *added))
+    if not any(one.estimable for one in added):
+        return other
+    names = f"{first.plan.measure.noun} and {other.plan.measure.noun}"
+    told = (
+        f"Differences in {names} come from a model each and are compared as ratios of conditions; their errors are taken as "
+        "independent, though the items are the same."
+    )
+    return replace(other, remarks=(*other.remarks, told))
+
+
+def _not_compared(one: Contrast, other: Contrast) -> Contrast:
+    """Return the comparison of two differences of which one is not estimable: one of its family, and not estimable."""
+    why = "; ".join(dict.fromkeys(each.left_out for each in (one, other) if each.left_out))
+    groups = (one.groups[0], other.groups[0])
+    return untested(
+        Difference(one.first, one.second, at=one.at), groups, why or "these data do not determine it"
+    )
+
+
+def _compared(one: Contrast, other: Contrast, bound: Bound, alpha: float) -> Contrast:
+    estimate = one.estimate - other.estimate
+    se = float(np.hypot(one.se, other.se))
+    df = None
+    if one.df is not None and other.df is not None:
+        df = se**4 / (one.se**4 / one.df + other.se**4 / other.df)
+    spread = stats.norm if df is None else stats.t(df)
+    half = float(spread.ppf(0.975)) * se
+    p = float(2 * spread.sf(abs(estimate / se)))
+    return replace(
+        one,
+        groups=(one.groups[0], other.groups[0]),
+        estimate=estimate,
+        se=se,
+        statistic=estimate / se,
+        df=df,
+        p=p,
+        p_adjusted=p,
+        family=1,
+        low=estimate - half,
+        high=estimate + half,
+        direction="two-sided",
+        simple=(),
+        weights=(),
+        vcov=None,
+        equivalence=two_one_sided(estimate, se, df, bound, alpha),
+    )
+
+
+Kind = Literal["models in general", "label probabilities"]
+
+
+@dataclass(frozen=True)
+class Companion:
+    """An analysis beside another."""
+
+    kind: Kind  # one of 'models in general', 'label probabilities'
+    beside: Plan  # the plan of the analysis that it stands beside
+    analysis: Analysis
+
+
+def companions(
+    analyses: Iterable[Analysis], tables: Tables, told: Callable[[str], None] = lambda _: None
+) -> list[Companion]:
+    """Carry out what belongs beside each analysis of accuracy."""
+    found: list[Companion] = []
+    done: set[tuple[object, ...]] = set()
+    for one in analyses:
+        if one.plan.measure.name != "correct":
+            continue
+        makers: tuple[tuple[Kind, Callable[[Plan, Tables], Analysis | None]], ...] = (
+            ("models in general", in_general),
+            ("label probabilities", by_label_probabilities),
+        )
+        for kind, make in makers:
+            asked = _question(kind, one.plan, tables)
+            if asked in done:
+                continue
+            done.add(asked)
+            told(f"model: {one.plan.name}, {kind}")
+            analysis = make(one.plan, tables)
+            if analysis is not None:
+                found.append(Companion(kind, one.plan, analysis))
+    return found
+
+
+def _question(kind: Kind, plan: Plan, tables: Tables) -> tuple[object, ...]:
+    """Name what a companion asks: the same question of two plans is answered once."""
+    models = set(tables.trials.loc[tables.trials["reader_kind"] == "model", "reader_group"])
+    groups = tuple(group for group in plan.groups if kind != "models in general" or group not in models)
+    labels = tuple(one.label for one in plan.contrasts)
+    return (kind, plan.factor, plan.levels, groups, labels, plan.trials, plan.within, repr(plan.exclude))
+
+
+def _exploratory(plan: Plan, what: str) -> Plan:
+    """Return the same comparison as an exploratory one with the usual model."""
+    return replace(
+        plan,
+        name=f"{plan.name}: {what}",
+        planned=False,
+        key="",
+        family="",
+        equivalence=None,
+        bayes=None,
+        formula=None,
+        fallback=None,
+        stop=None,
+        contrasts=tuple(replace(one, direction="two-sided") for one in plan.contrasts),
+    )
+
+
+def in_general(plan: Plan, tables: Tables) -> Analysis | None:
+    """Compare people with models in general, of which all of the study are a sample; None below eight models, and without people."""
+    trials = tables.trials
+    every = trials.loc[trials["reader_kind"] == "model", "reader_group"].unique().tolist()
+    rows, remarks = accuracy_rows(trials, replace(plan, groups=tuple(dict.fromkeys([*plan.groups, *every]))))
+    is_model = rows["reader_kind"] == "model"
+    met = rows[is_model].groupby("reader_group")[plan.factor].nunique()
+    whole = met.index[met == met.max()].tolist() if len(met) else []
+    kinds = rows.drop_duplicates("reader_group").set_index("reader_group")["reader_kind"]
+    people = [group for group in plan.groups if kinds.get(group) in PARTICIPANT_KINDS]
+    many = len(whole)
+    if many < MODELS_FOR_A_CLAIM or not people:
+        return None
+    rows = rows[rows["reader_group"].isin([people[0], *whole])]
+    asked = replace(_exploratory(plan, "models in general"), groups=(people[0], MODELS_IN_GENERAL))
+    sums = ReaderSums(replace(asked, groups=(people[0], *whole)), rows, "correct", tables)
+    found = []
+    for difference in asked.contrasts:
+        done = sums.in_general(people[0], asked.weights(difference))
+        if done is not None:
+            found.append(contrast_in_points(difference, asked.groups, asked, done))
+    if not found:
+        return None
+    told = (
+        f"The {many} models are a sample of models, as participants are of people: how much they differ from one another widens the "
+        "intervals. The differences hold for models like these on items like these."
+    )
+    shown = tuple(level for level in plan.levels if (rows[plan.factor] == level).any())
+    contrasts = tuple(adjusted([(asked, found)])[0])
+    return Analysis(asked, None, asked.groups, shown, contrasts, correction_of(asked), (*remarks, told), rows)
+
+
+def by_label_probabilities(plan: Plan, tables: Tables) -> Analysis | None:
+    """Compare conditions by how far the correct label leads in models; None where no model told label probabilities."""
+    trials = tables.trials
+    telling = trials["margin"].notna() & (trials["reader_kind"] == "model")
+    groups = tuple(group for group in plan.groups if (telling & (trials["reader_group"] == group)).any())
+    if not groups:
+        return None
+    asked = replace(_exploratory(plan, "label probabilities"), groups=groups, measure=LEAD)
+    return analyse(asked, lead_data(tables, asked))

@@ -1,28 +1,28 @@
-"""Planned differences as linear functions of the fixed effects of a mixed model, and the cells of the design.
+"""Planned differences as linear functions of the fixed effects of a mixed model, and those that a model does not hold.
 
-Cells have the variance of their linear predictor, over which probabilities are averaged (Gauss–Hermite quadrature) for predictions and
-the assumptions of a power analysis.
+A reader at ceiling, or a condition without trials, stays out of a model. What was planned of it was a test of its family all the same,
+said with the reason: without it the others would be corrected less than was planned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
-from analysis.bounded import two_one_sided
 from analysis.crossing import slopes_in_cell
 from analysis.families import adjusted
 from analysis.frames import ModelData, indicator
-from analysis.mixed import linear_contrasts, margins
-from analysis.plan import Difference, Plan, cell_name
-from analysis.results import Contrast, FittedModel, can_be_estimated
-from analysis.untested import compared, untested, why_not
+from analysis.mixed import equivalence_tests, linear_contrasts, margins
+from analysis.plan import Bound, Difference, Plan, cell_name
+from analysis.readers import headed, spoken
+from analysis.results import Contrast, Equivalence, FittedModel, can_be_estimated
 
 NODES = 40
 
@@ -183,3 +183,84 @@ def averaged_probabilities(
     points, weights = _nodes()
     p = special.expit(eta[:, None] + np.sqrt(variance)[:, None] * points)
     return p @ weights, (p * (1 - p)) @ weights
+
+
+NOT_WITH_OTHERS = "not in one model with the others"
+
+
+def all_untested(plan: Plan, data: ModelData, why: str) -> tuple[Contrast, ...]:
+    """Return the contrasts of a plan of which nothing could be fitted; none of an exploratory one."""
+    if not plan.planned:
+        return ()
+    found = [
+        untested(difference, groups, why_not(difference, groups, plan, data) or why)
+        for difference in plan.contrasts
+        for groups in compared(plan.groups)
+    ]
+    return tuple(adjusted([(plan, found)])[0])
+
+
+def untested(difference: Difference, groups: tuple[str, ...], why: str) -> Contrast:
+    """Return a planned contrast that is not in the model: not estimable, and still one of its family."""
+    nan = float("nan")
+    return Contrast(
+        first=difference.first,
+        second=difference.second,
+        groups=groups,
+        estimate=nan,
+        se=nan,
+        statistic=nan,
+        df=None,
+        p=nan,
+        low=nan,
+        high=nan,
+        p_adjusted=nan,
+        family=1,
+        estimable=False,
+        direction=difference.direction if len(groups) == 1 else "two-sided",
+        left_out=why,
+        at=difference.at,
+    )
+
+
+def untested_in_words(contrasts: Iterable[Contrast]) -> str:
+    """Say which planned differences are not in the model, in which readers, and why; empty where all are."""
+    by_why: dict[str, dict[str, list[str]]] = {}
+    for one in contrasts:
+        if one.left_out:
+            who = " beside ".join(spoken(group) for group in one.groups)
+            by_why.setdefault(one.left_out, {}).setdefault(who, []).append(one.label)
+    told = []
+    for why, by_reader in by_why.items():
+        labels = list(dict.fromkeys(label for own in by_reader.values() for label in own))
+        told.append(f"{', '.join(labels)} of {' and of '.join(by_reader)} ({why})")
+    return "; ".join(told)
+
+
+def compared(groups: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Return each reader group alone, and the first with each other."""
+    return [*((group,) for group in groups), *((groups[0], group) for group in groups[1:])]
+
+
+def why_not(difference: Difference, groups: tuple[str, ...], plan: Plan, data: ModelData) -> str:
+    """Say why the data of a model do not hold a difference of readers; empty where they do."""
+    without = [
+        f"{headed(group)}: {data.unmodelled.get(group) or NOT_WITH_OTHERS}"
+        for group in groups
+        if group not in data.groups
+    ]
+    levels = [level for level in plan.weights(difference) if level not in data.levels]
+    without += [data.unmodelled_levels.get(level, f"{level} is not in the model") for level in levels]
+    return "; ".join(dict.fromkeys(without))
+
+
+def two_one_sided(estimate: float, se: float, df: float | None, bound: Bound, alpha: float) -> Equivalence:
+    """Test a difference between readers for lying within a bound."""
+    table = pd.DataFrame({"estimate": [estimate], "se": [se], "df": [np.nan if df is None else df]})
+    row = equivalence_tests(table, bound.half_width, alpha=alpha).iloc[0]
+    p = float(row["p"])
+    ends = float(row["ci_low"]), float(row["ci_high"])
+    statistic = float(row["statistic"])
+    return Equivalence(
+        estimate, se, bound.half_width, statistic, df, p, p, 1, *ends, 1 - 2 * alpha, bool(p < alpha)
+    )

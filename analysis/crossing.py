@@ -1,14 +1,16 @@
-"""The data of two factors that are compared together: the cell of each row, and the slopes that the data justify.
+"""The data of two factors that are compared together, and when participants and items have slopes of a factor.
 
 Columns of random slopes are centred, so that where correlations of slopes go neither of a factor's two levels scatters less than
-the other for being the reference; of three or more the reference still does.
+the other for being the reference; of three or more the reference still does. Of a rare outcome (a missing answer among fifty) most
+trials say nothing of how readers or items differ; there the trials that count are those of the rarer outcome.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +18,6 @@ from numpy.typing import NDArray
 
 from analysis.names import plain
 from analysis.plan import TIMES, Crossing, cell_name, crossed_name
-from analysis.slopes import is_enough, said_few, why_no_slope
 
 
 def slope_columns(crossing: Crossing, kind: str = "", only: Collection[str] | None = None) -> tuple[str, ...]:
@@ -114,3 +115,35 @@ def slopes_of(rows: pd.DataFrame, crossing: Crossing, kind: str = "") -> Slopes:
     columns = tuple(name for name in slope_columns(crossing, kind, enough) if both or len(parts[name]) == 1)
     text = " + ".join(columns) if kind else (" * " if both else " + ").join(enough)
     return Slopes(text, columns, tuple(remarks))
+
+
+TRIALS_FOR_A_SLOPE = 2
+TELLING = "trials_that_tell"
+"""Column of a model's rows that is 0 where a trial does not count, since its outcome is the common one of a rare event."""
+
+
+def trials_that_tell(rows: pd.DataFrame, by: Sequence[str]) -> pd.Series[Any]:
+    """Count the trials of each group that tell how it differs from others: all, or those of a rare outcome."""
+    grouped = rows.groupby(list(by), observed=True)
+    return grouped[TELLING].sum() if TELLING in rows else grouped.size()
+
+
+def is_enough(rows: pd.DataFrame, by: Sequence[str]) -> bool:
+    """Whether the median group has the trials that a slope needs."""
+    return bool(trials_that_tell(rows, by).median() >= TRIALS_FOR_A_SLOPE)
+
+
+def said_few(rows: pd.DataFrame, noun: str) -> str:
+    """Say that units have too few trials: ``fewer than 2 trials``, of rare outcomes ``… of the rarer outcome``."""
+    rarer = " of the rarer outcome" if TELLING in rows and (rows[TELLING] == 0).any() else ""
+    return f"fewer than {TRIALS_FOR_A_SLOPE} {noun}{rarer}"
+
+
+def why_no_slope(people: pd.DataFrame, factor: str) -> str:
+    """Say why participants have no slope of a factor; empty where they have one."""
+    if not (people.groupby("participant")[factor].nunique() > 1).any():
+        return f"Every participant is in one condition of {factor}, so the model has no slope of it by participant."
+    if not is_enough(people, ["participant", factor]):
+        few = said_few(people, "trials")
+        return f"Participants have {few} per condition of {factor} (median), so the model has no slope of it by participant."
+    return ""

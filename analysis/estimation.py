@@ -1,18 +1,23 @@
-"""Fits one model by our own engine, reduces its random structure by the stated rule, and keeps every step."""
+"""Fits one model by our own engine, reduces its random structure by the stated rule, and keeps every step.
+
+A generalised model of very many answers that nobody planned is fitted to whole people and sessions, drawn by their names alone.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
-from analysis.contrasts import contrasts_of
+from analysis.contrasts import all_untested, contrasts_of, untested_in_words
 from analysis.families import correction_of
 from analysis.frames import ModelData
-from analysis.mixed import Fit, completed, linear_contrasts, sketch
+from analysis.mixed import Fit, completed, fit, linear_contrasts, sketch
 from analysis.mixed.formula import read_formula
 from analysis.plan import Plan
 from analysis.random_structure import (
@@ -32,8 +37,7 @@ from analysis.results import (
     can_be_estimated,
     is_determined,
 )
-from analysis.thinning import thinned
-from analysis.untested import all_untested, untested_in_words
+from analysis.whole_readers import draw, shares
 from stimuli.errors import UserError
 
 HUGE = 4.0
@@ -329,3 +333,102 @@ def _grouping(label: str, groups: Mapping[str, int]) -> str:
     """Undo lme4's numbering of several terms on one grouping factor (``participant.1``)."""
     stem = re.sub(r"\.\d+$", "", label)
     return stem if stem in groups else label
+
+
+@dataclass(frozen=True)
+class Climb:
+    """Where a ladder of models ended."""
+
+    fit: Fit | None  # None where not even the last model could be fitted
+    formula: str  # of the fit; of the last attempt where there is none
+    steps: tuple[str, ...]  # each formula and what became of it
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def stands(self) -> bool:
+        """Whether there is a fit that converged."""
+        return self.fit is not None and self.fit.converged
+
+
+def climb(fixed: str, random: Sequence[str], data: pd.DataFrame, **settings: Any) -> Climb:
+    """Fit a model with the first of several random parts that is neither singular nor without convergence."""
+    if not random:
+        raise UserError("a ladder without random parts", mend="Give at least one, such as (1 | item).")
+    steps: list[str] = []
+    found: Fit | None = None
+    formula = ""
+    for place, part in enumerate(random):
+        asked = f"{fixed} + {part}"
+        try:
+            now = fit(asked, data, **settings)
+        except UserError as error:
+            steps.append(f"{asked}: not fitted ({error.message})")
+            formula = formula or asked
+            continue
+        except (np.linalg.LinAlgError, FloatingPointError) as error:
+            steps.append(f"{asked}: not fitted ({error})")
+            formula = formula or asked
+            continue
+        last = place == len(random) - 1
+        state = "did not converge" if not now.converged else "singular" if now.singular else "converged"
+        if found is None or now.converged or not found.converged:
+            found, formula = now, asked
+        if state == "converged" or last:
+            steps.append(f"{asked}: {state}; {'reported' if found is now else 'an earlier one is reported'}")
+            break
+        steps.append(f"{asked}: {state}; the next one was tried")
+    return Climb(found, formula, tuple(steps), settings)
+
+
+def slopes(columns: Sequence[str], group: str, *, extra: str = "") -> list[str]:
+    """Return the usual ladder of one grouping factor: correlated slopes, uncorrelated ones, intercepts alone."""
+    tail = f" + {extra}" if extra else ""
+    rungs = []
+    if columns:
+        many = " + ".join(columns)
+        rungs = [f"(1 + {many} | {group}){tail}", f"(1 + {many} || {group}){tail}"]
+    return [*rungs, f"(1 | {group}){tail}"]
+
+
+MOST_ROWS = 100_000
+"""Rows of a generalised model that nobody planned, about."""
+FEWEST = 10
+"""People, or sessions, that each reader keeps at least, where it has them."""
+
+
+def thinned(plan: Plan, data: ModelData) -> tuple[ModelData, list[str]]:
+    """Keep the rows that a model is fitted to, and say which where that is not all."""
+    rows = data.rows
+    if plan.planned or plan.measure.family == "gaussian" or len(rows) <= MOST_ROWS:
+        return data, []
+    is_person = (rows["people"] == 1).to_numpy()
+    units = rows["session_id"].where(~is_person, rows["participant"]).astype(str)
+    kept = np.zeros(len(rows), dtype=bool)
+    groups = rows["reader_group"].astype(str)
+    chosen = draw(groups, units, shares(groups, MOST_ROWS), FEWEST).kept
+    for group in data.groups:
+        own = (groups == group).to_numpy()
+        drawn = own & chosen
+        kept |= drawn if _as_varied(rows, plan, own, drawn) else own
+    if kept.all():
+        return data, []
+    parts = [
+        f"{units[kept & kind].nunique():,} of {units[kind].nunique():,} {noun}"
+        for kind, noun in ((is_person, "participants"), (~is_person, "sessions of models"))
+        if kind.any()
+    ]
+    told = (
+        f"The model is fitted to {int(kept.sum()):,} of {len(rows):,} rows, of {' and '.join(parts)}, drawn at random within each "
+        f"reader: models that were not planned are fitted to about {MOST_ROWS:,} rows, planned ones to all."
+    )
+    return replace(data, rows=rows[kept].reset_index(drop=True)), [told]
+
+
+def _as_varied(rows: pd.DataFrame, plan: Plan, own: NDArray[np.bool_], drawn: NDArray[np.bool_]) -> bool:
+    """Whether the rows drawn hold every condition of a reader, each with more than one value of the response."""
+    response = plan.measure.response
+
+    def varied(part: NDArray[np.bool_]) -> int:
+        return int((rows[part].groupby(plan.factor, observed=True)[response].nunique() > 1).sum())
+
+    return varied(drawn) == varied(own)

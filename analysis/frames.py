@@ -3,13 +3,14 @@
 A model is fitted to what the plan names and the data can carry. A reader group without trials, and one whose answers
 in some condition are all right or all wrong (its effect on the logit scale is infinite), stays out of the model
 and in the descriptive tables; every such step is a remark that the report prints. The estimate in percentage points keeps it
-(:mod:`analysis.shares`).
+(:mod:`analysis.shares`). A plan's own formula may name the columns that are built here.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,9 +18,13 @@ import numpy as np
 import pandas as pd
 
 from analysis.answers import is_valid, judged, not_failed
-from analysis.crossing import slopes_in_rows
+from analysis.crossing import TELLING, slopes_in_rows
+from analysis.measures.recovery import recovery_trials
+from analysis.mixed.expression import columns_of
+from analysis.mixed.formula import read_formula
 from analysis.names import plain
-from analysis.plan import TIMES, Crossing, Plan
+from analysis.plan import TIMES, WORDS_WITH_ONE_TYPO, Crossing, Measure, Plan
+from analysis.planned import held_by
 from analysis.preparing import (
     IDENTICAL,
     TIMED,
@@ -31,10 +36,8 @@ from analysis.preparing import (
     unseen,
 )
 from analysis.readers import PARTICIPANT_KINDS, headed, spoken
-from analysis.slopes import TELLING
-from analysis.tables import item_names
-from analysis.within import held_by
-from stimuli.errors import unknown_name
+from analysis.tables import Tables, item_names
+from stimuli.errors import UserError, unknown_name
 
 WRONG, LEFT_OUT, AT_CHANCE = FAILURES = ("wrong", "left out", "chance")
 """What becomes of answers that are not valid; the first is the primary analysis."""
@@ -340,3 +343,190 @@ def _joined(left: pd.Series[Any], right: pd.Series[Any]) -> pd.Series[Any]:
     pairs, places = np.unique(one * len(seconds) + other, return_inverse=True)
     texts = [f"{firsts[pair // len(seconds)]}:{seconds[pair % len(seconds)]}" for pair in pairs]
     return pd.Series(np.array(texts, dtype=object)[places], index=left.index)
+
+
+LEAD = Measure(
+    "lead",
+    "Lead of the correct label",
+    "lead of the correct label",
+    "gaussian",
+    False,
+    "nats",
+    "lead",
+    of="models",
+)
+"""Log-probability of the correct label minus that of its best rival: with two labels, the log odds of the correct one."""
+
+_PLACE = ["session_id", "trial_index", "attempt"]
+
+
+def quantity_data(trials: pd.DataFrame, plan: Plan) -> ModelData:
+    """Return the data of a model of surprisal, margins, tokens or latency: every trial with the quantity, valid or not."""
+    rows, remarks = analysed_as_planned(trials, plan)
+    measure = plan.measure
+    has = rows[measure.name].notna()
+    if measure.logged:
+        none = has & ~(rows[measure.name] > 0)
+        if none.any():
+            remarks.append(
+                f"Left out of the model: {int(none.sum()):,} of {int(has.sum()):,} trials with a {measure.noun} of 0, "
+                "which has no logarithm."
+            )
+        has &= ~none
+    lost = int(rows[measure.name].isna().sum())
+    if lost and has.any():
+        remarks.append(f"Left out of the model: {lost:,} of {len(rows):,} trials without a {measure.noun}.")
+    rows = rows[has].copy()
+    rows[measure.response] = np.log(rows[measure.name]) if measure.logged else rows[measure.name]
+    for group, own in rows.groupby("reader_group")[measure.response]:
+        if own.nunique() < 2:
+            remarks.append(
+                f"{headed(str(group))}: every trial has the same {measure.noun}; not in the model."
+            )
+            rows = rows[rows["reader_group"] != group]
+    data = in_model(rows, plan)
+    return replace(data, remarks=(*remarks, *data.remarks))
+
+
+def lead_data(tables: Tables, plan: Plan) -> ModelData:
+    """Return the data of a model of how far the correct label leads: the margin of a right choice, minus that of a wrong one."""
+    rows, remarks = analysed_as_planned(tables.trials, plan)
+    has = rows["margin"].notna() & rows["correct"].notna()
+    lost = int((~has).sum())
+    if lost:
+        remarks.append(
+            f"Left out of the model: {lost:,} of {len(rows):,} trials without the probabilities of labels, or neither right nor "
+            "wrong."
+        )
+    rows = rows[has].copy()
+    right = rows["correct"].to_numpy(dtype=float) > 0
+    rows[LEAD.name] = np.where(right, rows["margin"], -rows["margin"])
+    if not _two_labels(tables) and not right.all():
+        remarks.append(
+            "Items have more than two labels: where the choice was wrong the correct label is taken to be second, the best that "
+            "it can be."
+        )
+    data = in_model(rows, plan)
+    return replace(data, remarks=(*remarks, *data.remarks))
+
+
+def _two_labels(tables: Tables) -> bool:
+    if "choices" not in tables.items.columns:
+        return False
+    offered = tables.items["choices"].dropna().map(lambda text: len(json.loads(text) or []))
+    return bool((offered[offered > 0] == 2).all())
+
+
+def rating_rows(trials: pd.DataFrame, plan: Plan) -> tuple[pd.DataFrame, list[str]]:
+    """Return the trials of a plan that have a rating, and what was left out."""
+    rows, remarks = analysed_as_planned(trials, plan)
+    has = rows["rating"].notna()
+    if not has.all():
+        remarks.append(f"Left out: {int((~has).sum()):,} of {len(rows):,} trials without a rating.")
+    return rows[has], remarks
+
+
+def words_rows(tables: Tables, plan: Plan) -> tuple[pd.DataFrame, list[str]]:
+    """Return trials with changed words, the ``share`` of them that each typed answer recovers, and what was left out."""
+    rows, remarks = analysed_as_planned(tables.trials, plan)
+    measured = recovery_trials(tables.trials, tables.items, list(tables.factors))
+    counts = measured[[*_PLACE, "changed", "recovered", "with_one_typo"]]
+    rows = rows.merge(counts, on=_PLACE, how="inner", validate="one_to_one")
+    unchanged = int((rows["changed"] == 0).sum())
+    if unchanged:
+        remarks.append(
+            f"Left out of the model: {unchanged:,} of {len(rows):,} trials in which no word was changed."
+        )
+    rows = rows[rows["changed"] > 0].copy()
+    rows["not_recovered"] = rows["changed"] - rows["recovered"]
+    rows["recovered_with_one_typo"] = rows["with_one_typo"]
+    rows["beyond_one_typo"] = rows["changed"] - rows["with_one_typo"]
+    column = "with_one_typo" if plan.measure == WORDS_WITH_ONE_TYPO else "recovered"
+    rows["share_recovered"] = rows[column] / rows["changed"]
+    rows["share"] = rows["share_recovered"]
+    alike = _all_or_none(rows)
+    if alike is None and (rows["changed"] > 1).any():
+        rows["answer_given"] = rows["session_id"] + ":" + rows["trial_index"].astype(str)
+    elif alike is not None:
+        rows = _one_an_answer(rows)
+        remarks.append(
+            f"{100 * alike:.0f}% of the answers recover all of their changed words or none: words of one answer are no trials "
+            f"of their "
+            "own, so each answer counts once in the logistic model, as recovered where at least half of its words are."
+        )
+    return rows, remarks
+
+
+ALL_OR_NONE = 0.9
+"""From this share of answers on whose words come back together the variance between answers has no bound."""
+
+
+def _all_or_none(rows: pd.DataFrame) -> float | None:
+    """Return the share of answers of several changed words that recover all of them or none, where it is so large; else None."""
+    several = rows.loc[rows["changed"] > 1, "share_recovered"]
+    share = float(several.isin([0.0, 1.0]).mean()) if len(several) else 0.0
+    return share if share >= ALL_OR_NONE else None
+
+
+def _one_an_answer(rows: pd.DataFrame) -> pd.DataFrame:
+    """Count an answer once, as recovered or not, instead of each of its words."""
+    strict = (rows["recovered"] / rows["changed"] >= 0.5).astype(float)
+    tolerant = (rows["with_one_typo"] / rows["changed"] >= 0.5).astype(float)
+    whole = (rows["share_recovered"] >= 0.5).astype(float)
+    return rows.assign(
+        recovered=strict,
+        not_recovered=1.0 - strict,
+        recovered_with_one_typo=tolerant,
+        beyond_one_typo=1.0 - tolerant,
+        share_recovered=whole,
+    )
+
+
+STRUCTURE = (
+    *("reader_group", "participant", "item", "item_reader", "item_cell", "prompt", "people", "model"),
+    *("item_condition", "model_session", "machine", "machine_condition"),
+    *("session_id", "list_id", "block", "set", "trial_index", "prompt_variant", "label_map", "choice_order"),
+    *("replicate", "answer_given"),
+)
+"""Columns that every model may name, beside the response and the study's factors."""
+
+
+def check_own_formula(
+    text: str, measure: Measure, compare: Sequence[str], factors: Collection[str], *, several_readers: bool
+) -> None:
+    """Check a planned formula before there are data."""
+    formula = read_formula(text)
+    if not formula.random:
+        raise UserError(
+            f"{text!r} has no random-effects term; a planned model must generalise over participants or items",
+            mend="Add one, for example '+ (1 | participant)'.",
+        )
+    left, right = text.split("~", 1)
+    response = "".join(left.split())
+    if response != "".join(measure.response.split()):
+        raise UserError(
+            f"{text!r} models {left.strip()!r}; {measure.noun} is {measure.response!r} in a model",
+            mend=f"Write: {measure.response} ~{right}",
+        )
+    own = set(columns_of(formula.response))
+    known = {*STRUCTURE, *factors, *own}
+    for name in formula.columns():
+        if name not in known:
+            fault = unknown_name(
+                f"{text!r} names a column that models do not have:", name, sorted(known - own)
+            )
+            raise fault
+    fixed = {word for label in formula.fixed.labels() for word in label.split(":")}
+    for name in [*compare, *(["reader_group"] if several_readers else [])]:
+        if name not in fixed:
+            raise UserError(
+                f"{text!r} has no fixed effect of {name}, which the analysis compares",
+                mend=f"Write it as {name}, as a plain column.",
+            )
+    if len(compare) > 1 and not any(
+        set(compare) <= set(label.split(":")) for label in formula.fixed.labels()
+    ):
+        raise UserError(
+            f"{text!r} has no interaction of {' and '.join(compare)}, which the analysis compares",
+            mend=f"Write them as {' * '.join(compare)}.",
+        )

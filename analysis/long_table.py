@@ -20,7 +20,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 import pandas as pd
 
-from analysis.own_model import STRUCTURE
+from analysis.frames import STRUCTURE
 from analysis.plan import IN
 from analysis.reading import DICTIONARY, TRIALS
 from analysis.report import write_report

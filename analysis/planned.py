@@ -1,13 +1,13 @@
 """Reads which analyses a study planned, and which are run as exploratory where it planned none.
 
-A planned analysis names a measure, the factor whose levels are compared, the reader groups and the contrasts.
-Where people are named but only simulated readers have answered, the simulated ones stand in, marked, so that a
-study can be rehearsed before it is run.
+Where people are named but only simulated readers have answered, the simulated ones stand in, marked, so that a study can be rehearsed.
+Where each session holds one level of another factor (with or without solved examples), an unplanned comparison is made within each
+level by itself: a model of the compared factor alone would put the other's effect down to sessions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -19,6 +19,7 @@ from analysis.plan import (
     Design,
     Plan,
     PlannedAnalysis,
+    Within,
     against_reference,
     compared_together,
     faults_of,
@@ -27,7 +28,6 @@ from analysis.plan import (
 )
 from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order
 from analysis.tables import Tables
-from analysis.within import held_by, of_trials, parted_by_sessions
 from stimuli.errors import error_at, together
 
 
@@ -213,3 +213,51 @@ def kinds_of_trials(used: pd.DataFrame, groups: tuple[str, ...]) -> tuple[str | 
     rows = used[used["reader_group"].isin(groups) & used["correct"].notna()]
     kinds = [str(kind) for kind in pd.unique(rows["trial_type"].dropna())] if "trial_type" in rows else []
     return tuple(kinds) if len(kinds) > 1 else (None,)
+
+
+def parted_by_sessions(rows: pd.DataFrame, factor: str, factors: Mapping[str, Sequence[str]]) -> list[Within]:
+    """Return the parts of trials within which levels of a factor are compared."""
+    seen = rows[rows[factor].notna()]
+    apart = [name for name in factors if name != factor and _parts_sessions(seen, name)]
+    if not apart:
+        return [()]
+    several = seen.groupby(apart, sort=False, observed=True)[factor].nunique()
+    found = [
+        tuple(zip(apart, map(str, levels if isinstance(levels, tuple) else (levels,)), strict=True))
+        for levels in several[several > 1].index
+    ]
+    ranks = {name: {level: place for place, level in enumerate(map(str, factors[name]))} for name in apart}
+    found.sort(key=lambda within: [ranks[name].get(level, len(ranks[name])) for name, level in within])
+    return found or [()]
+
+
+def _parts_sessions(rows: pd.DataFrame, name: str) -> bool:
+    """Whether every session holds one level of a factor, and not all the same."""
+    if name not in rows or rows[name].nunique() < 2 or rows[name].isna().any():
+        return False
+    return bool((rows.groupby("session_id")[name].nunique() == 1).all())
+
+
+def shown(rows: pd.DataFrame, within: Within) -> pd.Series[bool]:
+    """Mark the rows that show these levels."""
+    kept = pd.Series(True, index=rows.index)
+    for factor, level in within:
+        kept &= rows[factor] == level
+    return kept
+
+
+def held_by(plan: Plan, trials: pd.DataFrame) -> pd.Series[bool]:
+    """Mark the trials that are of a plan's kind and show its levels of other factors."""
+    kept = shown(trials, plan.within)
+    return kept if plan.trials is None else kept & (trials["trial_type"] == plan.trials)
+
+
+def said(within: Within) -> str:
+    """Say the levels in words, for the name of an analysis: ``examples few-shot``; empty for all trials."""
+    return ", ".join(f"{factor} {level}" for factor, level in within)
+
+
+def of_trials(trials: str | None, within: Within) -> str:
+    """Say behind a name of which trials it is: `` (choose, examples few-shot)``; empty for all."""
+    told = ", ".join(one for one in (trials, said(within)) if one)
+    return f" ({told})" if told else ""

@@ -24,9 +24,8 @@ from typing import Literal
 
 import pandas as pd
 
-from analysis.crossing import slopes_of
+from analysis.crossing import is_enough, said_few, slopes_of, trials_that_tell, why_no_slope
 from analysis.frames import ModelData, indicator
-from analysis.slopes import is_enough, said_few, trials_that_tell, why_no_slope
 
 State = Literal["correlated", "uncorrelated", "intercept"]
 VARIANTS_FOR_A_VARIANCE = 5

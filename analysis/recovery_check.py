@@ -1,24 +1,31 @@
 """Puts the effects that simulated readers were given beside the effects that the models recover from their answers.
 
-The check uses simulated readers alone, in models of their own, and oracles that lapse as often as the study says. It tells
-whether the whole path (items, lists, server, store, scoring, models) brings back what was put in; about people it says nothing.
+It tells whether the whole path (items, lists, server, store, scoring, models) brings back what was put in. Effects are given at the
+reference of all factors; lapses, tails and further factors change what a model of one factor should find. A moving window's reading
+time is the sum of its words' times, which follow ``words`` of the truth and not ``time``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+from scipy.stats import t as student
 
 from analysis.answers import failures_as_wrong, judged
-from analysis.expected_effects import expected_levels
+from analysis.costs.words import TARGET, region_rows, word_table
 from analysis.intervals import wilson
+from analysis.letters import letter_changes
 from analysis.measures.accuracy import with_chance
 from analysis.plan import MEASURES, Measure, Plan, against_reference
 from analysis.results import Analysis, FittedModel
 from analysis.tables import Tables
+from stimuli.errors import UserError
 
 TRUTH_OF = {"correct": "accuracy", "reading_time": "time", "rt": "time"}
 SIMULATED = "simulated"
@@ -32,7 +39,7 @@ class Recovered:
     title: str
     scale: str  # ``logit``, ``log_ms`` or ``share``
     label: str  # the effect, in words
-    truth: float  # what the effect that was put in leads to in this model (:mod:`analysis.expected_effects`)
+    truth: float  # what the effect that was put in leads to in this model (:mod:`analysis.recovery_check`)
     estimate: float
     low: float | None  # 95% confidence interval; None for standard deviations, which have none here
     high: float | None
@@ -158,3 +165,131 @@ def _standard_deviations(model: FittedModel, measure: Measure, given: dict[str, 
         yield replace(
             blank, label="SD of single times", truth=float(given["residual_sd"]), estimate=model.sigma
         )
+
+
+Array = NDArray[np.float64]
+
+_NODES = 60
+"""Of both quadratures."""
+
+
+def expected_levels(
+    rows: pd.DataFrame,
+    factor: str,
+    levels: Sequence[str],
+    given: Mapping[str, Any],
+    lapses: Mapping[str, Any] | None = None,
+) -> dict[str, float]:
+    """Return what a mixed model of one factor should find in each of its levels."""
+    fixed, moving = float(given["intercept"]), np.zeros(len(rows))
+    for name, effects in given["effects"].items():
+        if name == factor or name not in rows:
+            continue
+        values = rows[name].map({str(level): float(one) for level, one in effects.items()})
+        values = values.fillna(0.0).to_numpy(dtype=float)
+        if _taken_up(rows, name):
+            fixed += float(values.mean())
+        else:
+            moving += values
+    if given.get("learning"):
+        moving += float(given["learning"]) * np.log1p(rows["before"].to_numpy(dtype=float))
+    own = given["effects"].get(factor, {})
+    predicted = _right if given["scale"] == "logit" else _mean_log
+    return {
+        level: predicted(fixed + float(own.get(level, 0.0)) + moving, rows, given, lapses or {})
+        for level in levels
+    }
+
+
+def _taken_up(rows: pd.DataFrame, name: str) -> bool:
+    return any((rows.groupby(unit)[name].nunique() <= 1).all() for unit in ("participant", "item"))
+
+
+def _right(eta: Array, rows: pd.DataFrame, given: Mapping[str, Any], lapses: Mapping[str, Any]) -> float:
+    """Return the log odds of a right answer where some trials are answered by chance."""
+    rate = float(lapses.get("rate", 0.0))
+    right = (1 - rate) * expit(eta)
+    if rate:
+        right = right + rate * rows["chance"].to_numpy(dtype=float)
+    return float(logit(right.mean()))
+
+
+def _mean_log(eta: Array, rows: pd.DataFrame, given: Mapping[str, Any], lapses: Mapping[str, Any]) -> float:
+    """Return the mean log of times with an exponential tail, of which some are longer by a lapse."""
+    spread = np.sqrt(
+        sum(float(given.get(f"{of}_sd", 0.0)) ** 2 for of in ("participant", "item", "residual"))
+    )
+    slower = float(lapses.get("rate", 0.0)) * np.log(float(lapses.get("slower", 1.0)))
+    tail = float(given.get("tail_ms", 0.0))
+    if not tail:
+        return float(eta.mean() + slower)
+    z, of_z = np.polynomial.hermite_e.hermegauss(_NODES)
+    t, of_t = np.polynomial.laguerre.laggauss(_NODES)
+    grid = np.linspace(eta.min(), eta.max(), 41)
+    logs = np.log(np.exp(grid[:, None, None] + spread * z[:, None]) + tail * t)
+    means = np.einsum("gzt,z,t->g", logs, of_z / of_z.sum(), of_t)
+    return float(np.interp(eta, grid, means).mean() + slower)
+
+
+MEASURE, TITLE = "time_changed", "Time on changed words"
+_PLACE_OF = {"initial": "initial", "internal": "internal", "final": "final", "outer": "external"}
+_KINDS = ("transposition", "substitution", "shuffle")
+
+
+def recovered_words(tables: Tables, factor: str) -> list[Recovered]:
+    """Compare costs given for changed words with mean log times on them less those on the intact words; t over readers."""
+    given = (tables.dictionary["truth"] or {}).get("words") or {}
+    if not given.get("changed") or not reads_word_by_word(tables):
+        return []
+    try:
+        words = word_table(tables, factor)
+        changes = letter_changes(tables.items, words.factors)
+    except UserError:
+        return []
+    intact, *levels = words.levels
+    if words.words.loc[words.words[factor] == intact, "is_changed"].any():
+        return []
+    cell = [name for name in ("set", "item_id", *words.factors) if name in changes]
+    cost = changes[cell].assign(cost=[_cost(one, given) for one in changes.to_dict("records")])
+    changed = words.words.loc[words.words["is_changed"], ["set", "item_id", "region"]]
+    behind = changed.assign(region=changed["region"] + 1, behind=True).drop_duplicates()
+    parts = []
+    for batch in region_rows(tables, words):
+        own = batch[(batch["reader_kind"] == SIMULATED) & (batch["zone"] == TARGET) & (batch["rt"] > 0)]
+        own = own.merge(cost, on=cell, how="left").merge(behind, on=["set", "item_id", "region"], how="left")
+        parts.append(own.loc[own["behind"].isna(), ["reader", factor, "rt", "cost"]])
+    rows = pd.concat(parts, ignore_index=True)
+    rows["log_rt"] = np.log(rows["rt"])
+    found = []
+    for level in levels:
+        one = rows[rows[factor] == level]
+        if one.empty or one["cost"].isna().any():
+            continue
+        base = rows[rows[factor] == intact].groupby("reader")["log_rt"].mean()
+        of_reader = one.groupby("reader")[["log_rt", "cost"]].mean().join(base.rename("base"), how="inner")
+        if len(of_reader) < 2:
+            continue
+        differences = (of_reader["log_rt"] - of_reader["base"]).to_numpy(dtype=float)
+        middle, truth = float(differences.mean()), float(of_reader["cost"].mean())
+        wide = float(
+            student.ppf(0.975, len(differences) - 1) * differences.std(ddof=1) / len(differences) ** 0.5
+        )
+        label = f"{level} − {intact}"
+        found.append(Recovered(MEASURE, TITLE, "log_ms", label, truth, middle, middle - wide, middle + wide))
+    return found
+
+
+def _cost(change: Mapping[Any, Any], given: Mapping[str, Any]) -> float:
+    """Return what an item's changed words cost on the log scale; nan where its words differ in place, kind or distance."""
+    if change["zone"] not in _PLACE_OF or change["kind"] not in _KINDS:
+        return float("nan")
+    costs, place = given["changed"], _PLACE_OF[change["zone"]]
+    if place == "external" and place not in costs:
+        place = "initial"
+    replaced = float(given.get("substituted", 1.0)) if change["kind"] == "substitution" else 1.0
+    farther, between = float(given.get("farther", 1.0)), 0.0
+    if farther != 1.0 and change["zone"] != "outer":
+        if not change["same_distance"]:
+            return float("nan")
+        between = max(float(change["distance"]) - 1.0, 0.0)
+    return float(costs.get(place, 0.0) * replaced * farther**between)

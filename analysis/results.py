@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from analysis.estimate.crossed import Estimate
+from analysis.crossed_variance import Estimate
 from analysis.mixed import APPROXIMATE, Fit
 from analysis.plan import Direction, Plan, label_of
 from analysis.random_structure import Step

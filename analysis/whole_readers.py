@@ -8,13 +8,15 @@ that varies within a reader is thinned out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.readers import PARTICIPANT_KINDS
+from analysis import apa
+from analysis.readers import PARTICIPANT_KINDS, group_order, headed, kinds_of
+from analysis.tables import Tables
 from stimuli.seeds import stable_seed
 
 
@@ -73,3 +75,32 @@ def shares(groups: pd.Series[str], most: int) -> dict[str, float]:
     """Return how many rows each group may keep where all together have at most ``most`` and none loses more than the others."""
     sizes = groups.value_counts()
     return {str(group): min(1.0, most / len(groups)) * float(size) for group, size in sizes.items()}
+
+
+FEWEST = 20
+"""Participants of a group that stay, however few trials a check may take."""
+
+
+def drawn_readers(tables: Tables, most: int) -> tuple[Tables, str]:
+    """Draw whole participants and whole sessions of models until about ``most`` analysed trials are left."""
+    trials = tables.trials
+    used = trials[trials["excluded_reason"].isna()]
+    if len(used) <= most:
+        return tables, ""
+    kinds = kinds_of(used)
+    fewest = {group: FEWEST if kind in PARTICIPANT_KINDS else 1 for group, kind in kinds.items()}
+    groups = used["reader_group"].astype(str)
+    drawn = draw(groups, units_of(used), shares(groups, most), fewest)
+    chosen = pd.MultiIndex.from_arrays([groups[drawn.kept], units_of(used)[drawn.kept]]).unique()
+    kept = pd.MultiIndex.from_arrays([trials["reader_group"].astype(str), units_of(trials)]).isin(chosen)
+    told = []
+    for group in group_order(used):
+        many, there = drawn.units[group]
+        noun = "participant" if kinds[group] in PARTICIPANT_KINDS else "session"
+        told.append(f"{headed(group)}: {apa.count(many)} of {apa.counted(there, noun)}")
+    smaller = replace(tables, trials=trials[kept])
+    left = int(smaller.trials["excluded_reason"].isna().sum())
+    return smaller, (
+        f"To stay quick this check took {apa.count(left)} of {apa.count(len(used))} analysed trials, of whole participants and "
+        f"sessions drawn by a stable hash ({'; '.join(told)})."
+    )

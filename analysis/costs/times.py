@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.answers import not_failed
-from analysis.cost import analyse_time
+from analysis.carrying_out import analyse_time
 from analysis.plan import Measure, Plan
 from analysis.random_structure import MOST_COLUMNS_BESIDE
 from analysis.readers import PARTICIPANT_KINDS, group_order

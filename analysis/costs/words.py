@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.descriptives import OVER_ITEMS
+from analysis.estimation import Climb, climb, slopes
 from analysis.frames import indicator
 from analysis.heldout import FOLDS, compete
 from analysis.intervals import over_items, within_participant_half_widths
-from analysis.ladder import Climb, climb, slopes
 from analysis.mixed import fit, margins
 from analysis.readers import PARTICIPANT_KINDS, group_order
 from analysis.tables import Tables, item_names

@@ -14,7 +14,14 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from numpy.typing import NDArray
 
 from analysis import apa
-from analysis.descriptives import Cell, participant_means, participants_intervals, scored
+from analysis.descriptives import (
+    Cell,
+    Cost,
+    is_letter_position,
+    participant_means,
+    participants_intervals,
+    scored,
+)
 from analysis.figures.drawing import (
     PILOT_LABEL,
     TALLEST,
@@ -36,7 +43,6 @@ from analysis.figures.drawing import (
 from analysis.figures.labels import cut_to_lines, fit_labels, laid_out, places_of, size_in, width_of
 from analysis.names import in_words
 from analysis.plan import RATING, RECOVERED, Measure
-from analysis.position import Cost, is_letter_position
 from analysis.readers import PARTICIPANT_KINDS, headed
 
 BROAD = 7.25

@@ -10,8 +10,10 @@ from analysis.plan.bounds import (
     RIGHT_SHARE,
     SIGNS,
     Bound,
+    Prior,
     SignRule,
     read_bound,
+    read_prior,
     read_sign_rule,
     read_times,
 )
@@ -46,7 +48,6 @@ from analysis.plan.measures import (
     Scale,
 )
 from analysis.plan.plans import ALPHA, Plan, PlannedAnalysis, StudyPlan, Within, read_plan
-from analysis.plan.priors import Prior, read_prior
 from analysis.plan.wording import (
     hypotheses,
     plan_in_brief,

@@ -6,12 +6,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.plan.bounds import KEYLESS, NOT_IN_TRIALS, read_bound, read_sign_rule, read_times
+from analysis.plan.bounds import KEYLESS, NOT_IN_TRIALS, read_bound, read_prior, read_sign_rule, read_times
 from analysis.plan.contrasts import Levels, factors_compared, read_contrast, with_directions
 from analysis.plan.faults import Fault, Key, unknown
 from analysis.plan.measures import PLANNABLE
 from analysis.plan.plans import ALPHA, levels_compared, measures_by_reader, readers_of
-from analysis.plan.priors import read_prior
 
 PEOPLE = ("human", "simulated")
 OF_READING = {"reading_time", "surprisal", "prompt_tokens"}

@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from analysis.plan.bounds import Bound, read_bound
+from analysis.plan.bounds import Bound, Prior, read_bound, read_prior
 from analysis.plan.contrasts import Crossing, Difference, factors_compared, with_directions
 from analysis.plan.measures import PLANNABLE, Measure
-from analysis.plan.priors import Prior, read_prior
 
 ALPHA = 0.05
 """Level of every test where nothing else is said."""

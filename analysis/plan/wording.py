@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from analysis.plan.bounds import Prior
 from analysis.plan.contrasts import Difference
 from analysis.plan.measures import PLANNABLE, Measure
 from analysis.plan.plans import PlannedAnalysis, StudyPlan
-from analysis.plan.priors import Prior
 
 DEFAULT = " (default)"
 READERS_SAID = {"human": "people", "simulated": "simulated readers"}

@@ -1,6 +1,6 @@
 """The precision that a planned sample can be expected to have, in closed form: no study is drawn.
 
-The variance of a contrast is that of :mod:`analysis.estimate.crossed`, worked out from what is assumed instead of estimated:
+The variance of a contrast is that of :mod:`analysis.crossed_variance`, worked out from what is assumed instead of estimated:
 participants, items and single answers each contribute their variance divided by their number. It leaves out what the estimator
 adds where few answers differ, so near 0% or 100% with few items it is too hopeful; ``wrods power`` simulates the study.
 """
@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from analysis.contrasts import compared
 from analysis.plan import Difference, Plan
 from analysis.power.assumptions import Assumptions
 from analysis.power.pilots import PROBIT, covariance_of_cut
 from analysis.power.simulation import Layout, Sizes, laid_out
 from analysis.readers import PARTICIPANT_KINDS
-from analysis.untested import compared
 
 Array = NDArray[np.float64]
 Cell = tuple[str, str]

@@ -15,15 +15,14 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from analysis.contrasts import cell_means
+from analysis.crossed_variance import Answers, Layout, model_means, sums_of_model, sums_of_people
 from analysis.crossing import slope_columns, slopes_in_cell, slopes_in_words
-from analysis.estimate.crossed import Answers, Layout, model_means, sums_of_model, sums_of_people
 from analysis.estimation import analyse
-from analysis.frames import accuracy_rows, indicator, time_data
+from analysis.frames import accuracy_rows, indicator, quantity_data, time_data
 from analysis.plan import Plan
 from analysis.power.assumptions import Assumptions, cell_name, default_spreads, log_odds_at
 from analysis.preparing import time_bounds
 from analysis.preparing.exclusions import PILOT
-from analysis.quantities import quantity_data
 from analysis.readers import PARTICIPANT_KINDS, kinds_of
 from analysis.results import VarianceTerm
 from analysis.tables import Tables

@@ -20,24 +20,23 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.estimate.crossed import Answers, estimate, model_means
-from analysis.estimate.crossed import Layout as Units
+from analysis.contrasts import compared
+from analysis.crossed_variance import Answers, estimate, model_means
+from analysis.crossed_variance import Layout as Units
 from analysis.estimation import analyse
 from analysis.families import adjusted
-from analysis.frames import ModelData, time_data
+from analysis.frames import ModelData, quantity_data, time_data
 from analysis.mixed import Fit
 from analysis.mixed.fitting import fit_model, make_model
 from analysis.mixed.result import Model
 from analysis.plan import MEASURES, OF_MODELS, Difference, Fault, Plan, read_bound
 from analysis.planned import plans
 from analysis.power.assumptions import Assumptions
-from analysis.quantities import quantity_data
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.reading import Source
 from analysis.results import Contrast
 from analysis.shares import Means, contrast_in_points, sums_of_readers
 from analysis.tables import Tables
-from analysis.untested import compared
 from stimuli.errors import UserError, error_at, unknown_name
 from stimuli.seeds import stable_seed
 

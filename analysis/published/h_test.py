@@ -20,7 +20,7 @@ import pandas as pd
 from scipy import stats
 
 from analysis.answers import is_valid
-from analysis.estimate.crossed import Layout, estimate, sums_of_model
+from analysis.crossed_variance import Layout, estimate, sums_of_model
 from analysis.intervals import over_items, reach, share_over_items
 from analysis.preparing.exclusions import FILLER
 from analysis.readers import PARTICIPANT_KINDS, group_order

@@ -12,6 +12,7 @@ from analysis import apa
 from analysis.carrying_out import carry_out, carry_out_all
 from analysis.departures import standing_of, with_bounds_fixed_beforehand
 from analysis.descriptives import Cell, describe_rows, described_rows
+from analysis.estimation import MOST_ROWS
 from analysis.figures import recovery_figure
 from analysis.figures.conditions import has_contrasts
 from analysis.mixed import Fit
@@ -21,8 +22,7 @@ from analysis.planned import plans
 from analysis.preparing import flow
 from analysis.random_structure import MOST_COLUMNS_BESIDE
 from analysis.readers import kinds_of
-from analysis.recovery_check import Recovered, recovered, recovered_lapses, recovery_plans
-from analysis.recovery_of_words import recovered_words
+from analysis.recovery_check import Recovered, recovered, recovered_lapses, recovered_words, recovery_plans
 from analysis.report import model_tables
 from analysis.report.answer import answer_table
 from analysis.report.blocks import Material, marks_of
@@ -46,7 +46,6 @@ from analysis.report.prose import paragraphs, warnings_of
 from analysis.results import Analysis
 from analysis.robustness import robustness_matrix
 from analysis.tables import Tables
-from analysis.thinning import MOST_ROWS
 
 ROBUSTNESS = "robustness"
 FEWEST = 5

@@ -15,12 +15,11 @@ from markupsafe import Markup, escape
 from analysis.figures import Drawing
 from analysis.names import plain, stem_of
 from analysis.plan import Crossing, Within, compared_together
-from analysis.planned import kinds_of_trials
+from analysis.planned import kinds_of_trials, of_trials, parted_by_sessions, shown
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import REFERENCE, Block
 from analysis.report.filters import where
 from analysis.tables import Tables
-from analysis.within import of_trials, parted_by_sessions, shown
 
 
 @dataclass(frozen=True)

@@ -1,27 +1,37 @@
 """The planned contrasts under every check that the design allows.
 
 The design chooses the checks, never an outcome. Rules of one kind (limits of times, sets of items) are one check, however many
-they are. A planned contrast that is significant is *the same* where the check's interval excludes zero on the same side,
-*weaker* where it includes zero, and *reversed* where the estimate has the other sign; one that is not significant *appears* where
-the check's interval excludes zero.
+they are. A significant contrast is *the same* where the check's interval excludes zero on the same side, *weaker* where it includes
+zero, and *reversed* where the estimate has the other sign; another one *appears* where the check's interval excludes zero.
+
+Estimating equations ignore either dependence in turn (clusters are participants, or items), with an identity link, so that 0% and 100%
+stay in, and exchangeable correlation (Liang & Zeger, 1986); below 50 clusters they are bias-reduced (Mancl & DeRouen, 2001).
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import statsmodels.api as sm
+from numpy.typing import NDArray
+from scipy import stats
 
-from analysis.frames import FAILURES
-from analysis.multiverse import accuracy_multiverse, time_multiverse
+from analysis.carrying_out import carry_out
+from analysis.frames import FAILURES, ModelData, accuracy_rows, in_model, rating_rows, time_data
+from analysis.mixed import Fit
+from analysis.plan import RATING, Plan
+from analysis.preparing import time_bounds
 from analysis.results import Analysis, Contrast
-from analysis.robustness.bounding import drawn_readers
-from analysis.robustness.leave_out import NOTHING, item_sets, without_item_sets
-from analysis.robustness.marginal import PARTICIPANTS, gee_check
-from analysis.tables import Tables
+from analysis.robustness.multiverse import accuracy_multiverse, time_multiverse
+from analysis.tables import Tables, item_names
+from analysis.whole_readers import drawn_readers
 from stimuli.errors import UserError
+from stimuli.seeds import stable_seed
 
 SAME, WEAKER, REVERSED, APPEARS = "same", "weaker", "reversed", "appears"
 SCALE, LINEAR = "Log odds", "Linear mixed model"
@@ -225,3 +235,183 @@ def _forms(rows: pd.DataFrame, named: str, before: str = "") -> list[tuple[str, 
 
 def _key(one: Mapping[Any, Any]) -> Key:
     return str(one["contrast"]), tuple(str(one["groups"]).split(" − "))
+
+
+NOTHING = "nothing"
+MOST_SETS = 10
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A planned analysis again without each set of items."""
+
+    table: pd.DataFrame  # as :func:`leave_item_sets_out` returns it
+    fits: dict[str, Fit]  # the model without each set, by the set's name
+    remarks: tuple[str, ...]  # sets without which nothing could be fitted, and why
+
+
+def item_sets(tables: Tables, plan: Plan, folds: int = MOST_SETS) -> dict[str, frozenset[str]]:
+    """Return the sets of items to leave out: the study's own sets where it has several, else folds of its items."""
+    trials = tables.trials
+    used = trials[trials["excluded_reason"].isna() & trials["item_id"].notna() & trials[plan.factor].notna()]
+    names = item_names(used)
+    items = sorted(names.unique())
+    if len(items) < 3 or folds < 2:
+        raise UserError(
+            f"{len(items)} items in {folds} folds", mend="Leaving items out takes three items and two folds."
+        )
+    if used["set"].nunique() > 1:
+        by = {
+            f"set {one}": frozenset(names[used["set"] == one])
+            for one in sorted(used["set"].dropna().unique())
+        }
+        return by
+    study = str(tables.dictionary["study"])
+    order = sorted(items, key=lambda item: stable_seed(study, "item sets", item))
+    many = min(folds, len(items))
+    return {f"items {n + 1} of {many}": frozenset(order[n::many]) for n in range(many)}
+
+
+def leave_item_sets_out(tables: Tables, plan: Plan, folds: int = MOST_SETS) -> pd.DataFrame:
+    """Carry out a plan without each set of items, its random structure found anew each time."""
+    return without_item_sets(tables, plan, folds).table
+
+
+def without_item_sets(
+    tables: Tables, plan: Plan, folds: int = MOST_SETS, analysis: Analysis | None = None
+) -> LeftOut:
+    """Carry out a plan without each set of items and keep the models."""
+    written = plan
+    if analysis is not None and analysis.model is not None and analysis.companion is None:
+        written = replace(plan, formula=analysis.model.formula, fallback=None)
+    whole = analysis if analysis is not None else carry_out(plan, tables)
+    found = [_left_rows(whole, NOTHING, 0)]
+    fits: dict[str, Fit] = {}
+    remarks: list[str] = []
+    for name, without, given in _choices(tables, plan, folds):
+        one = carry_out(written, given, companion=False)
+        found.append(_left_rows(one, name, without))
+        if not one.has_results:
+            remarks.append(f"Without {name} nothing could be estimated. {' '.join(one.remarks)}".strip())
+        elif one.model is not None and one.model.source is not None:
+            fits[name] = one.model.source
+    table = pd.concat([one for one in found if len(one)] or found[:1], ignore_index=True)
+    base = found[0].set_index(["contrast", "groups"])
+    if not base.empty:
+        base = base.reindex(pd.MultiIndex.from_frame(table[["contrast", "groups"]])).reset_index(drop=True)
+        known = table["estimate"].notna() & base["estimate"].notna()
+        table["shift"] = (table["estimate"] - base["estimate"]) / base["_se"]
+        table["reversed"] = (np.sign(table["estimate"]) != np.sign(base["estimate"])) & known
+        sure = [(one["low"] * one["high"] > 0) for one in (table, base)]
+        table["conclusion_changed"] = (sure[0] != sure[1]) & known
+    return LeftOut(table.drop(columns="_se"), fits, tuple(remarks))
+
+
+def _choices(tables: Tables, plan: Plan, folds: int) -> Iterator[tuple[str, int, Tables]]:
+    names = item_names(tables.trials)
+    for name, items in item_sets(tables, plan, folds).items():
+        yield name, len(items), replace(tables, trials=tables.trials[~names.isin(items)])
+
+
+def _left_rows(analysis: Analysis, name: str, without: int) -> pd.DataFrame:
+    nan = float("nan")
+    return pd.DataFrame(
+        [
+            {
+                "left_out": name,
+                "items": without,
+                "contrast": one.label,
+                "groups": " − ".join(one.groups),
+                "estimate": one.estimate if one.estimable else nan,
+                "low": one.low if one.estimable else nan,
+                "high": one.high if one.estimable else nan,
+                "p": one.p if one.estimable else nan,
+                "points": nan if one.crossed is None else one.estimate,
+                "_se": one.se if one.estimable else nan,
+            }
+            for one in analysis.contrasts
+            if not one.left_out
+        ],
+        columns=["left_out", "items", "contrast", "groups", "estimate", "low", "high", "p", "points", "_se"],
+    )
+
+
+PARTICIPANTS, ITEMS = CLUSTERS = ("participants", "items")
+FEW = 50
+LARGEST = 400
+"""Rows of a cluster above which the bias-reduced covariance would take longer than it is worth."""
+
+
+def gee_check(tables: Tables, plan: Plan) -> pd.DataFrame:
+    """Carry out a plan's contrasts without random effects."""
+    if plan.measure.name == "correct":
+        data = in_model(accuracy_rows(tables.trials, plan)[0], plan)
+    elif plan.measure == RATING:
+        data = in_model(rating_rows(tables.trials, plan)[0], plan)
+    elif plan.measure.unit == "ms":
+        data = time_data(tables.trials, plan, time_bounds(tables.dictionary["exclude"], plan.measure.name))
+    else:
+        raise UserError(
+            f"{plan.measure.noun}: no check by estimating equations", mend="Give accuracy, ratings or a time."
+        )
+    if not data.can_be_fitted:
+        raise UserError(f"{plan.name}: there is nothing to compare", mend="; ".join(data.remarks) or None)
+    return pd.DataFrame([row for clusters in CLUSTERS for row in _checked(plan, data, clusters)])
+
+
+def _checked(plan: Plan, data: ModelData, clusters: str) -> Iterator[dict[str, object]]:
+    rows = data.rows
+    cells = [(group, level) for group in data.groups for level in data.levels]
+    place = {cell: n for n, cell in enumerate(cells)}
+    at = np.array([place[cell] for cell in zip(rows["reader_group"], rows[plan.factor], strict=True)])
+    x = np.zeros((len(rows), len(cells)))
+    x[np.arange(len(rows)), at] = 1.0
+    names = rows["item"]
+    if clusters == PARTICIPANTS:
+        people = rows["reader_group"].isin(data.participant_groups)
+        names = (rows["reader_group"] + "/" + rows["participant"]).where(
+            people, rows["reader_group"] + "/" + rows["item"]
+        )
+    codes = pd.factorize(names)[0]
+    number = int(codes.max()) + 1
+    if number < 3:
+        return
+    order = np.argsort(codes, kind="stable")
+    y = rows[plan.measure.response].to_numpy(dtype=float) * (100.0 if plan.measure.scale == "points" else 1.0)
+    few = number < FEW and np.bincount(codes).max() <= LARGEST
+    model = sm.GEE(y[order], x[order], groups=codes[order], cov_struct=sm.cov_struct.Exchangeable())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        done = model.fit(cov_type="bias_reduced" if few else "robust")
+    beta, cov = np.asarray(done.params), np.asarray(done.cov_params())
+    for difference in plan.contrasts:
+        levels = plan.weights(difference)
+        if not set(levels) <= set(data.levels):
+            continue
+        for groups in [
+            *((group,) for group in data.groups),
+            *((data.groups[0], one) for one in data.groups[1:]),
+        ]:
+            weights = np.zeros(len(cells))
+            for sign, group in zip((1.0, -1.0), groups, strict=False):
+                for level, weight in levels.items():
+                    weights[place[group, level]] += sign * weight
+            yield {
+                "clusters": clusters,
+                "number": number,
+                "correlation": float(model.cov_struct.dep_params),
+                "contrast": difference.label,
+                "groups": " − ".join(groups),
+                **_wald(weights, beta, cov),
+            }
+
+
+def _wald(
+    weights: NDArray[np.float64], beta: NDArray[np.float64], cov: NDArray[np.float64]
+) -> dict[str, float]:
+    value, variance = float(weights @ beta), float(weights @ cov @ weights)
+    # clustered in two ways, a variance can come out below 0: it then says nothing
+    se = variance**0.5 if variance >= 0 else float("nan")
+    half = float(stats.norm.ppf(0.975)) * se
+    p = float(2 * stats.norm.sf(abs(value) / se)) if se > 0 else float("nan")
+    return {"estimate": value, "se": se, "low": value - half, "high": value + half, "p": p}

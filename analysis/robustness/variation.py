@@ -15,8 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.answers import failures_as_wrong, judged
-from analysis.estimation import HUGE
-from analysis.ladder import Climb, climb
+from analysis.estimation import HUGE, Climb, climb
 from analysis.random_structure import VARIANTS_FOR_A_VARIANCE
 from analysis.readers import PARTICIPANT_KINDS, group_order
 from analysis.tables import Tables, item_names

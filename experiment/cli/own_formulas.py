@@ -27,7 +27,7 @@ def check_own_formulas(study: Study) -> None:
         if text is not None
     ]
     for one, key, text in given:
-        from analysis.own_model import check_own_formula
+        from analysis.frames import check_own_formula
 
         measure, several = next(iter(one.by_measure)), len(one.readers) > 1
         try:

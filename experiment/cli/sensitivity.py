@@ -63,8 +63,8 @@ def sensitivity_of(study: Study, items: Sequence[Item]) -> Sensitivity:
 
 def _tests(plan: Plan, plans: Sequence[Plan]) -> tuple[int, int]:
     """Return how many differences, and how many equivalences, are adjusted together with those of a plan."""
+    from analysis.contrasts import compared
     from analysis.power.simulation import is_joined
-    from analysis.untested import compared
 
     own = [one for one in plans if one is plan or is_joined(plan, one)]
     return (

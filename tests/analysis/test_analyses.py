@@ -11,9 +11,8 @@ import pytest
 from scipy import integrate, special, stats
 
 from analysis import load
-from analysis.accuracy import analyse_accuracy
+from analysis.carrying_out import analyse_accuracy, analyse_time
 from analysis.contrasts import averaged_probability
-from analysis.cost import analyse_time
 from analysis.families import by_false_discovery, interval_levels, with_adjusted
 from analysis.letters.letter_costs import agreeing
 from analysis.mixed.inference import corrected

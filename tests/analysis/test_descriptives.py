@@ -8,11 +8,10 @@ from statsmodels.stats.weightstats import DescrStatsW
 
 from analysis import load
 from analysis.answers import judged
-from analysis.descriptives import BETWEEN, describe, valid_only
+from analysis.descriptives import BETWEEN, bootstrap_interval, costs, describe, is_letter_position, valid_only
 from analysis.intervals import over_items, share_over_items, wilson, within_participant_half_widths
 from analysis.measures.accuracy import against_chance
 from analysis.plan import MEASURES
-from analysis.position import bootstrap_interval, costs, is_letter_position
 from analysis.preparing import flow
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import LEVELS, study_rows

@@ -11,9 +11,8 @@ import pytest
 from scipy.special import expit, logit
 
 from analysis import Tables
-from analysis.expected_effects import expected_levels
 from analysis.plan import MEASURES
-from analysis.recovery_check import recovered
+from analysis.recovery_check import expected_levels, recovered
 
 ACCURACY: dict[str, Any] = {
     "scale": "logit",

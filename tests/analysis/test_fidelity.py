@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse, stats
 
 from analysis import load
-from analysis.accuracy import analyse_accuracy
+from analysis.carrying_out import analyse_accuracy
 from analysis.costs import cost_profiles, unit_costs
 from analysis.costs.ratios import CostProfile, Profile
 from analysis.fidelity import (

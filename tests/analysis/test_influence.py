@@ -11,11 +11,11 @@ import pytest
 
 from analysis import load
 from analysis.carrying_out import carry_out
-from analysis.influence import influences
 from analysis.planned import plans
 from analysis.report.blocks import Material
 from analysis.report.chapters import model_checks
 from analysis.report.inline import plain_text
+from analysis.shares import influences
 from tests.analysis.letter_study import PLANNED, study_rows
 
 Make = Callable[..., Path]

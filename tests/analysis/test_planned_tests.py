@@ -11,11 +11,10 @@ import pandas as pd
 import pytest
 
 from analysis import Tables, load
-from analysis.bounded import two_one_sided
 from analysis.carrying_out import carry_out_all
-from analysis.contrasts import one_sided
+from analysis.contrasts import one_sided, two_one_sided
 from analysis.departures import standing_of, with_bounds_fixed_beforehand
-from analysis.own_model import check_own_formula
+from analysis.frames import check_own_formula
 from analysis.plan import MEASURES, PLANNABLE, Bound, Fault, Plan, read_bound
 from analysis.planned import plans
 from analysis.report.content import gather

@@ -12,8 +12,8 @@ import pytest
 from scipy import stats
 from statsmodels.stats.power import TTestPower
 
-from analysis.estimate.crossed import Answers, estimate, model_means, sums_of_model, sums_of_people
-from analysis.estimate.crossed import Layout as Units
+from analysis.crossed_variance import Answers, estimate, model_means, sums_of_model, sums_of_people
+from analysis.crossed_variance import Layout as Units
 from analysis.estimation import analyse
 from analysis.mixed import Fit
 from analysis.mixed.fitting import fit_model

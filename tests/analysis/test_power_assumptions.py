@@ -13,7 +13,7 @@ from scipy import special
 
 from analysis import load
 from analysis.contrasts import averaged_probability
-from analysis.estimate.crossed import Answers, Layout, model_means
+from analysis.crossed_variance import Answers, Layout, model_means
 from analysis.mixed import fit, margins
 from analysis.plan import MEASURES, Difference, Plan
 from analysis.power import (

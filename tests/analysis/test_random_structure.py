@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.accuracy import analyse_accuracy
-from analysis.companions import by_label_probabilities, companions, in_general
+from analysis.carrying_out import analyse_accuracy, by_label_probabilities, companions, in_general
 from analysis.estimation import _huge, analyse
 from analysis.frames import accuracy_data, in_model, missing_rows
 from analysis.plan import MISSING

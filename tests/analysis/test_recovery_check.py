@@ -12,8 +12,7 @@ import pytest
 
 from analysis import load
 from analysis.intervals import wilson
-from analysis.recovery_check import LAPSING, Recovered, recovered_lapses, recovery_plans
-from analysis.recovery_of_words import recovered_words
+from analysis.recovery_check import LAPSING, Recovered, recovered_lapses, recovered_words, recovery_plans
 from tests.analysis.letter_study import study_rows, write_handover
 from tests.analysis.word_study import BASE_MS, COSTS_MS, WORDS, rewrite_dictionary, shown_words, study
 

@@ -20,8 +20,8 @@ from analysis import Tables, load
 from analysis.costs import SpillOver, fewer_participants, linking, reading_profile
 from analysis.costs.ratios import cost_profiles, shown_profiles, unit_costs
 from analysis.costs.times import log_density, time_spreads
+from analysis.estimation import Climb
 from analysis.figures import Drawing
-from analysis.ladder import Climb
 from analysis.mixed import lme4_program
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Head

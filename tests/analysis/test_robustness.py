@@ -11,11 +11,11 @@ import pytest
 from scipy import special
 
 from analysis import Tables, load
-from analysis.accuracy import analyse_accuracy
+from analysis.carrying_out import analyse_accuracy
 from analysis.plan import Plan
 from analysis.planned import plans
 from analysis.robustness import asking_variation, gee_check, leave_item_sets_out
-from analysis.robustness.leave_out import item_sets
+from analysis.robustness.matrix import item_sets
 from stimuli.errors import UserError
 from tests.analysis.letter_study import LEVELS, PLANNED, study_rows, trial_rows, write_handover
 

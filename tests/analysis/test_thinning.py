@@ -7,12 +7,12 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from analysis import load, thinning
-from analysis.accuracy import analyse_accuracy
+from analysis import estimation, load
+from analysis.carrying_out import analyse_accuracy
+from analysis.estimation import thinned
 from analysis.frames import ModelData, accuracy_data
 from analysis.plan import Plan
 from analysis.planned import plans
-from analysis.thinning import thinned
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import PLANNED, study_rows
 
@@ -22,7 +22,7 @@ def planned(handover: Make, monkeypatch: pytest.MonkeyPatch) -> tuple[Plan, Mode
     rows = study_rows(human=60, models=("restorer",), items=16)
     tables = load(handover(rows, dictionary={"planned": PLANNED}))
     plan = plans(tables)[0]
-    monkeypatch.setattr(thinning, "MOST_ROWS", 400)
+    monkeypatch.setattr(estimation, "MOST_ROWS", 400)
     return plan, accuracy_data(tables.trials, plan)
 
 
@@ -40,7 +40,7 @@ def test_an_exploratory_model_has_all_rows_of_some_people(planned: tuple[Plan, M
     plan, whole = planned
     data, told = thinned(replace(plan, planned=False), whole)
     before, after = (of_people(one).groupby("participant").size() for one in (whole, data))
-    assert thinning.FEWEST <= len(after) < len(before)
+    assert estimation.FEWEST <= len(after) < len(before)
     assert (after == before[after.index]).all()
     # the one session of the model is no sample of anything
     assert (data.rows["model"] == 1).sum() == (whole.rows["model"] == 1).sum()
@@ -76,7 +76,7 @@ def test_linear_models_have_every_row(planned: tuple[Plan, ModelData]) -> None:
 
 def test_the_report_is_told(handover: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     tables = load(handover(study_rows(human=40, models=("restorer",), items=12)))
-    monkeypatch.setattr(thinning, "MOST_ROWS", 300)
+    monkeypatch.setattr(estimation, "MOST_ROWS", 300)
     found = analyse_accuracy(replace(plans(tables)[0], planned=False), tables)
     assert found.model is not None
     assert found.model.rows == len(found.of_model.rows) < 40 * 12

@@ -12,9 +12,8 @@ from analysis import Tables, load
 from analysis.carrying_out import carry_out
 from analysis.frames import accuracy_data
 from analysis.plan import Plan
-from analysis.planned import plans
+from analysis.planned import held_by, parted_by_sessions, plans
 from analysis.random_structure import justified
-from analysis.within import held_by, parted_by_sessions
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import LEVELS, study_rows
 

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from analysis.estimate.crossed import Answers, Estimate, Layout, estimate, sums_of_model, sums_of_people
+from analysis.crossed_variance import Answers, Estimate, Layout, estimate, sums_of_model, sums_of_people
 
 Floats = NDArray[np.float64]
 

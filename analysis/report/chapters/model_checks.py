@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from analysis import apa
 from analysis.figures.model_checks import model_checks_figure
-from analysis.influence import influences
 from analysis.mixed import SimulatedResiduals, simulated_residuals
 from analysis.names import plain
 from analysis.plan import ALPHA
 from analysis.report.blocks import Block, Chapter, Material, marks_of
 from analysis.results import Analysis
+from analysis.shares import influences
 
 MOST_MODELS = 6
 MOST_ROWS = 20_000

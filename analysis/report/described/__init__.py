@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from analysis.descriptives import Cell, describe, describe_rows, described_rows, valid_only
+from analysis.descriptives import Cell, Cost, costs, describe, describe_rows, described_rows, valid_only
 from analysis.figures import Drawing, condition_figure, position_figure
 from analysis.figures.conditions import Conditions
 from analysis.plan import DESCRIBED, RATING, RECOVERED, Measure, Plan
-from analysis.planned import has_ratings
-from analysis.position import Cost, costs
+from analysis.planned import has_ratings, held_by
 from analysis.preparing import COUNTED_ONCE, each_answer_once, time_bounds
 from analysis.report.apa_tables import ApaTable, Origin
 from analysis.report.described import layouts
@@ -21,7 +20,6 @@ from analysis.report.parted import Part, crossed_parts, parts_of, table_of_part
 from analysis.report.planned_effects import Asked
 from analysis.results import Analysis
 from analysis.tables import Tables
-from analysis.within import held_by
 
 Pair = tuple[str, str]
 """Names of a measure and of a factor."""

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.estimate.crossed import (
+from analysis.crossed_variance import (
     Answers,
     Estimate,
     Layout,

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from analysis.companions import Companion, companions
+from analysis.carrying_out import Companion, companions
 from analysis.descriptives import Cell, describe, describe_rows, described_rows
-from analysis.quantities import LEAD
+from analysis.frames import LEAD
+from analysis.planned import held_by
 from analysis.random_structure import MODELS_FOR_A_CLAIM
 from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
 from analysis.report.layout import Layout
 from analysis.report.model_tables import contrast_table, model_table
 from analysis.report.prose import paragraphs, warnings_of
-from analysis.within import held_by
 
 LAYOUT = Layout(Path(__file__).parent)
 

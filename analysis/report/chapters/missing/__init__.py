@@ -11,7 +11,8 @@ import pandas as pd
 from markupsafe import Markup
 
 from analysis import apa
-from analysis.accuracy import analyse_missingness
+from analysis.carrying_out import analyse_missingness
+from analysis.crossing import TRIALS_FOR_A_SLOPE
 from analysis.measures.accuracy import accuracy, asked, missingness, with_chance
 from analysis.names import stem_of
 from analysis.plan import MEASURES, Plan
@@ -25,7 +26,6 @@ from analysis.report.parted import Part, crossed_parts, of_part, parts_of
 from analysis.report.prose import paragraphs, warnings_of
 from analysis.results import Analysis
 from analysis.robustness import drawn_readers
-from analysis.slopes import TRIALS_FOR_A_SLOPE
 from analysis.tables import Tables
 from stimuli.errors import UserError
 

@@ -15,6 +15,7 @@ from analysis.figures.measures import recovered_figure
 from analysis.measures.recovery import recovery, recovery_trials
 from analysis.names import plain
 from analysis.plan import WORDS, WORDS_WITH_ONE_TYPO, Measure, Plan, against_reference
+from analysis.planned import parted_by_sessions, shown
 from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order, kinds_of
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
@@ -25,7 +26,6 @@ from analysis.report.model_tables import contrast_table, model_table
 from analysis.report.parted import Part
 from analysis.report.prose import paragraphs, warnings_of
 from analysis.results import Analysis
-from analysis.within import parted_by_sessions, shown
 from stimuli.errors import UserError
 
 GROUP = "reader_group"

@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from analysis.accuracy import analyse_accuracy
 from analysis.answers import is_valid, judged, not_failed
+from analysis.carrying_out import analyse_accuracy
 from analysis.estimation import analyse
 from analysis.frames import FAILURES, WRONG, analysed, time_data
 from analysis.intervals import reach

@@ -1,1 +1,0 @@
-"""Differences in accuracy on the percentage-point scale: people, each model, and the difference between them."""
