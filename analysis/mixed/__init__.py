@@ -3,11 +3,10 @@
 A fit goes one way, stage by stage; no module imports from a later stage (a test checks the imports).
 
 formula
-    ``expression`` reads and writes R; ``formula`` takes a model apart into terms; ``numeric`` and ``variables`` turn columns
-    into numbers and factors.
+    ``expression`` reads and writes R; ``formula`` takes a model apart into terms; ``variables`` turns columns into
+    numbers and factors.
 matrices
-    ``frame`` keeps rows, y, w and the offset o; ``families`` and ``links`` say how y arises, ``responses`` ties them to y
-    (``ordered``: to ordered categories, ``times``: to shifted lognormal and ex-Gaussian times);
+    ``frame`` keeps rows, y, w and the offset o; ``families`` has densities and links, ``responses`` ties them to y;
     ``matrices`` makes X (n, p), Z (n, q) and Lambda(theta); ``blocks`` and ``elimination`` factor
     H = Lambda' Z'WZ Lambda + I.
 deviance
@@ -35,8 +34,17 @@ from .hypotheses import (
 )
 from .inference import equivalence_tests, linear_contrasts
 from .margins import CategoryMargins, Margins, category_margins, margins, trends
-from .model_checks import SimulatedResiduals, influence, simulated_residuals
-from .prediction import RSquared, predict, r_squared, random_modes, residuals, simulate
+from .prediction import (
+    RSquared,
+    SimulatedResiduals,
+    influence,
+    predict,
+    r_squared,
+    random_modes,
+    residuals,
+    simulate,
+    simulated_residuals,
+)
 from .profile import profile_intervals
 from .program import lme4_program
 from .result import Fit, VarianceComponent

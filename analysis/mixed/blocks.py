@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +36,13 @@ class Effects:
     def width(self) -> int:
         """Columns per level, k."""
         return int(self.columns.shape[1])
+
+    def matrix(self, columns: Array) -> sparse.csr_array:
+        """Lay columns (n, k) out level by level, shape (n, m k)."""
+        n, k = columns.shape
+        places = self.codes[:, None] * k + np.arange(k)
+        rows = np.repeat(np.arange(n), k)
+        return sparse.csr_array((columns.ravel(), (rows, places.ravel())), shape=(n, self.n_levels * k))
 
 
 @dataclass(frozen=True)
@@ -89,35 +95,6 @@ class Products:
         flat = self.a12.reshape(m1 * k1, q2)
         first = first + (flat @ b.rest).reshape(m1, k1, c)
         return Vector(first, flat.T @ b.first.reshape(m1 * k1, c) + self.a22 @ b.rest)
-
-
-class Blocks(Protocol):
-    """Z' W Z, however it is kept."""
-
-    def times(self, b: Vector) -> Vector:
-        """Z' W Z b for b of shapes (m1, k1, c) and (q2, c)."""
-
-
-class Inverse(Protocol):
-    """H^-1 as far as gradients need it."""
-
-    def trace_terms(self) -> list[Array]:
-        """Per factor the (k, k) sum over levels of the diagonal blocks of A Lambda P."""
-
-    def leverages(self) -> Array:
-        """Row by row z' Lambda P Lambda' z, shape (n,)."""
-
-
-class Factor(Protocol):
-    """The factor of H = Lambda' A Lambda + I, however it is kept."""
-
-    logdet: float
-
-    def solve(self, r: Vector) -> Vector:
-        """H^-1 r; r has shapes (m1, k1, c) and (q2, c), or without the last axis."""
-
-    def invert(self) -> Inverse:
-        """Blocks of H^-1."""
 
 
 class Layout:
@@ -733,3 +710,7 @@ def make_layout(factors: Sequence[Effects]) -> Layout:
             mend="Drop the term with most levels after the first, or fit a subset of the rows.",
             exit_code=1,
         ) from fault
+
+
+Blocks = Products | CellProducts
+Factor = PenalisedCholesky | CellCholesky

@@ -176,36 +176,6 @@ class Penalty:
         )
 
 
-class PenalisedDeviance:
-    """A deviance with the penalty added, over the same parameters."""
-
-    def __init__(self, objective: LaplaceDeviance, penalty: Penalty, matrices: Matrices) -> None:
-        self.objective = objective
-        k, d = objective.covariance.size, objective.n_dispersion
-        self._quadratic = np.zeros((k + d + objective.p,) * 2)
-        # Columns of the random terms have mean square one, so the squares of theta sum to a term's mean variance.
-        self._quadratic[np.arange(k), np.arange(k)] = 1.0 / penalty.spread**2
-        back = objective.back
-        self._quadratic[k + d :, k + d :] = back.T @ penalty.on_coefficients(matrices) @ back
-
-    def value(self, x: Array) -> float:
-        """Minus twice the log prior density at x, up to a constant."""
-        return float(x @ self._quadratic @ x)
-
-    def __call__(self, x: Array) -> tuple[float, Array]:
-        """Penalised deviance and gradient."""
-        deviance, gradient = self.objective(x)
-        return deviance + self.value(x), gradient + 2.0 * (self._quadratic @ x)
-
-    def metric(self, x: Array) -> Array:
-        """Approximate second derivatives, shape (d, d)."""
-        return self.objective.metric(x) + 2.0 * self._quadratic
-
-    def nearer(self, x: Array) -> Array:
-        """Guess from a first guess, shape (d,)."""
-        return self.objective.nearer(x)
-
-
 INFORMATION = ("expected", "observed")
 DISPERSION = ("ml", "glmer")
 PENALTIES = {"normal": Penalty()}
@@ -247,9 +217,9 @@ def choose_criterion(
         raise unknown_name("dispersion", dispersion, DISPERSION)
     if penalty is not None and penalty not in PENALTIES:
         raise unknown_name("penalty", penalty, PENALTIES)
+    given = {"nagq": nagq != 1, "information": information is not None, "penalty": penalty is not None}
+    given["dispersion"] = is_glmer = dispersion == "glmer"
     if family.has_scale:
-        given = {"nagq": nagq != 1, "information": information is not None, "penalty": penalty is not None}
-        given["dispersion"] = dispersion != "ml"
         for name, is_given in given.items():
             if is_given:
                 raise UserError(
@@ -257,39 +227,41 @@ def choose_criterion(
                     mend="Leave it out, or choose another family.",
                 )
         return Criterion()
-    if dispersion == "glmer":
-        for refused, why in (
-            (family.dispersion != "phi", f"the {family.name} family has no dispersion phi"),
-            (
-                family.name == "gaussian",
-                "for gaussian responses glmer's criterion has several minima and takes others in other units",
-            ),
-            (nagq != 1, "lme4's criterion has no quadrature for it"),
-            (information == "observed", "lme4's criterion holds the expected information"),
-            (penalty is not None, "lme4's criterion is no likelihood that a prior could join"),
-        ):
-            if refused:
-                raise UserError(f"dispersion = 'glmer': {why}", mend="Leave dispersion out.")
-    if family.dispersion in {"thresholds", "shape"} and information == "expected":
-        raise UserError(
+    kind, of = family.dispersion, f"the {family.name} family"
+    rules = (
+        (is_glmer and kind != "phi", f"dispersion = 'glmer': {of} has no dispersion phi"),
+        (
+            is_glmer and family.name == "gaussian",
+            "dispersion = 'glmer': for gaussian responses glmer's criterion has several minima and takes others in other units",
+        ),
+        (is_glmer and nagq != 1, "dispersion = 'glmer': lme4's criterion has no quadrature for it"),
+        (
+            is_glmer and information == "observed",
+            "dispersion = 'glmer': lme4's criterion holds the expected information",
+        ),
+        (
+            is_glmer and penalty is not None,
+            "dispersion = 'glmer': lme4's criterion is no likelihood that a prior could join",
+        ),
+        (
+            kind in {"thresholds", "shape"} and information == "expected",
             f"information = 'expected': {family.name} models have the observed information",
-            mend="Leave information out.",
-        )
-    if family.dispersion == "precision":
-        for name, is_given in (
-            ("information = 'expected'", information == "expected"),
-            ("a penalty", penalty is not None),
-        ):
-            if is_given:
-                raise UserError(f"{name} is not available for the {family.name} family", mend="Leave it out.")
-    if penalty is not None and family.dispersion in {"phi", "shape"}:
-        raise UserError(
-            f"penalty {penalty!r} is for responses without units, not for the {family.name} family",
-            mend="Leave it out: times do not separate.",
-        )
+        ),
+        (
+            kind == "precision" and information == "expected",
+            f"information = 'expected' is not available for {of}",
+        ),
+        (kind == "precision" and penalty is not None, f"a penalty is not available for {of}"),
+        (
+            kind in {"phi", "shape"} and penalty is not None,
+            f"penalty {penalty!r} is for responses without units, not for {of}: times do not separate",
+        ),
+    )
+    for is_refused, why in rules:
+        if is_refused:
+            raise UserError(why, mend="Leave it out.")
     # lme4's glmer treats phi as no likelihood does, so there the textbook's approximation stands, glmmTMB's too.
-    likelihood = family.dispersion in {"phi", "precision"} and dispersion == "ml"
-    exact = family.dispersion in {"thresholds", "shape"} or likelihood
+    exact = kind in {"thresholds", "shape"} or (kind in {"phi", "precision"} and not is_glmer)
     return Criterion(
         int(nagq),
         information or ("observed" if exact else "expected"),
@@ -316,7 +288,21 @@ def refuse_without_random_effects(nagq: int, information: str | None, dispersion
 def make_objective(
     frame: Frame, matrices: Matrices, family: Family, link: Link, criterion: Criterion
 ) -> LaplaceDeviance:
-    """Make the deviance that a criterion names, the penalty left out."""
+    """Make the deviance that a criterion names, its penalty added."""
+    made = _without_penalty(frame, matrices, family, link, criterion)
+    if criterion.penalty is not None:
+        k, at = made.covariance.size, made.covariance.size + made.n_dispersion
+        quadratic = np.zeros((at + made.p,) * 2)
+        # Columns of the random terms have mean square one, so the squares of theta sum to a term's mean variance.
+        quadratic[np.arange(k), np.arange(k)] = 1.0 / criterion.penalty.spread**2
+        quadratic[at:, at:] = made.back.T @ criterion.penalty.on_coefficients(matrices) @ made.back
+        made.penalty = quadratic
+    return made
+
+
+def _without_penalty(
+    frame: Frame, matrices: Matrices, family: Family, link: Link, criterion: Criterion
+) -> LaplaceDeviance:
     observed = criterion.information == "observed"
     if criterion.nagq == 1:
         return LaplaceDeviance(frame, matrices, family, link, observed, criterion.dispersion == "glmer")

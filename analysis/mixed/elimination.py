@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -159,19 +159,6 @@ COMPARED = 16
 """Groups with which a level's columns are compared, the last ones; of more, comparing takes longer than it saves."""
 
 
-class Later(Protocol):
-    """Where a symmetric matrix of order ``order`` keeps its values; the last are a full matrix of order ``full_order``."""
-
-    order: int
-    full_order: int
-
-    def locate(self, rows: Index, columns: Index) -> Index:
-        """Places of entries; (i, j) and (j, i) are one."""
-
-    def in_full(self, columns: Index) -> Index:
-        """Numbers of columns in that full matrix; -1 for others."""
-
-
 @dataclass(frozen=True)
 class Pairs:
     """Levels that meet the same number r of later columns: their entries (G, r), places of the column pairs (G, r(r+1)/2)."""
@@ -220,28 +207,22 @@ class Cliques:
             np.subtract.at(values, self.places.ravel(), products.ravel())
         if len(self.within):
             flat = np.swapaxes(part[:, self.within], 1, 2).reshape(-1, len(self.within))
-            self._square(values, order, flat.T @ flat)
+            full = values[len(values) - order**2 :].reshape(order, order)
+            full[self._among] -= flat.T @ flat
 
-    def _square(self, values: Array, order: int, less: Array) -> None:
-        full = values[len(values) - order**2 :].reshape(order, order)
-        if isinstance(self.columns, slice):
-            full[self.columns, self.columns] -= less
-        else:
-            full[np.ix_(self.columns, self.columns)] -= less
+    @property
+    def _among(self) -> tuple[slice | Index, ...]:
+        """Rows and columns of the full matrix, as an index."""
+        return (self.columns,) * 2 if isinstance(self.columns, slice) else np.ix_(self.columns, self.columns)
 
     def times(self, values: Array, e: Array, order: int) -> Array:
         """Multiply the matrix among the columns by e (G, r, k)."""
         full = values[len(values) - order**2 :].reshape(order, order)
-        among = (
-            full[self.columns, self.columns]
-            if isinstance(self.columns, slice)
-            else full[np.ix_(self.columns, self.columns)]
-        )
         many, _, k = e.shape
         inside = len(self.within)
         flat = np.swapaxes(e[:, self.within], 0, 1).reshape(inside, many * k)
         found = np.empty_like(e)
-        found[:, self.within] = np.swapaxes((among @ flat).reshape(inside, many, k), 0, 1)
+        found[:, self.within] = np.swapaxes((full[self._among] @ flat).reshape(inside, many, k), 0, 1)
         if len(self.before):
             own = values[self.places]
             across = own if self.is_shared else own[:, :, self.within]
@@ -275,7 +256,7 @@ class Shared:
 
 
 def cliques(
-    levels: Index, starts: Index, column: Index, rest: Later, paired: int
+    levels: Index, starts: Index, column: Index, rest: Structure, paired: int
 ) -> tuple[list[Cliques], list[Shared]]:
     """Gather levels that meet nearly the same columns of the full matrix; those whose pairs are listed for less stay out.
 
@@ -312,7 +293,7 @@ def cliques(
     return found, shared
 
 
-def _share(levels: Index, starts: Index, column: Index, full: Index, rest: Later) -> list[Shared]:
+def _share(levels: Index, starts: Index, column: Index, full: Index, rest: Structure) -> list[Shared]:
     """Gather levels that meet nearly the same columns before the full matrix."""
     alike: dict[tuple[None, bytes], list[int]] = {}
     for level in levels.tolist():
@@ -338,7 +319,7 @@ def _share(levels: Index, starts: Index, column: Index, full: Index, rest: Later
     return found
 
 
-def _places(before: Index, entries: Index, column: Index, rest: Later) -> Index:
+def _places(before: Index, entries: Index, column: Index, rest: Structure) -> Index:
     """Places of pairs of entries (G, o), all there, and entries (G, r), shape (G, o, r)."""
     shape = (*before.shape, entries.shape[1])
     places = np.zeros(shape, dtype=np.intp)
@@ -433,39 +414,12 @@ class TooLarge(MemoryError):
         self.eliminated = 0
 
 
-class Factored(Protocol):
-    """A factor of a symmetric positive definite matrix of order q."""
-
-    logdet: float
-
-    def solve(self, r: Array) -> Array:
-        """Solve for right-hand sides of shape (q, c)."""
-
-    def inverse(self, out: Array) -> None:
-        """Put the inverse's entries at the places of the matrix's own, shape (size,)."""
-
-
-class Structure(Protocol):
-    """Where a symmetric matrix of order ``order`` keeps its ``size`` values."""
-
-    order: int
-    size: int
-    full_order: int  # order of the full matrix that is left at the end
-    eliminated: int  # factors that go before, one after another
-    work: float  # products that a factor and its inverse take, up to a constant
-
-    def locate(self, rows: Index, columns: Index) -> Index:
-        """Places of entries; (i, j) and (j, i) are one."""
-
-    def in_full(self, columns: Index) -> Index:
-        """Numbers of columns in the full matrix of order ``full_order`` that the last values are; -1 for others."""
-
-    def factor(self, values: Array) -> Factored:
-        """Factor the matrix, whose values are used up; LinAlgError where it is not positive definite."""
-
-
 class DenseStructure:
-    """A full matrix; row i, column j <= i at i * order + j."""
+    """A full matrix; row i, column j <= i at i * order + j.
+
+    All structures have an ``order``, the ``size`` of their values, of which the last are a full matrix of order ``full_order``,
+    the number of factors ``eliminated`` before it, and the products that a factor and its inverse take (``work``).
+    """
 
     def __init__(self, order: int) -> None:
         if order > MOST_DENSE:
@@ -475,15 +429,15 @@ class DenseStructure:
         self.eliminated, self.work = 0, float(order) ** 3
 
     def locate(self, rows: Index, columns: Index) -> Index:
-        """Places of entries."""
+        """Places of entries; (i, j) and (j, i) are one."""
         return np.maximum(rows, columns) * self.order + np.minimum(rows, columns)
 
     def in_full(self, columns: Index) -> Index:
-        """Return them as they are."""
+        """Numbers of columns in the full matrix at the end; -1 for others."""
         return columns
 
     def factor(self, values: Array) -> Factored:
-        """Factor by LAPACK."""
+        """Factor the matrix, whose values are used up; LinAlgError where it is not positive definite."""
         return _DenseFactor(values.reshape(self.order, self.order).T)
 
 
@@ -524,15 +478,15 @@ class BlockStructure:
 
     def __init__(self, m: int, k: int, level: Index, column: Index, rest: Structure) -> None:
         self.m, self.k, self.level, self.column, self.rest = m, k, level, column, rest
-        self.order = m * k + rest.order
+        self.order: int = m * k + rest.order
         self.at_entries = m * k * k
         self.at_rest = self.at_entries + len(level) * k
-        self.size = self.at_rest + rest.size
+        self.size: int = self.at_rest + rest.size
         self._keys = level * max(rest.order, 1) + column
-        self.full_order = rest.full_order
-        self.eliminated = 1 + rest.eliminated
+        self.full_order: int = rest.full_order
+        self.eliminated: int = 1 + rest.eliminated
         counts = np.bincount(level, minlength=m)
-        self.work = rest.work + k * float(counts @ counts)
+        self.work: float = rest.work + k * float(counts @ counts)
         self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.intp)
         self.sparse_form = for_scipy(column), for_scipy(self.starts)
         self.buckets: list[Pairs] = []
@@ -582,7 +536,7 @@ class _BlockFactor:
         s = self.structure = structure
         m, k = s.m, s.k
         lower = np.asarray(np.linalg.cholesky(values[: s.at_entries].reshape(m, k, k)), dtype=float)
-        self.logdet = 2.0 * float(np.log(np.einsum("mkk->mk", lower)).sum())
+        self.logdet: float = 2.0 * float(np.log(np.einsum("mkk->mk", lower)).sum())
         self.inverse_lower: Array = np.asarray(np.linalg.inv(lower) if k > 1 else 1.0 / lower, dtype=float)
         self.meets = values[s.at_entries : s.at_rest].reshape(-1, k)
         # a last row of zeros: what a level does not meet of the columns of its clique
@@ -693,7 +647,8 @@ class SortedStructure:
 
 class _SortedFactor:
     def __init__(self, structure: SortedStructure, inner: Factored) -> None:
-        self.structure, self.inner, self.logdet = structure, inner, inner.logdet
+        self.structure, self.inner = structure, inner
+        self.logdet: float = inner.logdet
 
     def solve(self, r: Array) -> Array:
         s = self.structure
@@ -761,3 +716,7 @@ def _filled(high: Index, low: Index, level: Index, column: Index, order: int) ->
             known.append(distinct((met[:, i] * order + met[:, j]).ravel()))
     pairs = np.divmod(distinct(np.concatenate(known)), order)
     return pairs[0], pairs[1]
+
+
+Factored = _DenseFactor | _BlockFactor | _SortedFactor
+Structure = DenseStructure | BlockStructure | SortedStructure

@@ -7,8 +7,9 @@ A formula names its columns in R's spelling (dots in names, `^` for powers, `I(x
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from stimuli.errors import UserError, unknown_name
 
@@ -17,29 +18,25 @@ FACTOR_FUNCTIONS = frozenset(
 )
 """Functions whose value is a factor."""
 
-FUNCTIONS = (
-    frozenset(
-        {
-            "I",
-            "log",
-            "log2",
-            "log10",
-            "log1p",
-            "exp",
-            "expm1",
-            "sqrt",
-            "abs",
-            "sign",
-            "scale",
-            "poly",
-            "ns",
-            "bs",
-        }
-        | {"sin", "cos", "tan", "tanh", "round", "floor", "ceiling", "pmin", "pmax", "ifelse"}
-        | {"mean", "median", "sd", "min", "max", "dummy", "c", "cbind", "offset"}
-        | {"as.numeric", "as.integer", "as.logical", "as.vector"}
-    )
-    | FACTOR_FUNCTIONS
+FUNCTIONS = FACTOR_FUNCTIONS.union(
+    {
+        "I",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "exp",
+        "expm1",
+        "sqrt",
+        "abs",
+        "sign",
+        "round",
+        "floor",
+        "ceiling",
+    },
+    {"sin", "cos", "tan", "tanh", "scale", "poly", "ns", "bs", "pmin", "pmax", "ifelse"},
+    {"mean", "median", "sd", "min", "max", "dummy", "c", "cbind", "offset"},
+    {"as.numeric", "as.integer", "as.logical", "as.vector"},
 )
 """Functions that a formula may call."""
 
@@ -264,55 +261,60 @@ def read_expression(text: str) -> Node:
     return tree
 
 
-def nodes_of(node: Node) -> Iterator[Node]:
-    """Yield an expression and all expressions inside it, arguments under their names too."""
-    yield node
+def children_of(node: Node) -> tuple[Node, ...]:
+    """Return the expressions directly inside one, arguments under their names too."""
     match node:
         case Call(_, arguments, keywords):
-            inner: tuple[Node, ...] = (*arguments, *(value for _, value in keywords))
+            return *arguments, *(value for _, value in keywords)
         case Binary(_, left, right):
-            inner = (left, right)
-        case Unary(_, operand):
-            inner = (operand,)
-        case Paren(part) | Column(part, _):
-            inner = (part,)
-        case _:
-            inner = ()
-    for part in inner:
+            return left, right
+        case Unary(_, inner) | Paren(inner) | Column(inner, _):
+            return (inner,)
+    return ()
+
+
+def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
+    """Return an expression with the expressions directly inside it changed."""
+    match node:
+        case Call(function, arguments, keywords):
+            named = tuple((name, change(value)) for name, value in keywords)
+            return Call(function, tuple(map(change, arguments)), named)
+        case Binary(op, left, right):
+            return Binary(op, change(left), change(right))
+        case Unary(op, operand):
+            return Unary(op, change(operand))
+        case Paren(inner):
+            return Paren(change(inner))
+        case Column(inner, number):
+            return Column(change(inner), number)
+    return node
+
+
+def total(nodes: Sequence[Node]) -> Node:
+    """Join expressions by plus signs."""
+    return reduce(lambda left, right: Binary("+", left, right), nodes)
+
+
+def nodes_of(node: Node) -> Iterator[Node]:
+    """Yield an expression and all expressions inside it."""
+    yield node
+    for part in children_of(node):
         yield from nodes_of(part)
 
 
 def columns_of(node: Node) -> tuple[str, ...]:
     """Return the data columns that an expression reads, each once, in order of appearance."""
-    found: dict[str, None] = {}
-
-    def walk(part: Node) -> None:
-        match part:
-            case Name(name):
-                if name not in CONSTANTS:
-                    found[name] = None
-            case Call(function, (factor, *_), _) if bare(function) in {
-                "C",
-                "dummy",
-                "cut",
-                "relevel",
-                "factor",
-            }:
-                walk(factor)
-            case Call(_, arguments, keywords):
-                for at, argument in enumerate([*arguments, *(value for _, value in keywords)]):
-                    if not at or argument not in SHORT_TRUTH:
-                        walk(argument)
-            case Binary(_, left, right):
-                walk(left)
-                walk(right)
-            case Unary(_, inner) | Paren(inner) | Column(inner, _):
-                walk(inner)
-            case Literal():
-                pass
-
-    walk(node)
-    return tuple(found)
+    match node:
+        case Name(name):
+            return () if name in CONSTANTS else (name,)
+        case Call(function, (factor, *_), _) if bare(function) in {"C", "dummy", "cut", "relevel", "factor"}:
+            return columns_of(factor)
+    parts = [
+        part
+        for at, part in enumerate(children_of(node))
+        if not (at and isinstance(node, Call) and part in SHORT_TRUTH)
+    ]
+    return tuple(dict.fromkeys(name for part in parts for name in columns_of(part)))
 
 
 def bare(function: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TypedDict, Unpack
@@ -13,25 +13,22 @@ from numpy.typing import NDArray
 from scipy import linalg
 from threadpoolctl import ThreadpoolController
 
-from stimuli.errors import UserError
+from stimuli.errors import UserError, unknown_name
 
 from .blocks import Layout, Vector
-from .criterion import PenalisedDeviance, choose_criterion, make_objective, refuse_without_random_effects
+from .criterion import choose_criterion, make_objective, refuse_without_random_effects
 from .degrees import RESIDUAL, Satterthwaite
-from .families import Family, choose_family
+from .families import BOUNDED_LINKS, Family, choose_family
 from .formula import read_formula
 from .frame import Frame, make_frame
 from .frame import Vector as Column
 from .inference import coefficient_table, laplace_vcov
 from .laplace import ModeNotFound, in_units_of_residuals
 from .linear import LinearDeviance
-from .links import BOUNDED_LINKS
 from .matrices import Matrices, make_matrices
 from .optimise import Optimum, finish, minimise
-from .ordered import OrderedResponse, Thresholds
-from .responses import ProfiledResponse
+from .responses import OrderedResponse, ProfiledResponse, Response, Shape, Thresholds, TimeResponse
 from .result import Fit, Model, VarianceComponent
-from .times import Shape, TimeResponse
 from .variables import Factor, Given
 
 Array = NDArray[np.float64]
@@ -67,21 +64,19 @@ def singular_terms(matrices: Matrices, theta: Array) -> list[str]:
     return found
 
 
-def convergence_note(optimum: Optimum) -> str | None:
-    """Say why an optimum is none, or None when it is one."""
+def convergence_note(optimum: Optimum) -> list[str]:
+    """Say why an optimum is none; nothing when it is one."""
     if optimum.converged:
-        return None
+        return []
+    why = f"a Newton step would still change the deviance by about {optimum.decrement:.1e}; do not trust the last digits"
     if not np.isfinite(optimum.value):
-        return "failed to converge: the likelihood could not be computed; do not use these estimates"
-    if optimum.lowest <= -1e-4:
-        return (
-            "failed to converge: the likelihood still rises in some direction "
+        why = "the likelihood could not be computed; do not use these estimates"
+    elif optimum.lowest <= -1e-4:
+        why = (
+            "the likelihood still rises in some direction "
             f"(smallest curvature {optimum.lowest:.1e} of the largest); do not use these estimates"
         )
-    return (
-        "failed to converge: a Newton step would still change the deviance by about "
-        f"{optimum.decrement:.1e}; do not trust the last digits"
-    )
+    return [f"failed to converge: {why}"]
 
 
 def criterion_notes(model: Model, dispersion: float) -> list[str]:
@@ -106,13 +101,11 @@ def criterion_notes(model: Model, dispersion: float) -> list[str]:
             if model.formula.random
             else "phi is estimated by maximum likelihood, as in glmmTMB; R's glm takes it from Pearson's statistic"
         )
-    if family.dispersion == "theta" and dispersion > POISSON_LIKE:
+    simpler = {"theta": ("theta", "Poisson"), "precision": ("the precision", "binomial")}
+    if family.dispersion in simpler and dispersion > POISSON_LIKE:
+        what, other = simpler[family.dispersion]
         notes.append(
-            f"theta is {dispersion:.2g}: the counts vary no more than Poisson counts; the poisson family fits as well"
-        )
-    if family.dispersion == "precision" and dispersion > POISSON_LIKE:
-        notes.append(
-            f"the precision is {dispersion:.2g}: the counts vary no more than binomial counts; the binomial family fits as well"
+            f"{what} is {dispersion:.2g}: the counts vary no more than {other} counts; the {other.lower()} family fits as well"
         )
     guess = model.link.guess
     mean = float(np.average(model.frame.y, weights=model.frame.weights))
@@ -124,36 +117,24 @@ def criterion_notes(model: Model, dispersion: float) -> list[str]:
     return notes
 
 
-def separation_notes(
-    frame: Frame,
-    matrices: Matrices,
-    family: Family,
-    estimates: Array,
-    se: Array,
-    theta: Array,
-) -> list[str]:
-    """Point out factor cells without variation and estimates that run away.
-
-    Shapes: estimates, se (p,), theta (k,).
-    """
+def separation_notes(model: Model, found: _Estimates) -> list[str]:
+    """Point out factor cells without variation and estimates that run away."""
+    matrices, family = model.matrices, model.family
     # Times and amounts do not separate; counts and answers do.
     if family.has_scale or family.dispersion in {"phi", "shape"}:
         return []
-    spreads = [
-        (label, term.names, np.sqrt(np.sum(term.template(theta) ** 2, axis=1)))
-        for label, term in zip(matrices.labels, matrices.covariance.terms, strict=True)
-    ]
-    notes = _uniform_cells(frame, matrices, family)
-    size = np.sqrt(np.mean(matrices.x**2, axis=0))
-    for label, names, sizes in spreads:
-        wild = [f"{name} ({sd:.3g})" for name, sd in zip(names, sizes, strict=True) if sd > HUGE_SE]
+    notes = _uniform_cells(model.frame, matrices, family)
+    for label, term in zip(matrices.labels, matrices.covariance.terms, strict=True):
+        sizes = np.sqrt(np.sum(term.template(found.theta) ** 2, axis=1))
+        wild = [f"{name} ({sd:.3g})" for name, sd in zip(term.names, sizes, strict=True) if sd > HUGE_SE]
         if wild:
             notes.append(
                 f"possible separation: the standard deviation of {', '.join(wild)} by {label} runs away"
             )
+    size, se = np.sqrt(np.mean(matrices.x**2, axis=0)), np.sqrt(np.diag(found.vcov))
     runaway = [
         name
-        for name, value, scale, error in zip(matrices.names, estimates, size, se, strict=True)
+        for name, value, scale, error in zip(matrices.names, found.beta, size, se, strict=True)
         if not np.isfinite(error) or (error * scale > HUGE_SE and abs(value) < 2.0 * error)
     ]
     if runaway:
@@ -204,26 +185,23 @@ SKETCHED = (
 
 @dataclass(frozen=True)
 class _Estimates:
-    """What both kinds of model hand to inference.
-
-    ``unit`` is the standard deviation that theta is relative to; ``penalty`` the share of the optimum's value that is no
-    deviance.
-    """
+    """What both kinds of model hand to inference."""
 
     optimum: Optimum
     theta: Array
     beta: Array
     vcov: Array
     sigma: float
-    unit: float
+    unit: float  # standard deviation that theta is relative to
     dispersion: float
-    penalty: float
+    penalty: float  # share of the optimum's value that is no deviance
     effects: Vector
     eta: Array
     satterthwaite: Satterthwaite | None
     notes: list[str]
     thresholds: Thresholds | None = None
     shape: Shape | None = None
+    response: Response | None = None
 
 
 class Options(TypedDict, total=False):
@@ -276,40 +254,34 @@ def make_model(
     data: pd.DataFrame,
     family: str = "gaussian",
     link: str | None = None,
-    reml: bool = True,
-    weights: Column | None = None,
-    offset: Column | None = None,
-    levels: Mapping[str, Sequence[str]] | None = None,
-    contrasts: Mapping[str, Given] | None = None,
-    nagq: int = 1,
-    information: str | None = None,
-    dispersion: str = "ml",
-    penalty: str | None = None,
+    **options: Unpack[Options],
 ) -> Model:
     """Read the formula and make the matrices: all of :func:`fit`, whose arguments these are, but the search."""
+    for name in options:
+        if name not in Options.__annotations__:
+            raise unknown_name("option of fit()", name, Options.__annotations__)
     chosen, chosen_link = choose_family(family, link)
-    criterion = choose_criterion(chosen, chosen_link, nagq, information, dispersion, penalty)
+    nagq, information = options.get("nagq", 1), options.get("information")
+    dispersion = options.get("dispersion", "ml")
+    criterion = choose_criterion(chosen, chosen_link, nagq, information, dispersion, options.get("penalty"))
     parsed = read_formula(formula, [str(c) for c in data] if isinstance(data, pd.DataFrame) else None)
     if not parsed.random:
         refuse_without_random_effects(nagq, information, dispersion)
-    frame = make_frame(
-        parsed, data, chosen, weights=weights, offset=offset, levels=levels, contrasts=contrasts
-    )
+    vectors = {"weights": options.get("weights"), "offset": options.get("offset")}
+    levels, contrasts = options.get("levels"), options.get("contrasts")
+    frame = make_frame(parsed, data, chosen, **vectors, levels=levels, contrasts=contrasts)
     matrices = in_units_of_residuals(make_matrices(parsed, frame, chosen), frame, chosen, chosen_link)
+    texts = {name: value for name, value in vectors.items() if isinstance(value, str)}
     return Model(
         parsed,
         frame,
         matrices,
         chosen,
         chosen_link,
-        reml and chosen.has_scale,
-        weights if isinstance(weights, str) else None,
-        offset if isinstance(offset, str) else None,
-        tuple(
-            name
-            for name, given in (("weights", weights), ("offset", offset))
-            if given is not None and not isinstance(given, str)
-        ),
+        options.get("reml", True) and chosen.has_scale,
+        texts.get("weights"),
+        texts.get("offset"),
+        tuple(name for name, value in vectors.items() if value is not None and name not in texts),
         criterion,
     )
 
@@ -321,10 +293,7 @@ def _threads() -> ThreadpoolController:
 
 
 def fit_model(model: Model, *, is_sketch: bool = False) -> Fit:
-    """Fit a model whose matrices are made: the last step of ``fit``, and the first for a simulated response.
-
-    ``is_sketch`` lets a singular fit of many rows go without second derivatives; see :func:`sketch`.
-    """
+    """Fit a model whose matrices are made, or refit it to a simulated response; for ``is_sketch`` see :func:`sketch`."""
     categories = model.frame.categories
     if len(np.unique(model.frame.y)) < len(categories):
         raise UserError(
@@ -398,10 +367,6 @@ def _fit_generalised(model: Model, is_sketch: bool = False, end: Array | None = 
     """Search for the estimates; ``end`` is where a search ended before."""
     criterion = model.criterion
     objective = make_objective(model.frame, model.matrices, model.family, model.link, criterion)
-    search: Callable[[Array], tuple[float, Array]] = objective
-    penalty = 0.0
-    if criterion.penalty is not None:
-        search = PenalisedDeviance(objective, criterion.penalty, model.matrices)
     is_rough = len(model.frame.y) >= MANY
     if end is None:
         ends = []
@@ -409,7 +374,7 @@ def _fit_generalised(model: Model, is_sketch: bool = False, end: Array | None = 
             objective.modes.forget()
             ends.append(
                 minimise(
-                    search,
+                    objective,
                     start,
                     objective.scales(),
                     objective.diagonal(),
@@ -424,7 +389,7 @@ def _fit_generalised(model: Model, is_sketch: bool = False, end: Array | None = 
         if optimum is not ends[-1]:
             objective.modes.forget()
     else:
-        optimum = finish(search, end, objective.scales(), objective.standardise, is_rough=is_rough)
+        optimum = finish(objective, end, objective.scales(), objective.standardise, is_rough=is_rough)
     if not np.isfinite(optimum.value):
         raise UserError(
             "the likelihood cannot be computed anywhere near the start",
@@ -432,8 +397,6 @@ def _fit_generalised(model: Model, is_sketch: bool = False, end: Array | None = 
             + (", or choose the log link." if model.link.name in BOUNDED_LINKS else "."),
             exit_code=1,
         )
-    if isinstance(search, PenalisedDeviance):
-        penalty = search.value(optimum.x)
     theta, _, beta = objective.split(optimum.x)
     try:
         point = objective.at(optimum.x)
@@ -480,7 +443,7 @@ def _fit_generalised(model: Model, is_sketch: bool = False, end: Array | None = 
         else sigma**2
         if criterion.dispersion == "glmer"
         else point.response.dispersion,
-        penalty=penalty,
+        penalty=0.0 if objective.penalty is None else float(optimum.x @ objective.penalty @ optimum.x),
         effects=objective.layout.scale(objective.covariance.lambdas(theta), point.u),
         eta=point.eta,
         satterthwaite=None,
@@ -492,6 +455,7 @@ def _fit_generalised(model: Model, is_sketch: bool = False, end: Array | None = 
         ],
         thresholds=thresholds,
         shape=shape,
+        response=point.response,
     )
 
 
@@ -502,7 +466,7 @@ def _modes(matrices: Matrices, effects: Vector) -> dict[str, pd.DataFrame]:
     for term in matrices.covariance.terms:
         grouping = matrices.groupings[term.factor]
         whole = effects.first if term.factor == 0 else layout.block(effects.rest, term.factor)
-        raw = whole[:, term.at : term.at + term.width] @ term.transform.T
+        raw = whole[:, term.columns] @ term.transform.T
         table = pd.DataFrame(raw, index=list(grouping.levels), columns=list(term.names))
         parts.setdefault(grouping.name, []).append(table)
     return {name: pd.concat(tables, axis=1) if tables[1:] else tables[0] for name, tables in parts.items()}
@@ -529,11 +493,7 @@ def _assemble(model: Model, found: _Estimates) -> Fit:
         + (1 if family.dispersion == "phi" or family.has_scale else beside)
     )
     singular = singular_terms(matrices, found.theta)
-    unfinished = convergence_note(optimum)
-    separated = separation_notes(
-        frame, matrices, family, found.beta, np.sqrt(np.diag(found.vcov)), found.theta
-    )
-    warnings = [*frame.notes, *matrices.notes, *singular, *([unfinished] if unfinished else []), *found.notes]
+    notes = [*frame.notes, *matrices.notes, *singular, *convergence_note(optimum), *found.notes]
     return Fit(
         formula=model.formula.text,
         family=family.name,
@@ -547,7 +507,7 @@ def _assemble(model: Model, found: _Estimates) -> Fit:
         deviance=deviance,
         converged=optimum.converged,
         singular=bool(singular),
-        warnings=(*warnings, *separated),
+        warnings=(*notes, *separation_notes(model, found)),
         wald=partial(coefficient_table, names, found.beta, found.vcov, found.satterthwaite),
         vcov=pd.DataFrame(found.vcov, index=names, columns=names),
         variance=variance,
@@ -555,7 +515,7 @@ def _assemble(model: Model, found: _Estimates) -> Fit:
         dispersion=float(found.dispersion) if family.dispersion in {"phi", "theta", "precision"} else None,
         n_parameters=n_parameters,
         ranef=partial(_modes, matrices, found.effects),
-        fitted=found.thresholds.expected(found.eta)
+        fitted=found.thresholds.probabilities(found.eta)[0] @ found.thresholds.scores
         if found.thresholds
         else found.shape.response.mean(found.eta)[0]
         if found.shape
@@ -570,4 +530,5 @@ def _assemble(model: Model, found: _Estimates) -> Fit:
         is_sketch=optimum.is_sketch,
         cuts=found.thresholds,
         shape=found.shape,
+        response=found.response,
     )

@@ -7,7 +7,7 @@ into independent terms, ``a/b`` on the right of a bar into ``a`` and ``a:b``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from stimuli.errors import UserError
@@ -26,8 +26,10 @@ from .expression import (
     Unary,
     as_r,
     columns_of,
+    mapped,
     nodes_of,
     read_expression,
+    total,
 )
 
 ALL_OTHERS = Name(".")
@@ -213,7 +215,7 @@ def parts_of(text: str) -> tuple[Node, Node | None, list[Binary], list[Node]]:
         )
     bars: list[Binary] = []
     offsets: list[Node] = []
-    return tree.left, _take(tree.right, _collect_bars(bars, offsets)), bars, offsets
+    return tree.left, _take(tree.right, bars, offsets), bars, offsets
 
 
 def read_formula(text: str, columns: Sequence[str] | None = None) -> Formula:
@@ -246,50 +248,30 @@ def _spelt_out(node: Node, others: Sequence[str]) -> Node:
     """Put the sum of all other columns where ``.`` stands among the summands and factors of the fixed part."""
     match node:
         case Name("."):
-            total: Node = Name(others[0]) if others else Literal("1")
-            for name in others[1:]:
-                total = Binary("+", total, Name(name))
-            return Paren(total)
-        case Binary("|" | "||", _, _):
+            return Paren(total([Name(name) for name in others] or [Literal("1")]))
+        case Binary("|" | "||", _, _) | Call() | Column():
             return node
-        case Binary(op, left, right):
-            return Binary(op, _spelt_out(left, others), _spelt_out(right, others))
-        case Unary(op, operand):
-            return Unary(op, _spelt_out(operand, others))
+    return mapped(node, lambda part: _spelt_out(part, others))
+
+
+def _take(node: Node, bars: list[Binary], offsets: list[Node]) -> Node | None:
+    """Move summands that are random-effects terms and offsets into the lists; what is left, or None when nothing is."""
+    match node:
+        case Paren(Binary("|" | "||", _, _) as bar):
+            bars.append(bar)
+            return None
+        case Call("offset", (inner,)):
+            offsets.append(inner)
+            return None
+        case Binary("+", left, right):
+            kept = [part for side in (left, right) if (part := _take(side, bars, offsets)) is not None]
+            return total(kept) if kept else None
+        case Binary("-", left, right):
+            rest = _take(left, bars, offsets)
+            return Unary("-", right) if rest is None else Binary("-", rest, right)
         case Paren(inner):
-            return Paren(_spelt_out(inner, others))
-    return node
-
-
-def _collect_bars(bars: list[Binary], offsets: list[Node]) -> Callable[[Node], bool]:
-    def taken(node: Node) -> bool:
-        match node:
-            case Paren(Binary(op, _, _) as bar) if op in {"|", "||"}:
-                bars.append(bar)
-                return True
-            case Call("offset", (inner,)):
-                offsets.append(inner)
-                return True
-        return False
-
-    return taken
-
-
-def _take(node: Node, taken: Callable[[Node], bool]) -> Node | None:
-    """Remove the summands that ``taken`` claims; what is left, or None when nothing is."""
-    if taken(node):
-        return None
-    if isinstance(node, Binary) and node.op == "+":
-        left, right = _take(node.left, taken), _take(node.right, taken)
-        if left is None or right is None:
-            return left if right is None else right
-        return Binary("+", left, right)
-    if isinstance(node, Binary) and node.op == "-":
-        left = _take(node.left, taken)
-        return Unary("-", node.right) if left is None else Binary("-", left, node.right)
-    if isinstance(node, Paren):
-        inner = _take(node.inner, taken)
-        return None if inner is None else Paren(inner)
+            inside = _take(inner, bars, offsets)
+            return None if inside is None else Paren(inside)
     return node
 
 

@@ -25,7 +25,7 @@ from .expression import (
 from .families import Family
 from .formula import Formula, RandomTerm
 from .responses import check_response
-from .variables import Factor, Given, Numeric, Variables, is_boolean, is_numeric, level_name
+from .variables import Factor, Given, Numeric, Variables, is_numeric, level_name
 
 Array = NDArray[np.float64]
 
@@ -216,7 +216,7 @@ def _is_in_order(node: Node, factor: Factor, variables: Variables, data: pd.Data
     column = data[factor.column]
     if isinstance(column.dtype, pd.CategoricalDtype):
         return bool(column.cat.ordered)
-    return is_numeric(column) or is_boolean(column)
+    return is_numeric(column) or bool(pd.api.types.is_bool_dtype(column))
 
 
 def _missing_note(missing: pd.DataFrame, total: int) -> str:

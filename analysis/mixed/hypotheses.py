@@ -136,7 +136,8 @@ class _Pieces:
     def of(cls, fit: Fit) -> _Pieces:
         matrices = fit.model.matrices
         weights = fit.model.frame.weights / fit.sigma**2
-        z, starts = _columns(fit)
+        z = sparse.csr_array(sparse.hstack([e.matrix(e.columns) for e in matrices.effects], format="csr"))
+        starts = np.cumsum([0, *(e.n_levels * e.width for e in matrices.effects)])
         lambdas = matrices.covariance.lambdas(fit.theta)
         levels = [e.n_levels for e in matrices.effects]
         relative = sparse.block_diag(
@@ -169,20 +170,6 @@ class _Pieces:
                     blocks.append((base + i, base + j))
         trace = len(x) - 2.0 * float(np.trace(ma)) + float(np.sum(ma * ma.T))
         return cls(k, k @ n, c, n.T @ c, -gram, gram - c.T @ m @ c, trace, blocks)
-
-
-def _columns(fit: Fit) -> tuple[sparse.csr_array, list[int]]:
-    """Z as a sparse matrix (n, q), level by level within each factor, and where each factor begins."""
-    effects = fit.model.matrices.effects
-    n, parts, starts, at = fit.nobs, [], [], 0
-    for effect in effects:
-        place = effect.codes[:, None] * effect.width + np.arange(effect.width)
-        rows = np.repeat(np.arange(n), effect.width)
-        size = effect.n_levels * effect.width
-        parts.append(sparse.csr_array((effect.columns.ravel(), (rows, place.ravel())), shape=(n, size)))
-        starts.append(at)
-        at += size
-    return sparse.csr_array(sparse.hstack(parts, format="csr")), starts
 
 
 def _orders(
@@ -539,7 +526,7 @@ def _columns_by_term(fit: Fit) -> list[tuple[NDArray[np.intp], str, NDArray[np.f
         (
             matrices.effects[term.factor].codes,
             f"{' + '.join(term.names)} | {matrices.groupings[term.factor].name}",
-            matrices.effects[term.factor].columns[:, term.at : term.at + term.width],
+            matrices.effects[term.factor].columns[:, term.columns],
         )
         for term in matrices.covariance.terms
     ]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -52,13 +53,14 @@ class Comparisons:
     means: int | None = None
     with_control: bool = False  # whether all compare with one and the same mean, for ``dunnett``
 
+    def among(self, known: NDArray[np.bool_]) -> Array:
+        """Return the correlation of some of the estimates."""
+        whole = np.eye(len(known)) if self.correlation is None else self.correlation
+        return whole[np.ix_(known, known)]
+
 
 def suitable(adjust: str, count: int, family: Comparisons) -> tuple[str, str | None]:
-    """Choose the adjustment that a family of estimates gets.
-
-    One estimate needs none. As emmeans does, ``tukey`` becomes ``sidak`` where the estimates are not all pairs of one
-    set of means; likewise ``dunnett`` where they do not compare with one control.
-    """
+    """Choose the adjustment that a family of estimates gets, and a note where it is another than was asked for, as in emmeans."""
     if adjust not in ADJUSTMENTS:
         raise unknown_name("adjustment", adjust, ADJUSTMENTS)
     if count == 1:
@@ -75,21 +77,16 @@ def suitable(adjust: str, count: int, family: Comparisons) -> tuple[str, str | N
 def adjusted_p(statistic: Array, df: Array, adjust: str, family: Comparisons) -> Array:
     """Two-sided p values of one family. Shapes: statistic, df (r,), returns (r,)."""
     p: Array = np.asarray(2.0 * stats.t.sf(np.abs(statistic), df))
-    told = np.isfinite(p)
-    if not told.any():
-        return p
-    if adjust in BY_P_ALONE:
-        return _where(told, p, corrected(np.where(told, p, 1.0), adjust)[told])
-    return _where(told, p, _adjusted(np.abs(statistic[told]), df[told], p[told], adjust, _part(family, told)))
-
-
-def _adjusted(size: Array, df: Array, p: Array, adjust: str, family: Comparisons) -> Array:
+    known = np.isfinite(p)
+    size, dof = np.abs(statistic[known]), df[known]
     if adjust == "tukey":
-        return np.asarray(stats.studentized_range.sf(size * np.sqrt(2.0), float(family.means or 0), df))
-    if adjust == "mvt":
-        largest = LargestT(_correlation(family, len(p)))
-        return np.array([largest.sf(c, d) for c, d in zip(size, df, strict=True)])
-    return corrected(p, adjust)
+        p[known] = stats.studentized_range.sf(size * np.sqrt(2.0), float(family.means or 0), dof)
+    elif adjust == "mvt" and known.any():
+        largest = LargestT(family.among(known))
+        p[known] = [largest.sf(c, d) for c, d in zip(size, dof, strict=True)]
+    elif known.any():
+        p[known] = corrected(np.where(known, p, 1.0), adjust)[known]
+    return p
 
 
 def corrected(p: Array, adjust: str) -> Array:
@@ -107,57 +104,31 @@ def corrected(p: Array, adjust: str) -> Array:
 
 
 def critical_values(level: float, df: Array, adjust: str, family: Comparisons) -> Array:
-    """Half widths, in standard errors, of intervals that hold together with probability ``level``.
-
-    Holm's and Benjamini-Hochberg's have no intervals of their own; they get Bonferroni's, as in emmeans.
-
-    Shapes: returns (r,).
-    """
-    told = ~np.isnan(df)
-    r = int(told.sum())
+    """Half widths (r,), in standard errors, of intervals that hold together; Holm's and BH's are Bonferroni's, as in emmeans."""
+    known, half = ~np.isnan(df), np.full(len(df), np.nan)
     if adjust == "tukey":
         means, root2 = float(family.means or 0), np.sqrt(2.0)
-        found = [stats.studentized_range.ppf(level, means, d) / root2 for d in df[told]]
-    elif adjust == "mvt" and r:
-        largest = LargestT(_correlation(_part(family, told), r))
-        found = [largest.isf(1.0 - level, d) for d in df[told]]
+        half[known] = [stats.studentized_range.ppf(level, means, d) / root2 for d in df[known]]
+    elif adjust == "mvt" and known.any():
+        largest = LargestT(family.among(known))
+        half[known] = [largest.isf(1.0 - level, d) for d in df[known]]
     else:
         tail = (1.0 - level) / 2.0
         if adjust == "sidak":
             tail = (1.0 - level ** (1.0 / max(len(df), 1))) / 2.0
         elif adjust in _BY_P:
             tail /= max(len(df), 1)
-        found = np.asarray(stats.t.isf(tail, df[told])).tolist()
-    return _where(told, np.full(len(df), np.nan), np.array(found))
-
-
-def _correlation(family: Comparisons, count: int) -> Array:
-    return np.eye(count) if family.correlation is None else family.correlation
-
-
-def _part(family: Comparisons, told: NDArray[np.bool_]) -> Comparisons:
-    if family.correlation is None:
-        return family
-    return Comparisons(family.correlation[np.ix_(told, told)], family.means, family.with_control)
-
-
-def _where(chosen: NDArray[np.bool_], otherwise: Array, values: Array) -> Array:
-    result = otherwise.copy()
-    result[chosen] = values
-    return result
+        half[known] = stats.t.isf(tail, df[known])
+    return half
 
 
 class LargestT:
-    """The distribution of the largest of several correlated |t|.
+    """The distribution of the largest of several |t| with correlation R (r, r), which may be singular.
 
-    Estimates of correlation R = A A' (A of shape r x k) are T = A (length x direction), the length independent of the
-    direction, length^2 / k following F(k, df), or chi-squared over k for normal ones. Given the direction d the largest
-    exceeds c if the length exceeds c / max_j |A_j d|, so its tail is the mean of a smooth function over the sphere. A
-    randomised net of points on the sphere, the same in every call, gives that mean, to 1e-5 for a few estimates and
-    2e-4 for 28. It
-    copes with singular R.
-
-    Shapes: correlation (r, r), sides (r,).
+    With R = A A' (A of shape r x k) T = A (length x direction), the length independent of the direction, length^2 / k
+    following F(k, df), or chi-squared over k for normal ones. Given the direction d the largest exceeds c if the length
+    exceeds c / max_j |A_j d|, so its tail is the mean of a smooth function over the sphere. A randomised net of points on
+    the sphere, the same in every call, gives that mean, to 1e-5 for a few estimates and 2e-4 for 28.
     """
 
     def __init__(
@@ -203,10 +174,7 @@ NO_INFORMATION = 1e-10
 
 
 def laplace_vcov(hessian: Array, n_theta: int, back: Array) -> tuple[Array, bool]:
-    """Covariance of the fixed effects from the joint Hessian of the Laplace deviance.
-
-    Shapes: hessian (k + p, k + p), back (p, p), returns vcov (p, p).
-    """
+    """Covariance of the fixed effects (p, p) from the joint Hessian (k + p, k + p); whether it is that of the Hessian."""
     k = n_theta
     tt, tb, bb = hessian[:k, :k], hessian[:k, k:], hessian[k:, k:]
     size = np.sqrt(np.maximum(np.diag(tt), 1e-300))
@@ -229,10 +197,7 @@ def wald_table(
     family: Comparisons | None = None,
     null: Array | float = 0.0,
 ) -> pd.DataFrame:
-    """Test statistics, p values and intervals for estimates that form one family.
-
-    Shapes: estimate, se (r,), df (r,), returns (r, 7).
-    """
+    """Test statistics, p values and intervals (r, 7) for estimates that form one family; estimate, se and df are (r,)."""
     check_level(level)
     family = family or Comparisons()
     r = len(estimate)
@@ -272,12 +237,24 @@ def check_level(level: float) -> None:
         raise UserError(f"level is {level:g}; a coverage lies between 0 and 1", mend="For example 0.95.")
 
 
-def correlation_of(rows: Array, vcov: Array) -> Array:
-    """Correlation of ``rows @ beta``, shape (r, r); nan where a combination has no variance."""
+def tested(
+    degrees: DegreesOfFreedom | None,
+    rows: Array,
+    estimate: Array,
+    vcov: Array,
+    *,
+    means: int | None = None,
+    with_control: bool = False,
+    **options: Any,
+) -> pd.DataFrame:
+    """Table (r, 7) of estimates whose derivatives by parameters of covariance ``vcov`` (p, p) are ``rows`` (r, p)."""
     covariance = rows @ vcov @ rows.T
     size = np.sqrt(np.diag(covariance))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(covariance / np.outer(size, size))
+        family = Comparisons(covariance / np.outer(size, size), means, with_control)
+    se = np.sqrt(np.einsum("ri,ij,rj->r", rows, vcov, rows))
+    df = degrees.df(rows, vcov) if degrees is not None else None
+    return wald_table(estimate, se, df, family=family, **options)
 
 
 def linear_contrasts(
@@ -320,11 +297,17 @@ def linear_contrasts(
             f"the contrast has {matrix.shape[1]} weights; the model has {len(beta)} fixed effects "
             f"({', '.join(fit.fixed['term'])})"
         )
-    vcov = fit.vcov.to_numpy()
-    se = np.sqrt(np.einsum("ri,ij,rj->r", matrix, vcov, matrix))
-    df = fit.degrees.df(matrix, vcov) if fit.degrees is not None else None
-    family = Comparisons(correlation_of(matrix, vcov), means, with_control)
-    table = wald_table(matrix @ beta + known, se, df, adjust=adjust, level=level, family=family, null=null)
+    table = tested(
+        fit.degrees,
+        matrix,
+        matrix @ beta + known,
+        fit.vcov.to_numpy(),
+        means=means,
+        with_control=with_control,
+        adjust=adjust,
+        level=level,
+        null=null,
+    )
     labels = list(names) if names is not None else [f"L{i + 1}" for i in range(len(matrix))]
     if len(labels) != len(matrix):
         raise UserError(f"{len(labels)} names for {len(matrix)} contrasts", mend="Give one name per row.")
@@ -382,7 +365,7 @@ def equivalence_tests(
     half = stats.t.isf(alpha, df) * se
     ends = (estimate - half, estimate + half)
     labels = table[table.columns[: list(table.columns).index("estimate")]]
-    tested = pd.DataFrame(
+    found = pd.DataFrame(
         {
             "estimate": table["estimate"],
             "se": table["se"],
@@ -396,7 +379,7 @@ def equivalence_tests(
             "equivalent": p < alpha,
         }
     )
-    result = pd.concat([labels, tested], axis=1)
+    result = pd.concat([labels, found], axis=1)
     result.attrs = {"adjustment": adjust, "level": 1.0 - 2.0 * alpha, **({"scale": "ratio"} if ratio else {})}
     return result
 

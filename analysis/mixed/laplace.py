@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from .blocks import Blocks, Effects, Factor, Layout, Vector, gram, make_layout
-from .families import Family
+from .families import Family, Link
 from .frame import Frame
-from .links import Link
 from .matrices import Covariance, Matrices
 from .responses import Response, make_response
 
@@ -339,17 +338,15 @@ class LaplaceDeviance:
         )
         noise = 1e-14 * self.n if family.dispersion in {"phi", "shape"} else noise
         self.modes = ModeSearch(self.layout, noise, self.response.saturated())
+        self.penalty: Array | None = (
+            None  # (d, d): Q of a penalty x' Q x, such as minus twice a log prior density
+        )
         self._last: _Solved | None = None
 
     def scales(self) -> Array:
         """Rough size of one standard error of each parameter."""
-        return np.concatenate(
-            [
-                self.covariance.scales(),
-                np.full(self.n_dispersion, np.sqrt(2.0 / self.n)),
-                np.ones(self.p),
-            ]
-        )
+        dispersion = np.full(self.n_dispersion, np.sqrt(2.0 / self.n))
+        return np.concatenate([self.covariance.scales(), dispersion, np.ones(self.p)])
 
     def diagonal(self) -> NDArray[np.bool_]:
         """Which parameters lie on the diagonal of a template of theta."""
@@ -457,7 +454,7 @@ class LaplaceDeviance:
         with_x, x_with_x = self._information(last.inside)
         with_x = layout.scale(lambdas, with_x, transpose=True)
         result[at:, at:] = 2.0 * (x_with_x - gram(with_x, last.h.solve(with_x)))
-        return result
+        return result if self.penalty is None else result + 2.0 * self.penalty
 
     def _information(self, w: Array) -> tuple[Vector, Array]:
         """Z' W X and X' W X for weights of shape (n,)."""
@@ -483,13 +480,15 @@ class LaplaceDeviance:
         return self._last
 
     def __call__(self, x: Array) -> tuple[float, Array]:
-        """Deviance and gradient; infinite where the mode cannot be found."""
+        """Deviance, penalty included, and gradient; infinite where the mode cannot be found."""
         try:
             point = self.at(x)
+            found = point.deviance, point.gradient
         except (ModeNotFound, np.linalg.LinAlgError):
+            found = np.inf, np.zeros_like(x)
+        if not np.isfinite(found[0]):
             self.modes.forget()
             return np.inf, np.zeros_like(x)
-        if not np.isfinite(point.deviance):
-            self.modes.forget()
-            return np.inf, np.zeros_like(x)
-        return point.deviance, point.gradient
+        if self.penalty is None:
+            return found
+        return found[0] + float(x @ self.penalty @ x), found[1] + 2.0 * (self.penalty @ x)

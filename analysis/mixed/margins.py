@@ -19,18 +19,16 @@ from numpy.typing import NDArray
 from stimuli.errors import UserError, unknown_name
 
 from .expression import Node, as_r, columns_of
-from .inference import Comparisons, correlation_of, linear_contrasts, wald_table
+from .inference import linear_contrasts, tested
+from .responses import TimeResponse
 from .result import Fit
-from .times import TimeResponse
 from .variables import Factor, Numeric, level_name
 
 Array = NDArray[np.float64]
 
 
-def reference_grid(
-    fit: Fit, wanted: list[str], values: dict[str, list[Any]]
-) -> tuple[pd.DataFrame, list[str], int]:
-    """Lay out all cells, those wanted varying fastest: (grid, columns wanted, number of cells wanted)."""
+def reference_grid(wanted: list[str], values: dict[str, list[Any]]) -> tuple[pd.DataFrame, pd.DataFrame, int]:
+    """Lay out all cells, those wanted varying fastest: (grid, names of the cells wanted, their number)."""
     for name in wanted:
         if name not in values:
             raise unknown_name("column of the fixed part", name, values)
@@ -42,7 +40,8 @@ def reference_grid(
     # itertools.product varies its last argument fastest.
     cells = list(itertools.product(*(values[c] for c in reversed(order))))
     grid = pd.DataFrame(cells, columns=list(reversed(order)))[order] if order else pd.DataFrame(index=[0])
-    return grid, wanted, int(np.prod([len(values[c]) for c in wanted])) if wanted else 1
+    size = int(np.prod([len(values[c]) for c in wanted])) if wanted else 1
+    return grid, grid[wanted].iloc[:size].reset_index(drop=True), size
 
 
 def rows_of(fit: Fit, grid: pd.DataFrame) -> Array:
@@ -75,11 +74,6 @@ def offset_of(fit: Fit, grid: pd.DataFrame) -> Array:
 def averaged(rows: Array, size: int) -> Array:
     """Average with equal weights over what is not asked for: (cells, …) to (size, …)."""
     return np.asarray(rows.reshape(-1, size, *rows.shape[1:]).mean(axis=0))
-
-
-def cells_of(grid: pd.DataFrame, wanted: list[str], size: int) -> pd.DataFrame:
-    """Name the cells wanted, shape (size, columns wanted)."""
-    return grid[wanted].iloc[:size].reset_index(drop=True)
 
 
 def grid_values(fit: Fit, at: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -152,7 +146,8 @@ class Margins:
         if scale not in SCALES[:2]:
             raise unknown_name("scale", scale, SCALES[:2])
         if scale == "response" and (self.level_rows is not None or self.fit.cuts or self.fit.shape):
-            rows = self._estimate(np.eye(len(self.matrix)), slice(None), scale, adjust, level)
+            every = np.eye(len(self.matrix))
+            rows = self._estimate(every, slice(None), scale, adjust=adjust, level=level)
             return _with_cells(self.grid, rows)
         rows = linear_contrasts(self.fit, self.matrix, level=level, adjust=adjust, known=self.known)
         rows = rows.drop(columns="contrast")
@@ -195,7 +190,9 @@ class Margins:
         first, second = np.triu_indices(count, 1)
         pairs = zip(first.tolist(), second.tolist(), strict=True)
         ends = [(j, i) if reverse else (i, j) for i, j in pairs]
-        return self._contrast(_differences(ends, count), ends, held, scale, adjust, level, means=count)
+        return self._contrast(
+            _differences(ends, count), ends, held, scale, adjust=adjust, level=level, means=count
+        )
 
     def against(
         self,
@@ -222,7 +219,8 @@ class Margins:
             raise unknown_name("control", " ".join(wanted), [" ".join(c) for c in cells])
         at = cells.index(wanted)
         ends = [(i, at) for i in range(count) if i != at]
-        return self._contrast(_differences(ends, count), ends, held, scale, adjust, level, with_control=True)
+        how = {"adjust": adjust, "level": level, "with_control": True}
+        return self._contrast(_differences(ends, count), ends, held, scale, **how)
 
     def contrast(
         self,
@@ -244,7 +242,7 @@ class Margins:
         if len(lengths) != 1:
             raise UserError("every contrast needs as many weights as there are means")
         matrix = np.array([list(w) for w in weights.values()], dtype=float)
-        return self._contrast(matrix, list(weights), _several(by), scale, adjust, level)
+        return self._contrast(matrix, list(weights), _several(by), scale, adjust=adjust, level=level)
 
     def interaction(
         self,
@@ -274,7 +272,7 @@ class Margins:
             matrix, own = _one_factor(methods[name], list(dict.fromkeys(self.grid[name])))
             total = np.asarray(np.kron(matrix, total), dtype=float)
             labels = [f"({b}) : ({a})" if b else f"{a}" for a in own for b in labels]
-        return self._contrast(total, labels, held, scale, adjust, level)
+        return self._contrast(total, labels, held, scale, adjust=adjust, level=level)
 
     def _cells(self, held: list[str]) -> int:
         for name in held:
@@ -283,16 +281,7 @@ class Margins:
         return len(self.grid) // (len(self.grid[held].drop_duplicates()) if held else 1)
 
     def _contrast(
-        self,
-        weights: Array,
-        labels: Sequence[Any],
-        by: list[str],
-        scale: str,
-        adjust: str,
-        level: float,
-        *,
-        means: int | None = None,
-        with_control: bool = False,
+        self, weights: Array, labels: Sequence[Any], by: list[str], scale: str, **how: Any
     ) -> pd.DataFrame:
         if scale not in SCALES:
             raise unknown_name("scale", scale, SCALES)
@@ -309,7 +298,7 @@ class Margins:
                 label if isinstance(label, str) else self._difference(members, label, free, scale)
                 for label in labels
             ]
-            table = self._estimate(weights, members, scale, adjust, level, means, with_control)
+            table = self._estimate(weights, members, scale, **how)
             table.insert(0, "contrast", names)
             values = cell if isinstance(cell, tuple) else (cell,)
             for at, (name, value) in enumerate(zip(by, values, strict=True)):
@@ -324,34 +313,17 @@ class Margins:
         first, second = (" ".join(level_name(self.grid[c].iloc[members[at]]) for c in free) for at in ends)
         return f"{first} {sign} {second}"
 
-    def _estimate(
-        self,
-        weights: Array,
-        members: Any,
-        scale: str,
-        adjust: str,
-        level: float,
-        means: int | None = None,
-        with_control: bool = False,
-    ) -> pd.DataFrame:
+    def _estimate(self, weights: Array, members: Any, scale: str, **how: Any) -> pd.DataFrame:
         rows = self.matrix[members]
         if scale != "response":
-            table = linear_contrasts(
-                self.fit,
-                combined(weights, rows),
-                adjust=adjust,
-                level=level,
-                means=means,
-                with_control=with_control,
-                known=weights @ self.known[members],
-            ).drop(columns="contrast")
+            known = weights @ self.known[members]
+            table = linear_contrasts(self.fit, combined(weights, rows), known=known, **how)
+            table = table.drop(columns="contrast")
             return _as_ratio(self.fit, table) if scale == "ratio" else table
         values, slopes = self._on_response_scale(members)
-        jacobian, vcov = combined(weights, slopes), self._covariance
-        se = np.sqrt(np.einsum("ri,ij,rj->r", jacobian, vcov, jacobian))
-        df = self.fit.degrees.df(jacobian, vcov) if self.fit.degrees is not None else None
-        family = Comparisons(correlation_of(jacobian, vcov), means, with_control)
-        return wald_table(combined(weights, values), se, df, adjust=adjust, level=level, family=family)
+        return tested(
+            self.fit.degrees, combined(weights, slopes), combined(weights, values), self._covariance, **how
+        )
 
     @property
     def _covariance(self) -> Array:
@@ -390,10 +362,7 @@ class Margins:
 
 @dataclass(frozen=True, eq=False)
 class CategoryMargins(Margins):
-    """Probabilities of the categories of an ordinal model, or mean scores; scale ``response`` only.
-
-    ``known`` holds the values, and ``matrix``, shape (r, J - 2 + p), their derivatives by log gaps and coefficients.
-    """
+    """Probabilities of categories, or mean scores (``known``), with derivatives by log gaps and coefficients (``matrix``)."""
 
     @property
     def _covariance(self) -> Array:
@@ -403,20 +372,17 @@ class CategoryMargins(Margins):
     def _on_response_scale(self, members: Any) -> tuple[Array, Array]:
         return self.known[members], self.matrix[members]
 
-    def _estimate(self, weights: Array, members: Any, scale: str, *rest: Any) -> pd.DataFrame:
+    def _estimate(self, weights: Array, members: Any, scale: str, **how: Any) -> pd.DataFrame:
         if scale != "response":
             raise UserError(
                 f"scale {scale!r}: probabilities of categories are on the response scale",
                 mend="Ask for response.",
             )
-        return super()._estimate(weights, members, scale, *rest)
+        return super()._estimate(weights, members, scale, **how)
 
 
 def combined(weights: Array, rows: Array) -> Array:
-    """Combine means, or their rows, where some cannot be told: only what gives one of those a weight cannot be told either.
-
-    Shapes: weights (r, m), rows (m, …), returns (r, …).
-    """
+    """Multiply weights (r, m) and rows (m, …): what gives weight to a mean that cannot be told cannot be told either."""
     lost = np.isnan(rows).reshape(len(rows), -1).any(axis=1)
     found = np.asarray(weights @ np.where(np.isnan(rows), 0.0, rows))
     found[(weights[:, lost] != 0.0).any(axis=1)] = np.nan
@@ -480,9 +446,9 @@ def margins(
     at : mapping, optional
         Values for columns in place of all levels (factors) or the mean (covariates).
     """
-    whole, wanted, size = reference_grid(fit, _several(factors), grid_values(fit, at or {}))
+    whole, cells, size = reference_grid(_several(factors), grid_values(fit, at or {}))
     rows, known = rows_of(fit, whole), offset_of(fit, whole)
-    return Margins(fit, cells_of(whole, wanted, size), averaged(rows, size), averaged(known, size))
+    return Margins(fit, cells, averaged(rows, size), averaged(known, size))
 
 
 def category_margins(
@@ -514,13 +480,13 @@ def category_margins(
             f"mean ratings and probabilities of categories are of ordinal models; this one is {fit.family}",
             mend="Ask for the scale link or response, or fit with family ordinal.",
         )
-    whole, wanted, size = reference_grid(fit, _several(factors), grid_values(fit, at or {}))
+    whole, cells, size = reference_grid(_several(factors), grid_values(fit, at or {}))
     rows = rows_of(fit, whole)
     values, by_eta, by_gaps = fit.cuts.probabilities(
         rows @ fit.fixed["estimate"].to_numpy() + offset_of(fit, whole)
     )
     slopes = np.concatenate([by_gaps, by_eta[:, :, None] * rows[:, None, :]], axis=2)
-    cells, values, slopes = cells_of(whole, wanted, size), averaged(values, size), averaged(slopes, size)
+    values, slopes = averaged(values, size), averaged(slopes, size)
     if mean:
         scores = fit.cuts.scores
         return CategoryMargins(fit, cells, np.einsum("rcp,c->rp", slopes, scores), values @ scores)
@@ -565,14 +531,14 @@ def trends(
     wanted = _several(factors)
     if covariate not in given and covariate not in wanted:
         values[covariate] = [float(column.mean())]
-    whole, wanted, size = reference_grid(fit, wanted, values)
+    whole, cells, size = reference_grid(wanted, values)
     step = 1e-3 * float(np.ptp(column.to_numpy(dtype=float)))
     moved = [whole.assign(**{covariate: whole[covariate] + d}) for d in (-step / 2, step / 2)]
     below, above = (rows_of(fit, grid) for grid in moved)
     known_below, known_above = (offset_of(fit, grid) for grid in moved)
     return Margins(
         fit,
-        cells_of(whole, wanted, size),
+        cells,
         averaged((above - below) / step, size),
         averaged((known_above - known_below) / step, size),
         averaged(rows_of(fit, whole), size),

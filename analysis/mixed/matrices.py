@@ -154,6 +154,11 @@ class TermCovariance:
         return len(self.names)
 
     @property
+    def columns(self) -> slice:
+        """Its columns among those of the grouping factor."""
+        return slice(self.at, self.at + self.width)
+
+    @property
     def positions(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Rows and columns of the lower triangle, column-major."""
         return _lower_triangle(self.width)
@@ -207,16 +212,14 @@ class Covariance:
         """Per grouping factor the (k, k) Lambda."""
         mats = [np.zeros((k, k)) for k in self.widths]
         for term in self.terms:
-            part = slice(term.at, term.at + term.width)
-            mats[term.factor][part, part] = term.template(theta)
+            mats[term.factor][term.columns, term.columns] = term.template(theta)
         return mats
 
     def gradient(self, slopes: Sequence[Array]) -> Array:
         """Collect derivatives with respect to Lambda's entries, one (k, k) array a factor, into theta's order."""
-        result = np.empty(self.size)
+        result = np.empty_like(self._scales)
         for term in self.terms:
-            part = slice(term.at, term.at + term.width)
-            result[term.theta] = slopes[term.factor][part, part][term.positions]
+            result[term.theta] = slopes[term.factor][term.columns, term.columns][term.positions]
         return result
 
     def entries(self) -> list[tuple[int, int, int]]:
@@ -250,8 +253,7 @@ class Covariance:
         """
         result = np.empty(self.size)
         for term in self.terms:
-            part = slice(term.at, term.at + term.width)
-            moment = moments[term.factor][part, part]
+            moment = moments[term.factor][term.columns, term.columns]
             size = np.diag(np.maximum(np.diag(moment), 1e-3))
             result[term.theta] = np.linalg.cholesky((moment + size) / 2.0)[term.positions]
         return result

@@ -1,7 +1,7 @@
 """Minimise a smooth deviance with an exact gradient, and judge what was found.
 
-L-BFGS comes near; its starting metric is the model's average information (``LinearDeviance.metric``; Nocedal and Wright
-2006, section 7.2), with which six to ten evaluations do where the identity needs thirty. Newton steps finish, with a Hessian
+Quasi-Newton steps come near; their starting metric is the model's average information (``LinearDeviance.metric``), with which
+six to ten evaluations do where the identity needs thirty. Newton steps finish, with a Hessian
 from differences of the gradient: central ones if the Hessian becomes a covariance, one-sided ones if it only judges the
 point or the data are many. Theta can change sign, because a bound at zero would hold the search at a saddle. Convergence is
 a statement about the point (small Newton decrement, no direction of negative curvature), not about the search.
@@ -11,14 +11,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize
 
 Array = NDArray[np.float64]
-Objective = Callable[[Array], tuple[float, Array]]
+
+
+class Objective(Protocol):
+    """A deviance that knows about how curved it is."""
+
+    def __call__(self, x: Array, /) -> tuple[float, Array]:
+        """Value and gradient, shape (d,)."""
+
+    def metric(self, x: Array) -> Array:
+        """Approximate second derivatives, positive semidefinite, shape (d, d)."""
+
+    def nearer(self, x: Array) -> Array:
+        """Guess from a first guess, shape (d,)."""
+
 
 ARRIVED = 1e-11
 """Expected fall of the deviance at which quasi-Newton steps end."""
@@ -30,23 +42,11 @@ LEAST = 1e-3
 """Curvature that a metric is given at least, in units where that of a well-determined parameter is near two."""
 
 
-@runtime_checkable
-class Curved(Protocol):
-    """An objective that knows about how curved it is."""
-
-    def metric(self, x: Array) -> Array:
-        """Approximate second derivatives, positive semidefinite, shape (d, d)."""
-
-    def nearer(self, x: Array) -> Array:
-        """Guess from a first guess, shape (d,)."""
-
-
 class Scaled:
     """The objective in units of rough standard errors, counting its calls."""
 
     def __init__(self, objective: Objective, scales: Array) -> None:
         self.objective, self.scales, self.calls = objective, scales, 0
-        self.curved = objective if isinstance(objective, Curved) else None
         self._known: tuple[tuple[Array, float, Array], ...] = ()
         self._keeps = False
 
@@ -75,26 +75,11 @@ class Scaled:
 
     def metric(self, z: Array) -> Array:
         """Return the objective's own approximate second derivatives at z."""
-        assert self.curved is not None
-        return self.curved.metric(z * self.scales) * np.outer(self.scales, self.scales)
+        return self.objective.metric(z * self.scales) * np.outer(self.scales, self.scales)
 
 
 def descend(f: Scaled, z: Array) -> Array:
-    """Go down from z, in the units of f, shape (d,)."""
-    if f.curved is not None:
-        return _descend_metric(f, z)
-    found = optimize.minimize(
-        f,
-        z,
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxcor": 30, "maxiter": 2000, "ftol": 1e-12, "gtol": 1e-5},
-    )
-    return np.asarray(found.x)
-
-
-def _descend_metric(f: Scaled, z: Array) -> Array:
-    """Quasi-Newton steps that begin from the objective's own metric at each point (Nocedal and Wright 2006, 7.2)."""
+    """Go down from z (d,) by quasi-Newton steps that begin from the objective's own metric (Nocedal and Wright 2006, 7.2)."""
     value, gradient = f(z)
     if not np.isfinite(value):
         return z
@@ -177,28 +162,25 @@ class Optimum:
         return bool(np.isfinite(self.value) and self.decrement < DECREMENT and self.lowest > SADDLE)
 
 
-def differences(function: Callable[[Array], Array], x: Array, steps: Array) -> Array:
-    """Differentiate a vector or array function by central differences."""
-    rows = []
-    for i, step in enumerate(steps):
-        up, down = x.copy(), x.copy()
-        up[i] += step
-        down[i] -= step
-        rows.append((function(up) - function(down)) / (2.0 * step))
-    return np.array(rows)
-
-
-def forward_differences(function: Callable[[Array], Array], x: Array, steps: Array) -> Array:
-    """Differentiate a vector function by differences to one side, at half the cost: first axis is the argument that moved."""
-    here = function(x)
+def differences(function: Callable[[Array], Array], x: Array, steps: Array, is_rough: bool = False) -> Array:
+    """Differentiate by central differences, or to one side at half the cost: first axis is the argument that moved."""
+    moves = np.diag(steps)
+    if is_rough:
+        here = function(x)
+        return np.array([(function(x + move) - here) / step for move, step in zip(moves, steps, strict=True)])
     return np.array(
-        [(function(x + step * unit) - here) / step for step, unit in zip(steps, np.eye(len(x)), strict=True)]
+        [
+            (function(x + move) - function(x - move)) / (2.0 * step)
+            for move, step in zip(moves, steps, strict=True)
+        ]
     )
 
 
-def hessian(objective: Objective, x: Array, steps: Array) -> Array:
-    """Second derivatives from central differences of the gradient, shape (d, d)."""
-    raw = differences(lambda at: objective(at)[1], x, steps)
+def hessian(
+    objective: Callable[[Array], tuple[float, Array]], x: Array, steps: Array, is_rough: bool = False
+) -> Array:
+    """Second derivatives from differences of the gradient, shape (d, d)."""
+    raw = differences(lambda at: objective(at)[1], x, steps, is_rough)
     return np.asarray((raw + raw.T) / 2.0)
 
 
@@ -208,12 +190,7 @@ def _curvature(f: Scaled, z: Array, is_rough: bool) -> tuple[Array, Array]:
     Rough ones, near enough to say whether z is a minimum and where the next step goes, come from differences to one side.
     """
     for _ in range(6):
-        steps = np.full(len(z), STEP)
-        if is_rough:
-            raw = forward_differences(lambda at: f(at)[1], z, steps)
-            found = np.asarray((raw + raw.T) / 2.0)
-        else:
-            found = hessian(f, z, steps)
+        found = hessian(f, z, np.full(len(z), STEP), is_rough)
         stretch = np.sqrt(np.maximum(np.diag(found) / 2.0, 1.0))
         if not np.isfinite(found).all() or stretch.max(initial=1.0) < 10.0:
             break
@@ -221,35 +198,22 @@ def _curvature(f: Scaled, z: Array, is_rough: bool) -> tuple[Array, Array]:
     return z, found
 
 
-@dataclass(frozen=True)
 class _Candidate:
-    """A point in the units ``scales``, and what its neighbourhood looks like."""
+    """A point in the units of f, judged by its gradient and a Hessian, with the Newton step and the direction of least curvature."""
 
-    z: Array
-    scales: Array
-    value: float
-    gradient: Array
-    curvature: Array
-    decrement: float
-    lowest: float
-
-
-def _examine(f: Scaled, z: Array, curvature: Array) -> tuple[_Candidate, Array, Array]:
-    """Judge a point by its gradient and a Hessian: (the candidate, the Newton step, the direction of least curvature)."""
-    value, gradient = f(z)
-    if not np.isfinite(curvature).all():
-        return _Candidate(z, f.scales, value, gradient, curvature, np.inf, -np.inf), 0.0 * z, 0.0 * z
-    sizes, axes = np.linalg.eigh(curvature)
-    top = max(float(sizes[-1]), 1e-300)
-    along = axes.T @ gradient
-    steep = sizes > FLAT * top
-    decrement = float(np.sum(along[steep] ** 2 / sizes[steep]))
-    found = _Candidate(z, f.scales, value, gradient, curvature, decrement, float(sizes[0] / top))
-    return (
-        found,
-        -axes[:, steep] @ (along[steep] / sizes[steep]),
-        axes[:, 0] * (-1.0 if along[0] > 0 else 1.0),
-    )
+    def __init__(self, f: Scaled, z: Array, curvature: Array) -> None:
+        self.z, self.scales, self.curvature = z, f.scales, curvature
+        self.value, self.gradient = f(z)
+        self.decrement, self.lowest = np.inf, -np.inf
+        if np.isfinite(curvature).all():
+            sizes, axes = np.linalg.eigh(curvature)
+            top = max(float(sizes[-1]), 1e-300)
+            along = axes.T @ self.gradient
+            steep = sizes > FLAT * top
+            self.decrement = float(np.sum(along[steep] ** 2 / sizes[steep]))
+            self.lowest = float(sizes[0] / top)
+            self.step = -axes[:, steep] @ (along[steep] / sizes[steep])
+            self.out = axes[:, 0] * (-1.0 if along[0] > 0 else 1.0)
 
 
 def _polish(f: Scaled, z: Array, is_rough: bool) -> _Candidate:
@@ -257,17 +221,17 @@ def _polish(f: Scaled, z: Array, is_rough: bool) -> _Candidate:
     if is_rough:
         f.keep()
     z, curvature = _curvature(f, z, is_rough)
-    best, step, out = _examine(f, z, curvature)
+    best = _Candidate(f, z, curvature)
     for _ in range(12):
         saddle = best.lowest < SADDLE
         if not np.isfinite(best.decrement) or (best.decrement < SETTLED and not saddle):
             return best
         if saddle:
             # The gradient may vanish at a saddle: leave along the negative curvature.
-            z_new = min((best.z + size * out for size in (0.1, 0.5, 2.0)), key=lambda at: f(at)[0])
+            z_new = min((best.z + size * best.out for size in (0.1, 0.5, 2.0)), key=lambda at: f(at)[0])
             z_new = descend(f, z_new)
         else:
-            z_new = best.z + step
+            z_new = best.z + best.step
         halvings = 0
         while not f(z_new)[0] <= best.value + 1e-11 * (abs(best.value) + 1.0):
             z_new, halvings = (best.z + z_new) / 2.0, halvings + 1
@@ -276,7 +240,7 @@ def _polish(f: Scaled, z: Array, is_rough: bool) -> _Candidate:
         # A step of a thousandth of a standard error leaves second derivatives as they are.
         if saddle or best.decrement > NEAR:
             z_new, curvature = _curvature(f, z_new, is_rough)
-        best, step, out = _examine(f, z_new, curvature)
+        best = _Candidate(f, z_new, curvature)
     return best
 
 
@@ -290,17 +254,12 @@ def minimise(
     is_rough: bool = False,
     may_be_sketched: Callable[[Array], bool] = lambda x: False,
 ) -> Optimum:
-    """Find the minimum of a deviance that is even in the signs of theta's columns.
-
-    Shapes: start (d,), scales (d,), diagonal (d,).
-    """
+    """Find the minimum of a deviance that is even in the signs of theta's columns; start, scales and diagonal (d,)."""
     if not len(start):
         # A linear model without random effects: beta and sigma are profiled out, and nothing is left to search.
         return Optimum(start, objective(start)[0], start, np.zeros((0, 0)), 0.0, 1.0, 1)
     f = Scaled(objective, scales)
-    if f.curved is not None:
-        start = f.curved.nearer(start)
-    x = standardise(descend(f, start / f.scales) * f.scales)
+    x = standardise(descend(f, objective.nearer(start) / f.scales) * f.scales)
     near_zero = diagonal & (np.abs(x) < 1e-3)
     if near_zero.any():
         # A variance at zero may be a saddle where the gradient vanishes: look once more from beyond, unless that leads back.
@@ -309,9 +268,9 @@ def minimise(
         if not (value > f(x / f.scales)[0] and (slope[near_zero] > 0.0).all()):
             again = standardise(descend(f, beyond) * f.scales)
             x = min((x, again), key=lambda at: f(at / f.scales)[0])
-    if f.curved is not None and may_be_sketched(x):
+    if may_be_sketched(x):
         f.keep()
-        sketched = _examine(f, x / f.scales, f.metric(x / f.scales))[0]
+        sketched = _Candidate(f, x / f.scales, f.metric(x / f.scales))
         if sketched.decrement < DECREMENT:
             return _optimum(f, sketched, standardise, is_sketch=True)
     return _optimum(f, _polish(f, x / f.scales, is_rough), standardise)

@@ -7,75 +7,35 @@ section 5.4, for M). The variance parameters count as known; for generalised mod
 R squared is that of Nakagawa and Schielzeth (2013), Johnson (2014, random slopes) and Nakagawa, Johnson and Schielzeth
 (2017), from the variances var(X beta) of the fixed part, mean z' Sigma z of the random part, and of observations on the link
 scale: the marginal R^2 is the first over the sum, the conditional one the first two over the sum.
+
+A simulated residual is the place of an observation among new data of the same row, with new random effects (Dunn & Smyth, 1996;
+Hartig's DHARMa): uniform from 0 to 1 if the model holds. Residuals of a participant hang together, so their tests compare the
+statistic of the data with that of each simulated data set instead of taking residuals as independent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import sparse, stats
+from scipy.linalg import cho_factor, cho_solve
 
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 
 from .blocks import Vector, make_layout
-from .expression import Name, Node, columns_of
+from .expression import Node, columns_of
 from .fitting import fit_model
 from .formula import RandomTerm
 from .inference import check_level
 from .matrices import Design, TermCovariance, make_design
-from .ordered import OrderedResponse
 from .result import Fit
 from .variables import level_name
 
 Array = NDArray[np.float64]
-Draw = Callable[[np.random.Generator, Array, Array, float], Array]
-
-
-def _gaussian(rng: np.random.Generator, mu: Array, w: Array, d: float) -> Array:
-    return mu + rng.normal(size=len(mu)) * np.sqrt(d / w)
-
-
-def _binomial(rng: np.random.Generator, mu: Array, w: Array, d: float) -> Array:
-    trials = np.round(w).astype(int)
-    return np.asarray(rng.binomial(trials, np.clip(mu, 0.0, 1.0)) / np.maximum(trials, 1), dtype=float)
-
-
-def _beta_binomial(rng: np.random.Generator, mu: Array, w: Array, d: float) -> Array:
-    inside = np.clip(mu, 1e-12, 1.0 - 1e-12)
-    return _binomial(rng, rng.beta(inside * d, (1.0 - inside) * d), w, d)
-
-
-def _poisson(rng: np.random.Generator, mu: Array, w: Array, d: float) -> Array:
-    return rng.poisson(mu).astype(float)
-
-
-def _negative_binomial(rng: np.random.Generator, mu: Array, w: Array, d: float) -> Array:
-    return rng.poisson(rng.gamma(d, mu / d)).astype(float)
-
-
-def _gamma(rng: np.random.Generator, mu: Array, w: Array, d: float) -> Array:
-    return np.asarray(rng.gamma(w / d, mu * d / w))
-
-
-def _inverse_gaussian(rng: np.random.Generator, mu: Array, w: Array, d: float) -> Array:
-    return np.asarray(rng.wald(mu, w / d))
-
-
-DRAWS: Mapping[str, Draw] = {
-    "gaussian": _gaussian,
-    "binomial": _binomial,
-    "betabinomial": _beta_binomial,
-    "poisson": _poisson,
-    "negative.binomial": _negative_binomial,
-    "Gamma": _gamma,
-    "inverse.gaussian": _inverse_gaussian,
-}
-"""Per family (generator, mu, prior weights, dispersion) -> responses; the gaussian's dispersion is sigma^2."""
 
 
 def effects_unit(fit: Fit) -> float:
@@ -136,7 +96,7 @@ def simulate(
                 mend="Simulate with conditional=True, or fit with the log link.",
                 exit_code=1,
             )
-        result[:, column] = DRAWS[model.family.name](rng, mu, frame.weights, dispersion)
+        result[:, column] = model.family.draw(rng, mu, frame.weights, dispersion)
     return result
 
 
@@ -146,14 +106,10 @@ BATCH = 256
 """Rows whose variances are computed at once."""
 
 
-@dataclass(frozen=True)
-class _Term:
-    """A random term as new rows need it."""
-
-    random: RandomTerm
-    covariance: TermCovariance
-    design: Design
-    place: int
+_Term = tuple[RandomTerm, TermCovariance, Design]
+"""A random term as new rows need it."""
+_Part = tuple[TermCovariance, Array, NDArray[np.intp]]
+"""A random term, its columns in new rows, and the levels there."""
 
 
 def predict(
@@ -216,10 +172,9 @@ def predict(
     x = matrices.design.matrix(rows)[:, list(matrices.kept)] if len(rows) else np.empty((0, len(fit.fixed)))
     eta = x @ fit.fixed["estimate"].to_numpy(dtype=float)
     eta = eta + (fit.model.frame.offset if data is None else _offset(fit, rows))
-    parts = [(term, *_random_rows(fit, term, rows, new_levels)) for term in terms]
+    parts = [(term[1], *_random_rows(fit, term, rows, new_levels)) for term in terms]
     for term, z, codes in parts:
-        group = matrices.groupings[term.covariance.factor].name
-        modes = fit.modes[group].to_numpy()[:, term.place : term.place + term.covariance.width]
+        modes = fit.modes[matrices.groupings[term.factor].name].to_numpy()[:, term.columns]
         eta = eta + np.where(codes >= 0, np.einsum("nk,nk->n", z, modes[codes]), 0.0)
     columns = {"estimate": eta}
     if se:
@@ -249,62 +204,37 @@ def random_modes(fit: Fit) -> pd.DataFrame:
         raise UserError("the model has no random effects", mend="Add a term such as (1 | participant).")
     blocks = _Errors(fit).mode_covariances()
     tables = []
-    places: dict[int, int] = {}
     for term in matrices.covariance.terms:
-        grouping = matrices.groupings[term.factor]
-        place = places.get(term.factor, 0)
-        places[term.factor] = place + term.width
-        modes = fit.modes[grouping.name].to_numpy()[:, place : place + term.width]
-        part = slice(term.at, term.at + term.width)
+        grouping, part = matrices.groupings[term.factor], term.columns
+        modes = fit.modes[grouping.name].to_numpy()[:, part]
         spread = np.einsum(
             "ij,mjk,ik->mi", term.transform, blocks[term.factor][:, part, part], term.transform
         )
         for k, name in enumerate(term.names):
-            tables.append(
-                pd.DataFrame(
-                    {
-                        "group": grouping.name,
-                        "term": name,
-                        "level": list(grouping.levels),
-                        "mode": modes[:, k],
-                        "sd": np.sqrt(np.maximum(spread[:, k], 0.0)),
-                    }
-                )
-            )
+            sd = np.sqrt(np.maximum(spread[:, k], 0.0))
+            levels = {"group": grouping.name, "term": name, "level": list(grouping.levels)}
+            tables.append(pd.DataFrame({**levels, "mode": modes[:, k], "sd": sd}))
     return pd.concat(tables, ignore_index=True)
 
 
-def random_columns(fit: Fit) -> list[tuple[TermCovariance, Array]]:
-    """Give each random term's columns as the user wrote them, shape (nobs, k), in the order of ``fit.variance``."""
-    matrices = fit.model.matrices
-    found = []
-    for term in matrices.covariance.terms:
-        used = matrices.effects[term.factor].columns[:, term.at : term.at + term.width]
-        found.append((term, used @ np.linalg.inv(term.transform)))
-    return found
-
-
 def _terms(fit: Fit) -> list[_Term]:
-    matrices, model = fit.model.matrices, fit.model
-    found = []
+    matrices, model, found = fit.model.matrices, fit.model, []
     for random in model.formula.random:
         design = make_design(random.design, model.frame.variables)
-        place = 0
-        for term in matrices.covariance.terms:
-            if matrices.groupings[term.factor].name != random.name:
-                continue
-            if term.names == design.names:
-                found.append(_Term(random, term, design, place))
-                break
-            place += term.width
+        term = next(
+            t
+            for t in matrices.covariance.terms
+            if matrices.groupings[t.factor].name == random.name and t.names == design.names
+        )
+        found.append((random, term, design))
     return found
 
 
 def _complete(fit: Fit, data: pd.DataFrame, terms: list[_Term], *, known_offset: bool) -> NDArray[np.bool_]:
     formula = fit.model.formula
     nodes: list[Node] = list(formula.fixed.variables)
-    for term in terms:
-        nodes += [*term.random.design.variables, *term.random.group]
+    for random, _, _ in terms:
+        nodes += [*random.design.variables, *random.group]
     if not known_offset:
         nodes += fit.model.offset_nodes
     needed = list(dict.fromkeys(c for node in nodes for c in columns_of(node)))
@@ -330,8 +260,9 @@ def _random_rows(
     fit: Fit, term: _Term, rows: pd.DataFrame, new_levels: str
 ) -> tuple[Array, NDArray[np.intp]]:
     """Columns of a term, shape (m, k), and levels of its grouping factor, -1 for new ones."""
-    grouping = fit.model.matrices.groupings[term.covariance.factor]
-    columns = [n.name if isinstance(n, Name) else columns_of(n)[0] for n in term.random.group]
+    random, covariance, design = term
+    grouping = fit.model.matrices.groupings[covariance.factor]
+    columns = [columns_of(n)[0] for n in random.group]
     labels = rows[columns[0]].map(level_name)
     for column in columns[1:]:
         labels = labels + ":" + rows[column].map(level_name)
@@ -343,7 +274,7 @@ def _random_rows(
             f"{first!r} of {grouping.name} is a level that the fit has not seen",
             mend="Ask for new_levels='population', or predict with random=False.",
         )
-    return (term.design.matrix(rows) if len(rows) else np.empty((0, term.covariance.width))), codes
+    return (design.matrix(rows) if len(rows) else np.empty((0, covariance.width))), codes
 
 
 def _on_response_scale(fit: Fit, columns: dict[str, Array]) -> dict[str, Array]:
@@ -366,7 +297,8 @@ class _Errors:
         self.layout = make_layout(self.matrices.effects)
         self.lambdas = self.matrices.covariance.lambdas(fit.theta)
         self.unit = effects_unit(fit)
-        self.weights = _working_weights(fit)
+        # W at the mode, in units where the relative covariance is Lambda Lambda'
+        self.weights = model.frame.weights if fit.response is None else fit.response.weight(fit.eta)
         self.factor = self.layout.factor(self.layout.products(self.weights), self.lambdas)
 
     def mode_covariances(self) -> list[Array]:
@@ -391,7 +323,7 @@ class _Errors:
         """View the part of a vector with columns that belongs to a grouping factor, shape (m, k, c)."""
         return b.first if f == 0 else self.layout.block(b.rest, f)
 
-    def variance(self, x: Array, parts: list[tuple[_Term, Array, NDArray[np.intp]]]) -> Array:
+    def variance(self, x: Array, parts: list[_Part]) -> Array:
         """Variance of the error of each row's linear predictor, shape (m,)."""
         phi = self.fit.vcov.to_numpy()
         if not parts:
@@ -408,7 +340,7 @@ class _Errors:
             gap = x[rows] - gz
             total[rows] = self.unit**2 * own + np.einsum("ni,ij,nj->n", gap, phi, gap)
         for term, z_raw, codes in parts:
-            cov = self.unit**2 * term.covariance.relative_covariance(self.fit.theta)
+            cov = self.unit**2 * term.relative_covariance(self.fit.theta)
             new = np.einsum("ni,ij,nj->n", z_raw, cov, z_raw)
             total += np.where(codes < 0, new, 0.0)
         return total
@@ -419,37 +351,15 @@ class _Errors:
         inner = self.factor.solve(layout.scale(self.lambdas, r, transpose=True))
         return layout.scale(self.lambdas, inner)
 
-    def _columns_of(self, rows: slice, parts: list[tuple[_Term, Array, NDArray[np.intp]]]) -> Vector:
+    def _columns_of(self, rows: slice, parts: list[_Part]) -> Vector:
         layout, count = self.layout, rows.stop - rows.start
         found = Vector(np.zeros((layout.m1, layout.k1, count)), np.zeros((layout.q2, count)))
         at = np.arange(count)
         for term, z_raw, codes in parts:
             known = codes[rows] >= 0
-            used = (z_raw[rows] @ term.covariance.transform)[known]
-            place = slice(term.covariance.at, term.covariance.at + term.covariance.width)
-            block = self._block(found, term.covariance.factor)
-            block[codes[rows][known], place, at[known]] = used
+            used = (z_raw[rows] @ term.transform)[known]
+            self._block(found, term.factor)[codes[rows][known], term.columns, at[known]] = used
         return found
-
-
-def _working_weights(fit: Fit) -> Array:
-    """Weights W at the mode, in units where the relative covariance is Lambda Lambda'; shape (n,)."""
-    model = fit.model
-    w = model.frame.weights
-    if model.family.has_scale:
-        return w
-    if fit.shape is not None:
-        return fit.shape.response.observed(fit.eta)
-    if fit.cuts is not None:
-        return OrderedResponse(model.link, model.frame.y, w, fit.cuts.log_gaps).observed(fit.eta)
-    mu, slope = fit.fitted, model.link.slope(fit.eta)
-    if model.family.takes_trials:
-        mu = np.clip(mu, 1e-15, 1.0 - 1e-15)
-    d = fit.dispersion or 1.0
-    information, _ = model.family.density.information(
-        mu, w, 1.0 if model.criterion.dispersion == "glmer" else d
-    )
-    return np.asarray(information * slope**2)
 
 
 KINDS = ("response", "pearson", "deviance")
@@ -498,7 +408,7 @@ def residuals(fit: Fit, kind: str = "response") -> Array:
         return np.asarray(raw * np.sqrt(w / variance))
     saturated = np.where(y > 0, y, 1e-300) if family.name in {"poisson", "negative.binomial"} else y
     with np.errstate(divide="ignore", invalid="ignore"):
-        part = 2.0 * (family.density.loglik(y, saturated, w, d) - family.density.loglik(y, mu, w, d))
+        part = 2.0 * (family.loglik(y, saturated, w, d) - family.loglik(y, mu, w, d))
     return np.asarray(np.sign(raw) * np.sqrt(np.maximum(part, 0.0)))
 
 
@@ -531,7 +441,9 @@ def r_squared(fit: Fit) -> RSquared:
     x = fit.model.matrices.x
     fixed = float(np.var(x @ fit.fixed["estimate"].to_numpy(dtype=float), ddof=1))
     random = by_observation = 0.0
-    for component, (term, z) in zip(fit.variance, random_columns(fit), strict=True):
+    for component, term in zip(fit.variance, fit.model.matrices.covariance.terms, strict=True):
+        used = fit.model.matrices.effects[term.factor].columns[:, term.columns]
+        z = used @ np.linalg.inv(term.transform)  # as the user wrote them
         mean = float(np.sum(component.cov * (z.T @ z)) / len(z))
         if term.n_levels == fit.nobs:
             by_observation += mean
@@ -583,3 +495,105 @@ def _without_predictors(fit: Fit) -> Fit:
     model = fit.model
     matrices = replace(model.matrices, x=np.ones((fit.nobs, 1)), names=("(Intercept)",))
     return fit_model(replace(model, matrices=matrices))
+
+
+SIMULATIONS = 250
+MOST_CELLS = 10_000_000
+"""Rows times simulations; of more rows there are fewer simulations."""
+
+
+@dataclass(frozen=True)
+class SimulatedResiduals:
+    """Places of the observations among simulated ones, with three tests."""
+
+    residuals: Array  # (nobs,): from 0 to 1, in the order of the rows used
+    # distance, p_uniform: Kolmogorov and Smirnov's distance from uniform residuals, and its p
+    distance: float
+    p_uniform: float
+    # dispersion, p_dispersion: variance about the simulated means, divided by that of simulated data, and
+    # its two-sided p
+    dispersion: float
+    p_dispersion: float
+    outliers: int  # observations beyond all simulated ones of their row, with the p of so many
+    p_outliers: float
+    simulations: int
+
+
+def simulated_residuals(fit: Fit, count: int = SIMULATIONS, *, seed: int | str = 0) -> SimulatedResiduals:
+    """Compare each observation with simulated ones of its row.
+
+    Parameters
+    ----------
+    fit : Fit
+    count : int
+        Data sets; fewer where rows are very many.
+    seed : int or str
+        Of the simulations, and of what breaks ties of discrete responses.
+    """
+    count = max(20, min(count, MOST_CELLS // fit.nobs))
+    every = np.column_stack([fit.model.frame.y, simulate(fit, count, seed=seed)])
+    means = every[:, 1:].mean(axis=1)
+    spread = ((every - means[:, None]) ** 2).mean(axis=0)
+    rng = np.random.default_rng(stable_seed("mixed model", "residuals", seed))
+    # ties are broken at random: of discrete responses, the residual is drawn from the step of the distribution function
+    ties = 1e-7 * max(float(np.ptp(every)), 1e-12) * rng.random(every.shape)
+    ranks = np.argsort(np.argsort(every + ties, axis=1), axis=1)
+    outside = ((ranks == 0) | (ranks == count)).sum(axis=0)
+    places: Array = (ranks + rng.random(every.shape)) / (count + 1)
+    residuals = places[:, 0].copy()
+    places.sort(axis=0)
+    steps = np.arange(fit.nobs + 1)[:, None] / fit.nobs
+    distance = np.maximum((steps[1:] - places).max(axis=0), (places - steps[:-1]).max(axis=0))
+
+    def beyond(values: Array) -> float:
+        return float((1 + (values[1:] >= values[0]).sum()) / (count + 1))
+
+    return SimulatedResiduals(
+        residuals,
+        float(distance[0]),
+        beyond(distance),
+        float(spread[0] / spread[1:].mean()),
+        min(1.0, 2 * min(beyond(spread), beyond(-spread))),
+        int(outside[0]),
+        beyond(outside.astype(float)),
+        count,
+    )
+
+
+def influence(fit: Fit, grouping: str) -> pd.DataFrame:
+    """Return by how much the fixed effects change if a unit is left out, shape (levels, p), at the variances of the fit.
+
+    Exact for a linear mixed model of given variances; one step from the fit for others (Cook, 1986). With P = V^-1 - V^-1 X
+    (X' V^-1 X)^-1 X' V^-1, leaving out rows D changes beta by -(X' V^-1 X)^-1 X' V^-1_D (P_DD)^-1 (V^-1 r)_D.
+
+    Parameters
+    ----------
+    fit : Fit
+    grouping : str
+        A grouping factor of the model.
+    """
+    matrices, family, frame = fit.model.matrices, fit.model.family, fit.model.frame
+    units = next((one for one in matrices.groupings if one.name == grouping), None)
+    if units is None or fit.cuts is not None or fit.shape is not None:
+        kind = "ordinal" if fit.cuts is not None else fit.family
+        why = f"the model has no {grouping!r}" if units is None else f"{kind} models have no such step"
+        raise UserError(f"influence: {why}", mend=f"Grouping factors: {', '.join(fit.groups) or 'none'}.")
+    dispersion = fit.dispersion if fit.dispersion is not None else 1.0
+    slope = fit.model.link.slope(fit.eta)
+    precision = frame.weights / family.variance(fit.fitted, dispersion)
+    precision = precision / (fit.sigma**2 if family.has_scale else 1.0)
+    score, w = precision * (frame.y - fit.fitted) * slope, precision * slope**2
+    unit, lambdas = effects_unit(fit), matrices.covariance.lambdas(fit.theta)
+    effects = zip(matrices.effects, lambdas, strict=True)
+    zl = sparse.hstack([e.matrix(unit * e.columns @ lam) for e, lam in effects], format="csr")
+    factor = cho_factor(np.eye(zl.shape[1]) + (zl.T @ zl.multiply(w[:, None])).toarray())
+    weighed = zl.multiply(w[:, None]).tocsr()
+    x, vcov = matrices.x, fit.vcov.to_numpy()
+    inverse_x = w[:, None] * x - weighed @ cho_solve(factor, weighed.T @ x)
+    changes = []
+    order = np.argsort(units.codes, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(units.codes[order])) + 1):
+        own, xd = weighed[rows].toarray(), inverse_x[rows]
+        left = np.diag(w[rows]) - own @ cho_solve(factor, own.T) - xd @ vcov @ xd.T
+        changes.append(-vcov @ xd.T @ np.linalg.lstsq(left, score[rows], rcond=1e-10)[0])
+    return pd.DataFrame(np.array(changes), index=list(units.levels), columns=list(fit.vcov.columns))

@@ -25,10 +25,11 @@ from stimuli.errors import UserError, unknown_name
 
 from .criterion import make_objective
 from .fitting import fit_model
+from .frame import Frame
 from .inference import check_level
 from .laplace import LaplaceDeviance
 from .linear import LinearDeviance
-from .matrices import Covariance
+from .matrices import Covariance, Matrices
 from .optimise import hessian
 from .result import Fit
 
@@ -73,22 +74,21 @@ def parameters_of(fit: Fit) -> list[Parameter]:
 
 def estimate_of(fit: Fit, parameter: Parameter) -> float:
     """Estimate of a parameter; a correlation with a vanished standard deviation is nan."""
+    at = parameter.at
     match parameter.kind:
         case "sd":
-            return float(fit.variance[parameter.at].sd[parameter.row])
+            return float(fit.variance[at].sd[parameter.row])
         case "cor":
-            return float(fit.variance[parameter.at].corr[parameter.row, parameter.column])
+            return float(fit.variance[at].corr[parameter.row, parameter.column])
         case "sigma":
             return fit.sigma
         case "dispersion":
-            return float(fit.dispersion) if fit.dispersion is not None else np.nan
-        case "threshold":
-            assert fit.thresholds is not None
-            return float(fit.thresholds["estimate"].iloc[parameter.at])
-        case "shape":
-            assert fit.shape is not None
-            return float(fit.shape.response.natural[0][parameter.at])
-    return float(fit.fixed["estimate"].iloc[parameter.at])
+            return np.nan if fit.dispersion is None else fit.dispersion
+        case "threshold" if fit.thresholds is not None:
+            return float(fit.thresholds["estimate"].iloc[at])
+        case "shape" if fit.shape is not None:
+            return float(fit.shape.response.natural[0][at])
+    return float(fit.fixed["estimate"].iloc[at])
 
 
 Array = NDArray[np.float64]
@@ -99,10 +99,7 @@ SMALLEST = 1e-3
 
 
 class PinnedCovariance(Covariance):
-    """All random terms of a model, with one term parametrised so that a quantity of it can be held.
-
-    The parameters are those of the other terms, as they were, then the free ones of this term.
-    """
+    """All random terms of a model; the parameters are those of the other terms, then of one of which a quantity is held."""
 
     def __init__(self, base: Covariance, parameter: Parameter, follows: bool) -> None:
         super().__init__(base.terms, base.widths)
@@ -143,35 +140,24 @@ class PinnedCovariance(Covariance):
             lower[0, 0] = np.exp(free[0]) if self.follows else self.value / self.unit[0]
         return lower
 
-    def _theta(self, psi: Array) -> Array:
-        theta = np.zeros(self.whole)
-        theta[self.others] = psi[: len(self.others)]
-        return theta
-
     def lambdas(self, theta: Array) -> list[Array]:
         """Per grouping factor the (k, k) relative covariance factor; that of the pinned term is not triangular."""
-        mats = super().lambdas(self._theta(theta))
+        whole = np.zeros(self.whole)
+        whole[self.others] = theta[: len(self.others)]
+        mats = super().lambdas(whole)
         raw = np.empty((self.term.width, self.term.width))
         raw[self.order] = self.unit[:, None] * self._lower(theta)
-        part = slice(self.term.at, self.term.at + self.term.width)
+        part = self.term.columns
         mats[self.term.factor][part, part] = self.back @ raw
         self._last = self._lower(theta)
         return mats
 
-    def gradient(self, slopes: list[Array] | tuple[Array, ...]) -> Array:  # type: ignore[override]
+    def gradient(self, slopes: Sequence[Array]) -> Array:
         """Collect derivatives with respect to Lambda's entries into those of the free parameters."""
-        theta = np.empty(self.whole)
-        for term in self.terms:
-            part = slice(term.at, term.at + term.width)
-            theta[term.theta] = slopes[term.factor][part, part][term.positions]
-        part = slice(self.term.at, self.term.at + self.term.width)
+        theta, part = super().gradient(slopes), self.term.columns
         by_lower = self.unit[:, None] * (self.back.T @ slopes[self.term.factor][part, part])[self.order]
         by_log = [float(by_lower[r] @ self._last[r]) for r in range(self.logs)]
         return np.concatenate([theta[self.others], by_log, by_lower[self.rest]])
-
-    def diagonal(self) -> NDArray[np.bool_]:
-        """No parameter may change its sign here."""
-        return np.zeros(self.size, dtype=bool)
 
     def start(self) -> Array:
         """Return a neutral point; profiles begin at the estimate."""
@@ -180,14 +166,7 @@ class PinnedCovariance(Covariance):
     def scales(self) -> Array:
         """Rough size of one standard error of each parameter."""
         own = np.full(self.size - len(self.others), 1.0 / np.sqrt(2.0 * self.term.n_levels))
-        result = np.empty(self.whole)
-        for term in self.terms:
-            result[term.theta] = 1.0 / np.sqrt(2.0 * term.n_levels)
-        return np.concatenate([result[self.others], own])
-
-    def with_positive_diagonal(self, theta: Array) -> Array:
-        """Leave the signs alone."""
-        return theta
+        return np.concatenate([self._scales[self.others], own])
 
 
 class Pinned:
@@ -207,17 +186,20 @@ class Pinned:
                 return self._with_dispersion(value, before)
         return self._with_covariance(value, before)
 
+    def _generalised(self, frame: Frame, matrices: Matrices) -> LaplaceDeviance:
+        model = self.fit.model
+        return make_objective(frame, matrices, model.family, model.link, model.criterion)
+
     def _without_column(self, value: float, before: Array | None) -> tuple[Objective, Array]:
         model, j = self.fit.model, self.parameter.at
-        keep = [i for i in range(model.matrices.x.shape[1]) if i != j]
-        x = model.matrices.x
+        x, rest = model.matrices.x, np.delete(model.matrices.x, j, axis=1)
         frame = replace(model.frame, offset=model.frame.offset + value * x[:, j])
-        matrices = replace(model.matrices, x=x[:, keep])
+        matrices = replace(model.matrices, x=rest)
         if self.linear:
             return LinearDeviance(frame, matrices, False), self.fit.theta if before is None else before
-        objective = make_objective(frame, matrices, model.family, model.link, model.criterion)
+        objective = self._generalised(frame, matrices)
         if before is None:
-            before = _generalised_start(self.fit, objective, self.fit.theta, self.beta[keep])
+            before = _generalised_start(self.fit, objective, self.fit.theta, np.delete(self.beta, j))
         return objective, before
 
     def _with_dispersion(self, value: float, before: Array | None) -> tuple[Objective, Array]:
@@ -226,7 +208,7 @@ class Pinned:
             base = LinearDeviance(model.frame, model.matrices, False)
             theta = self.fit.theta if before is None else before
             return _given_sigma(base, lambda _: (value, 0)), theta
-        objective = make_objective(model.frame, model.matrices, model.family, model.link, model.criterion)
+        objective = self._generalised(model.frame, model.matrices)
         k = objective.covariance.size
         held = np.log(value**2 if self.parameter.kind == "sigma" else value)
 
@@ -246,7 +228,7 @@ class Pinned:
         matrices = replace(model.matrices, covariance=covariance)
         psi = covariance.at_estimate(self.fit.theta)
         if not self.linear:
-            objective = make_objective(model.frame, matrices, model.family, model.link, model.criterion)
+            objective = self._generalised(model.frame, matrices)
             if before is None:
                 before = _generalised_start(self.fit, objective, psi, self.beta)
             return objective, before
@@ -265,10 +247,8 @@ def _generalised_start(fit: Fit, objective: LaplaceDeviance, theta: Array, beta:
 
 
 def _given_sigma(base: LinearDeviance, sigma_of: Callable[[Array], tuple[float, int]]) -> Objective:
-    """Turn off the profiling of sigma: d = log|H| + n log(2 pi sigma^2) + r^2 / sigma^2 - sum log w.
-
-    ``sigma_of`` gives sigma and the place of the parameter whose exponential divides it, where sigma is not fixed.
-    """
+    """Turn off the profiling of sigma: d = log|H| + n log(2 pi sigma^2) + r^2 / sigma^2 - sum log w."""
+    # ``sigma_of`` gives sigma and the place of the parameter whose exponential divides it, where sigma is not fixed.
     n = base.n
     log_weights = base.constant - n * (1.0 + np.log(2.0 * np.pi / n)) - 2.0 * n * np.log(base.scale)
 

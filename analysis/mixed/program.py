@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,19 +24,18 @@ from .expression import (
     FACTOR_FUNCTIONS,
     Binary,
     Call,
-    Column,
     Name,
     Node,
     Paren,
-    Unary,
     as_r,
     bare,
     columns_of,
+    mapped,
     nodes_of,
     read_expression,
+    total,
 )
 from .formula import expand_terms
-from .links import Link
 from .result import Fit
 from .variables import Factor, is_numeric
 
@@ -183,6 +182,11 @@ class _Reading:
                 lines.append(f"{_column(name)} <- as.numeric({_column(name)})")
         return lines + self.after
 
+    def joined(self) -> list[str]:
+        """Columns that stand together as one grouping."""
+        groups = [term.group for term in self.fit.model.formula.random if len(term.group) > 1]
+        return list(dict.fromkeys(_column(c) for group in groups for node in group for c in columns_of(node)))
+
     def _too_long(self, name: str) -> bool:
         cells = self.frame.data[name]
         if name in self.read or not pd.api.types.is_integer_dtype(cells):
@@ -257,20 +261,11 @@ def _replaced(node: Node, held: Mapping[str, str], is_group: bool = False) -> No
     match node:
         case Call("factor" | "as.factor", (inner,), ()) if is_group:
             return inner
-        case Call(function, arguments, keywords):
-            parts = tuple(_replaced(a, held) for a in arguments)
-            return Call(function, parts, tuple((k, _replaced(v, held)) for k, v in keywords))
+        case Call():
+            is_group = False
         case Binary("|" | "||" as bar, left, right):
             return Binary(bar, _replaced(left, held), _replaced(right, {}, True))
-        case Binary(op, left, right):
-            return Binary(op, _replaced(left, held, is_group), _replaced(right, held, is_group))
-        case Unary(op, operand):
-            return Unary(op, _replaced(operand, held, is_group))
-        case Paren(inner):
-            return Paren(_replaced(inner, held, is_group))
-        case Column(inner, number):
-            return Column(_replaced(inner, held), number)
-    return node
+    return mapped(node, lambda part: _replaced(part, held, is_group))
 
 
 def single_bars(node: Node) -> Node:
@@ -279,16 +274,8 @@ def single_bars(node: Node) -> Node:
         case Paren(Binary("||", left, right)):
             terms = expand_terms(left, as_r(left))
             parts = (["1"] if terms.intercept else []) + [f"0 + {label}" for label in terms.labels()]
-            bars: list[Node] = [Paren(Binary("|", read_expression(part), right)) for part in parts]
-            total = bars[0]
-            for bar in bars[1:]:
-                total = Binary("+", total, bar)
-            return total
-        case Binary(op, left, right):
-            return Binary(op, single_bars(left), single_bars(right))
-        case Paren(inner):
-            return Paren(single_bars(inner))
-    return node
+            return total([Paren(Binary("|", read_expression(part), right)) for part in parts])
+    return mapped(node, single_bars)
 
 
 def _spelt(text: str, held: Mapping[str, str]) -> str:
@@ -308,6 +295,11 @@ def program_data(fit: Fit, file: str) -> ProgramData:
             f'd <- read.csv({text_in_r(file)}, colClasses = "character", check.names = FALSE,',
             '  na.strings = c("NA", "", "NaN"), fileEncoding = "UTF-8-BOM")',
             *reading.lines(),
+            # clmm, unlike lme4, takes the colon between two groupings for a range unless both are factors.
+            *(
+                f"{column} <- factor({column})"
+                for column in (reading.joined() if fit.cuts is not None else ())
+            ),
         ),
         formula=_spelt(fit.formula, reading.held),
         weights=_spelt(model.weights, reading.held) if model.weights else None,
@@ -316,7 +308,6 @@ def program_data(fit: Fit, file: str) -> ProgramData:
 
 
 _STEPS = "optCtrl = list(rhobeg = 2e-3, rhoend = 1e-9, maxfun = 1e6)"
-_NARROW = f'optimizer = "bobyqa", {_STEPS}'
 _UNCHECKED = 'check.nobs.vs.rankZ = "ignore", check.nobs.vs.nRE = "ignore", check.scaleX = "ignore"'
 _BASES = {
     "logit": ("qlogis", "plogis", "dlogis(eta)"),
@@ -339,17 +330,10 @@ _DENSITIES = {
     "poisson": ("w * dpois(y, mu, log = TRUE)", "mu"),
 }
 
-
 _ORDINARY = (2e-3, 5.0)
 """Standard errors that glmer's Hessian, by steps of 1e-4, can tell."""
 _ORDINARY_COLUMNS = (0.05, 20.0)
 """Root mean squares of columns with random slopes for which bobyqa's steps are right."""
-
-_ROUGH = "# glmer takes these standard errors from differences of a deviance that it finds to a tolerance: a few per cent."
-_NO_FIT = (
-    "# The results are fixed, vcov and log_likelihood; an m of a program before this one is of another model.",
-    'rm(list = intersect("m", ls()))',
-)
 _SMALL_SIGMA = 1e-3
 """Residual standard deviations below this are small beside lmerTest's steps."""
 
@@ -372,88 +356,132 @@ def lme4_program(fit: Fit, file: str) -> str:
     str
         The program, ending in a newline.
     """
-    model = fit.model
+    # Only programs need jinja2, and simulations import this package often.
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    model, link, terms = fit.model, fit.model.link, fit.model.matrices.covariance.terms
     criterion = model.criterion
     if model.numbers_given:
         raise UserError(
             f"{' and '.join(model.numbers_given)} were given as numbers, which the file does not hold",
             mend="Put them into a column and name it.",
         )
-    data = program_data(fit, file)
-    if fit.cuts is not None:
-        return _ordinal_program(fit, data)
     if fit.shape is not None:
         raise UserError(
             f"no R function fits {fit.family} models by maximum likelihood",
             mend=f"In R, brms fits the same model with priors: family = {fit.family}().",
         )
-    why = _why_written_out(fit)
-    lines = [
-        f"# {' '.join(fit.formula.split())}",
-        *([f"# {fit.method}"] if not model.family.has_scale else []),
-        *([f"# penalty: {criterion.penalty}"] if criterion.penalty is not None else []),
-        *(f"# {reason}" for reason in why),
-        *([_ROUGH] if criterion.dispersion == "glmer" else []),
-        *(["library(lme4)"] if fit.variance else []),
-        *(
-            ["library(lmerTest)  # Satterthwaite degrees of freedom"]
-            if model.family.has_scale and fit.variance
-            else []
-        ),
-        *(["library(Matrix)"] if why else []),
-        *(["library(splines)"] if _has_splines(fit) else []),
-        "",
-        *data.lines,
-        *_guess_lines(model.link),
-        "",
-    ]
+    data = program_data(fit, file)
+    is_linear, is_ordinary = model.family.has_scale, not terms or _ordinary_columns(fit)
+    why = _why_written_out(fit) if fit.cuts is None else []
+    is_written = bool(why) and fit.family != "betabinomial"
+    function, arguments = ("", []) if is_written else _call(fit, data, is_ordinary)
+    used = {
+        "ordinal": fit.cuts is not None,
+        "lme4": fit.cuts is None and fit.variance,
+        "lmerTest": is_linear and fit.variance,
+        "Matrix": why,
+        "splines": _has_splines(fit),
+    }
+    rate, spellings = f"{link.guess:.15g}", ("quantile", "probability", "density")
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["text_in_r"] = text_in_r
+    return environment.get_template("program.R.j2").render(
+        fit=fit,
+        criterion=criterion,
+        data=data,
+        why=why,
+        terms=terms,
+        packages=[name for name, needed in used.items() if needed],
+        is_linear=is_linear,
+        has_dispersion=model.family.dispersion is not None,
+        guess=dict(zip(spellings, _BASES[link.base], strict=True), rate=rate) if link.guess else None,
+        function=function,
+        arguments=arguments,
+        is_scaled=function == "lmer" and not is_ordinary,
+        has_small_steps=function == "lmer"
+        and len(fit.fixed) > 0
+        and (fit.sigma < _SMALL_SIGMA or not is_ordinary),
+        unit=np.concatenate([_row_sizes(t.transform)[t.positions[0]] for t in terms]) if terms else None,
+        written=_written_out(fit) if is_written else None,
+        unchecked=_UNCHECKED,
+        text_in_r=text_in_r,
+        numbers_in_r=numbers_in_r,
+    )
+
+
+def _call(fit: Fit, data: ProgramData, is_ordinary: bool) -> tuple[str, list[str]]:
+    """Choose the function of R that fits the model, and its arguments."""
+    model, criterion, given = fit.model, fit.model.criterion, data.arguments()
+    family = f"family = {_family(fit)}"
+    beta = numbers_in_r(fit.fixed["estimate"].to_numpy())
+    if fit.cuts is not None:
+        if criterion.penalty is not None or (criterion.nagq > 1 and fit.variance[0].cov.size > 1):
+            raise UserError(
+                "no R function computes this: clmm has neither penalty nor quadrature for slopes",
+                mend="Leave --penalty or --nagq out.",
+            )
+        random = bool(model.formula.random)
+        response, _, terms = as_r(single_bars(read_expression(data.formula))).partition("~")
+        offset = f" + offset({data.offset})" if data.offset else ""
+        return "clmm" if random else "clm", [
+            f"ordered({response.strip()}) ~ {terms.strip()}{offset}",
+            *(a for a in given[1:] if not a.startswith("offset")),
+            f"link = {text_in_r(fit.link)}",
+            *([f"nAGQ = {criterion.nagq}", "control = clmm.control(gradTol = 1e-6)"] if random else []),
+        ]
     if fit.family == "betabinomial":
-        family = f"family = betabinomial(link = {text_in_r(fit.link)})"
-        lines += _call("glmmTMB::glmmTMB", [*data.arguments(), family])
-        lines += ["print(summary(m), digits = 6)", "print(logLik(m), digits = 10)"]
-    elif not (fit.variance or why):
-        lines += _independent(fit, data)
-    elif model.family.has_scale:
-        lines += _linear(fit, data)
-    elif why:
-        lines += _written_out(fit, data)
-    else:
-        lines += _call("glmer", _generalised_arguments(fit, data)) + _report(fit) + _saturated_lines(fit)
-    return "\n".join(lines) + "\n"
+        return "glmmTMB::glmmTMB", [*given, family]
+    if not fit.variance:
+        if model.family.has_scale:
+            return "lm", given
+        start = [f"start = {beta}"] if len(fit.fixed) else []
+        return "glm", [*given, family, *start, "control = glm.control(epsilon = 1e-14, maxit = 100)"]
+    theta = numbers_in_r(lme4_theta(fit))
+    if model.family.has_scale:
+        reml = f"REML = {'TRUE' if model.reml else 'FALSE'}"
+        how = f'"bobyqa", {_STEPS}' if is_ordinary else f'"scaled", {_STEPS}, calc.derivs = FALSE'
+        control = f"control = lmerControl(optimizer = {how}, {_UNCHECKED})"
+        return "lmer", [*given, reml, f"start = {theta}", control]
+    narrow = f'optimizer = "bobyqa", {_STEPS}, tolPwrss = {_pirls_tolerance(fit):.2g}'
+    return "glmer", [
+        *given,
+        family,
+        f"nAGQ = {criterion.nagq}",
+        *([f"start = list(theta = {theta}, fixef = {beta})"] if len(fit.fixed) else []),
+        f"control = glmerControl({narrow}{', nAGQ0initStep = FALSE' if len(fit.fixed) else ''})",
+    ]
 
 
-def _ordinal_program(fit: Fit, data: ProgramData) -> str:
-    criterion, random = fit.model.criterion, bool(fit.model.formula.random)
-    if criterion.penalty is not None or (criterion.nagq > 1 and fit.variance[0].cov.size > 1):
-        raise UserError(
-            "no R function computes this: clmm has neither penalty nor quadrature for slopes",
-            mend="Leave --penalty or --nagq out.",
-        )
-    response, _, terms = as_r(single_bars(read_expression(data.formula))).partition("~")
-    arguments = [
-        f"ordered({response.strip()}) ~ {terms.strip()}{f' + offset({data.offset})' if data.offset else ''}",
-        "data = d",
-        *([f"weights = {data.weights}"] if data.weights else []),
-        f"link = {text_in_r(fit.link)}",
-        *([f"nAGQ = {criterion.nagq}", "control = clmm.control(gradTol = 1e-6)"] if random else []),
-    ]
-    joined = [term.group for term in fit.model.formula.random if len(term.group) > 1]
-    columns = dict.fromkeys(text_in_r(c) for group in joined for node in group for c in columns_of(node))
-    lines = [
-        f"# {' '.join(fit.formula.split())}",
-        f"# {fit.method}",
-        "library(ordinal)",
-        *(["library(splines)"] if _has_splines(fit) else []),
-        "",
-        *data.lines,
-        # clmm, unlike lme4, takes the colon between two groupings for a range unless both are factors.
-        *(f"d[[{column}]] <- factor(d[[{column}]])" for column in columns),
-        "",
-        *_call("clmm" if random else "clm", arguments),
-        "print(summary(m), digits = 6)",
-        "print(logLik(m), digits = 10)",
-    ]
-    return "\n".join(lines) + "\n"
+def _pirls_tolerance(fit: Fit) -> float:
+    """Return the relative change of the deviance at which glmer's search for the modes ends."""
+    # At its end glmer takes the determinant from the weights one iteration back. That deviance jumps, by some 4e-4 at a tolerance
+    # of 1e-12, where the number of iterations changes, and standard errors that are differences of it over 1e-4 are then nonsense.
+    # The tolerance stays above what rounding makes of a sum over the rows, where glmer would end with an error.
+    return max(1e-13, 3e-16 * float(np.sqrt(fit.nobs)))
+
+
+def lme4_theta(fit: Fit) -> Array:
+    """Return theta as lme4 has it: per term the lower triangle of the relative covariance factor, column by column."""
+    parts = []
+    for term in fit.model.matrices.covariance.terms:
+        raw = term.transform @ term.template(fit.theta)
+        lower = np.asarray(np.linalg.qr(raw.T, mode="r")).T
+        lower = lower * np.where(np.diag(lower) < 0, -1.0, 1.0)
+        parts.append(lower[term.positions])
+    return np.concatenate(parts)
+
+
+def _family(fit: Fit) -> str:
+    if fit.model.link.guess:
+        return "binomial(link = guess)"
+    return f"{fit.family}(link = {text_in_r(fit.link)})"
 
 
 def _why_written_out(fit: Fit) -> list[str]:
@@ -511,223 +539,20 @@ def _has_splines(fit: Fit) -> bool:
     return bool(called & {"ns", "bs"})
 
 
-def _call(function: str, arguments: list[str]) -> list[str]:
-    return [f"m <- {function}(", *(f"  {a}," for a in arguments[:-1]), f"  {arguments[-1]}", ")", ""]
-
-
-def _independent(fit: Fit, data: ProgramData) -> list[str]:
-    """Call lm or glm for a model of fixed effects alone."""
-    if fit.model.family.has_scale:
-        likelihood = (
-            []
-            if fit.model.reml
-            else ["# lm's standard errors divide by rows less coefficients, ML's by rows."]
-        )
-        called = [*likelihood, *_call("lm", data.arguments())]
-    else:
-        start = [f"start = {numbers_in_r(fit.fixed['estimate'].to_numpy())}"] if len(fit.fixed) else []
-        control = "control = glm.control(epsilon = 1e-14, maxit = 100)"
-        called = _call("glm", [*data.arguments(), f"family = {_family(fit)}", *start, control])
-    return [
-        *called,
-        "print(summary(m), digits = 6)",
-        f"print({'confint' if fit.model.family.has_scale else 'confint.default'}(m), digits = 6)",
-        "print(logLik(m), digits = 10)",
-    ]
-
-
-def _report(fit: Fit) -> list[str]:
-    intervals = ['print(confint(m, parm = "beta_", method = "Wald"), digits = 6)']
-    if fit.model.family.has_scale:
-        # lme4's Wald intervals are normal; these go with lmerTest's p values.
-        intervals = [
-            "table <- coef(summary(m))",
-            'half <- qt(0.975, table[, "df"]) * table[, "Std. Error"]',
-            'print(cbind("2.5 %" = table[, "Estimate"] - half, "97.5 %" = table[, "Estimate"] + half), digits = 6)',
-        ]
-    return [
-        "print(summary(m), digits = 6)",
-        *(intervals if len(fit.fixed) else []),
-        "print(logLik(m), digits = 10)",
-    ]
-
-
-def _linear(fit: Fit, data: ProgramData) -> list[str]:
-    arguments = [
-        *data.arguments(),
-        f"REML = {'TRUE' if fit.model.reml else 'FALSE'}",
-        f"start = {numbers_in_r(lme4_theta(fit))}",
-    ]
-    terms = fit.model.matrices.covariance.terms
-    unit = np.concatenate([_row_sizes(t.transform)[t.positions[0]] for t in terms])
-    degrees = [f"unit <- {numbers_in_r(unit)}", *_source("degrees.R"), ""] if len(fit.fixed) else []
-    if _ordinary_columns(fit):
-        control = f"lmerControl({_NARROW}, {_UNCHECKED})"
-        fitted = _call("lmer", [*arguments, f"control = {control}"])
-        return [*fitted, *(degrees if fit.sigma < _SMALL_SIGMA else []), *_report(fit)]
-    control = f'lmerControl(optimizer = "scaled", {_STEPS}, calc.derivs = FALSE, {_UNCHECKED})'
-    return [
-        "# Steps as large as the columns ask for: bobyqa takes the same for all parameters.",
-        "scaled <- function(fn, par, lower, upper, control) {",
-        f"  unit <- {numbers_in_r(unit)}",
-        "  found <- minqa::bobyqa(par / unit, function(z) fn(z * unit), lower / unit, upper / unit, control)",
-        "  list(par = found$par * unit, fval = found$fval, feval = found$feval, conv = 0, message = found$msg)",
-        "}",
-        *_call("lmer", [*arguments, f"control = {control}"]),
-        *degrees,
-        *_report(fit),
-    ]
-
-
-def _generalised_arguments(fit: Fit, data: ProgramData) -> list[str]:
-    at_once = ", nAGQ0initStep = FALSE" if len(fit.fixed) else ""
-    start = f"list(theta = {numbers_in_r(lme4_theta(fit))}, fixef = {numbers_in_r(fit.fixed['estimate'].to_numpy())})"
-    return [
-        *data.arguments(),
-        f"family = {_family(fit)}",
-        f"nAGQ = {fit.model.criterion.nagq}",
-        *([f"start = {start}"] if len(fit.fixed) else []),
-        f"control = glmerControl({_NARROW}, tolPwrss = {_pirls_tolerance(fit):.2g}{at_once})",
-    ]
-
-
-def _pirls_tolerance(fit: Fit) -> float:
-    """Return the relative change of the deviance at which glmer's search for the modes ends.
-
-    At its end glmer takes the determinant from the weights one iteration back. That deviance jumps, by some 4e-4 at a tolerance of
-    1e-12, where the number of iterations changes, and standard errors that are differences of it over 1e-4 are then nonsense. The
-    tolerance stays above what rounding makes of a sum over the rows, where glmer would end with an error.
-    """
-    return max(1e-13, 3e-16 * float(np.sqrt(fit.nobs)))
-
-
-def _saturated_lines(fit: Fit) -> list[str]:
-    if fit.model.criterion.nagq == 1:
-        return []
-    saturated = {
-        "binomial": "dbinom(round(r$weights * r$y), round(r$weights), r$y, log = TRUE)",
-        "poisson": "r$weights * dpois(r$y, r$y, log = TRUE)",
-    }[fit.family]
-    return [
-        "# For nAGQ > 1 lme4 leaves the log-likelihood of the saturated model out.",
-        "r <- m@resp",
-        f"log_likelihood <- as.numeric(logLik(m)) + sum({saturated})",
-        "print(log_likelihood, digits = 10)",
-    ]
-
-
-def lme4_theta(fit: Fit) -> Array:
-    """Return theta as lme4 has it: per term the lower triangle of the relative covariance factor, column by column."""
-    parts = []
-    for term in fit.model.matrices.covariance.terms:
-        raw = term.transform @ term.template(fit.theta)
-        lower = np.asarray(np.linalg.qr(raw.T, mode="r")).T
-        lower = lower * np.where(np.diag(lower) < 0, -1.0, 1.0)
-        parts.append(lower[term.positions])
-    return np.concatenate(parts)
-
-
-def _family(fit: Fit) -> str:
-    if fit.model.link.guess:
-        return "binomial(link = guess)"
-    return f"{fit.family}(link = {text_in_r(fit.link)})"
-
-
-def _guess_lines(link: Link) -> list[str]:
-    """Write the link with a guess rate as an R link object, as psyphy's mafc links are."""
-    if not link.guess:
-        return []
-    quantile, probability, density = _BASES[link.base]
-    rate = f"{link.guess:.15g}"
-    return [
-        "guess <- structure(list(",
-        f"  linkfun = function(mu) {quantile}(pmax((mu - {rate}) / (1 - {rate}), 1e-3)),",
-        f"  linkinv = function(eta) pmin({rate} + (1 - {rate}) * {probability}(eta), 1 - .Machine$double.eps),",
-        f"  mu.eta = function(eta) (1 - {rate}) * {density},",
-        "  valideta = function(eta) TRUE,",
-        f"  name = {text_in_r(link.name)}",
-        '), class = "link-glm")',
-    ]
-
-
-def _start_lines(fit: Fit) -> list[str]:
-    """Write start and unit of every parameter: theta, log dispersion, coefficients along the directions of X."""
-    matrices = fit.model.matrices
+def _written_out(fit: Fit) -> dict[str, Any]:
+    """Return what the template needs to write the likelihood itself over lme4's matrices."""
+    matrices, penalty = fit.model.matrices, fit.model.criterion.penalty
+    loglik, variance = _DENSITIES[fit.family]
     r = np.asarray(np.linalg.qr(matrices.x, mode="r"))
     along = np.sqrt(np.diag(r @ fit.vcov.to_numpy() @ r.T))
     # Theta is relative to the residuals' spread, so that a tenth of the largest, or of a small one, is a step.
     size = 0.1 * max(float(np.abs(fit.theta).max(initial=0.0)), 0.2)
     log_d = [float(np.log(fit.dispersion))] if fit.dispersion is not None else []
-    values = np.concatenate([fit.theta, log_d, fit.fixed["estimate"].to_numpy()])
-    units = np.concatenate([size * np.ones(len(fit.theta)), [0.1] * len(log_d), along])
-    bases = [
-        f"matrix({numbers_in_r(t.transform.ravel(order='F'))}, {t.width})" for t in matrices.covariance.terms
-    ]
-    return [
-        f"names <- c({', '.join(text_in_r(t) for t in fit.fixed['term'])})",
-        f"start <- {numbers_in_r(values)}",
-        f"unit <- {numbers_in_r(units)}",
-        f"basis <- list({', '.join(bases)})",
-    ]
-
-
-def _penalty_lines(fit: Fit) -> list[str]:
-    penalty, matrices = fit.model.criterion.penalty, fit.model.matrices
-    if penalty is None:
-        return ["penalty <- function(par) 0"]
-    coefficients = penalty.on_coefficients(matrices)
-    k, p = matrices.covariance.size, len(coefficients)
-    return [
-        "penalty <- function(par) {",
-        f"  beta <- par[{len(fit.theta) + int(fit.dispersion is not None)} + seq_len({p})]",
-        f"  P <- matrix({numbers_in_r(coefficients)}, {p})",
-        "  # In orthonormal columns the squares of theta sum to a term's mean variance over rows.",
-        f"  sum(par[seq_len({k})]^2) / {penalty.spread:g}^2 + drop(beta %*% P %*% beta)",
-        "}",
-    ]
-
-
-def _source(name: str) -> list[str]:
-    return resources.files(__package__).joinpath(name).read_text("utf-8").splitlines()
-
-
-def _written_out(fit: Fit, data: ProgramData) -> list[str]:
-    """Write the likelihood itself over lme4's matrices."""
-    loglik, variance = _DENSITIES[fit.family]
-    model, criterion = fit.model, fit.model.criterion
-    dispersion = model.family.dispersion is not None
-    family = 'poisson(link = "log")' if fit.family == "negative.binomial" else _family(fit)
-    return [
-        *_NO_FIT,
-        f"family <- {family}",
-        f"has_dispersion <- {'TRUE' if dispersion else 'FALSE'}",
-        f"positive <- {'FALSE' if fit.family == 'gaussian' else 'TRUE'}",
-        f"information <- {text_in_r(criterion.information)}",
-        f"points <- {criterion.nagq}",
-        f"loglik <- function(y, mu, w, d) {loglik}",
-        f"variance <- function(mu, d) {variance}",
-        *(
-            [
-                f"parts <- glFormula({', '.join(data.arguments())}, family = family,",
-                f"  control = glmerControl({_UNCHECKED}))",
-            ]
-            if fit.variance
-            else [
-                f"frame <- model.frame({', '.join(data.arguments())})",
-                'parts <- list(fr = frame, X = model.matrix(attr(frame, "terms"), frame))',
-            ]
-        ),
-        *_start_lines(fit),
-        *_penalty_lines(fit),
-        "",
-        *_source("criterion.R"),
-        "",
-        *([*_source("quadrature.R"), ""] if criterion.nagq > 1 else []),
-        *_source("search.R"),
-        *(
-            [f'cat({text_in_r(str(model.family.dispersion))}, exp(par[n_theta + 1]), "\\n")']
-            if dispersion
-            else []
-        ),
-        "print(log_likelihood, digits = 10)",
-    ]
+    return {
+        "family": 'poisson(link = "log")' if fit.family == "negative.binomial" else _family(fit),
+        "loglik": loglik,
+        "variance": variance,
+        "start": np.concatenate([fit.theta, log_d, fit.fixed["estimate"].to_numpy()]),
+        "unit": np.concatenate([size * np.ones(len(fit.theta)), [0.1] * len(log_d), along]),
+        "penalty": None if penalty is None else penalty.on_coefficients(matrices),
+    }

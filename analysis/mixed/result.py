@@ -20,8 +20,7 @@ from .families import LINKS, Family, Link
 from .formula import Formula
 from .frame import Frame
 from .matrices import Matrices
-from .ordered import Thresholds
-from .times import Shape
+from .responses import Response, Shape, Thresholds
 
 Array = NDArray[np.float64]
 
@@ -129,6 +128,7 @@ class Fit:
     cuts: Thresholds | None = None
     # of response times: the fitted shifted lognormal or ex-Gaussian distribution
     shape: Shape | None = None
+    response: Response | None = None  # the observations at the estimated dispersion; None for linear models
 
     @property
     def thresholds(self) -> pd.DataFrame | None:

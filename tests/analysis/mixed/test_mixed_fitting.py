@@ -147,11 +147,18 @@ def test_the_deviance_is_even_in_the_sign_of_a_column(crossed: Simulate) -> None
 
 
 def test_the_search_leaves_a_saddle_at_zero() -> None:
-    def saddle(x: np.ndarray) -> tuple[float, np.ndarray]:
-        value = x[0] ** 4 - 2.0 * x[0] ** 2 + (x[1] - 1.0) ** 2
-        return float(value), np.array([4.0 * x[0] ** 3 - 4.0 * x[0], 2.0 * (x[1] - 1.0)])
+    class Saddle:
+        def __call__(self, x: np.ndarray, /) -> tuple[float, np.ndarray]:
+            value = x[0] ** 4 - 2.0 * x[0] ** 2 + (x[1] - 1.0) ** 2
+            return float(value), np.array([4.0 * x[0] ** 3 - 4.0 * x[0], 2.0 * (x[1] - 1.0)])
 
-    found = minimise(saddle, np.array([0.0, 0.0]), np.ones(2), np.array([True, False]), lambda x: np.abs(x))
+        def metric(self, x: np.ndarray) -> np.ndarray:
+            return 2.0 * np.eye(2)
+
+        def nearer(self, x: np.ndarray) -> np.ndarray:
+            return x
+
+    found = minimise(Saddle(), np.array([0.0, 0.0]), np.ones(2), np.array([True, False]), lambda x: np.abs(x))
     assert found.x == pytest.approx([1.0, 1.0], abs=1e-5)
     assert found.converged
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,8 +16,9 @@ from scipy import integrate, optimize, stats
 from analysis.fitted_model import fit as fit_table
 from analysis.mixed import bootstrap, fit, profile_intervals, residuals
 from analysis.mixed.criterion import make_objective
+from analysis.mixed.families import TIMES
 from analysis.mixed.fitting import make_model
-from analysis.mixed.times import TIMES, ExGaussian, ShiftedLognormal
+from analysis.mixed.responses import TIME_RESPONSES
 from experiment.cli import main
 from stimuli.errors import UserError
 
@@ -69,8 +69,9 @@ def test_densities_are_scipys_and_simulated_times_follow_them(family: str) -> No
     lognormal = family == "shifted_lognormal"
     eta = np.full(5, 6.0 if lognormal else 600.0)
     for sigma, given in ((0.4, 0.3), (1.5, -2.0)) if lognormal else ((60.0, 200.0), (150.0, 20.0)):
-        kind: Any = ShiftedLognormal if lognormal else ExGaussian
-        response = kind(y, np.ones(5), np.array([np.log(sigma), given if lognormal else np.log(given)]))
+        response = TIME_RESPONSES[family](
+            y, np.ones(5), np.array([np.log(sigma), given if lognormal else np.log(given)])
+        )
         second = response.natural[0][1]
         assert response.loglik(eta) == pytest.approx(scipys(family, y, eta, sigma, second), rel=1e-9)
         law = (
@@ -89,7 +90,7 @@ def test_the_ex_gaussian_keeps_its_digits_from_exponential_to_normal(k: float) -
     """The derivatives are those of differences, and nothing overflows in the tails."""
     y = np.array([300.0, 480.0, 560.0, 1100.0, 4000.0])
     eta = np.full(5, 600.0)
-    response = ExGaussian(y, np.ones(5), np.log([50.0, 50.0 / k]))
+    response = TIME_RESPONSES["exgaussian"](y, np.ones(5), np.log([50.0, 50.0 / k]))
     assert all(np.isfinite(part(eta)).all() for part in (response.loglik, response.score, response.observed))
     step = 1e-3
     for value, slope in (
