@@ -46,14 +46,7 @@ MANY_MISSING = 0.05
 
 
 def answer(content: Content, recovered: str) -> Iterator[Node]:
-    """Write the Answer.
-
-    Parameters
-    ----------
-    content : Content
-    recovered : str
-        What the check of recovery found, in a sentence; empty without simulated readers.
-    """
+    """Write the Answer."""
     sections = content.planned or content.exploratory
     findings = list(_findings(content, sections))
     if not findings:

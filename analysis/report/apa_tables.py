@@ -33,69 +33,30 @@ class Head(tuple[str, ...]):
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the numbers of a table come from.
-
-    Attributes
-    ----------
-    fits : tuple of analysis.mixed.Fit
-        Models of the report; their rows lie in ``models/`` and their R lines in ``models.R``.
-    columns : tuple of str
-        Columns of ``trials.csv`` (or of the file that ``file`` names).
-    rows : str
-        What else is to be said of which rows these are, in words.
-    file : str
-        ``trials.csv``, ``regions.csv.gz`` or ``items.csv``, which the report writes beside it where a table names it.
-    where : tuple of Condition or None
-        Which rows of the file; ``()`` is all of them, None: ``rows`` says it. The report counts them.
-    computed : str
-        What is made of these rows, or of the models, in words.
-    seed : tuple of str
-        What the seed of its random draws is made of, beside the name of the study (:func:`stimuli.seeds.stable_seed`).
-    beside : tuple of str
-        Other files that tell something of each row: ``items.csv``.
-    """
+    """Where the numbers of a table come from."""
 
     fits: tuple[Fit, ...] = ()
     columns: tuple[str, ...] = ()
-    rows: str = ""
+    rows: str = ""  # what conditions on columns do not say of which rows these are
     file: str = "trials.csv"
-    where: tuple[Condition, ...] | None = None
+    where: tuple[Condition, ...] | None = None  # () is all rows; None: ``rows`` says it
     computed: str = ""
-    seed: tuple[str, ...] = ()
-    beside: tuple[str, ...] = ()
+    seed: tuple[str, ...] = ()  # beside the study's name (stimuli.seeds.stable_seed)
+    beside: tuple[str, ...] = ()  # files that tell more of each row
 
 
 @dataclass(frozen=True)
 class ApaTable:
-    """A table of a report.
-
-    Attributes
-    ----------
-    name : str
-        File name without ending.
-    title : str
-    columns : tuple of str
-        Head of each column; statistical symbols are set in italics.
-    rows : tuple of tuple of str
-        A ``Head`` among them heads the rows below it. Cells that :mod:`analysis.apa` wrote keep their numbers, which go
-        unrounded into ``name_full.csv``.
-    note : str
-    drawn : bool
-        Whether a figure beside it, or the text, shows what it holds: the report then names its file instead of printing it.
-    of_paper : bool
-        Whether it is a table of the paper that a study copies, or declared by the plan: such a one is always printed.
-    origin : Origin or None
-        None: the report names the models of its chapter.
-    """
+    """A table of a report."""
 
     name: str
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
-    origin: Origin | None = None
-    drawn: bool = False
-    of_paper: bool = False
+    origin: Origin | None = None  # None: the models of its chapter
+    drawn: bool = False  # a figure or the text shows what it holds, so it is not printed
+    of_paper: bool = False  # of the paper that a study copies, or declared by the plan: always printed
 
     @property
     def has_heads(self) -> bool:

@@ -21,13 +21,7 @@ REFERENCE = re.compile(r"\[\[(table|figure):([^\]]+)\]\]")
 
 @dataclass(frozen=True)
 class ReportedFit:
-    """A model whose numbers stand in a chapter; its rows and an R program that refits it go into the report's folder.
-
-    Attributes
-    ----------
-    title : str
-    fit : analysis.mixed.Fit
-    """
+    """A model whose numbers stand in a chapter; its rows and an R program that refits it go into the report's folder."""
 
     title: str
     fit: Fit
@@ -37,55 +31,24 @@ class ReportedFit:
 class Chapter:
     """A part of a report under a heading of its own.
 
-    Attributes
-    ----------
-    name : str
-        Letters, digits and hyphens; the anchor of its heading.
-    heading : str
-    blocks : tuple of Markup, ApaTable or Drawing
-        Paragraphs (without ``<p>``; ``<h3>`` alone makes a heading), tables and figures in the order in which they are read. A
-        paragraph names a table or figure of the same chapter as ``[[table:NAME]]`` or ``[[figure:NAME]]``; the report
-        puts the number there.
-    marks : tuple of str
-        Which readers in it are not data (:func:`marks_of`).
-    planned : bool
-        Whether it answers what the study planned; every other chapter is marked as exploratory.
-    methods : tuple of Markup
-        Paragraphs for the Method section: what was done, with which settings, from which source.
-    fits : tuple of ReportedFit
-    question : str
-        What it answers; :data:`analysis.report.chapters.DECLARED` says it.
-    sources : tuple of str
-        Keys in ``analysis/report/references.bib`` of what the text cites.
+    Paragraphs among its blocks have no ``<p>``; ``<h3>`` alone makes a heading, and ``[[table:NAME]]`` or ``[[figure:NAME]]`` refers
+    to a table or figure of the same chapter.
     """
 
-    name: str
+    name: str  # anchor of its heading
     heading: str
     blocks: tuple[Block, ...]
-    marks: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()  # which readers in it are not data
     planned: bool = False
-    methods: tuple[Markup, ...] = ()
+    methods: tuple[Markup, ...] = ()  # what was done, with which settings, from which source
     fits: tuple[ReportedFit, ...] = ()
-    sources: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()  # keys in references.bib
     question: str = ""
 
 
 @dataclass(frozen=True)
 class Material:
-    """What a chapter is written from.
-
-    Attributes
-    ----------
-    tables : Tables
-    analyses : tuple of Analysis
-        The planned and exploratory analyses that were carried out already.
-    kinds : dict
-        Reader kind of every reader group in the trials table.
-    told : callable
-        Called with a line before each slow step.
-    matrix : Matrix
-        The planned contrasts under each check.
-    """
+    """What a chapter is written from."""
 
     tables: Tables
     analyses: tuple[Analysis, ...] = ()
@@ -95,19 +58,7 @@ class Material:
 
 
 def referred(text: Markup, numbers: dict[tuple[str, str], str]) -> Markup:
-    """Put numbers where a paragraph names tables and figures.
-
-    Parameters
-    ----------
-    text : Markup
-    numbers : dict
-        Of ``("table" or "figure", name)``.
-
-    Raises
-    ------
-    KeyError
-        Where a paragraph names what its chapter does not hold: a mistake of the chapter's author.
-    """
+    """Put numbers where a paragraph names tables and figures."""
 
     def number(match: re.Match[str]) -> str:
         kind, name = match.groups()

@@ -58,19 +58,6 @@ def gather(
     """Run every analysis of a study and lay out what the report says.
 
     Tables and figures are numbered in the order in which they are read: those of the Answer and the manuscript first.
-
-    Parameters
-    ----------
-    tables : Tables
-    told : callable
-        Called with a line before each slow step.
-    wanted : collection of str
-        Optional chapters (:func:`analysis.report.chapters.optional_names`).
-
-    Raises
-    ------
-    UserError
-        For a chapter that does not exist.
     """
     numbers, trials = Numbers(), tables.trials
     kinds, used = kinds_of(trials), trials[trials["excluded_reason"].isna()]

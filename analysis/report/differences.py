@@ -30,15 +30,6 @@ def differences(
     """Write a paragraph for each difference between conditions: of each reader, then between readers; last what p is.
 
     Differences of many conditions from one reference are told together, in a paragraph of their own.
-
-    Parameters
-    ----------
-    tested : sequence of Contrast
-    analysis : Analysis
-    kinds : dict
-        Reader kind of each group.
-    table : str or None
-        Number of the table that holds all differences.
     """
     if not tested:
         return []

@@ -30,20 +30,7 @@ __all__ = ["Bullets", "Document", "Facts", "Finding", "Heading", "Node", "Paragr
 
 @dataclass(frozen=True)
 class Document:
-    """A whole report.
-
-    Attributes
-    ----------
-    title, byline : str
-    banner : tuple of str
-        What must be said on every page: which readers are not data.
-    warnings : tuple of str
-    nodes : tuple of Node
-        Answer and manuscript.
-    supplement : tuple of Node
-    references : tuple of Reference
-        What either cites, in order.
-    """
+    """A whole report."""
 
     title: str
     byline: Markup

@@ -57,17 +57,7 @@ RULE = {"val": "single", "sz": "8", "space": "0", "color": "000000"}
 
 
 def write_docx(document: Document, folder: Path, sources: Mapping[str, str], when: datetime) -> Path:
-    """Write ``report.docx`` (Answer and manuscript) and ``supplement.docx``; return the path of the first.
-
-    Parameters
-    ----------
-    document : Document
-    folder : pathlib.Path
-        The report's; ``figures/`` in it holds the pictures.
-    sources : mapping
-        Where the numbers of each table come from, by its number; those of printed tables stand at the end of the file.
-    when : datetime.datetime
-    """
+    """Write ``report.docx`` (Answer and manuscript) and ``supplement.docx``; return the path of the first."""
     if document.supplement:
         _write_file(document, document.supplement, folder / "supplement.docx", sources, when)
     return _write_file(document, document.nodes, folder / "report.docx", sources, when)

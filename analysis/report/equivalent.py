@@ -16,13 +16,7 @@ _COME_TO = {True: "are equivalent", False: "were not shown to be equivalent"}
 
 
 def of_one(one: Contrast, analysis: Analysis) -> str:
-    """Say whether two readers are equivalent within the plan's bound; a difference within it is not shown to be none.
-
-    Returns
-    -------
-    str
-        A sentence; empty where nothing was tested.
-    """
+    """Say whether two readers are equivalent within the plan's bound; a difference within it is not shown to be none."""
     test, bound = one.equivalence, analysis.plan.equivalence
     if test is None or bound is None:
         return ""

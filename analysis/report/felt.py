@@ -18,27 +18,13 @@ POINTS, PERCENT, ODDS, OWN = "points", "percent", "odds ratio", "own unit"
 
 @dataclass(frozen=True)
 class Felt:
-    """One or several effects on one scale.
-
-    Attributes
-    ----------
-    scale : {'points', 'percent', 'odds ratio', 'own unit'}
-        Percentage points of accuracy; percent of a time or count; an odds ratio where there are no points; the measure's unit.
-    values : tuple of float
-        The effects.
-    ends : tuple of float or None
-        Of the interval of the first.
-    places : int
-        Decimals.
-    unit : str
-        What follows a number: ``%``, `` percentage points``, `` bits``; empty for an odds ratio.
-    """
+    """One or several effects on one scale."""
 
     scale: str
     values: tuple[float, ...]
-    ends: tuple[float | None, float | None]
+    ends: tuple[float | None, float | None]  # interval of the first
     places: int
-    unit: str
+    unit: str  # what follows a number; empty for an odds ratio
 
     @property
     def size(self) -> str:
@@ -66,14 +52,7 @@ class Felt:
 
 
 def felt(found: Sequence[Contrast], measure: Measure) -> Felt:
-    """Put effects of one measure on the scale that a reader feels.
-
-    Parameters
-    ----------
-    found : sequence of Contrast
-        One or more.
-    measure : Measure
-    """
+    """Put effects of one measure on the scale that a reader feels."""
     first, raw = found[0], tuple(one.estimate for one in found)
     if measure.scale == "points" and all(one.crossed is not None for one in found):
         return Felt(POINTS, raw, (first.low, first.high), 1, " percentage points")

@@ -33,15 +33,7 @@ SAME_NUMBERS = (
 
 @dataclass(frozen=True)
 class FigureSource:
-    """Where the numbers of a figure come from.
-
-    Attributes
-    ----------
-    tables : tuple of str
-        Numbers of the tables that hold them.
-    origin : Origin or None
-        Where no table does.
-    """
+    """Where the numbers of a figure come from."""
 
     tables: tuple[str, ...] = ()
     origin: Origin | None = None

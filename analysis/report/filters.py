@@ -14,23 +14,12 @@ _TRUTHS = {"TRUE": True, "FALSE": False}
 
 @dataclass(frozen=True)
 class Where:
-    """A condition on one column.
-
-    Attributes
-    ----------
-    column : str
-    values : tuple of str
-        The cell is one of these, as the CSV file writes it; ``""`` is an empty cell.
-    but : bool
-        The cell is none of them.
-    above : float or None
-        Instead of ``values``: the cell is a number above this.
-    """
+    """A condition on one column."""
 
     column: str
-    values: tuple[str, ...] = ("",)
-    but: bool = False
-    above: float | None = None
+    values: tuple[str, ...] = ("",)  # as the CSV file writes them; "" is an empty cell
+    but: bool = False  # the cell is none of them
+    above: float | None = None  # instead of values: the cell is a number above this
 
     def said(self) -> str:
         """Say it in words."""

@@ -66,13 +66,7 @@ class _Runs(HTMLParser):
 
 
 def runs_of(markup: str) -> list[Run]:
-    """Return a paragraph's runs in order; tags that set no style are left out, their text is kept.
-
-    Parameters
-    ----------
-    markup : str
-        HTML of a paragraph: character references are read.
-    """
+    """Return a paragraph's runs in order; tags that set no style are left out, their text is kept."""
     parser = _Runs()
     parser.feed(str(markup))
     parser.close()

@@ -90,18 +90,7 @@ def set_markup(markup: str) -> str:
 def write_latex(
     document: Document, folder: Path, sources: Mapping[str, str], filed: Sequence[Numbered] = ()
 ) -> Path:
-    """Write ``report.tex``, ``supplement.tex``, ``latex/*.tex`` and ``references.bib``; return the path of the first.
-
-    Parameters
-    ----------
-    document : Document
-    folder : pathlib.Path
-        The report's; ``figures/`` in it holds the pictures.
-    sources : mapping
-        Where the numbers of each table come from, by its number.
-    filed : sequence of Numbered
-        Tables that are in their files only.
-    """
+    """Write ``report.tex``, ``supplement.tex``, ``latex/*.tex`` and ``references.bib``; return the path of the first."""
     (folder / "latex").mkdir(exist_ok=True)
     for one in (*document.all_nodes, *filed):
         if isinstance(one, Numbered):
@@ -208,14 +197,7 @@ def _figure(shown: Illustrated) -> Iterator[str]:
 
 
 def table_in_latex(shown: Numbered, source: str) -> str:
-    """Return a table as LaTeX: caption above, three rules, note below.
-
-    Parameters
-    ----------
-    shown : Numbered
-    source : str
-        Where its numbers come from; a comment at the head of the file.
-    """
+    """Return a table as LaTeX: caption above, three rules, note below."""
     laid = shown.table
     size = (
         "\\small"

@@ -121,13 +121,7 @@ def _expression(text: str) -> Any:
 
 
 class Layout:
-    """The tables and texts of one chapter.
-
-    Parameters
-    ----------
-    folder : Path
-        Holds ``tables.yaml``, ``text.md.j2``, or both.
-    """
+    """The tables and texts of one chapter."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -25,19 +25,7 @@ T = TypeVar("T")
 def crowds(
     found: Sequence[T], contrast: Callable[[T], Contrast], analysis: Callable[[T], object]
 ) -> tuple[list[list[T]], list[T]]:
-    """Part comparisons into those of many conditions with one reference, and the others.
-
-    Parameters
-    ----------
-    found : sequence
-    contrast, analysis : callable
-        Give the comparison, and which analysis made it.
-
-    Returns
-    -------
-    list of list, list
-        For each analysis and reference the comparisons of more than :data:`MOST_LEVELS` conditions, of all readers; the rest.
-    """
+    """Part comparisons into those of many conditions with one reference, and the others."""
     together: dict[tuple[int, str], list[T]] = {}
     for one in found:
         tested = contrast(one)
@@ -54,18 +42,7 @@ def of_many_conditions(
     kinds: dict[str, str],
     in_brackets: Callable[[Contrast], Markup],
 ) -> Markup:
-    """Write what the differences of many conditions from one reference come to, reader by reader.
-
-    Parameters
-    ----------
-    found : sequence of Contrast
-        Of one analysis and one reference, of all readers and between readers.
-    analysis : Analysis
-    kinds : dict
-        Reader kind of each group.
-    in_brackets : callable
-        Writes the size of one difference and its *p*, with the brackets and the full stop that end a sentence.
-    """
+    """Write what the differences of many conditions from one reference come to, reader by reader."""
     said: list[Markup] = []
     for between in (False, True):
         readers: dict[tuple[str, ...], list[Contrast]] = {}

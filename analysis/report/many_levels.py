@@ -13,22 +13,7 @@ MOST_NAMED = 4
 
 
 def by_level(levels: Sequence[str], told: Sequence[str], sizes: Sequence[float]) -> str:
-    """Return what stands before "condition" in a sentence.
-
-    Parameters
-    ----------
-    levels : sequence of str
-    told : sequence of str
-        The value of each level in words.
-    sizes : sequence of float
-        By which the lowest and the highest are found.
-
-    Returns
-    -------
-    str
-        ``M = 92% in the intact and M = 80% in the final``; of many ``from 12% in the REO-REV to 92% in the BASE``, or
-        ``92% in each``.
-    """
+    """Return what stands before "condition" in a sentence."""
     each = [f"{value} in the {level}" for value, level in zip(told, levels, strict=True)]
     if len(each) <= MOST_TOLD:
         return apa.listing(each)
@@ -39,22 +24,7 @@ def by_level(levels: Sequence[str], told: Sequence[str], sizes: Sequence[float])
 
 
 def which_of(names: Sequence[str], of: int, noun: str = "difference") -> str:
-    """Return a few by name, of more how many they are.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Those of which something holds.
-    of : int
-        How many there are altogether.
-    noun : str
-        What they are, in the singular.
-
-    Returns
-    -------
-    str
-        ``final − intact and initial − intact``; of many ``21 of 23 differences`` or ``all 23 differences``.
-    """
+    """Return a few by name, of more how many they are."""
     if len(names) <= MOST_NAMED:
         return apa.listing(list(names))
     return f"all {apa.counted(of, noun)}" if len(names) == of else f"{len(names)} of {apa.counted(of, noun)}"

@@ -37,25 +37,7 @@ def runs(
     alpha: float,
     alone: Callable[[T], bool] = lambda _: False,
 ) -> list[list[T]]:
-    """Part the comparisons of one difference into those that are told one by one and those told together.
-
-    Parameters
-    ----------
-    found : sequence
-        Of one difference between conditions: of readers, and between two readers.
-    contrast : callable
-        Gives the comparison.
-    kinds : dict
-        Reader kind of each group.
-    alpha : float
-    alone : callable, optional
-        Which are told one by one in any case.
-
-    Returns
-    -------
-    list of list
-        Differences of readers first, then those between readers; a list of one is told by itself.
-    """
+    """Part the comparisons of one difference into those that are told one by one and those told together."""
     told: list[list[T]] = []
     for between in (False, True):
         own = [one for one in found if contrast(one).between == between]
@@ -79,13 +61,7 @@ def _of_model(one: Contrast, kinds: dict[str, str]) -> bool:
 
 
 def of_many(found: Sequence[Contrast], analysis: Analysis, kinds: dict[str, str]) -> Markup:
-    """Write what several readers, or pairs with one reader, have in common in one difference.
-
-    Parameters
-    ----------
-    found : sequence of Contrast
-        As :func:`runs` puts them together: one difference, one outcome.
-    """
+    """Write what several readers, or pairs with one reader, have in common in one difference."""
     said = verdict(found, analysis, kinds)
     result = outcome(found[0], analysis.plan.alpha)
     if result == NOT_ESTIMABLE:

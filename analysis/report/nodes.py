@@ -24,29 +24,14 @@ class Heading:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A paragraph.
+    """A paragraph."""
 
-    Attributes
-    ----------
-    text : Markup
-        With ``<i>``, ``<b>``, ``<code>``, ``<sub>`` and ``<sup>`` at most.
-    kind : {'body', 'warning', 'small', 'reference'}
-    anchor : str
-        ``p1`` …; empty where it holds no number of the study.
-    tables : tuple of str
-        Numbers of the tables that hold its numbers.
-    models : tuple of int
-        Numbers of the models.
-    origin : str
-        Where else they come from, in words.
-    """
-
-    text: Markup
-    kind: str = "body"
-    anchor: str = ""
-    tables: tuple[str, ...] = ()
+    text: Markup  # <i>, <b>, <code>, <sub> and <sup> at most
+    kind: str = "body"  # or warning, small, reference
+    anchor: str = ""  # p1 …; empty where it holds no number of the study
+    tables: tuple[str, ...] = ()  # numbers of the tables that hold its numbers
     models: tuple[int, ...] = ()
-    origin: str = ""
+    origin: str = ""  # where else they come from, in words
 
 
 @dataclass(frozen=True)
@@ -66,29 +51,12 @@ class Facts:
 
 @dataclass(frozen=True)
 class Finding:
-    """What one planned question came to.
-
-    Attributes
-    ----------
-    question : str
-    text : Markup
-        The answer in one sentence.
-    grade : str
-        How certain it is: Clear, Supported, Fragile, Contradicted, Equivalent, Open, Not estimable; empty for a summary.
-    support : str
-        How many checks agree, and which do not.
-    tables : tuple of str
-        Numbers of the tables that hold its numbers.
-    models : tuple of int
-        Numbers of the models.
-    anchor : str
-        ``p1`` … as of a paragraph.
-    """
+    """What one planned question came to."""
 
     question: str
     text: Markup
-    grade: str
-    support: str
+    grade: str  # how certain it is; empty for a summary
+    support: str  # how many checks agree, and which do not
     tables: tuple[str, ...] = ()
     models: tuple[int, ...] = ()
     anchor: str = ""

@@ -30,20 +30,11 @@ MANUSCRIPT, SUPPLEMENT, FILES = "", "S", "F"
 
 @dataclass(frozen=True)
 class Numbered:
-    """A table with its number in the report.
+    """A table with its number in the report."""
 
-    Attributes
-    ----------
-    number : str
-        ``3`` in the manuscript, ``S4`` in the supplement, ``F2`` of a table that is in its file only.
-    table : ApaTable
-    refused : str
-        Why it is in its file only; empty for a printed one.
-    """
-
-    number: str
+    number: str  # 3 in the manuscript, S4 in the supplement, F2 of a table that is in its file only
     table: ApaTable
-    refused: str = ""
+    refused: str = ""  # why it is in its file only; empty for a printed one
 
 
 @dataclass(frozen=True)
@@ -69,20 +60,7 @@ def in_order(number: str) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Section:
-    """One analysis as the page shows it.
-
-    Attributes
-    ----------
-    heading : str
-    marks : tuple of str
-        Which readers in it are not data.
-    paragraphs : tuple of Markup
-    tables : tuple of Numbered
-    analysis : Analysis
-    warnings : tuple of str
-    cells : tuple of Cell
-        Means of the trials that it analyses.
-    """
+    """One analysis as the page shows it."""
 
     heading: str
     marks: tuple[str, ...]
@@ -90,21 +68,12 @@ class Section:
     tables: tuple[Numbered, ...]
     analysis: Analysis
     warnings: tuple[str, ...]
-    cells: tuple[Cell, ...] = ()
+    cells: tuple[Cell, ...] = ()  # means of the trials that it analyses
 
 
 @dataclass(frozen=True)
 class NumberedChapter:
-    """A chapter with its tables and figures numbered, and the question that it answers.
-
-    Attributes
-    ----------
-    chapter : Chapter
-    blocks : tuple of Markup, Numbered or Illustrated
-        Paragraphs with numbers filled in, tables, figures.
-    methods : tuple of Markup
-        Its paragraphs of the Method section, with numbers filled in.
-    """
+    """A chapter with its tables and figures numbered, and the question that it answers."""
 
     chapter: Chapter
     blocks: tuple[Markup | Numbered | Illustrated, ...]
@@ -114,50 +83,16 @@ class NumberedChapter:
 
 @dataclass(frozen=True)
 class Content:
-    """All that a report says, numbered.
-
-    Attributes
-    ----------
-    tables : Tables
-    flow : Numbered
-    kinds : dict
-        Reader kind of every reader group in the trials table.
-    descriptives : tuple of Numbered
-    remarks : tuple of str
-        What must be said about the descriptive values, in sentences.
-    cautions : tuple of str
-        What must be said before any result: how few have answered.
-    figures : tuple of Illustrated
-        Condition-by-reader and cost figures.
-    further_tables, further_figures : tuple
-        The same of measures and factors that no planned analysis compares; they are in the supplement.
-    standing : PlanStanding
-        How the plan stands: frozen when, registered where, departed from in what.
-    planned, exploratory : tuple of Section
-    chapters : tuple of NumberedChapter
-        What stands after the analyses: cost, letters, fidelity, robustness…
-    recovery : tuple of Recovered
-        Empty without simulated readers whose truth is known.
-    recovery_sections : tuple of Section
-    recovery_table : Numbered or None
-    recovery_figure : Illustrated or None
-    method : tuple of MethodPart
-    models_table : Numbered or None
-        Language models, where calls of one are known.
-    matrix : Matrix
-        The planned contrasts under each check.
-    answer_table : Numbered or None
-        The planned contrasts with what could have been detected, their checks and grades.
-    """
+    """All that a report says, numbered."""
 
     tables: Tables
     flow: Numbered
     kinds: dict[str, str]
     descriptives: tuple[Numbered, ...] = ()
-    remarks: tuple[str, ...] = ()
-    cautions: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()  # on the descriptive values
+    cautions: tuple[str, ...] = ()  # before any result: how few have answered
     figures: tuple[Illustrated, ...] = ()
-    further_tables: tuple[Numbered, ...] = ()
+    further_tables: tuple[Numbered, ...] = ()  # of measures and factors that no planned analysis compares
     further_figures: tuple[Illustrated, ...] = ()
     standing: PlanStanding = field(default_factory=PlanStanding)
     planned: tuple[Section, ...] = ()

@@ -24,23 +24,12 @@ from analysis.tables import Tables
 
 @dataclass(frozen=True)
 class Part:
-    """Trials that are told together: by one factor, of one way of answering, within levels by which sessions differ.
-
-    Attributes
-    ----------
-    factor : str
-    levels : tuple of str
-        That these trials show, in the design's order.
-    trials : str or None
-        The step that they end with, where the study has several whose answers are right or wrong.
-    within : tuple of (str, str)
-        Levels of other factors.
-    """
+    """Trials that are told together: by one factor, of one way of answering, within levels by which sessions differ."""
 
     factor: str
-    levels: tuple[str, ...]
-    trials: str | None = None
-    within: Within = ()
+    levels: tuple[str, ...]  # that these trials show, in the design's order
+    trials: str | None = None  # the step that they end with, of several whose answers are right or wrong
+    within: Within = ()  # levels of other factors
 
     @property
     def stem(self) -> str:
@@ -75,19 +64,7 @@ class Part:
 
 
 def parts_of(used: pd.DataFrame, tables: Tables) -> Iterator[Part]:
-    """Yield what is told apart.
-
-    Parameters
-    ----------
-    used : pandas.DataFrame
-        The analysed trials.
-    tables : Tables
-
-    Notes
-    -----
-    Of two factors that both part sessions the first is told, within levels of the second: the other way round the same
-    numbers would stand there again.
-    """
+    """Yield what is told apart; of two factors that both part sessions the first, within levels of the second."""
     kinds = kinds_of_trials(used, tuple(used["reader_group"].unique()))
     # trials that ask for nothing that is right or wrong have times
     kinds = kinds if kinds == (None,) else tuple(dict.fromkeys([*kinds, *used["trial_type"].dropna()]))
@@ -126,14 +103,7 @@ def parts_by(factor: str, used: pd.DataFrame, tables: Tables) -> list[Part]:
 
 
 def of_part(blocks: Iterable[Block], part: Part) -> list[Block]:
-    """Give what was written of a part's trials names of its own, and say in titles, headings and sources which they are.
-
-    Parameters
-    ----------
-    blocks : iterable of Markup, ApaTable or Drawing
-        Their paragraphs name tables and figures among them alone.
-    part : Part
-    """
+    """Give what was written of a part's trials names of its own, and say in titles, headings and sources which they are."""
     if part.whole:
         return list(blocks)
     ending = plain(part.stem.removeprefix(stem_of(part.factor, None, ())))

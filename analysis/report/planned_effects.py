@@ -26,18 +26,7 @@ _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
 def planned_effects(
     analyses: Sequence[Analysis], matrix: Matrix, found: Sequence[Recovered], truth: Mapping[str, Any]
 ) -> Asked:
-    """Return the planned contrasts of each measure; an analysis of some of the trials is not drawn over the means of all.
-
-    Parameters
-    ----------
-    analyses : sequence of Analysis
-    matrix : Matrix
-        Their checks.
-    found : sequence of Recovered
-        What simulated readers were given, on the scale of their models.
-    truth : mapping
-        The same as the study states it, of the dictionary.
-    """
+    """Return the planned contrasts of each measure; an analysis of some of the trials is not drawn over the means of all."""
     asked: dict[tuple[str, str], tuple[str, tuple[Effect, ...]]] = {}
     for analysis in analyses:
         plan, tested = analysis.plan, [one for one in analysis.contrasts if one.estimable]

@@ -29,24 +29,7 @@ def paragraphs(
     of_differences: str | None = None,
     of_means: str | None = None,
 ) -> list[Markup]:
-    """Write the Results paragraphs of one analysis.
-
-    Parameters
-    ----------
-    analysis : Analysis
-    cells : sequence of Cell
-        Descriptive values of its measure and factor, all reader groups.
-    kinds : dict
-        Reader kind of each group.
-    table : str or None
-        Number of the model's table in the report.
-    said : set of Markup, optional
-        Sentences on means that the report has told already; they are left out, and those of this analysis are put in.
-    of_differences : str or None
-        Number of the table of its differences.
-    of_means : str or None
-        Number of a table with its means, where they are not those of all trials.
-    """
+    """Write the Results paragraphs of one analysis."""
     told = []
     said = set() if said is None else said
     own = [cell for cell in cells if cell.group in analysis.plan.groups]

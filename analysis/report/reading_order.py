@@ -34,14 +34,7 @@ SIMULATED = ("simulated readers: not data",)
 
 
 def manuscript(content: Content, references: Sequence[Reference]) -> tuple[list[Node], list[Section]]:
-    """Return the nodes of Answer, Method, Results and References, and the planned analyses that did not fit.
-
-    Parameters
-    ----------
-    content : Content
-    references : sequence of Reference
-        What the manuscript cites, in order.
-    """
+    """Return the nodes of Answer, Method, Results and References, and the planned analyses that did not fit."""
     marks = marks_of(tuple(content.kinds), content.kinds)
     nodes: list[Node] = [Heading(2, Markup("Answer"), anchor="answer")]
     nodes += answer(content, recovery_words(content) if content.recovery else "")
@@ -135,16 +128,7 @@ def recovery_words(content: Content) -> str:
 
 
 def supplement(content: Content, left: Sequence[Section], references: Sequence[Reference]) -> list[Node]:
-    """Return the nodes of the supplement.
-
-    Parameters
-    ----------
-    content : Content
-    left : sequence of Section
-        Planned analyses that the manuscript has no room for.
-    references : sequence of Reference
-        What the supplement cites and the manuscript does not.
-    """
+    """Return the nodes of the supplement."""
     nodes = [
         *_checks(content),
         *_models(content, left),

@@ -36,17 +36,7 @@ _ACCENTS |= {
 
 @dataclass(frozen=True)
 class Reference:
-    """One entry of a bibliography.
-
-    Attributes
-    ----------
-    key, kind : str
-        ``bates2015lme4``, ``article``.
-    fields : dict
-        As they stand in BibTeX.
-    source : str
-        The whole entry.
-    """
+    """One entry of a bibliography."""
 
     key: str
     kind: str
@@ -144,13 +134,7 @@ def plain(text: str) -> str:
 
 
 def read_bibtex(text: str) -> dict[str, Reference]:
-    """Read a bibliography; each entry ends with a brace at the beginning of a line.
-
-    Parameters
-    ----------
-    text : str
-        BibTeX whose values stand in braces.
-    """
+    """Read a bibliography; each entry ends with a brace at the beginning of a line."""
     found: dict[str, Reference] = {}
     for match in _ENTRY.finditer(text):
         kind, key, body = match.groups()

@@ -45,16 +45,7 @@ NO_MODEL_BEFORE = ("# The results are fixed, vcov", 'rm(list = intersect("m"')
 
 
 def write_models(content: Content, folder: Path, many_rows: int = MANY_ROWS) -> dict[int, ModelFiles]:
-    """Write the rows of each model into ``models/`` and ``models.R``; return where each model lies, by its number.
-
-    Parameters
-    ----------
-    content : Content
-    folder : pathlib.Path
-        The report's.
-    many_rows : int
-        Files of more rows are compressed (``model_NN.csv.gz``).
-    """
+    """Write the rows of each model into ``models/`` and ``models.R``; return where each model lies, by its number."""
     found: dict[int, ModelFiles] = {}
     fits = content.all_fits()
     lines = _head(any(one.fit.family == "gaussian" for one in fits))
@@ -211,18 +202,7 @@ def _shared(file: str) -> str:
 
 
 def refit_lines(number: int, title: str, fit: Fit, name: str, tested: Analysis | None) -> Iterator[str]:
-    """Write one call of ``refit``: the model's own program, what the report holds of it, and why R needs more than lme4.
-
-    Parameters
-    ----------
-    number : int
-    title : str
-    fit : Fit
-    name : str
-        The file with its rows, as R opens it.
-    tested : Analysis or None
-        Whose tested differences are held against R's.
-    """
+    """Write one call of ``refit``: the model's own program, what the report holds of it, and why R needs more than lme4."""
     program = lme4_program(fit, name).rstrip("\n")
     for file, function in SHARED_R.items():
         program = program.replace(_shared(file), f"{function}()")

@@ -16,15 +16,7 @@ _OPTIONS = csv.WriteOptions(quoting_style="needed")
 
 
 def write_rows_named(tables: Tables, folder: Path, names: Collection[str]) -> None:
-    """Write ``regions.csv.gz`` and ``items.csv``, each where it is named; regions are read and written batch by batch.
-
-    Parameters
-    ----------
-    tables : Tables
-    folder : pathlib.Path
-    names : collection of str
-        Of the two.
-    """
+    """Write ``regions.csv.gz`` and ``items.csv``, each where it is named; regions are read and written batch by batch."""
     if ITEMS in names and len(tables.items):
         csv.write_csv(_as_written(tables.items), folder / ITEMS, _OPTIONS)
     if REGIONS not in names:

@@ -22,16 +22,7 @@ NOT_DATA = "Simulated readers and baselines, marked as such, are no data."
 
 @dataclass(frozen=True)
 class Page:
-    """What a page says before its tables.
-
-    Attributes
-    ----------
-    title : str
-    citation : str
-        Under the title: whose paper it is.
-    about : str
-        Where the numbers come from, in a sentence.
-    """
+    """What a page says before its tables."""
 
     title: str
     citation: str
@@ -39,22 +30,7 @@ class Page:
 
 
 def write_studies_page(page: Page, found: Sequence[ApaTable | Drawing], folder: Path, version: str) -> Path:
-    """Write tables and figures as one page that needs no network, and each as CSV (figures as SVG and PNG) beside it.
-
-    Parameters
-    ----------
-    page : Page
-    found : sequence of ApaTable or Drawing
-    folder : pathlib.Path
-        Made where it is not there; files of an earlier page are overwritten.
-    version : str
-        Of wrods.
-
-    Returns
-    -------
-    pathlib.Path
-        The page.
-    """
+    """Write tables and figures as one page that needs no network, and each as CSV (figures as SVG and PNG) beside it."""
     folder.mkdir(parents=True, exist_ok=True)
     for one in found:
         one.save(folder)

@@ -32,27 +32,15 @@ LARGE = 5_000_000
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """Where one model of the report lies.
-
-    Attributes
-    ----------
-    number : int
-    title, formula : str
-    rows_file : str
-        ``models/model_01.csv``.
-    rows, size : int
-        Rows of that file, and its bytes.
-    first_line, last_line : int
-        Its lines in ``models.R``, from 1.
-    """
+    """Where one model of the report lies."""
 
     number: int
     title: str
     formula: str
     rows_file: str
     rows: int
-    size: int
-    first_line: int
+    size: int  # bytes
+    first_line: int  # in models.R, from 1
     last_line: int
 
     def said(self) -> str:
@@ -204,18 +192,7 @@ def _rows_told(origin: Origin, counts: Counts) -> dict[str, Any]:
 
 
 def numbers_of(document: Document, content: Content, models: Mapping[int, ModelFiles]) -> dict[str, Any]:
-    """Return what ``numbers.json`` holds.
-
-    Returns
-    -------
-    dict
-        ``models`` (number, formula, rows file, its rows and bytes, first and last line in models.R), ``estimates`` (each tested
-        difference with the one interval that it has anywhere in the report), ``tables`` (number, whether
-        printed, CSV as shown, CSV unrounded, LaTeX file, numbers of models; or file, columns, conditions on its rows and their
-        number, what is computed, what seeds its draws), ``figures`` (tables with their numbers, or the same),
-        ``paragraphs`` (anchor in the page, heading, first words, numbers of tables and models, origin in words),
-        ``dictionary`` (what the study handed over of readers, participants and procedure).
-    """
+    """Return what ``numbers.json`` holds."""
     chapters, counts = _chapters(content), Counts(content)
     tables = []
     printed = {node.number for node in document.all_nodes if isinstance(node, Numbered)}

@@ -33,22 +33,7 @@ def outcome(one: Contrast, alpha: float) -> str:
 
 
 def verdict(found: Sequence[Contrast], analysis: Analysis, kinds: dict[str, str]) -> str:
-    """Write what one comparison came to, or what several that came to the same have in common.
-
-    Parameters
-    ----------
-    found : sequence of Contrast
-        Of one difference between conditions and of one outcome: of readers, or between one reader and others.
-    analysis : Analysis
-        Which made them.
-    kinds : dict
-        Reader kind of each group.
-
-    Returns
-    -------
-    str
-        A sentence without its full stop, so that statistics can follow.
-    """
+    """Write what one comparison came to, or what several that came to the same have in common."""
     first, measure = found[0], analysis.plan.measure
     groups = [one.groups[-1] for one in found]
     who = listed(groups, kinds)

@@ -17,15 +17,7 @@ _RUNS_AWAY = re.compile(r"possible separation: the standard deviation of (.*) by
 
 
 def in_words(note: str, analysis: Analysis) -> str:
-    """Return a note of a fit as a sentence without its full stop.
-
-    Parameters
-    ----------
-    note : str
-        One of ``model.warnings``.
-    analysis : Analysis
-        Whose model it is.
-    """
+    """Return a note of a fit as a sentence without its full stop."""
     if found := _SEEN_ONCE.fullmatch(note):
         return _seen_once(*found.groups())
     if found := _FEW_LEVELS.fullmatch(note):

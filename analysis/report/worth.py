@@ -25,12 +25,6 @@ def refusal(table: ApaTable, printed: Collection[ApaTable]) -> str:
     """Return why a table is not worth printing; empty if it is.
 
     Tables laid out as those of a paper that the study copies, or that its plan declares, are always printed.
-
-    Parameters
-    ----------
-    table : ApaTable
-    printed : collection of ApaTable
-        Those printed so far.
     """
     if table.of_paper:
         return ""

@@ -67,13 +67,7 @@ def write_report(
 def write_files(
     content: Content, out_folder: str | Path, when: datetime, told: Callable[[str], None] = lambda _: None
 ) -> Path:
-    """Write the dated folder of a report that was gathered already; see :func:`write_report`.
-
-    Raises
-    ------
-    UserError
-        Where the folder cannot be written.
-    """
+    """Write the dated folder of a report that was gathered already; see :func:`write_report`."""
     tables = content.tables
     folder = Path(out_folder) / when.strftime("%Y-%m-%d_%H-%M-%S")
     told("files")
@@ -140,15 +134,7 @@ def files_of(folder: Path) -> list[tuple[str, str]]:
 
 
 def render(content: Content, when: datetime, data: str | None = None) -> str:
-    """Return the report's page without writing anything; it names no files of models.
-
-    Parameters
-    ----------
-    content : Content
-    when : datetime.datetime
-    data : str, optional
-        Name of the folder beside the page that holds the handed-over tables, where there is one.
-    """
+    """Return the report's page without writing anything; it names no files of models."""
     return render_document(document_of(content, when), content, {}, data)
 
 
@@ -159,19 +145,7 @@ def render_document(
     data: str | None = None,
     sources_of_figures: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Return the report's page: HTML with its style and figures inside, nothing fetched from elsewhere.
-
-    Parameters
-    ----------
-    document : Document
-    content : Content
-    sources : mapping
-        What each table says under it of where its numbers come from, by number.
-    data : str, optional
-        Name of the folder beside the page that holds the handed-over tables, where there is one.
-    sources_of_figures : mapping
-        The same as ``sources`` of figures.
-    """
+    """Return the report's page: HTML with its style and figures inside, nothing fetched from elsewhere."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader(__package__),
         autoescape=True,

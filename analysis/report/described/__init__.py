@@ -63,14 +63,7 @@ def means_of(plan: Plan, used: pd.DataFrame, tables: Tables) -> list[Cell] | Non
 
 
 def means_analysed(analysis: Analysis, cells: Sequence[Cell]) -> list[Cell]:
-    """Return the means of a plan over the trials that its model analyses, in the levels that it compares.
-
-    Parameters
-    ----------
-    analysis : Analysis
-    cells : sequence of Cell
-        Of all trials (:func:`means_of`); readers and levels that are in no model keep theirs.
-    """
+    """Return the means of a plan over the trials that its model analyses, in the levels that it compares."""
     plan, own = analysis.plan, dict[tuple[str, str], Cell]()
     if len(analysis.rows) and (plan.measure.logged or plan.measure.name == "correct"):
         rows = described_rows(analysis.rows, plan.measure)
@@ -81,16 +74,7 @@ def means_analysed(analysis: Analysis, cells: Sequence[Cell]) -> list[Cell]:
 
 
 def means_table(analysis: Analysis, cells: Sequence[Cell], own: Sequence[Cell], name: str) -> ApaTable | None:
-    """Lay out means of a model's trials where they are others than those of all trials; None where they are the same.
-
-    Parameters
-    ----------
-    analysis : Analysis
-    cells, own : sequence of Cell
-        Of all trials, and of the model's (:func:`means_analysed`).
-    name : str
-        The table's.
-    """
+    """Lay out means of a model's trials where they are others than those of all trials; None where they are the same."""
     known = {(cell.group, cell.level): (cell.trials, round(cell.mean, 9)) for cell in cells}
     if all(known[cell.group, cell.level] == (cell.trials, round(cell.mean, 9)) for cell in own):
         return None
@@ -102,14 +86,7 @@ def means_table(analysis: Analysis, cells: Sequence[Cell], own: Sequence[Cell], 
 
 
 def tables_of(one: Description, prose: str) -> Iterator[tuple[Pair, ApaTable]]:
-    """Lay out the means of every measure.
-
-    Parameters
-    ----------
-    one : Description
-    prose : str
-        What the dictionary says of the recovery measure.
-    """
+    """Lay out the means of every measure."""
     part = one.part
     for measure, own in one.cells.items():
         if not own or measure is RECOVERED:

@@ -55,18 +55,7 @@ class MethodPart:
 def method_parts(
     tables: Tables, analyses: tuple[Analysis, ...], models_table: str | None, *, has_models: bool = True
 ) -> list[MethodPart]:
-    """Write the Method section.
-
-    Parameters
-    ----------
-    tables : Tables
-    analyses : tuple of Analysis
-        Every analysis of the report.
-    models_table : str or None
-        Number of the table of models, if there is one.
-    has_models : bool
-        Whether the report holds a fitted model, of an analysis or of a chapter, which ``models.R`` refits.
-    """
+    """Write the Method section."""
     parts = (
         ("Participants", "participants", _participants(tables), "tables of the flow; `dictionary: participants` in numbers.json"),
         ("Language models", "models", _models(tables, models_table), "`dictionary: readers` in numbers.json"),
