@@ -17,6 +17,11 @@ def in_words(name: str) -> str:
     return name.replace("_", " ")
 
 
+def upper_first(text: str) -> str:
+    """Return a text with a capital at its head; Markup stays Markup."""
+    return text[:1].upper() + text[1:]
+
+
 def stem_of(factor: str, trials: str | None, within: Iterable[tuple[str, str]]) -> str:
     """Name the means by a factor, of trials of one kind and within levels of other factors, as files are named."""
     return "_".join([*factor.split(TIMES), *([trials] if trials else []), *(plain(*one) for one in within)])

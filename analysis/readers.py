@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from analysis import apa
 from analysis.plan import readers_in_words
 
 PARTICIPANT_KINDS = ("human", "simulated")
@@ -64,3 +65,14 @@ def headed_as(group: str, kinds: dict[str, str]) -> str:
     """Name a reader group at the head of a sentence."""
     name = named(group, kinds)
     return headed(group) if name == spoken(group) else "The" + name.removeprefix("the")
+
+
+def listed(groups: Sequence[str], kinds: dict[str, str]) -> str:
+    """Name several reader groups in a sentence: ``people, the models a and b, and the baseline random``."""
+    single = [group for group in groups if is_several(group, kinds)]
+    told = [named(group, kinds) for group in single]
+    for kind in ("model", "baseline"):
+        names = [group for group in groups if group not in single and kinds.get(group, "model") == kind]
+        if names:
+            told.append(f"the {kind}{'s' if len(names) > 1 else ''} {apa.listing(names)}")
+    return apa.listing(told)

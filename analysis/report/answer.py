@@ -12,10 +12,10 @@ from analysis import apa
 from analysis.departures import why_no_bound
 from analysis.descriptives import Cell
 from analysis.random_structure import MODELS_FOR_A_CLAIM
-from analysis.readers import is_several, named
+from analysis.readers import is_several, listed, named
 from analysis.report.apa_tables import ApaTable, Head, as_percent
 from analysis.report.chapters.robustness import contrast_in_words
-from analysis.report.felt import ODDS, PERCENT, POINTS, felt, p_said
+from analysis.report.felt import ODDS, PERCENT, POINTS, felt
 from analysis.report.grades import (
     CLEAR,
     CONTRADICTED,
@@ -26,12 +26,11 @@ from analysis.report.grades import (
     grade_of,
     support_of,
 )
-from analysis.report.many_conditions import crowds, of_many_conditions
 from analysis.report.many_levels import MOST_TOLD
 from analysis.report.model_tables import origin_of_contrasts
 from analysis.report.nodes import Facts, Finding, Node, Paragraph
 from analysis.report.numbered import Content, Section
-from analysis.report.verdicts import listed, words_of_direction
+from analysis.report.results import crowds, of_many_conditions, words_of_direction
 from analysis.results import Analysis, Contrast
 from analysis.robustness.matrix import Checked, Matrix
 
@@ -71,9 +70,9 @@ def answer(content: Content, recovered: str) -> Iterator[Node]:
 
 def _findings(content: Content, sections: Sequence[Section]) -> Iterator[Finding]:
     for section in sections:
-        crowded, others = crowds(section.analysis.contrasts, lambda one: one, lambda _: sections)
+        crowded, others = crowds(section.analysis.contrasts)
         for crowd in crowded:
-            yield _of_crowd([one for one in crowd if one.estimable], section, content)
+            yield _of_crowd(crowd, section, content)
         rest = [one for one in others if not one.left_out]
         for label in dict.fromkeys(one.label for one in rest):
             yield from _of_label([one for one in rest if one.label == label], section, content)
@@ -118,7 +117,7 @@ def _size(one: Contrast, section: Section, kinds: dict[str, str], *, told: bool)
     means = _means(one, section.cells, section.analysis)
     if not told:
         return f"{means}{size}"
-    words = words_of_direction(section.analysis) or ("lower", "higher")
+    words = words_of_direction(section.analysis.plan.measure) or ("lower", "higher")
     return f"{words[0 if one.estimate < 0 else 1]} in the {one.first} condition ({means}{size})"
 
 
@@ -204,7 +203,7 @@ def _of_crowd(found: Sequence[Contrast], section: Section, content: Content) -> 
         who = " vs. ".join(named(group, kinds) for group in groups)
         none.setdefault(apa.worded(many, "condition"), []).append(who)
     some = [one for one in found if one.groups in shown]
-    told = [of_many_conditions(some, analysis, kinds, lambda one: _bracketed(one, analysis))] if some else []
+    told = [of_many_conditions(some, analysis, kinds, brief=True)] if some else []
     told += [
         escape(f"No difference is shown in {conditions} for {apa.listing(readers)}.")
         for conditions, readers in none.items()
@@ -213,11 +212,6 @@ def _of_crowd(found: Sequence[Contrast], section: Section, content: Content) -> 
     question = f"In which conditions does {noun} differ from the {first.second} condition?"
     text = Markup(" ").join(told)
     return Finding(_of_trials(question, analysis), text, "", "", *_sources(section, content))
-
-
-def _bracketed(one: Contrast, analysis: Analysis) -> Markup:
-    size = felt([one], analysis.plan.measure)
-    return Markup(" ({}, 95%\u00a0CI\u00a0{}, {}).").format(size.size, size.interval, p_said(one.p_adjusted))
 
 
 def _sources(section: Section, content: Content) -> tuple[tuple[str, ...], tuple[int, ...]]:

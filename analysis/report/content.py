@@ -42,7 +42,8 @@ from analysis.report.described.layouts import flow_table, recovery_table
 from analysis.report.method import method_parts, models_table
 from analysis.report.numbered import MANUSCRIPT, SUPPLEMENT, Content, Numbered, Numbers, Section
 from analysis.report.planned_effects import planned_effects
-from analysis.report.prose import paragraphs, warnings_of
+from analysis.report.results import paragraphs
+from analysis.report.warned import warnings_of
 from analysis.results import Analysis
 from analysis.robustness import robustness_matrix
 from analysis.tables import Tables

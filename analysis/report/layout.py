@@ -24,9 +24,11 @@ from ruamel.yaml import YAML
 from analysis import apa, readers
 from analysis.figures import Drawing
 from analysis.mixed import Fit
+from analysis.names import upper_first
 from analysis.report import filters
 from analysis.report.apa_tables import ApaTable, Head, Origin, as_percent, decimals
 from analysis.report.blocks import Block
+from analysis.report.felt import p_said
 from analysis.report.references import cite
 
 _CODE = re.compile(r"(\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\})", re.DOTALL)
@@ -37,12 +39,14 @@ _SPACE, _LINE, _PLACED, _END = "\ue000", "\ue001", "\ue002", "\ue003"
 
 
 class _Paragraphs(Extension):
-    """Turns ``*x*`` in a template's own words into ``<i>x</i>``, and its empty lines into ends of paragraphs."""
+    """Turns ``*x*`` in a template's own words into ``<i>x</i>``, ``&nbsp;`` into that sign, empty lines into ends of paragraphs."""
 
     def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
         parts = _CODE.split(source)
         return "".join(
-            part if n % 2 else _EMPTY.sub(f"\n{_END}\n", _ITALIC.sub(r"<i>\1</i>", part))
+            part
+            if n % 2
+            else _EMPTY.sub(f"\n{_END}\n", _ITALIC.sub(r"<i>\1</i>", part.replace("&nbsp;", "\u00a0")))
             for n, part in enumerate(parts)
         )
 
@@ -79,6 +83,12 @@ def _headed(context: Context, group: str) -> str:
     return readers.headed_as(str(group), context["kinds"])
 
 
+@pass_context
+def _listed(context: Context, groups: Sequence[str]) -> str:
+    """Name several reader groups inside a sentence."""
+    return readers.listed(groups, context["kinds"])
+
+
 def _reference(block: ApaTable | Drawing) -> Markup:
     """Refer to a table or figure of the same chapter; the report puts its number there."""
     return Markup("[[{}:{}]]").format("figure" if isinstance(block, Drawing) else "table", block.name)
@@ -86,10 +96,11 @@ def _reference(block: ApaTable | Drawing) -> Markup:
 
 WORDS: dict[str, Any] = {
     **{name: value for module in (apa, filters) for name, value in vars(module).items() if name[0] != "_"},
-    **{"marked": _marked, "named": _named, "headed": _headed, "ref": _reference},
+    **{"marked": _marked, "named": _named, "headed": _headed, "listed": _listed, "ref": _reference},
     **{"as_percent": as_percent, "decimals": decimals, "str": str, "len": len, "cite": cite},
+    **{"p_said": p_said, "upper_first": upper_first},
 }
-"""What tables and texts may call. ``marked``, ``named`` and ``headed`` need ``kinds`` among the values."""
+"""What tables and texts may call. ``marked``, ``named``, ``headed`` and ``listed`` need ``kinds`` among the values."""
 
 
 @cache

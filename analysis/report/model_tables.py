@@ -15,8 +15,8 @@ from analysis.names import plain
 from analysis.plan import RATING
 from analysis.readers import headed, spoken
 from analysis.report.apa_tables import NOT_ESTIMABLE, ApaTable, Head, Origin, as_percent, decimals
-from analysis.report.differences import family_in_words
 from analysis.report.filters import JUDGED, USED, filled, where
+from analysis.report.results import family_in_words
 from analysis.results import Analysis, Contrast, FittedModel, VarianceTerm
 
 WAYS = {"two-sided": "", "greater": " > 0", "less": " < 0"}

@@ -39,3 +39,20 @@ def _seen_once(group: str, once: str, of: str, names: str) -> str:
     which = f" ({names})" if group in NAMED else ""
     say = "has one trial only, and says" if once == "1" else "have one trial only, and say"
     return f"Of the {apa.count(int(of))} {units}, {apa.count(int(once))}{which} {say} next to nothing of how far {units} vary"
+
+
+def warnings_of(analysis: Analysis) -> list[str]:
+    """Say in sentences what is doubtful about the fit of an analysis."""
+    model = analysis.model
+    if model is None:
+        return []
+    told = []
+    if not model.converged:
+        told.append("The fit did not converge; its numbers are not to be trusted.")
+    if model.singular:
+        told.append(
+            "The fit is singular: some variance between participants or items is estimated as zero. That is common where "
+            "there are few of them; intervals may be too narrow."
+        )
+    notes = [text for text in model.warnings if "singular" not in text and "failed to converge" not in text]
+    return [*told, *(f"{in_words(text, analysis)}." for text in notes)]

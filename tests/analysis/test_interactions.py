@@ -27,7 +27,7 @@ from analysis.readers import kinds_of
 from analysis.report.blocks import Material
 from analysis.report.chapters import cost
 from analysis.report.model_tables import model_table
-from analysis.report.verdicts import DIRECTION, scale_remark, verdict
+from analysis.report.results import reverses, verdict
 from analysis.report.write import write_report
 from analysis.results import Analysis, Contrast, VarianceTerm
 from stimuli.errors import UserError
@@ -218,10 +218,10 @@ def test_what_an_interaction_came_to_is_said_in_plain_words(one: Contrast, said:
 
 def test_scale_dependence_is_claimed_only_where_the_two_scales_reverse() -> None:
     one = contrast((-2.0, -0.5), log_odds=0.4)
-    assert scale_remark(replace(one, log_odds=0.4 * one.estimate)) == ""
-    assert scale_remark(replace(one, log_odds=-0.4 * one.estimate)) == DIRECTION
-    assert scale_remark(replace(one, log_odds=-0.4 * one.estimate, low=-9.0, high=9.0)) == ""
-    assert scale_remark(replace(one, log_odds=-0.4 * one.estimate, at=(), simple=())) == ""
+    assert not reverses(replace(one, log_odds=0.4 * one.estimate))
+    assert reverses(replace(one, log_odds=-0.4 * one.estimate))
+    assert not reverses(replace(one, log_odds=-0.4 * one.estimate, low=-9.0, high=9.0))
+    assert not reverses(replace(one, log_odds=-0.4 * one.estimate, at=(), simple=()))
 
 
 def test_interactions_are_explored_where_nothing_is_planned_and_cells_are_filled(tmp_path: Path) -> None:

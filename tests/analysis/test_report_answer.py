@@ -9,7 +9,6 @@ import pytest
 from analysis import load
 from analysis.report.answer import MOST_FINDINGS, answer
 from analysis.report.content import gather
-from analysis.report.differences import differences
 from analysis.report.grades import (
     CLEAR,
     CONTRADICTED,
@@ -24,6 +23,7 @@ from analysis.report.grades import (
 from analysis.report.inline import plain_text
 from analysis.report.nodes import Facts, Finding
 from analysis.report.numbered import Content
+from analysis.report.results import differences
 from analysis.results import Equivalence
 from analysis.robustness.matrix import BY_ITEMS, LIMITS, SAME, SCALE, Cell, Checked, Matrix
 from tests.analysis.letter_study import PLANNED, study_rows, write_handover

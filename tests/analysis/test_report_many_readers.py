@@ -9,13 +9,13 @@ from markupsafe import Markup
 
 from analysis import load
 from analysis.plan import MISSING, RECOVERED, Measure
+from analysis.readers import listed
 from analysis.report.answer import answer
 from analysis.report.content import gather
 from analysis.report.inline import plain_text
-from analysis.report.many_readers import MOST_SINGLY, of_many, runs
 from analysis.report.nodes import Finding
 from analysis.report.numbered import Content
-from analysis.report.verdicts import listed, scale_remark, verdict
+from analysis.report.results import MOST_SINGLY, of_one_outcome, reverses, runs, verdict
 from analysis.results import Analysis, Contrast
 from tests.analysis.letter_study import PLANNED, study_rows, write_handover
 
@@ -63,22 +63,18 @@ def test_people_have_all_statistics_and_models_are_told_together(content: Conten
 
 def alone(one: Contrast, analysis: Analysis) -> bool:
     found = [other for other in analysis.contrasts if other.label == one.label]
-    return [one] in runs(found, lambda each: each, KINDS, analysis.plan.alpha)
+    return [one] in runs(found, KINDS, analysis.plan.alpha)
 
 
 def test_every_comparison_is_in_one_run_of_one_outcome(content: Content) -> None:
     analysis = content.planned[0].analysis
     found = [one for one in analysis.contrasts if one.label == analysis.contrasts[0].label]
-    told = runs(found, lambda one: one, KINDS, analysis.plan.alpha)
+    told = runs(found, KINDS, analysis.plan.alpha)
     assert sorted(id(one) for run in told for one in run) == sorted(map(id, found))
     for run in told:
         assert len({(one.between, one.p_adjusted < 0.05) for one in run}) == 1
     few = [one for one in found if one.groups[-1] in ("human", *MODELS[:MOST_SINGLY])]
-    assert runs(few, lambda one: one, KINDS, 0.05) == [
-        [one] for one in sorted(few, key=lambda one: one.between)
-    ]
-    kept = runs(found, lambda one: one, KINDS, 0.05, alone=lambda one: True)
-    assert all(len(run) == 1 for run in kept)
+    assert runs(few, KINDS, 0.05) == [[one] for one in sorted(few, key=lambda one: one.between)]
 
 
 def test_what_models_have_in_common_holds_of_each(content: Content) -> None:
@@ -88,21 +84,21 @@ def test_what_models_have_in_common_holds_of_each(content: Content) -> None:
         replace(one, groups=(name,), estimate=-10 * value, p_adjusted=p)
         for name, value, p in (("m1", 0.5, 0.0001), ("m2", 1.5, 0.021), ("m4", 1.0, 0.003))
     ]
-    said = plainly(of_many(group, analysis, KINDS))
+    said = plainly(of_one_outcome(group, analysis, KINDS))
     assert said == (
         f"The models m1, m2, and m4 were less accurate in the {one.first} than in the {one.second} condition "
         "(−15.0 to −5.0 percentage points; p ≤ .021)."
     )
     alike = [replace(each, p_adjusted=p) for each, p in zip(group, (0.3, 0.06, 0.9), strict=True)]
-    said = plainly(of_many(alike, analysis, KINDS))
+    said = plainly(of_one_outcome(alike, analysis, KINDS))
     assert said.startswith("Whether accuracy of the models m1, m2, and m4 differs between")
     assert said.endswith("(−15.0 to −5.0 percentage points; p ≥ .060).")
     lost = [replace(each, estimable=False) for each in group]
     assert "cannot be estimated for the models m1, m2, and m4: these data" in plainly(
-        of_many(lost, analysis, KINDS)
+        of_one_outcome(lost, analysis, KINDS)
     )
     tiny = [replace(each, p_adjusted=0.0001) for each in group]
-    assert "p < .001 each" in plainly(of_many(tiny, analysis, KINDS))
+    assert "p < .001 each" in plainly(of_one_outcome(tiny, analysis, KINDS))
 
 
 def test_pairs_whose_interaction_reverses_in_log_odds_are_named(content: Content) -> None:
@@ -113,9 +109,9 @@ def test_pairs_whose_interaction_reverses_in_log_odds_are_named(content: Content
         replace(base, groups=("human", name), log_odds=log_odds)
         for name, log_odds in (("m1", -1.0), ("m2", 0.3), ("m3", 0.2), ("m4", -0.5))
     ]
-    said = plainly(of_many(pairs, analysis, KINDS))
+    said = plainly(of_one_outcome(pairs, analysis, KINDS))
     assert "differed between people and the models m1, m2, m3, and m4" in said
-    assert [bool(scale_remark(each)) for each in pairs] == [False, True, True, False]
+    assert [reverses(each) for each in pairs] == [False, True, True, False]
     assert "In log odds it points the other way for the models m2 and m3." in said
 
 

@@ -14,7 +14,7 @@ from scipy import stats
 from analysis import Tables, load
 from analysis.carrying_out import carry_out_all
 from analysis.planned import plans
-from analysis.report.prose import paragraphs
+from analysis.report.results import paragraphs
 from analysis.results import Analysis, Contrast
 from tests.analysis.letter_study import study_rows
 

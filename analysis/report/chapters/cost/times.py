@@ -20,9 +20,9 @@ from analysis.plan import MEASURES, Plan, against_reference
 from analysis.readers import PARTICIPANT_KINDS, group_order, spoken
 from analysis.report.apa_tables import ApaTable, as_percent, decimals
 from analysis.report.blocks import Block, Material, ReportedFit
-from analysis.report.differences import statistics
 from analysis.report.layout import Layout
 from analysis.report.many_levels import MOST_NAMED, by_level, which_of
+from analysis.report.results import statistics
 from analysis.results import Analysis, Contrast
 from analysis.tables import Tables
 from stimuli.errors import UserError, reason_of

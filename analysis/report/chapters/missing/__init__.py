@@ -23,7 +23,8 @@ from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_
 from analysis.report.layout import Layout
 from analysis.report.model_tables import contrast_table, model_table
 from analysis.report.parted import Part, crossed_parts, of_part, parts_of
-from analysis.report.prose import paragraphs, warnings_of
+from analysis.report.results import paragraphs
+from analysis.report.warned import warnings_of
 from analysis.results import Analysis
 from analysis.robustness import drawn_readers
 from analysis.tables import Tables

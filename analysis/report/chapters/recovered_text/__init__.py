@@ -24,7 +24,8 @@ from analysis.report.layout import Layout
 from analysis.report.many_levels import MOST_TOLD
 from analysis.report.model_tables import contrast_table, model_table
 from analysis.report.parted import Part
-from analysis.report.prose import paragraphs, warnings_of
+from analysis.report.results import paragraphs
+from analysis.report.warned import warnings_of
 from analysis.results import Analysis
 from stimuli.errors import UserError
 

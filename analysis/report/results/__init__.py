@@ -1,0 +1,414 @@
+"""The Results: means, the model, and each difference between conditions, of a reader and between readers.
+
+``text.md.j2`` holds every sentence. People and a few models are told one by one; of more models, and of many conditions with one
+reference, a sentence tells what they have in common, and a table has each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup, escape
+
+from analysis import apa
+from analysis.descriptives import Cell
+from analysis.plan import ALPHA, Measure
+from analysis.readers import PARTICIPANT_KINDS, is_several, listed, spoken
+from analysis.report.apa_tables import decimals
+from analysis.report.felt import felt
+from analysis.report.layout import Layout
+from analysis.report.many_levels import MOST_TOLD, by_level
+from analysis.results import Analysis, Contrast
+
+LAYOUT = Layout(Path(__file__).parent)
+MOST_SINGLY = 3
+"""Models, or pairs of readers, of which one difference is told one by one."""
+MOST_LEVELS = 6
+"""Conditions of which the difference from one reference is told one by one."""
+NOT_ESTIMABLE, NOT_SIGNIFICANT, OPPOSITE = "not estimable", "not significant", "opposite"
+EQUIVALENT = {
+    True: "are equivalent within the bound fixed beforehand",
+    False: "were not shown to be equivalent within the bound fixed beforehand",
+}
+Kinds = dict[str, str]
+"""Reader kind of each reader group."""
+
+
+def _said(passage: str, analysis: Analysis, kinds: Kinds, **values: Any) -> Markup:
+    plan = analysis.plan
+    level = f"{100 * (1 - plan.alpha):g}%"
+    return LAYOUT.sentences(
+        passage, analysis=analysis, plan=plan, measure=plan.measure, kinds=kinds, level=level, **values
+    )
+
+
+def paragraphs(
+    analysis: Analysis,
+    cells: Sequence[Cell],
+    kinds: Kinds,
+    table: str | None,
+    said: set[Markup] | None = None,
+    of_differences: str | None = None,
+    of_means: str | None = None,
+) -> list[Markup]:
+    """Write the Results of one analysis; ``table``, ``of_differences`` and ``of_means`` are numbers of its tables.
+
+    Sentences on means that the report has told already (``said``) are left out, and those of this analysis are put in.
+    """
+    told, said = [], set() if said is None else said
+    own = [cell for cell in cells if cell.group in analysis.plan.groups]
+    if own:
+        fresh = [sentence for sentence in _means(own, analysis) if sentence not in said]
+        said.update(fresh)
+        told.append(LAYOUT.sentences("all_means", means=fresh, table=of_means))
+    if analysis.has_results:
+        told.append(_model(analysis, table))
+        tested = [one for one in analysis.contrasts if not one.left_out]
+        told += differences(tested, analysis, kinds, of_differences)
+    told.append(Markup(" ").join(escape(one) for one in analysis.remarks))
+    return [one for one in told if one]
+
+
+def _means(cells: Sequence[Cell], analysis: Analysis) -> list[Markup]:
+    """Write the means of each reader; of many models, in each condition the least and the greatest."""
+    by_group: dict[str, list[Cell]] = {}
+    for cell in cells:
+        by_group.setdefault(cell.group, []).append(cell)
+    models = [group for group, own in by_group.items() if own[0].kind == "model"]
+    models = models if len(models) > MOST_SINGLY else []
+    told = [_descriptive(own, analysis) for group, own in by_group.items() if group not in models]
+    if not models:
+        return told
+    levels = []
+    for level in dict.fromkeys(cell.level for cell in cells if cell.group in models):
+        means = [cell.mean for cell in cells if cell.group in models and cell.level == level]
+        ends = dict.fromkeys(_mean(value, analysis.plan.measure) for value in (min(means), max(means)))
+        levels.append(f"{' to '.join(ends)} in the {level}")
+    return [*told, _said("means_of_models", analysis, {}, models=len(models), levels=levels)]
+
+
+def _mean(value: float, measure: Measure) -> str:
+    if measure.family == "binomial":
+        return apa.percent(value)
+    if measure.logged and measure.unit == "ms":
+        return apa.milliseconds(value)
+    return f"{apa.number(value, 2)} {measure.unit}"
+
+
+def _descriptive(cells: Sequence[Cell], analysis: Analysis) -> Markup:
+    """Write the means of one reader, of accuracy and times with their SD."""
+    measure, group, kind = analysis.plan.measure, cells[0].group, cells[0].kind
+    spread = words_of_direction(measure) is not None
+    values = [
+        LAYOUT.sentences(
+            "value",
+            person=kind in PARTICIPANT_KINDS,
+            mean=_mean(cell.mean, measure),
+            unit=" of trials" if spread and not (measure.logged or place or len(cells) > MOST_TOLD) else "",
+            spread=_spread(cell.sd, measure) if spread and np.isfinite(cell.sd) else "",
+        )
+        for place, cell in enumerate(cells)
+    ]
+    levels = [str(escape(cell.level)) for cell in cells]
+    told = Markup(by_level(levels, [str(one) for one in values], [cell.mean for cell in cells]))
+    person = kind in PARTICIPANT_KINDS
+    return _said(
+        "means", analysis, {group: kind}, group=group, levels=told, has_direction=spread, person=person
+    )
+
+
+def _spread(sd: float, measure: Measure) -> str:
+    return apa.number(sd, 0) if measure.logged else apa.number(100 * sd, 1)
+
+
+def _model(analysis: Analysis, table: str | None) -> Markup:
+    """Say how differences were estimated: which model, with what, or as shares beside which model of people."""
+    model, plan = analysis.model, analysis.plan
+    compared = [plan.factor] if plan.crossing is None else [*plan.crossing.factors]
+    return _said(
+        "model",
+        analysis,
+        {},
+        model=model,
+        estimated=analysis.companion is not None or model is None,
+        binomial=model is not None and model.family == "binomial",
+        who=apa.listing([spoken(group) for group in analysis.of_model.groups]),
+        where=f" (Table {table})" if table else "",
+        compared=[*compared, *(["reader group"] if len(analysis.groups) > 1 else [])],
+        steps=0 if model is None else len(model.steps) - 1,
+    )
+
+
+def differences(
+    tested: Sequence[Contrast], analysis: Analysis, kinds: Kinds, table: str | None = None
+) -> list[Markup]:
+    """Write a paragraph for each difference between conditions: of each reader, then between readers; last what p is.
+
+    Differences of many conditions from one reference are told together, in a paragraph of their own.
+    """
+    if not tested:
+        return []
+    crowded, others = crowds(tested)
+    told = [of_many_conditions(crowd, analysis, kinds) for crowd in crowded]
+    is_short = bool(crowded)
+    for label in dict.fromkeys(one.label for one in others):
+        parted = runs([one for one in others if one.label == label], kinds, analysis.plan.alpha)
+        is_short |= any(len(run) > 1 for run in parted)
+        told.append(Markup(" ").join(of_one_outcome(run, analysis, kinds) for run in parted))
+    last = _adjustment(analysis, kinds, table, is_short)
+    if len(told) == 1:
+        return [Markup(" ").join(one for one in (*told, last) if one)]
+    return [*told, *([last] if last else [])]
+
+
+def crowds(found: Sequence[Contrast]) -> tuple[list[list[Contrast]], list[Contrast]]:
+    """Part comparisons into those of more than :data:`MOST_LEVELS` conditions with one reference, of all readers, and the rest."""
+    together: dict[str, list[Contrast]] = {}
+    for one in found:
+        if one.estimable and not one.at:
+            together.setdefault(one.second, []).append(one)
+    many = [own for own in together.values() if len({one.first for one in own}) > MOST_LEVELS]
+    crowded = {id(one) for own in many for one in own}
+    return many, [one for one in found if id(one) not in crowded]
+
+
+def runs(found: Sequence[Contrast], kinds: Kinds, alpha: float) -> list[list[Contrast]]:
+    """Part the comparisons of one difference into those that are told one by one and those of one outcome, told together.
+
+    Differences of readers come first, then those between readers; a list of one is told by itself.
+    """
+    told: list[list[Contrast]] = []
+    for between in (False, True):
+        own = [one for one in found if one.between == between]
+        free = {id(one) for one in own if between or not is_several(one.groups[0], kinds)}
+        together: dict[tuple[str, str], list[Contrast]] = {}
+        for one in own:
+            first = one.groups[0]
+            key = (first if between else kinds.get(first, "model"), outcome(one, alpha))
+            if len(free) <= MOST_SINGLY or id(one) not in free:
+                told.append([one])
+            elif key in together:
+                together[key].append(one)
+            else:
+                told.append(together.setdefault(key, [one]))
+    return told
+
+
+def outcome(one: Contrast, alpha: float) -> str:
+    """Say in a word what a comparison came to; of an interaction, how the difference at the first level compares with the other."""
+    if not one.estimable:
+        return NOT_ESTIMABLE
+    if one.p_adjusted >= alpha:
+        return NOT_SIGNIFICANT
+    if len(one.simple) == 2:
+        here, there = one.simple
+        return OPPOSITE if here * there < 0 else "larger" if abs(here) > abs(there) else "smaller"
+    return "lower" if one.estimate < 0 else "higher"
+
+
+def verdict(found: Sequence[Contrast], analysis: Analysis, kinds: Kinds) -> Markup:
+    """Write what comparisons of one difference and one outcome came to, without the full stop."""
+    return _said("verdict", analysis, kinds, **_compared(found, analysis, kinds))
+
+
+def _compared(found: Sequence[Contrast], analysis: Analysis, kinds: Kinds) -> dict[str, Any]:
+    groups = [one.groups[-1] for one in found]
+    return {
+        "found": found,
+        "first": found[0],
+        "who": listed(groups, kinds),
+        "several": len(found) > 1 or is_several(groups[0], kinds),
+        "result": outcome(found[0], analysis.plan.alpha),
+        "direction": words_of_direction(analysis.plan.measure),
+        "reversed": [one for one in found if reverses(one)],
+        "equivalent": EQUIVALENT,
+        "exp": np.exp,
+    }
+
+
+def of_one_outcome(found: Sequence[Contrast], analysis: Analysis, kinds: Kinds) -> Markup:
+    """Write a difference with its statistics and what follows from them, or what several (:func:`runs`) have in common."""
+    first, values = found[0], _compared(found, analysis, kinds)
+    if not first.estimable:
+        return _said("several", analysis, kinds, **values)
+    size = felt(found, analysis.plan.measure)
+    if len(found) > 1:
+        p_of_all = _p_of_all(found, values["result"])
+        return _said("several", analysis, kinds, size=size, p_of_all=p_of_all, **values)
+    is_open = first.p_adjusted >= analysis.plan.alpha and np.isfinite(first.detectable)
+    least = felt([replace(first, estimate=first.detectable)], analysis.plan.measure)
+    bound, bounded = _bound(first, analysis)
+    other = _in_mixed_model(first, analysis)
+    return _said(
+        "difference",
+        analysis,
+        kinds,
+        size=size,
+        places=_places(first, analysis),
+        bound=bound,
+        bounded=bounded,
+        other=other,
+        other_size=None if other is None else felt([other], analysis.plan.measure),
+        detectable=least.size if is_open else "",
+        **values,
+    )
+
+
+def _p_of_all(found: Sequence[Contrast], result: str) -> str:
+    """Write the p that none exceeds, or, of what is not significant, the least."""
+    values = [one.p_adjusted for one in found]
+    phrase = apa.p_value(min(values) if result == NOT_SIGNIFICANT else max(values))
+    if phrase[0] in "<>":
+        return phrase.replace(" ", "\u00a0") + " each"
+    return f"{'≥' if result == NOT_SIGNIFICANT else '≤'}\u00a0{phrase}"
+
+
+def _places(one: Contrast, analysis: Analysis) -> int:
+    return 1 if one.crossed is not None and analysis.plan.measure.scale == "points" else decimals(one.se, 2)
+
+
+def statistics(one: Contrast, analysis: Analysis) -> Markup:
+    """Write the estimate in points or b, SE, z or t, adjusted p, and its interval."""
+    return _said("statistics", analysis, {}, first=one, places=_places(one, analysis))
+
+
+def _bound(one: Contrast, analysis: Analysis) -> tuple[str, str]:
+    """Return the bound of an equivalence test, and the interval that was held against it; empty without one."""
+    test, bound = one.equivalence, analysis.plan.equivalence
+    if test is None or bound is None:
+        return "", ""
+    if bound.unit == "ratio":
+        edges = f"ratios from {apa.number(1 / bound.value)} to {apa.number(bound.value)}"
+        return edges, apa.interval(float(np.exp(test.low)), float(np.exp(test.high)))
+    unit, places = ("percentage points", 1) if bound.unit == "points" else (analysis.plan.measure.unit, 2)
+    return f"±{bound.value:g} {unit}", apa.interval(test.low, test.high, places)
+
+
+def _in_mixed_model(one: Contrast, analysis: Analysis) -> Contrast | None:
+    """Return the difference in the mixed model of people where that comes to another conclusion."""
+    if analysis.companion is None or one.crossed is None:
+        return None
+    for other in analysis.companion.contrasts:
+        if (other.label, other.groups) == (one.label, one.groups):
+            is_same = (other.p_adjusted < analysis.plan.alpha) == (one.p_adjusted < analysis.plan.alpha)
+            return None if is_same or not other.estimable else other
+    return None
+
+
+def _adjustment(analysis: Analysis, kinds: Kinds, table: str | None, is_short: bool) -> Markup:
+    plan, found = analysis.plan, analysis.contrasts
+    return _said(
+        "adjustment",
+        analysis,
+        kinds,
+        estimable=any(one.estimable for one in found),
+        directed=any(one.direction != "two-sided" for one in found),
+        alpha="" if plan.alpha == ALPHA else f"{plan.alpha:g}".removeprefix("0"),
+        family=family_in_words(analysis) if any(one.family > 1 for one in found) else "",
+        is_any_open=any(one.p_adjusted >= plan.alpha for one in found),
+        is_short=is_short,
+        table=table,
+    )
+
+
+def family_in_words(analysis: Analysis) -> str:
+    """Say over which tests an analysis is adjusted."""
+    plan, many = analysis.plan, max(one.family for one in analysis.contrasts)
+    if not plan.planned:
+        return f"over the {apa.worded(many, 'test')} of this analysis"
+    return f"over the {apa.worded(many, 'planned test')} of {f'the family {plan.family}' if plan.family else plan.measure.noun}"
+
+
+def words_of_direction(measure: Measure) -> tuple[str, str] | None:
+    """Return what readers are where their accuracy or time is lower, and where it is higher; None of any other measure."""
+    if measure.response != "correct" and not (measure.logged and measure.unit == "ms"):
+        return None
+    return ("less accurate", "more accurate") if measure.family == "binomial" else ("faster", "slower")
+
+
+def reverses(one: Contrast) -> bool:
+    """Whether an interaction that is certain in percentage points points the other way in log odds."""
+    return bool(one.orders > 1 and one.excludes_zero and one.log_odds * one.estimate < 0)
+
+
+def of_many_conditions(
+    found: Sequence[Contrast], analysis: Analysis, kinds: Kinds, *, brief: bool = False
+) -> Markup:
+    """Write what the differences of many conditions from one reference come to, reader by reader, then between readers.
+
+    ``brief`` leaves out the statistics beside estimate, interval and *p*.
+    """
+    said: list[Markup] = []
+    for between in (False, True):
+        readers: dict[tuple[str, ...], list[Contrast]] = {}
+        for one in found:
+            if one.between == between:
+                readers.setdefault(one.groups, []).append(one)
+        models = [groups for groups in readers if not is_several(groups[-1], kinds)]
+        models = models if len(models) > MOST_SINGLY else []
+        alike: dict[tuple[str, str], list[list[Contrast]]] = {}
+        for groups, own in readers.items():
+            if groups in models:
+                key = (groups[0] if between else "", kinds.get(groups[-1], "model"))
+                alike.setdefault(key, []).append(own)
+            else:
+                said.append(_of_reader(own, analysis, kinds, brief))
+        said += [_of_models(own, analysis, kinds, brief) for own in alike.values()]
+    return Markup(" ").join(said)
+
+
+def _size(one: Contrast) -> float:
+    return abs(one.estimate)
+
+
+def _differing(found: Iterable[Contrast], analysis: Analysis) -> list[Contrast]:
+    return [one for one in found if outcome(one, analysis.plan.alpha) != NOT_SIGNIFICANT]
+
+
+def _in_brackets(one: Contrast, analysis: Analysis, brief: bool) -> Markup:
+    if not brief:
+        return statistics(one, analysis)
+    return _said("brief", analysis, {}, first=one, size=felt([one], analysis.plan.measure))
+
+
+def _of_reader(found: Sequence[Contrast], analysis: Analysis, kinds: Kinds, brief: bool) -> Markup:
+    """Say of one reader, or one pair, in how many conditions it differs from the reference, and where most and least."""
+    differ, direction = _differing(found, analysis), words_of_direction(analysis.plan.measure)
+    shown = differ or found
+    greatest, smallest = max(shown, key=_size), min(shown, key=_size)
+    lower = sum(one.estimate < 0 for one in differ)
+    words = zip(direction or ("lower", "higher"), (lower, len(differ) - lower), strict=True)
+    return _said(
+        "crowd",
+        analysis,
+        kinds,
+        differ=differ,
+        ways=[(word, many) for word, many in words if many],
+        greatest=greatest,
+        smallest=smallest if differ and smallest is not greatest else None,
+        brief=lambda one: _in_brackets(one, analysis, brief),
+        **_compared(found, analysis, kinds) | {"several": is_several(found[0].groups[-1], kinds)},
+    )
+
+
+def _of_models(found: Sequence[Sequence[Contrast]], analysis: Analysis, kinds: Kinds, brief: bool) -> Markup:
+    """Say of many models in how many conditions the one with fewest and the one with most differ, and where most."""
+    order = sorted(found, key=lambda own: len(_differing(own, analysis)))
+    return _said(
+        "crowd_of_models",
+        analysis,
+        kinds,
+        first=found[0][0],
+        who=listed([own[0].groups[-1] for own in found], kinds),
+        few=len(_differing(order[0], analysis)),
+        most=len(_differing(order[-1], analysis)),
+        least_of=order[0][0].groups[-1],
+        most_of=order[-1][0].groups[-1],
+        many=max(len(own) for own in found),
+        greatest=max((one for own in found for one in own), key=_size),
+        brief=lambda one: _in_brackets(one, analysis, brief),
+    )
