@@ -23,6 +23,7 @@ from docx.oxml.ns import qn
 from docx.shared import Emu, Inches, Pt, RGBColor
 from docx.table import Table, _Cell, _Row
 from docx.text.paragraph import Paragraph as WordParagraph
+from markupsafe import Markup
 
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.document import Bullets, Document, Facts, Finding, Heading, Node, Paragraph, of_printed
@@ -199,17 +200,12 @@ def _write(word: WordDocument, node: Node, folder: Path) -> None:
             )
     elif isinstance(node, Facts):
         for name, words in node.pairs:
-            paragraph = word.add_paragraph(style="Small Text")
-            paragraph.add_run(f"{name}. ").bold = True
-            paragraph.add_run(words)
+            text = Markup("<b>{}. </b>{}").format(name, words)
+            _write_runs(word.add_paragraph(style="Small Text"), text)
     elif isinstance(node, Illustrated):
         _figure(word, node, folder)
     elif isinstance(node, Finding):
-        paragraph = word.add_paragraph(style="Finding")
-        paragraph.add_run(f"{node.question} ").italic = True
-        _write_runs(paragraph, str(node.text))
-        if node.grade:
-            paragraph.add_run(f" {node.grade}: {node.support}.").bold = True
+        _write_runs(word.add_paragraph(style="Finding"), node.markup)
     else:
         _table(word, node)
 

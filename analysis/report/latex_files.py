@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from markupsafe import escape
+
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.document import Bullets, Document, Facts, Finding, Heading, Node, Paragraph, of_printed
 from analysis.report.inline import head_markup, note_markup, runs_of
@@ -168,13 +170,14 @@ def _lines(node: Node) -> Iterator[str]:
     elif isinstance(node, Facts):
         if node.pairs:
             yield "\\begin{description}"
-            yield from (f"\\item[{{{escaped(name)}}}] {escaped(words)}" for name, words in node.pairs)
+            yield from (
+                f"\\item[{{{escaped(name)}}}] {set_markup(escape(words))}" for name, words in node.pairs
+            )
             yield "\\end{description}"
     elif isinstance(node, Illustrated):
         yield from _figure(node)
     elif isinstance(node, Finding):
-        grade = f" \\textbf{{{escaped(node.grade)}: {escaped(node.support)}.}}" if node.grade else ""
-        yield f"\n\\noindent\\textit{{{escaped(node.question)}}} {set_markup(str(node.text))}{grade}\\par\\medskip\n"
+        yield f"\n\\noindent{set_markup(node.markup)}\\par\\medskip\n"
     else:
         yield f"\\input{{latex/{node.table.name}}}"
 

@@ -152,6 +152,7 @@ class Layout:
         rows: pd.DataFrame | Iterable[Mapping[Any, Any]],
         name: str | None = None,
         fits: Sequence[Fit] = (),
+        origin: Origin | None = None,
         **values: Any,
     ) -> ApaTable:
         """Lay out a table as ``tables.yaml`` has it.
@@ -166,6 +167,8 @@ class Layout:
             File name without ending; ``key`` if missing.
         fits : sequence of analysis.mixed.Fit
             Models that its numbers come from.
+        origin : Origin, optional
+            In place of ``source``.
         **values
             What titles, notes and expressions use in addition to the columns of a row.
 
@@ -206,7 +209,7 @@ class Layout:
             tuple(head for head, _, _ in columns),
             tuple(laid),
             self._note(spec.get("note", ""), values),
-            self._origin(spec.get("source"), fits, values),
+            origin or self._origin(spec.get("source"), fits, values),
             drawn=bool(spec.get("drawn", False)),
             of_paper=bool(spec.get("of_paper", False)),
         )

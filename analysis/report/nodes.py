@@ -46,20 +46,26 @@ class Bullets:
 class Facts:
     """Terms with what is said of each."""
 
-    pairs: tuple[tuple[str, str], ...]
+    pairs: tuple[tuple[str, str | Markup], ...]
 
 
 @dataclass(frozen=True)
 class Finding:
     """What one planned question came to."""
 
-    question: str
+    question: Markup
     text: Markup
     grade: str  # how certain it is; empty for a summary
     support: str  # how many checks agree, and which do not
     tables: tuple[str, ...] = ()
     models: tuple[int, ...] = ()
     anchor: str = ""
+
+    @property
+    def markup(self) -> Markup:
+        """Question, answer and grade as one paragraph."""
+        grade = Markup(" <b>{}: {}.</b>").format(self.grade, self.support) if self.grade else ""
+        return Markup("<i>{}</i> {}{}").format(self.question, self.text, grade)
 
 
 Node = Heading | Paragraph | Bullets | Facts | Finding | Numbered | Illustrated

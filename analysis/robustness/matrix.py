@@ -103,6 +103,10 @@ class Matrix:
         """The checks that apply to any contrast, in order."""
         return tuple(name for name in CHECKS if any(name in row.cells for row in self.rows))
 
+    def checked(self, contrast: Contrast) -> Checked | None:
+        """Return the row of this very contrast."""
+        return next((row for row in self.rows if row.contrast is contrast), None)
+
 
 def judged(planned: Contrast, alpha: float, found: Ends) -> str:
     """Return what a check's estimate and interval say of a planned contrast."""

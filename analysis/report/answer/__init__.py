@@ -1,0 +1,304 @@
+"""The Answer: each planned question in one sentence with its certainty, one figure, one table, and what limits them.
+
+``text.md.j2`` holds the sentences, ``tables.yaml`` the table.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analysis import apa
+from analysis.departures import why_no_bound
+from analysis.random_structure import MODELS_FOR_A_CLAIM
+from analysis.readers import is_several, named
+from analysis.report.apa_tables import ApaTable, as_percent
+from analysis.report.chapters.robustness import contrast_in_words
+from analysis.report.felt import ODDS, PERCENT, POINTS, felt
+from analysis.report.grades import (
+    CLEAR,
+    CONTRADICTED,
+    EQUIVALENT,
+    FRAGILE,
+    OPEN,
+    SUPPORTED,
+    grade_of,
+    support_of,
+)
+from analysis.report.layout import Layout
+from analysis.report.many_levels import MOST_TOLD
+from analysis.report.model_tables import origin_of_contrasts
+from analysis.report.nodes import Facts, Finding, Node, Paragraph
+from analysis.report.numbered import Content, Section
+from analysis.report.results import crowds, of_many_conditions, words_of_direction
+from analysis.results import Analysis, Contrast
+from analysis.robustness.matrix import Matrix
+
+LAYOUT = Layout(Path(__file__).parent)
+MOST_FINDINGS = 6
+"""Questions that are answered in sentences; the table has the others."""
+LONGEST_TABLE = 48
+"""Rows above which the table of contrasts is in its file only, so that the Answer takes two pages."""
+MOST_SINGLY = 2
+"""Models whose comparison with people is a question of its own; more are summed up in one sentence."""
+MANY_MISSING = 0.05
+"""A reader with a greater share of answers that could not be scored is named."""
+
+
+def answer(content: Content, recovered: str) -> Iterator[Node]:
+    """Write the Answer; ``recovered`` is what the check of recovery found, empty without simulated readers."""
+    sections = content.planned or content.exploratory
+    findings = [one for section in sections for one in _Question(section, content).findings()]
+    for text in LAYOUT.paragraphs("opening", findings=findings, planned=content.planned):
+        yield Paragraph(text)
+    yield from findings[:MOST_FINDINGS]
+    shown = content.answer_table
+    if shown is not None and len(findings) > MOST_FINDINGS:
+        further = len(findings) - MOST_FINDINGS
+        yield Paragraph(LAYOUT.sentences("further", further=further, table=shown.number))
+    yield from content.figures[:1]
+    if shown is not None:
+        many = len(shown.table.rows)
+        told = LAYOUT.sentences("in_file", table=shown.number, rows=many)
+        yield shown if many <= LONGEST_TABLE else Paragraph(told)
+    limits = {
+        "Robustness": ("robustness", _supports(content, sections)),
+        "What cannot be concluded": ("not_concluded", _not_concluded(content, sections)),
+        "Sensitivity": ("sensitivity", {"detectable": list(_detectable(sections))}),
+        "Plan": ("plan", {"standing": content.standing, "planned": content.planned}),
+        "Sample": ("sample", _sample(content)),
+        "Fit": ("doubts", {"doubts": _doubts(sections)}),
+    }
+    told = {term: LAYOUT.sentences(passage, **facts) for term, (passage, facts) in limits.items()}
+    yield Facts(tuple((term, said) for term, said in {**told, "Software check": recovered}.items() if said))
+
+
+@dataclass(frozen=True)
+class _Question:
+    """The questions of one analysis."""
+
+    section: Section
+    content: Content
+
+    def findings(self) -> Iterator[Finding]:
+        """Answer for participants, then whether each model differs from them; without participants, for the models."""
+        kinds = self.content.kinds
+        crowded, others = crowds(self.section.analysis.contrasts)
+        for crowd in crowded:
+            yield self._of_crowd(crowd)
+        rest = [one for one in others if not one.left_out]
+        for label in dict.fromkeys(one.label for one in rest):
+            found = [one for one in rest if one.label == label]
+            people = [one for one in found if not one.between and is_several(one.groups[0], kinds)]
+            between = [one for one in found if one.between]
+            models = [one for one in found if not one.between and kinds.get(one.groups[0]) == "model"]
+            for some in (people, between if people else [*models, *between]):
+                if len(some) <= MOST_SINGLY or some is people:
+                    yield from map(self._of_one, some)
+                else:
+                    yield self._of_many(some)
+
+    def _finding(
+        self, question: str, text: str, certainty: tuple[str, str] = ("", ""), **facts: Any
+    ) -> Finding:
+        plan, content = self.section.analysis.plan, self.content
+        facts |= {"plan": plan, "measure": plan.measure, "kinds": content.kinds}
+        model = self.section.analysis.model
+        own = [content.answer_table.number] if content.answer_table is not None else []
+        described = content.described_in(self.section.analysis)
+        return Finding(
+            LAYOUT.sentences(question, **facts),
+            LAYOUT.sentences(text, **facts),
+            *certainty,
+            (*own, *described, *(one.number for one in self.section.tables)),
+            content.number_of_fit(None if model is None else model.source),
+        )
+
+    def _of_one(self, one: Contrast) -> Finding:
+        """Answer with direction and size of a difference in a few words; the table has the test."""
+        analysis, checked = self.section.analysis, self.content.matrix.checked(one)
+        grade = grade_of(one, analysis, checked)
+        return self._finding(
+            "question",
+            "finding",
+            (grade.word, support_of(checked)),
+            one=one,
+            grade=grade,
+            size=felt([one], analysis.plan.measure),
+            of_both=self._of_both(one),
+            means=self._means(one),
+            direction=words_of_direction(analysis.plan.measure) or ("lower", "higher"),
+        )
+
+    def _of_both(self, one: Contrast) -> list[str]:
+        """Return the difference of each of two readers; nothing where it is not known of both on a scale that subtracts."""
+        analysis = self.section.analysis
+        own = {
+            each.groups[0]: felt([each], analysis.plan.measure)
+            for each in analysis.contrasts
+            if not each.between and each.estimable and (each.label, each.at) == (one.label, one.at)
+        }
+        if not set(one.groups) <= own.keys() or any(size.scale == ODDS for size in own.values()):
+            return []
+        return [apa.number(own[group].values[0], own[group].places) for group in one.groups]
+
+    def _means(self, one: Contrast) -> list[str]:
+        measure = self.section.analysis.plan.measure
+        own = {cell.level: cell.mean for cell in self.section.cells if cell.group == one.groups[0]}
+        if one.first not in own or one.second not in own or one.at:
+            return []
+        means = [own[level] for level in (one.first, one.second)]
+        if measure.family == "binomial":
+            return [apa.percent(mean) for mean in means]
+        places = 0 if measure.unit == "ms" else 2
+        return [f"{apa.number(mean, places)} {measure.unit}".strip() for mean in means]
+
+    def _of_many(self, found: Sequence[Contrast]) -> Finding:
+        """Sum up one difference of many models, or of many pairs."""
+        analysis, matrix = self.section.analysis, self.content.matrix
+        given = [(one, grade_of(one, analysis, matrix.checked(one))) for one in found]
+        grades = [
+            (grade.word, [one.groups[-1] for one, own in given if own is grade])
+            for grade in (CLEAR, SUPPORTED, FRAGILE, CONTRADICTED, EQUIVALENT, OPEN)
+        ]
+        return self._finding(
+            "question_of_many",
+            "many",
+            first=found[0],
+            found=found,
+            grades=[(word, groups) for word, groups in grades if groups],
+            size=felt([one for one in found if one.estimable] or found, analysis.plan.measure),
+        )
+
+    def _of_crowd(self, found: Sequence[Contrast]) -> Finding:
+        """Sum up the differences of many conditions from one reference; readers without any share a sentence."""
+        analysis, kinds, without = self.section.analysis, self.content.kinds, dict[str, list[str]]()
+        shown = {one.groups for one in found if one.p_adjusted < analysis.plan.alpha}
+        for groups in dict.fromkeys(one.groups for one in found if one.groups not in shown):
+            many = apa.worded(sum(one.groups == groups for one in found), "condition")
+            without.setdefault(many, []).append(" vs. ".join(named(group, kinds) for group in groups))
+        some = [one for one in found if one.groups in shown]
+        differing = of_many_conditions(some, analysis, kinds, brief=True)
+        return self._finding(
+            "question_of_crowd", "crowd", differing=differing, without=without, reference=found[0].second
+        )
+
+
+def answer_table(analyses: Sequence[Analysis], matrix: Matrix) -> ApaTable | None:
+    """Lay out the planned contrasts with what the study could have detected, their checks and grades."""
+    rows: list[dict[str, Any]] = []
+    tested = [analysis for analysis in analyses if any(one.estimable for one in analysis.contrasts)]
+    for place, analysis in enumerate(tested):
+        measure = analysis.plan.measure
+        estimable = [one for one in analysis.contrasts if one.estimable]
+        units = {POINTS: "percentage points", PERCENT: "percent", ODDS: "odds ratio"}
+        unit = units.get(felt(estimable[:1], measure).scale, measure.unit)
+        for one in estimable:
+            checked = matrix.checked(one)
+            own = {"one": one, "checked": checked, "grade": grade_of(one, analysis, checked)}
+            told = {"contrast": contrast_in_words(one), "detectable": detectable(one, analysis)}
+            sized = {"size": felt([one], measure), "unit": unit}
+            rows.append({"place": place, "plan": analysis.plan, **own, **told, **sized})
+    return LAYOUT.table("answer", rows, origin=origin_of_contrasts(tested)) if rows else None
+
+
+def detectable(one: Contrast, analysis: Analysis) -> str:
+    """Return the smallest difference that 80% of studies with this standard error would find, on the scale of the estimate."""
+    size = felt([one], analysis.plan.measure)
+    if size.scale == PERCENT:
+        return apa.number(as_percent(one.detectable), 1)
+    if size.scale == ODDS:
+        return apa.ratio(float(np.exp(one.detectable)))
+    return apa.number(one.detectable, size.places)
+
+
+def _supports(content: Content, sections: Sequence[Section]) -> dict[str, Any]:
+    """Gather how many checks agree with every contrast; contrasts of which the same is said share a sentence."""
+    several = len({section.analysis.plan.measure.noun for section in sections}) > 1
+    said: dict[str, list[str]] = {}
+    for section in sections:
+        noun = section.analysis.plan.measure.noun
+        before = f"{noun[0].upper()}{noun[1:]}, " if several else ""
+        for one in section.analysis.contrasts:
+            if one.estimable:
+                support = support_of(content.matrix.checked(one))
+                said.setdefault(support, []).append(f"{before}{contrast_in_words(one)}")
+    return {"supports": said, "most": MOST_FINDINGS}
+
+
+def _not_concluded(content: Content, sections: Sequence[Section]) -> dict[str, Any]:
+    plans = [section.analysis.plan for section in sections]
+    grades = [
+        grade_of(one, section.analysis, None) for section in sections for one in section.analysis.contrasts
+    ]
+    kinds = list(content.kinds.values())
+    return {
+        "is_open": OPEN in grades,
+        "no_bound": why_no_bound(plans) if all(plan.equivalence is None for plan in plans) else "",
+        "is_simulated": not content.has_people and "simulated" in kinds,
+        "models": kinds.count("model"),
+        "models_for_a_claim": MODELS_FOR_A_CLAIM,
+        "cautions": content.cautions,
+    }
+
+
+def _detectable(sections: Sequence[Section]) -> Iterator[tuple[str, str, str, str]]:
+    """Yield for each analysis its name, the least and the most that could be detected, and their unit."""
+    for section in sections:
+        analysis = section.analysis
+        tested = [one for one in analysis.contrasts if one.estimable]
+        values = [detectable(one, analysis) for one in tested]
+        known = [(value.values[0], str(value)) for value in values if isinstance(value, apa.Written)]
+        if known:
+            unit = felt(tested[:1], analysis.plan.measure).unit
+            yield analysis.plan.name, min(known)[1], max(known)[1], unit
+
+
+def _sample(content: Content) -> dict[str, Any]:
+    tables, kinds = content.tables, content.kinds
+    used = tables.trials[tables.trials["excluded_reason"].isna()]
+    readers = []
+    nouns = {"human": "participant", "simulated": "simulated reader", "model": "language model"}
+    for kind, noun in {**nouns, "baseline": "baseline"}.items():
+        own = used[used["reader_kind"] == kind]
+        names = (
+            list(dict.fromkeys(own["reader_group"].astype(str))) if kind in ("model", "baseline") else None
+        )
+        many = int(own["reader"].nunique()) if names is None else len(names)
+        if many:
+            readers.append({"noun": noun, "readers": many, "trials": len(own), "names": names})
+    lost = Counter(str(reason) for reason in tables.trials["excluded_reason"].dropna())
+    failed = (used["response_status"] != "valid").groupby(used["reader_group"], observed=True).mean()
+    return {
+        "kinds": kinds,
+        "readers": readers,
+        "items": int(used["item_id"].nunique()),
+        "factors": tables.factors,
+        "absent": {
+            name: [level for level in levels if not (used[name] == level).any()]
+            for name, levels in tables.factors.items()
+        },
+        "most_told": MOST_TOLD,
+        "lost": [f"{apa.counted(many, 'trial')} ({reason})" for reason, many in lost.most_common(3)],
+        "missing": [
+            (group, failed[group])
+            for group, kind in kinds.items()
+            if kind != "baseline" and failed.get(group, 0.0) > MANY_MISSING
+        ],
+    }
+
+
+def _doubts(sections: Sequence[Section]) -> dict[str, list[str]]:
+    """Name the models that failed, did not converge, or are singular."""
+    found: dict[str, list[str]] = {}
+    for section in sections:
+        model = section.analysis.model
+        singular = "singular" if model is not None and model.singular else ""
+        doubt = "none" if model is None else singular if model.converged else "not converged"
+        found.setdefault(doubt, []).append(section.analysis.plan.name)
+    return found
