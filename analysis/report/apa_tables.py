@@ -18,9 +18,6 @@ from analysis.report.filters import Condition
 _SYMBOL = re.compile(r"(b|SE|z|t|df|p|M|SD|n|OR|R²|r)( (\(.*|/.*|or [zt]|adjusted|exact|recovery))?")
 
 
-NOT_ESTIMABLE = f"A row of en dashes ({apa.MISSING}) is not estimable: the data do not determine that effect."
-
-
 MOST_COLUMNS, WIDEST, LONG_CELL = 9, 90, 30
 """Columns and letters across that a page holds in its usual type; cells of more letters wrap."""
 

@@ -23,7 +23,6 @@ from analysis.preparing import flow
 from analysis.random_structure import MOST_COLUMNS_BESIDE
 from analysis.readers import kinds_of
 from analysis.recovery_check import Recovered, recovered, recovered_lapses, recovered_words, recovery_plans
-from analysis.report import model_tables
 from analysis.report.answer import answer_table
 from analysis.report.blocks import Material, marks_of
 from analysis.report.chapters import write_chapters
@@ -43,6 +42,7 @@ from analysis.report.method import method_parts, models_table
 from analysis.report.numbered import MANUSCRIPT, SUPPLEMENT, Content, Numbered, Numbers, Section
 from analysis.report.planned_effects import planned_effects
 from analysis.report.results import paragraphs
+from analysis.report.results.tables import bayes_table, contrast_table, equivalence_table, model_table
 from analysis.report.warned import warnings_of
 from analysis.results import Analysis
 from analysis.robustness import robustness_matrix
@@ -246,15 +246,13 @@ def _section(
     of_differences: str | None = None
     stem = plain(plan.name)
     if analysis.has_results and analysis.contrasts:
-        shown.append(numbers.table(model_tables.contrast_table(analysis, f"differences_{stem}")))
+        shown.append(numbers.table(contrast_table(analysis, f"differences_{stem}")))
         of_differences = shown[-1].number
-        bounded = model_tables.equivalence_table(analysis, f"equivalence_{stem}")
-        shown += [numbers.table(bounded)] if bounded is not None else []
-        weighed = model_tables.bayes_table(analysis, f"bayes_{stem}")
-        shown += [numbers.table(weighed)] if weighed is not None else []
+        further = (equivalence_table(analysis, f"equivalence_{stem}"), bayes_table(analysis, f"bayes_{stem}"))
+        shown += [numbers.table(one) for one in further if one is not None]
     model_number = None
     if analysis.model is not None:
-        shown.append(numbers.table(model_tables.model_table(analysis.of_model, f"model_{stem}")))
+        shown.append(numbers.table(model_table(analysis.of_model, f"model_{stem}")))
         model_number = shown[-1].number
     of_means = None
     if cells is None:

@@ -177,8 +177,8 @@ class Layout:
         Keys of a table: ``title``; ``columns`` (of each the head and an expression, ``if`` with a condition where the column may
         be missing, and ``each`` with a list where there is a column for each of its values; a list among them is read as if its
         columns stood there); ``group`` (an expression; where its value changes, ``heading`` is printed above the rows unless it is
-        empty); ``note`` (a text, or a list of texts, of which some have an ``if``); ``source`` (as in :class:`Origin`); ``drawn``;
-        ``of_paper``.
+        empty); ``missing`` (a condition under which a row has en dashes behind its first cell); ``note`` (a text, or a list of
+        texts, of which some have an ``if``); ``source`` (as in :class:`Origin`); ``drawn``; ``of_paper``.
         """
         spec = self._tables[key]
         told = list(rows.to_dict("records")) if isinstance(rows, pd.DataFrame) else list(rows)
@@ -202,7 +202,9 @@ class Layout:
                 if group != last and heading:
                     laid.append(Head([heading]))
                 last = group
-            laid.append(tuple(_as_text(cell(**{**known, "each": each})) for _, cell, each in columns))
+            shown = columns[:1] if "missing" in spec and _expression(spec["missing"])(**known) else columns
+            cells = [_as_text(cell(**{**known, "each": each})) for _, cell, each in shown]
+            laid.append((*cells, *[apa.MISSING] * (len(columns) - len(cells))))
         return ApaTable(
             name or key,
             _filled(spec["title"], values),

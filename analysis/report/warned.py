@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from analysis import apa
-from analysis.report.model_tables import UNITS, term_in_words
+from analysis.report.terms import UNITS, term_in_words
 from analysis.results import Analysis
 
 NAMED = ("participant", "item")

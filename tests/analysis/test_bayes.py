@@ -19,7 +19,7 @@ from analysis.plan import PLANNABLE, Bound, Design, Fault, Prior, faults_of, rea
 from analysis.plan.plans import StudyPlan
 from analysis.plan.wording import plan_in_brief, plans_in_words
 from analysis.report.content import gather
-from analysis.report.model_tables import bayes_table
+from analysis.report.results.tables import bayes_table
 from analysis.report.write import write_files
 from analysis.results import Contrast
 from tests.analysis.letter_study import study_rows, write_handover

@@ -26,8 +26,8 @@ from analysis.power.simulation import Study, layout_of, trials
 from analysis.readers import kinds_of
 from analysis.report.blocks import Material
 from analysis.report.chapters import cost
-from analysis.report.model_tables import model_table
 from analysis.report.results import reverses, verdict
+from analysis.report.results.tables import model_table
 from analysis.report.write import write_report
 from analysis.results import Analysis, Contrast, VarianceTerm
 from stimuli.errors import UserError

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.report.model_tables import component_in_words, term_in_words
+from analysis.report.terms import component_in_words, term_in_words
 
 ANALYSIS = SimpleNamespace(
     plan=SimpleNamespace(factor="position", formula=None, crossing=None),

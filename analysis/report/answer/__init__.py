@@ -32,10 +32,10 @@ from analysis.report.grades import (
 )
 from analysis.report.layout import Layout
 from analysis.report.many_levels import MOST_TOLD
-from analysis.report.model_tables import origin_of_contrasts
 from analysis.report.nodes import Facts, Finding, Node, Paragraph
 from analysis.report.numbered import Content, Section
 from analysis.report.results import crowds, of_many_conditions, words_of_direction
+from analysis.report.results.tables import origin_of_contrasts
 from analysis.results import Analysis, Contrast
 from analysis.robustness.matrix import Matrix
 

@@ -10,7 +10,7 @@ from analysis import apa
 from analysis.readers import headed, spoken
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Chapter, Material, marks_of
-from analysis.report.model_tables import origin_of_contrasts
+from analysis.report.results.tables import origin_of_contrasts
 from analysis.results import Contrast
 from analysis.robustness.matrix import ITEM_SETS, LIMITS, SAME, Cell, Checked, Matrix
 

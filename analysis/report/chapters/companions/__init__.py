@@ -15,8 +15,8 @@ from analysis.planned import held_by
 from analysis.random_structure import MODELS_FOR_A_CLAIM
 from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
 from analysis.report.layout import Layout
-from analysis.report.model_tables import contrast_table, model_table
 from analysis.report.results import paragraphs
+from analysis.report.results.tables import contrast_table, model_table
 from analysis.report.warned import warnings_of
 
 LAYOUT = Layout(Path(__file__).parent)

@@ -21,9 +21,9 @@ from analysis.readers import group_order, headed, kinds_of, marked, named
 from analysis.report.apa_tables import Origin
 from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
 from analysis.report.layout import Layout
-from analysis.report.model_tables import contrast_table, model_table
 from analysis.report.parted import Part, crossed_parts, of_part, parts_of
 from analysis.report.results import paragraphs
+from analysis.report.results.tables import contrast_table, model_table
 from analysis.report.warned import warnings_of
 from analysis.results import Analysis
 from analysis.robustness import drawn_readers

@@ -22,9 +22,9 @@ from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_
 from analysis.report.filters import where
 from analysis.report.layout import Layout
 from analysis.report.many_levels import MOST_TOLD
-from analysis.report.model_tables import contrast_table, model_table
 from analysis.report.parted import Part
 from analysis.report.results import paragraphs
+from analysis.report.results.tables import contrast_table, model_table
 from analysis.report.warned import warnings_of
 from analysis.results import Analysis
 from stimuli.errors import UserError

@@ -1,0 +1,252 @@
+"""Tables of the Results: fixed and random effects, tested differences, Bayes factors, equivalence; ``tables.yaml`` lays them out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from analysis import apa
+from analysis.bayes import posterior_of
+from analysis.mixed import RSquared, r_squared
+from analysis.plan import RATING
+from analysis.readers import headed, spoken
+from analysis.report.apa_tables import ApaTable, Head, Origin, decimals
+from analysis.report.filters import JUDGED, USED, filled, where
+from analysis.report.results import LAYOUT, family_in_words
+from analysis.report.terms import GROUPS, UNITS, component_in_words, in_order, term_in_words
+from analysis.results import Analysis, Contrast, FittedModel, VarianceTerm
+
+WAYS = {"two-sided": "", "greater": " > 0", "less": " < 0"}
+"""How a table marks the direction of a test."""
+OF_DIFFERENCES = "weights of the fixed effects, which stand in models.R"
+OF_POINTS = "condition means in which every item counts alike, with variances over participants and items; models.R recomputes them"
+
+
+def model_table(analysis: Analysis, name: str) -> ApaTable:
+    """Lay out the fixed and random effects of a fitted model; tested differences have the adjusted p and interval."""
+    model = analysis.model
+    assert model is not None
+    tested = {
+        int(np.argmax(one.weights)): one
+        for one in analysis.contrasts
+        if one.estimable and sum(map(bool, one.weights)) == 1 and max(one.weights) == 1.0
+    }
+    rows = []
+    for place, one in enumerate(model.coefficients):
+        if own := tested.get(place):
+            one = replace(one, p=own.p_adjusted, low=own.low, high=own.high)
+        term = term_in_words(one.term, analysis)
+        rows.append({"one": one, "term": term, "is_intercept": one.term == "(Intercept)"})
+    estimable = [one.se for one in model.coefficients if one.estimable]
+    laid = LAYOUT.table(
+        "model",
+        rows,
+        name,
+        fits=() if model.source is None else (model.source,),
+        model=model,
+        measure=analysis.plan.measure,
+        logistic=model.family == "binomial",
+        raw=analysis.plan.measure.scale == "raw",
+        statistic="z" if all(one.df is None for one in model.coefficients) else "t",
+        places=decimals(min(estimable, default=1.0), 2),
+        is_any_undetermined=len(estimable) < len(rows),
+        tested=tested,
+        who=_who(analysis),
+        outcome=_outcome(analysis),
+        units=_units(model, analysis),
+        levels=analysis.levels,
+        reader=spoken(analysis.groups[0]) if len(analysis.groups) > 1 else "",
+        exp=np.exp,
+    )
+    width = len(laid.columns)
+    widest = max((len(term.terms) for term in model.variance), default=1)
+    more = [_padded(["Random effects", "Variance", "SD", "r" if widest > 1 else ""], width, is_head=True)]
+    for random in sorted(model.variance, key=lambda term: in_order(term, analysis)):
+        more += _variance_rows(random, analysis, width)
+    if model.sigma is not None:
+        cells = ["Residual", apa.number(model.sigma**2, 3), apa.number(model.sigma, 3)]
+        more.append(_padded(cells, width))
+    explained = explained_variance(model)
+    if explained is not None:
+        more.append(_padded(["Explained variance (Nakagawa)", "R²"], width, is_head=True))
+        shares = {
+            "Marginal (fixed effects)": explained.marginal,
+            "Conditional (with random effects)": explained.conditional,
+        }
+        more += [
+            _padded([label, apa.number(one, leading_zero=False)], width) for label, one in shares.items()
+        ]
+    return replace(laid, rows=(*laid.rows, *more))
+
+
+def _who(analysis: Analysis) -> str:
+    return apa.listing([spoken(group) for group in analysis.groups])
+
+
+def _outcome(analysis: Analysis) -> str:
+    """Say on which scale the outcome of a model is."""
+    measure = analysis.plan.measure
+    if measure.family == "binomial":
+        return f"log odds of {'a correct answer' if measure.response == 'correct' else measure.noun}"
+    if measure.logged:
+        return f"natural log of {measure.noun}" + (f" in {measure.unit}" if measure.unit == "ms" else "")
+    return f"{measure.noun} in {measure.unit}"
+
+
+def _units(model: FittedModel, analysis: Analysis) -> list[str]:
+    """Count the levels of each grouping factor in words."""
+    names = dict(UNITS)
+    if analysis.plan.formula is not None and set(analysis.groups) - {"human", "simulated"}:
+        names["participant"] = "readers (a model counts as one)"
+    return [f"{apa.count(many)} {names.get(group, group)}" for group, many in model.units.items()]
+
+
+def explained_variance(model: FittedModel) -> RSquared | None:
+    """Return Nakagawa's R² of a model; None where the data do not determine it."""
+    if model.source is None or not model.determined or not all(one.estimable for one in model.coefficients):
+        return None
+    found = r_squared(model.source)
+    return found if np.isfinite([found.marginal, found.conditional]).all() else None
+
+
+def _variance_rows(term: VarianceTerm, analysis: Analysis, width: int) -> list[tuple[str, ...]]:
+    rows, sd, alone = [], term.sd, len(term.terms) == 1
+    confined = term.group not in ("item", "participant") and "(Intercept)" not in term.terms
+    with np.errstate(invalid="ignore", divide="ignore"):
+        correlations = term.cov / np.outer(sd, sd)
+    for place, name in enumerate(term.terms):
+        component = component_in_words(name, analysis, confined=confined, alone=alone)
+        cells = [
+            f"{GROUPS.get(term.group, term.group)}: {component}",
+            apa.number(float(term.cov[place, place]), 3),
+        ]
+        cells += [
+            apa.number(float(sd[place]), 3),
+            *(apa.correlation(float(one)) for one in correlations[place, :place]),
+        ]
+        rows.append(_padded(cells, width))
+    return rows
+
+
+def _padded(cells: list[str], width: int, *, is_head: bool = False) -> tuple[str, ...]:
+    row = tuple(cells[:width] + [""] * (width - len(cells)))
+    return Head(row) if is_head else row
+
+
+def _row(one: Contrast) -> dict[str, Any]:
+    """Return what each table of differences says of one: its label with the direction of its test, and the readers above it."""
+    return {
+        "one": one,
+        "label": one.label + (WAYS[one.direction] if one.estimable else ""),
+        "heading": " vs. ".join(spoken(group) for group in one.groups),
+    }
+
+
+def contrast_table(analysis: Analysis, name: str) -> ApaTable:
+    """Lay out the tested differences of an analysis: each with the p value and the interval that agree."""
+    plan, found = analysis.plan, analysis.contrasts
+    in_points = any(one.crossed is not None for one in found)
+    of_shares = in_points and plan.measure.scale == "points"
+    rows = []
+    for one in _by_readers(sorted(found, key=lambda one: len(one.groups))):
+        row = _row(one)
+        who = f"Difference of differences: {row['heading']}" if one.between else headed(one.groups[0])
+        rows.append({**row, "heading": who})
+    return LAYOUT.table(
+        "differences",
+        rows,
+        name,
+        origin=origin_of_contrasts([analysis]),
+        plan=plan,
+        measure=plan.measure,
+        who=_who(analysis),
+        estimate="Points" if of_shares else plan.measure.unit.capitalize() if in_points else "b",
+        raw=in_points or plan.measure.scale == "raw",
+        places=1 if of_shares else decimals(min((one.se for one in found if one.estimable), default=1.0), 2),
+        statistic="z" if all(one.df is None for one in found) else "t",
+        level=f"{100 * (1 - plan.alpha):g}",
+        correction=analysis.correction,
+        family=family_in_words(analysis) if any(one.family > 1 for one in found) else "",
+        is_any_directed=any(one.direction != "two-sided" for one in found),
+        is_any_undetermined=not all(one.estimable or one.left_out for one in found),
+        left_out="; ".join(dict.fromkeys(one.left_out for one in found if one.left_out)),
+    )
+
+
+def origin_of_contrasts(analyses: Sequence[Analysis]) -> Origin:
+    """Return where the differences of analyses come from: trials, if they are estimated as shares, and mixed models."""
+    shares = [one for one in analyses if any(each.crossed is not None for each in one.contrasts)]
+    models = [one.model for one in analyses if one not in shares and one.model is not None]
+    fits = tuple(model.source for model in models if model.source is not None)
+    if not shares:
+        return Origin(fits, computed=OF_DIFFERENCES)
+    factors = tuple(dict.fromkeys(one.plan.factor for one in shares))
+    groups = tuple(dict.fromkeys(group for one in shares for group in one.groups))
+    shown = factors if len(factors) == 1 else ()
+    rated = all(one.plan.measure is RATING for one in shares)
+    columns = ("rating",) if rated else ("correct", "response_status")
+    used = (USED, *filled("rating")) if rated else JUDGED
+    return Origin(
+        fits,
+        columns=(*columns, *factors, "reader_group", "reader", "item_id"),
+        rows="less what each plan leaves out" if len(shares) > 1 else "less what the plan leaves out",
+        where=(*used, where("reader_group", *groups), *filled("item_id", *shown)),
+        computed=f"{OF_POINTS}; {OF_DIFFERENCES}" if fits else OF_POINTS,
+    )
+
+
+def bayes_table(analysis: Analysis, name: str) -> ApaTable | None:
+    """Lay out Bayes factors and posteriors of an analysis whose plan declares a prior; else None."""
+    plan, prior = analysis.plan, analysis.plan.bayes
+    tested = _by_readers([one for one in analysis.contrasts if one.estimable])
+    if prior is None or not tested:
+        return None
+    is_bounded = any(one.equivalence is not None for one in tested)
+    return LAYOUT.table(
+        "bayes",
+        [{**_row(one), "posterior": posterior_of(one, prior)} for one in tested],
+        name,
+        origin=origin_of_contrasts([analysis]),
+        measure=plan.measure,
+        prior=prior,
+        places=1 if plan.measure.scale == "points" else 3,
+        unit="natural-log units" if plan.measure.scale == "ratio" else plan.measure.unit_of_difference,
+        bound=plan.equivalence if is_bounded else None,
+    )
+
+
+def _by_readers(found: Sequence[Contrast]) -> list[Contrast]:
+    order = list(dict.fromkeys(one.groups for one in found))
+    return sorted(found, key=lambda one: order.index(one.groups))
+
+
+def equivalence_table(analysis: Analysis, name: str) -> ApaTable | None:
+    """Lay out the equivalence tests of an analysis; None where it has none."""
+    bound, measure = analysis.plan.equivalence, analysis.plan.measure
+    tested = [(one, one.equivalence) for one in _by_readers(analysis.contrasts) if one.equivalence]
+    if bound is None or not tested:
+        return None
+    is_ratio, tests = bound.unit == "ratio", [test for _, test in tested]
+    rows = []
+    for one, test in tested:
+        values = np.array([test.estimate, test.low, test.high])
+        ends = dict(zip(("estimate", "low", "high"), np.exp(values) if is_ratio else values, strict=True))
+        rows.append({**_row(one), "label": one.label, "test": test, **ends})
+    units = {"points": "Percentage points", "ratio": "Ratio of ratios", "raw": measure.unit.capitalize()}
+    return LAYOUT.table(
+        "equivalence",
+        rows,
+        name,
+        origin=origin_of_contrasts([analysis]),
+        measure=measure,
+        bound=bound,
+        edges=f"{1 / bound.value:.3g} to {bound.value:.3g}" if is_ratio else f"±{bound.value:g}",
+        places=1 if bound.unit == "points" else 2,
+        unit=units[bound.unit],
+        level=f"{100 * tests[0].level:.3g}",
+        statistic="z" if all(test.df is None for test in tests) else "t",
+        many=max(test.family for test in tests),
+    )

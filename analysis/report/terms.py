@@ -1,0 +1,152 @@
+"""Names fixed effects, random effects and grouping factors of a model in words instead of column names."""
+
+from __future__ import annotations
+
+from analysis.crossing import slopes_in_words
+from analysis.names import plain
+from analysis.readers import headed, spoken
+from analysis.results import Analysis, VarianceTerm
+
+UNITS = {
+    "participant": "participants",
+    "item": "items",
+    "item_cell": "item-by-condition cells",
+    "item_reader": "item-by-reader cells",
+    "prompt": "prompt wordings",
+    "item_condition": "items in conditions",
+    "model_session": "sessions of models",
+    "machine": "models",
+    "machine_condition": "models in conditions",
+}
+"""What the levels of each grouping factor of random effects are, by its name."""
+
+
+GROUPS = {
+    "participant": "Participant",
+    "item": "Item",
+    "item_cell": "Item × condition × reader",
+    "item_reader": "Item × reader",
+    "prompt": "Prompt wording",
+    "item_condition": "Item × condition",
+    "model_session": "Session of a model",
+    "machine": "Model",
+    "machine_condition": "Model × condition",
+}
+"""The grouping factors by their names."""
+
+
+def term_in_words(term: str, analysis: Analysis) -> str:
+    """Name a fixed effect in words instead of column names."""
+    factor, reference = analysis.plan.factor, analysis.levels[0]
+    if term == "(Intercept)":
+        where = f"{spoken(analysis.groups[0])}, {reference}" if len(analysis.groups) > 1 else reference
+        return f"Intercept ({where})"
+    parts = _parts_of(term, analysis)
+    if analysis.plan.crossing is not None and not any(part.startswith("reader_group") for part in parts):
+        known = slopes_in_words(analysis.plan.crossing.among(analysis.levels))
+        return known.get(term, term)
+    if len(parts) > 1:
+        parts.sort(key=lambda part: not part.startswith(factor))
+        return " × ".join(_level_of(part, analysis) for part in parts)
+    if term.startswith("reader_group"):
+        return f"{headed(term.removeprefix('reader_group'))} vs. {spoken(analysis.groups[0])}"
+    column = _column_of(term, analysis)
+    if column is None:
+        return f"{term.removeprefix(factor)} vs. {reference}"
+    return f"{_level_of(term, analysis)} vs. {_reference_of(column, analysis)}"
+
+
+def _parts_of(term: str, analysis: Analysis) -> list[str]:
+    """Take an interaction apart; names of readers (``hf:path``) and levels may hold colons themselves."""
+    known = [f"reader_group{group}" for group in analysis.groups]
+    known += [f"{name}{level}" for name, own in _compared(analysis).items() for level in own]
+    known = sorted((one for one in known if ":" in one), key=len, reverse=True)
+    parts: list[str] = []
+    rest = term
+    while rest:
+        whole = next(
+            (one for one in known if rest == one or rest.startswith(f"{one}:")), rest.partition(":")[0]
+        )
+        parts.append(whole)
+        rest = rest[len(whole) + 1 :]
+    return parts
+
+
+def _compared(analysis: Analysis) -> dict[str, tuple[str, ...]]:
+    """Return the levels of what is compared: of one factor, or of both that are compared together."""
+    crossing = analysis.plan.crossing
+    if crossing is None:
+        return {analysis.plan.factor: analysis.levels}
+    return dict(zip(crossing.factors, crossing.among(analysis.levels).levels, strict=True))
+
+
+def _column_of(term: str, analysis: Analysis) -> str | None:
+    """Return the other factor of a planned formula that a term is a level of; None of the factor that is compared."""
+    if analysis.plan.formula is None or term.startswith(analysis.plan.factor):
+        return None
+    rows = analysis.rows
+    found = [
+        str(name)
+        for name in rows.columns
+        if term.startswith(str(name)) and (rows[name].astype(str) == term.removeprefix(str(name))).any()
+    ]
+    return max(found, key=len, default=None)
+
+
+def _level_of(term: str, analysis: Analysis) -> str:
+    """Name the level that a term stands for."""
+    if term.startswith("reader_group"):
+        return spoken(term.removeprefix("reader_group"))
+    column = _column_of(term, analysis)
+    if column is None:
+        column = next((one for one in _compared(analysis) if term.startswith(one)), analysis.plan.factor)
+    return term.removeprefix(column)
+
+
+def _reference_of(column: str, analysis: Analysis) -> str:
+    """Name the level of a factor that has no term of its own."""
+    model = analysis.model
+    terms = {one.term for one in model.coefficients} if model is not None else set()
+    levels = [str(level) for level in analysis.rows[column].dropna().unique()]
+    return next((level for level in levels if f"{column}{level}" not in terms), analysis.levels[0])
+
+
+def component_in_words(name: str, analysis: Analysis, *, confined: bool = False, alone: bool = False) -> str:
+    """Name a random effect in words; ``confined``: its term is of people or models alone; ``alone``: it correlates with no other.
+
+    The column of a condition is its difference from the reference beside an intercept that it correlates with, and by itself a
+    deviation in that condition (:mod:`analysis.random_structure`).
+    """
+    factor = analysis.plan.factor
+    if analysis.plan.crossing is not None:
+        crossed = slopes_in_words(analysis.plan.crossing.among(analysis.levels))
+        if name in crossed:
+            return crossed[name]
+    if name in ("(Intercept)", "people"):
+        return "intercept" if name == "(Intercept)" or not confined else "intercept of people"
+    kind, _, slope = name.partition(":")
+    if slope and kind == "model":
+        return f"{component_in_words(slope, analysis)}, model vs. people"
+    if name == "model" and confined:
+        return "intercept of models"
+    if name == "model":
+        return "model vs. " + ("people" if "human" in analysis.groups else "simulated readers")
+    for stem in (f"{factor}_", "people_", "model_", factor):
+        if name.startswith(stem):
+            column = name.removeprefix(stem)
+            level = next((one for one in analysis.levels if plain(one) == column), column)
+            is_deviation = alone and stem.endswith("_")
+            return f"in {level}" if is_deviation else f"{level} vs. {analysis.levels[0]}"
+    return name
+
+
+def in_order(term: VarianceTerm, analysis: Analysis) -> tuple[int, int]:
+    """Order random terms: participants, items, the rest; intercept first, then slopes by level."""
+    crossing, name = analysis.plan.crossing, term.terms[0]
+    if crossing is None:
+        slopes = list(analysis.levels)
+        name = component_in_words(name, analysis).removesuffix(f" vs. {analysis.levels[0]}")
+    else:
+        slopes = list(slopes_in_words(crossing.among(analysis.levels)))
+    rank = {"participant": 0, "item": 1}.get(term.group, 2)
+    return rank, slopes.index(name) if name in slopes else -1
