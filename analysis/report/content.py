@@ -8,7 +8,6 @@ from dataclasses import replace
 import pandas as pd
 from markupsafe import Markup
 
-from analysis import apa
 from analysis.carrying_out import carry_out, carry_out_all
 from analysis.departures import standing_of, with_bounds_fixed_beforehand
 from analysis.descriptives import Cell, describe_rows, described_rows
@@ -38,6 +37,7 @@ from analysis.report.described import (
     valid_only_tables,
 )
 from analysis.report.described.layouts import flow_table, recovery_table
+from analysis.report.layout import SENTENCES
 from analysis.report.method import method_parts, models_table
 from analysis.report.numbered import MANUSCRIPT, SUPPLEMENT, Content, Numbered, Numbers, Section
 from analysis.report.planned_effects import planned_effects
@@ -161,27 +161,16 @@ def _compared(planned: Sequence[Plan]) -> set[Pair]:
     return {(one.measure.name, one.factor) for one in planned if one.planned}
 
 
-def _carried_out(plan: Plan, analyses: Sequence[Analysis]) -> Analysis | None:
-    """Return the analysis that has made the model of a check of recovery; None where its model would be another one.
+NOT_OF_MODEL = (
+    "name", "planned", "contrasts", "stand_in", "remarks", "key", "alpha", "family", "equivalence", "bayes", "stop", "factors",
+)  # fmt: skip
+"""Fields of a plan that say what is tested and how it is corrected, not which model is fitted."""
 
-    What is tested, and how it is corrected, is left out of the comparison: the check asks for coefficients alone.
-    """
+
+def _carried_out(plan: Plan, analyses: Sequence[Analysis]) -> Analysis | None:
+    """Return the analysis that has made the model of a check of recovery; None where its model would be another one."""
     for one in analyses:
-        asked = replace(
-            one.plan,
-            name=plan.name,
-            planned=plan.planned,
-            contrasts=plan.contrasts,
-            stand_in=plan.stand_in,
-            remarks=plan.remarks,
-            key=plan.key,
-            alpha=plan.alpha,
-            family=plan.family,
-            equivalence=plan.equivalence,
-            bayes=plan.bayes,
-            stop=plan.stop,
-            factors=plan.factors,
-        )
+        asked = replace(one.plan, **{name: getattr(plan, name) for name in NOT_OF_MODEL})
         # what nobody planned begins otherwise with many conditions, and of very many answers has some
         is_begun_alike = not one.plan.planned or len(plan.levels) <= MOST_COLUMNS_BESIDE
         if asked == plan and is_begun_alike and one.model is not None and len(one.rows) <= MOST_ROWS:
@@ -191,16 +180,11 @@ def _carried_out(plan: Plan, analyses: Sequence[Analysis]) -> Analysis | None:
 
 def _same_model(analysis: Analysis, analyses: Sequence[Analysis]) -> Analysis | None:
     """Return the analysis of the report that has this very model."""
-    for other in analyses:
-        if (
-            analysis.model is not None
-            and other.model is not None
-            and other.groups == analysis.groups
-            and other.model.formula == analysis.model.formula
-            and other.model.rows == analysis.model.rows
-        ):
-            return other
-    return None
+    if analysis.model is None:
+        return None
+    own = (analysis.groups, analysis.model.formula, analysis.model.rows)
+    made = ((one, one.model) for one in analyses if one.model is not None)
+    return next((one for one, model in made if (one.groups, model.formula, model.rows) == own), None)
 
 
 def _prose(tables: Tables) -> str:
@@ -208,29 +192,21 @@ def _prose(tables: Tables) -> str:
     return str((tables.dictionary["columns"].get(RECOVERED.name) or {}).get("prose") or "")
 
 
-def _recovery_remarks(means: Sequence[Description]) -> Iterator[str]:
+def _recovery_remarks(means: Sequence[Description]) -> Iterator[Markup]:
     """Say where exact answers cannot tell the conditions of a recovery study apart."""
     for one in means:
         exact = {cell.mean for cell in one.cells[MEASURES["correct"]] if cell.kind != "baseline"}
-        if not one.cells[RECOVERED] or not exact or not exact <= {0.0, 1.0}:
-            continue
-        told = {
-            frozenset({0.0}): "No typed answer is exactly right in any condition",
-            frozenset({1.0}): "Every typed answer is exactly right in every condition",
-        }.get(frozenset(exact), "In every condition a reader's answers are all exactly right or all wrong")
-        of = f"{one.part.factor}{one.part.told}"
-        yield f"{told} of {of}: exact accuracy has no spread to model. Mean recovery says how near the answers came."
+        if one.cells[RECOVERED] and exact and exact <= {0.0, 1.0}:
+            yield SENTENCES.sentences("no_spread", exact=sorted(exact), part=one.part)
 
 
-def _cautions(used: pd.DataFrame) -> Iterator[str]:
+def _cautions(used: pd.DataFrame) -> Iterator[Markup]:
     """Say where fewer participants have answered than anything general can be said from."""
     names = {"human": ("person", "people"), "simulated": ("simulated reader", "simulated readers")}
     for group, (one, several) in names.items():
         many = int(used.loc[used["reader_group"] == group, "reader"].nunique())
         if 0 < many < FEWEST:
-            these = f"this {one}" if many == 1 else f"these {several}"
-            who = apa.counted(many, one, several)
-            yield f"Only {who} answered: too few to generalise from; the numbers describe {these}."
+            yield SENTENCES.sentences("caution", many=many, one=one, several=several)
 
 
 def _section(

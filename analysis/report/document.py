@@ -13,19 +13,14 @@ from datetime import datetime
 
 from markupsafe import Markup
 
-from analysis.report.inline import with_symbols
+from analysis.report.inline import plain_text, with_symbols
+from analysis.report.layout import SENTENCES
 from analysis.report.method import METHOD_KEYS, cited_keys, software_references
-from analysis.report.nodes import Bullets, Facts, Finding, Heading, Node, Paragraph
+from analysis.report.nodes import Bullets, Finding, Heading, Node, Paragraph
 from analysis.report.numbered import Content, Numbered, in_order
 from analysis.report.reading_order import manuscript, supplement
 from analysis.report.references import Reference, reference
 from analysis.report.references import in_order as sorted_references
-
-DESIGN_CHANGED = (
-    "The study's design has changed since these answers were collected. Conditions, items and the plan on this page are "
-    "those of the study as it is now; what each session was shown is kept with the session in the store."
-)
-__all__ = ["Bullets", "Document", "Facts", "Finding", "Heading", "Node", "Paragraph", "banner", "document_of"]
 
 
 @dataclass(frozen=True)
@@ -71,55 +66,37 @@ def document_of(content: Content, when: datetime) -> Document:
     cited, further = _references(content, when)
     nodes, left = manuscript(content, cited)
     more = supplement(content, left, further)
-    laid = list(_with_anchors(_anchored(_with_symbols([*nodes, *more]))))
-    versions = (
-        f", version {', '.join(str(one) for one in dictionary['versions'])}" if dictionary["versions"] else ""
-    )
+    laid = list(_marked([*nodes, *more]))
     stamp = when.strftime("%-d %B %Y, %H:%M" if platform.system() != "Windows" else "%d %B %Y, %H:%M")
+    told = {"study": str(dictionary["study"]), "versions": dictionary["versions"] or [], "stamp": stamp}
+    facts = {"kinds": set(content.kinds.values()), "has_people": content.has_people}
     return Document(
         title=str(dictionary["title"] or dictionary["study"]),
-        byline=Markup("Study <code>{}</code>{}. Report of {}.").format(dictionary["study"], versions, stamp),
-        banner=tuple(banner(content.kinds, content.has_people)),
-        warnings=(DESIGN_CHANGED,) if content.tables.design_changed else (),
+        byline=SENTENCES.sentences("byline", **told),
+        banner=SENTENCES.paragraphs("banner", **facts),
+        warnings=SENTENCES.paragraphs("design_changed") if content.tables.design_changed else (),
         nodes=tuple(laid[: len(nodes)]),
         supplement=tuple(laid[len(nodes) :]),
         references=tuple(sorted_references([*cited, *further])),
     )
 
 
-def _with_symbols(nodes: Iterable[Node]) -> Iterator[Node]:
-    """Set the statistical symbols of running text in italics, as APA style has them; no word is changed."""
-    for node in nodes:
-        if isinstance(node, Paragraph):
-            yield replace(node, text=with_symbols(str(node.text)))
-        elif isinstance(node, Bullets):
-            yield replace(node, items=tuple(with_symbols(str(one)) for one in node.items))
-        else:
-            yield node
-
-
-def _anchored(nodes: Iterable[Node]) -> Iterator[Node]:
-    """Give each paragraph that holds numbers its anchor."""
+def _marked(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Set the statistical symbols of running text in italics, and give each part and each paragraph with numbers its anchor."""
     number = 0
     for node in nodes:
-        is_said = isinstance(node, Finding) or (
+        if isinstance(node, Paragraph):
+            node = replace(node, text=with_symbols(str(node.text)))
+        elif isinstance(node, Bullets):
+            node = replace(node, items=tuple(with_symbols(str(one)) for one in node.items))
+        elif isinstance(node, Heading) and node.level == 2 and not node.anchor:
+            node = replace(node, anchor="-".join(["part", *plain_text(node.text).lower().split()]))
+        if isinstance(node, Finding) or (
             isinstance(node, Paragraph) and (node.tables or node.models or node.origin)
-        )
-        if is_said and isinstance(node, Finding | Paragraph):
+        ):
             number += 1
-            yield replace(node, anchor=f"p{number}")
-        else:
-            yield node
-
-
-def _with_anchors(nodes: Iterator[Node]) -> Iterator[Node]:
-    """Give each part that has no anchor one made of its heading, for the table of contents."""
-    for node in nodes:
-        if isinstance(node, Heading) and node.level == 2 and not node.anchor:
-            words = Markup(node.text).striptags().lower().split()
-            yield replace(node, anchor="part-" + "-".join(words))
-        else:
-            yield node
+            node = replace(node, anchor=f"p{number}")
+        yield node
 
 
 def _references(content: Content, when: datetime) -> tuple[list[Reference], list[Reference]]:
@@ -130,18 +107,3 @@ def _references(content: Content, when: datetime) -> tuple[list[Reference], list
     known = {one.key for one in cited}
     named = dict.fromkeys(key for part in content.chapters for key in part.chapter.sources)
     return sorted_references(cited), sorted_references([reference(key) for key in named if key not in known])
-
-
-def banner(kinds: dict[str, str], has_people: bool) -> list[str]:
-    """Say at the head of the report which readers are not data, and whether any are."""
-    told = []
-    present = set(kinds.values())
-    if "simulated" in present:
-        told.append(
-            "Not evidence about people: the readers are simulated."
-            if not has_people
-            else "The simulated readers in this report have known effects and are not data."
-        )
-    if "baseline" in present:
-        told.append("Baselines are rules, not data.")
-    return told

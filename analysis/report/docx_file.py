@@ -26,8 +26,9 @@ from docx.text.paragraph import Paragraph as WordParagraph
 from markupsafe import Markup
 
 from analysis.report.apa_tables import ApaTable, Head
-from analysis.report.document import Bullets, Document, Facts, Finding, Heading, Node, Paragraph, of_printed
+from analysis.report.document import Document, of_printed
 from analysis.report.inline import head_markup, note_markup, runs_of
+from analysis.report.nodes import Bullets, Facts, Finding, Heading, Node, Paragraph
 from analysis.report.numbered import Illustrated, Numbered
 
 FONT, CODE_FONT = "Times New Roman", "Courier New"
@@ -46,13 +47,8 @@ _PIECES = re.compile(r"(?<!<)\s+|(?<=\w-)(?=\w)")
 """Where a cell may break: at blanks and behind hyphens. Word does not part a sign from the number behind it, as in < .001."""
 LETTER = 0.61
 """Width of a usual letter by the size of the font: in Times half of it, wider in what stands in for Times where that is missing."""
-_LETTER_WIDTHS = {
-    **dict.fromkeys("ijl.,:;!|'-()[] ", 0.55),
-    **dict.fromkeys("ftI", 0.7),
-    **dict.fromkeys("rsc*†", 0.9),
-    **dict.fromkeys("mw", 1.5),
-    **dict.fromkeys("MW", 1.75),
-}
+_LETTERS_AS_WIDE = {"ijl.,:;!|'-()[] ": 0.55, "ftI": 0.7, "rsc*†": 0.9, "mw": 1.5, "MW": 1.75}
+_LETTER_WIDTHS = {letter: width for letters, width in _LETTERS_AS_WIDE.items() for letter in letters}
 """Widths of letters of a serif font by that of a usual one."""
 RULE = {"val": "single", "sz": "8", "space": "0", "color": "000000"}
 
@@ -105,16 +101,18 @@ def _page(word: WordDocument, document: Document) -> None:
 
 
 def _page_number(paragraph: WordParagraph) -> None:
-    for kind, text in (("begin", ""), ("", " PAGE "), ("end", "")):
-        run = paragraph.add_run()
-        if kind:
-            mark = OxmlElement("w:fldChar")
-            mark.set(qn("w:fldCharType"), kind)
-        else:
-            mark = OxmlElement("w:instrText")
-            mark.set(qn("xml:space"), "preserve")
-            mark.text = text
-        run._r.append(mark)
+    name = OxmlElement("w:instrText")
+    name.set(qn("xml:space"), "preserve")
+    name.text = " PAGE "
+    for mark in (_element("fldChar", fldCharType="begin"), name, _element("fldChar", fldCharType="end")):
+        paragraph.add_run()._r.append(mark)
+
+
+def _element(tag: str, **settings: str) -> Any:
+    element = OxmlElement(f"w:{tag}")
+    for name, value in settings.items():
+        element.set(qn(f"w:{name}"), value)
+    return element
 
 
 def _styles(word: WordDocument) -> None:
@@ -150,13 +148,8 @@ def _styles(word: WordDocument) -> None:
         ("Table Note", 10, {"space_before": Pt(4), "space_after": Pt(10)}),
         ("Figure Picture", 12, {"keep_with_next": True}),
     ):
-        style = _style(
-            word,
-            name,
-            size,
-            bold=name in ("Table Number", "Not Data", "Warning"),
-            italic=name == "Table Title",
-        )
+        is_bold = name in ("Table Number", "Not Data", "Warning")
+        style = _style(word, name, size, bold=is_bold, italic=name == "Table Title")
         style.paragraph_format.line_spacing_rule = WD_LINE_SPACING.SINGLE
         for setting, value in settings.items():
             setattr(style.paragraph_format, setting, value)
@@ -260,15 +253,13 @@ def _table(word: WordDocument, shown: Numbered) -> None:
     _rule(table, 0, "bottom")
     _repeat(rows)
     for place, row in enumerate(laid.rows, 1):
-        if isinstance(row, Head) and len(row) == 1:
+        is_head = isinstance(row, Head)
+        if is_head and len(row) == 1:
             cells = rows[place].cells
-            merged = cells[0].merge(cells[-1])
-            _cell(merged, str(head_markup(row[0], False)), size)
-        elif isinstance(row, Head):
-            _fill(rows[place], [str(head_markup(one, laid.is_symbol(one))) for one in row], size, head=True)
+            _cell(cells[0].merge(cells[-1]), str(head_markup(row[0], False)), size)
         else:
-            texts = [str(head_markup(one, False)) for one in row]
-            _fill(rows[place], texts, size, indent=laid.has_heads)
+            texts = [str(head_markup(one, is_head and laid.is_symbol(one))) for one in row]
+            _fill(rows[place], texts, size, head=is_head, indent=laid.has_heads)
         _together(rows, place, last=place == len(laid.rows))
     _rule(table, len(laid.rows), "bottom")
     _note(word, laid.note)
@@ -362,12 +353,8 @@ def _cell(cell: _Cell, markup: str, size: float) -> WordParagraph:
     paragraph._p.style = "TableCell"
     _write_runs(paragraph, markup, size)
     properties = cell._tc.get_or_add_tcPr()
-    margins = OxmlElement("w:tcMar")
-    for side in ("left", "right"):
-        edge = OxmlElement(f"w:{side}")
-        edge.set(qn("w:w"), "40")
-        edge.set(qn("w:type"), "dxa")
-        margins.append(edge)
+    margins = _element("tcMar")
+    margins.extend([_element(side, w="40", type="dxa") for side in ("left", "right")])
     properties.append(margins)
     return paragraph
 
@@ -378,27 +365,22 @@ def _rule(table: Table, place: int, side: str) -> None:
         properties = tc.get_or_add_tcPr()
         borders = properties.find(qn("w:tcBorders"))
         if borders is None:
-            borders = OxmlElement("w:tcBorders")
+            borders = _element("tcBorders")
             margins = properties.find(qn("w:tcMar"))
             properties.append(borders) if margins is None else margins.addprevious(borders)
-        edge = OxmlElement(f"w:{side}")
-        for name, value in RULE.items():
-            edge.set(qn(f"w:{name}"), value)
-        borders.append(edge)
+        borders.append(_element(side, **RULE))
 
 
 def _repeat(rows: Sequence[_Row]) -> None:
     """Repeat the head on every page that the table runs over."""
-    row = rows[0]._tr.get_or_add_trPr()
-    mark = OxmlElement("w:tblHeader")
-    row.append(mark)
+    rows[0]._tr.get_or_add_trPr().append(_element("tblHeader"))
     _together(rows, 0, last=False)
 
 
 def _together(rows: Sequence[_Row], place: int, *, last: bool) -> None:
     """Keep a row whole, and small tables on one page."""
     properties = rows[place]._tr.get_or_add_trPr()
-    properties.insert(0, OxmlElement("w:cantSplit"))
+    properties.insert(0, _element("cantSplit"))
     if last or len(rows) > 30:
         return
     for cell in rows[place].cells:

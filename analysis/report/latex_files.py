@@ -12,8 +12,9 @@ from pathlib import Path
 from markupsafe import escape
 
 from analysis.report.apa_tables import ApaTable, Head
-from analysis.report.document import Bullets, Document, Facts, Finding, Heading, Node, Paragraph, of_printed
+from analysis.report.document import Document, of_printed
 from analysis.report.inline import head_markup, note_markup, runs_of
+from analysis.report.nodes import Bullets, Facts, Finding, Heading, Node, Paragraph
 from analysis.report.numbered import Illustrated, Numbered
 from analysis.report.references import as_bibtex
 

@@ -263,6 +263,10 @@ class Layout:
         )
 
 
+SENTENCES = Layout(Path(__file__).parent)
+"""What a report says around its sections."""
+
+
 def _flat(parts: Iterable[Any]) -> Iterator[Any]:
     """Yield columns, or parts of a note, one by one, also those of lists among them."""
     for one in parts:

@@ -67,7 +67,7 @@ class Section:
     paragraphs: tuple[Markup, ...]
     tables: tuple[Numbered, ...]
     analysis: Analysis
-    warnings: tuple[str, ...]
+    warnings: tuple[Markup, ...]
     cells: tuple[Cell, ...] = ()  # means of the trials that it analyses
 
 
@@ -89,8 +89,8 @@ class Content:
     flow: Numbered
     kinds: dict[str, str]
     descriptives: tuple[Numbered, ...] = ()
-    remarks: tuple[str, ...] = ()  # on the descriptive values
-    cautions: tuple[str, ...] = ()  # before any result: how few have answered
+    remarks: tuple[Markup, ...] = ()  # on the descriptive values
+    cautions: tuple[Markup, ...] = ()  # before any result: how few have answered
     figures: tuple[Illustrated, ...] = ()
     further_tables: tuple[Numbered, ...] = ()  # of measures and factors that no planned analysis compares
     further_figures: tuple[Illustrated, ...] = ()

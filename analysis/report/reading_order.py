@@ -10,10 +10,12 @@ from typing import TypeVar
 
 from markupsafe import Markup, escape
 
-from analysis import apa
+from analysis.figures import Drawing
 from analysis.report.answer import answer
+from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import marks_of
 from analysis.report.inline import plain_text
+from analysis.report.layout import SENTENCES
 from analysis.report.nodes import SUPPLEMENT, Bullets, Facts, Finding, Heading, Node, Paragraph
 from analysis.report.numbered import (
     MANUSCRIPT,
@@ -37,7 +39,7 @@ def manuscript(content: Content, references: Sequence[Reference]) -> tuple[list[
     """Return the nodes of Answer, Method, Results and References, and the planned analyses that did not fit."""
     marks = marks_of(tuple(content.kinds), content.kinds)
     nodes: list[Node] = [Heading(2, Markup("Answer"), anchor="answer")]
-    nodes += answer(content, recovery_words(content) if content.recovery else "")
+    nodes += answer(content, _recovered(content) if content.recovery else "")
     body = list(_method(content))
     results, left = _results(content, marks, MOST_WORDS - words_in(body))
     nodes += [*body, *results]
@@ -62,13 +64,11 @@ def words_in(nodes: Iterable[Node]) -> int:
 
 def _method(content: Content) -> Iterator[Node]:
     yield Heading(2, Markup("Method"))
-    flow = content.flow.number
     for part in content.method:
         yield Heading(3, escape(part.heading))
         for text in part.paragraphs:
-            yield Paragraph(
-                text, tables=(flow,) if part.heading == "Participants" else (), origin=part.origin
-            )
+            tables = (content.flow.number,) if part.heading == "Participants" else ()
+            yield Paragraph(text, tables=tables, origin=part.origin)
         if part.heading == "Language models" and content.models_table is not None:
             yield from _here([content.models_table])
     if content.planned:
@@ -87,12 +87,10 @@ def _here(shown: Iterable[Shown], place: str = MANUSCRIPT) -> Iterator[Shown]:
 def _results(content: Content, marks: tuple[str, ...], most: int) -> tuple[list[Node], list[Section]]:
     """Lay out the Results within a number of words; return also the analyses that are left for the supplement."""
     nodes: list[Node] = [Heading(2, Markup("Results"), marks)]
-    if not (content.descriptives or content.further_tables):
-        nodes.append(Paragraph(Markup("There are no trials to describe yet.")))
-    nodes += [Paragraph(escape(remark)) for remark in content.remarks]
     sections = content.planned or content.exploratory
-    if not content.planned:
-        nodes.append(Paragraph(escape(f"The study planned no analyses. {NOT_PLANNED}")))
+    facts = {"remarks": content.remarks, "planned": content.planned}
+    has_trials = bool(content.descriptives or content.further_tables)
+    nodes += map(Paragraph, SENTENCES.paragraphs("results", has_trials=has_trials, **facts))
     left: list[Section] = []
     for section in sections:
         own = list(_section(section, content))
@@ -102,8 +100,8 @@ def _results(content: Content, marks: tuple[str, ...], most: int) -> tuple[list[
         else:
             left.append(section)
     if left:
-        names = apa.listing([one.analysis.plan.name for one in left])
-        nodes.append(Paragraph(escape(f"Results of {names} are in the Supplement.")))
+        names = [one.analysis.plan.name for one in left]
+        nodes.append(Paragraph(SENTENCES.sentences("left", names=names)))
     nodes += _here(content.descriptives)
     nodes += _here(content.figures[1:])
     return nodes, left
@@ -120,11 +118,10 @@ def _section(section: Section, content: Content) -> Iterator[Node]:
         yield Paragraph(text, tables=tables, models=own)
 
 
-def recovery_words(content: Content) -> str:
+def _recovered(content: Content) -> Markup:
     """Say how many of the simulated effects lie inside their intervals."""
-    effects = [one for one in content.recovery if one.covered is not None]
-    inside = sum(bool(one.covered) for one in effects)
-    return f"{inside} of {apa.counted(len(effects), 'simulated effect')} lie inside the 95% interval recovered from the responses."
+    inside = [bool(one.covered) for one in content.recovery if one.covered is not None]
+    return SENTENCES.sentences("recovered", inside=sum(inside), all=len(inside))
 
 
 def supplement(content: Content, left: Sequence[Section], references: Sequence[Reference]) -> list[Node]:
@@ -161,8 +158,7 @@ def _models(content: Content, left: Sequence[Section]) -> Iterator[Node]:
             yield from _section(section, content)
         elif section.tables or (section.analysis.model and len(section.analysis.model.steps) > 1):
             yield Heading(3, escape(f"Model: {section.analysis.plan.name}"), section.marks)
-        yield from _printed(section.tables)
-        yield from _steps(section)
+        yield from [*_printed(section.tables), *_steps(section)]
 
 
 def _means(content: Content) -> Iterator[Node]:
@@ -181,8 +177,7 @@ def _explored(content: Content) -> Iterator[Node]:
         yield from _section(section, content)
         if place == 0:
             yield Paragraph(Markup(NOT_PLANNED))
-        yield from _printed(section.tables)
-        yield from _steps(section)
+        yield from [*_printed(section.tables), *_steps(section)]
     for part in chapters:
         yield from _chapter(content, part)
 
@@ -217,28 +212,24 @@ def _recovery(content: Content) -> Iterator[Node]:
     if not content.recovery or content.recovery_table is None:
         return
     yield Heading(3, Markup("Parameter recovery"), SIMULATED, "recovery")
-    said = "Simulated readers with known effects used the same pages, store, and models as people. "
-    yield Paragraph(escape(said + recovery_words(content)), tables=(content.recovery_table.number,))
-    yield from _printed(
-        [*([content.recovery_figure] if content.recovery_figure else []), content.recovery_table]
-    )
+    told = SENTENCES.sentences("recovery", recovered=_recovered(content))
+    yield Paragraph(told, tables=(content.recovery_table.number,))
+    figure = [content.recovery_figure] if content.recovery_figure else []
+    yield from _printed([*figure, content.recovery_table])
     for section in content.recovery_sections:
-        yield from _section(section, content)
-        yield from _printed(section.tables)
-        yield from _steps(section)
+        yield from [*_section(section, content), *_printed(section.tables), *_steps(section)]
 
 
 def _in_files(content: Content) -> Iterator[Node]:
     """List what is in files only, with the reason."""
+    shown: list[tuple[str, Numbered | Illustrated, ApaTable | Drawing, str]] = [
+        *(("Table", one, one.table, "tables/{}.csv") for one in content.all_tables()),
+        *(("Figure", one, one.drawing, "figures/{}.svg") for one in content.all_figures()),
+    ]
     line = Markup("<b>{} {}.</b> {}: {}. <code>{}</code>")
     items = [
-        line.format("Table", one.number, one.table.title, one.refused, f"tables/{one.table.name}.csv")
-        for one in content.all_tables()
-        if one.refused
-    ]
-    items += [
-        line.format("Figure", one.number, one.drawing.title, one.refused, f"figures/{one.drawing.name}.svg")
-        for one in content.all_figures()
+        line.format(word, one.number, own.title, one.refused, file.format(own.name))
+        for word, one, own, file in shown
         if one.refused
     ]
     if items:
@@ -251,10 +242,5 @@ def _steps(section: Section) -> Iterator[Node]:
     if model is None or len(model.steps) < 2:
         return
     yield Heading(4, Markup("Reduction of random effects"))
-    steps = (
-        Markup("<code>{}</code>: {} (log-likelihood {})").format(
-            step.formula, step.verdict, apa.number(step.loglik)
-        )
-        for step in model.steps
-    )
-    yield Bullets(tuple(steps), ordered=True)
+    steps = tuple(SENTENCES.sentences("step", step=step) for step in model.steps)
+    yield Bullets(steps, ordered=True)

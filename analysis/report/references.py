@@ -14,24 +14,11 @@ from stimuli.errors import unknown_name
 
 _ENTRY = re.compile(r"^@(\w+)\{([^,\s]+),(.*?)^\}", re.MULTILINE | re.DOTALL)
 _ACCENTS = {
-    '{\\"a}': "ä",
-    '{\\"e}': "ë",
-    '{\\"o}': "ö",
-    '{\\"u}': "ü",
-    "{\\'e}": "é",
-    "{\\'a}": "á",
-    "{\\'E}": "É",
-    "{\\'o}": "ó",
-}
-_ACCENTS |= {
-    "{\\'i}": "í",
-    "{\\~n}": "ñ",
-    "{\\c c}": "ç",
-    "{\\c{c}}": "ç",
-    "{\\ss}": "ß",
-    "{\\o}": "ø",
-    "{\\v{c}}": "č",
-}
+    '{\\"a}': "ä", '{\\"e}': "ë", '{\\"o}': "ö", '{\\"u}': "ü", "{\\'e}": "é", "{\\'a}": "á", "{\\'E}": "É", "{\\'o}": "ó",
+    "{\\'i}": "í", "{\\~n}": "ñ", "{\\c c}": "ç", "{\\c{c}}": "ç", "{\\ss}": "ß", "{\\o}": "ø", "{\\v{c}}": "č",
+    "\\&": "&", "\\%": "%", "---": "—", "--": "–", "~": "\u00a0", "{": "", "}": "",
+}  # fmt: skip
+"""What BibTeX writes for letters and signs, in the order in which it is read."""
 
 
 @dataclass(frozen=True)
@@ -102,12 +89,8 @@ class Reference:
             pages = f" (pp. {field['pages']})" if "pages" in field else ""
             told = Markup("In <i>{}</i>{}.").format(field.get("booktitle", ""), pages)
             return told + (f" {field['publisher']}." if "publisher" in field else "")
-        by = (
-            field.get("publisher")
-            or field.get("organization")
-            or field.get("howpublished")
-            or field.get("school")
-        )
+        names = ("publisher", "organization", "howpublished", "school")
+        by = next((field[name] for name in names if field.get(name)), "")
         return escape(f"{by}.") if by else Markup("")
 
 
@@ -123,14 +106,7 @@ def plain(text: str) -> str:
     """Read BibTeX's text: braces, accents and dashes."""
     for code, letter in _ACCENTS.items():
         text = text.replace(code, letter)
-    text = (
-        text.replace("\\&", "&")
-        .replace("\\%", "%")
-        .replace("---", "—")
-        .replace("--", "–")
-        .replace("~", "\u00a0")
-    )
-    return re.sub(r"\s+", " ", text.replace("{", "").replace("}", "")).strip()
+    return re.sub(r"\s+", " ", text).strip()
 
 
 def read_bibtex(text: str) -> dict[str, Reference]:

@@ -11,10 +11,11 @@ import pandas as pd
 
 from analysis import apa
 from analysis.report.apa_tables import Origin
-from analysis.report.document import Document, Finding, Heading, Paragraph
+from analysis.report.document import Document
 from analysis.report.figure_sources import figure_source
 from analysis.report.filters import Condition, many
 from analysis.report.inline import plain_text
+from analysis.report.nodes import Finding, Heading, Paragraph
 from analysis.report.numbered import Content, Illustrated, Numbered
 from analysis.tables import SAID
 
@@ -217,14 +218,8 @@ def numbers_of(document: Document, content: Content, models: Mapping[int, ModelF
         "layout": SCHEMA,
         "models": [
             {
-                "number": one.number,
-                "title": one.title,
-                "formula": one.formula,
-                "rows_file": one.rows_file,
-                "rows": one.rows,
-                "bytes": one.size,
-                "program": "models.R",
-                "lines": [one.first_line, one.last_line],
+                **{name: getattr(one, name) for name in ("number", "title", "formula", "rows_file", "rows")},
+                **{"bytes": one.size, "program": "models.R", "lines": [one.first_line, one.last_line]},
             }
             for one in models.values()
         ],

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
+from markupsafe import Markup
+
 from analysis import apa
+from analysis.report.layout import SENTENCES
 from analysis.report.terms import UNITS, term_in_words
 from analysis.results import Analysis
 
@@ -41,18 +44,10 @@ def _seen_once(group: str, once: str, of: str, names: str) -> str:
     return f"Of the {apa.count(int(of))} {units}, {apa.count(int(once))}{which} {say} next to nothing of how far {units} vary"
 
 
-def warnings_of(analysis: Analysis) -> list[str]:
+def warnings_of(analysis: Analysis) -> tuple[Markup, ...]:
     """Say in sentences what is doubtful about the fit of an analysis."""
     model = analysis.model
     if model is None:
-        return []
-    told = []
-    if not model.converged:
-        told.append("The fit did not converge; its numbers are not to be trusted.")
-    if model.singular:
-        told.append(
-            "The fit is singular: some variance between participants or items is estimated as zero. That is common where "
-            "there are few of them; intervals may be too narrow."
-        )
+        return ()
     notes = [text for text in model.warnings if "singular" not in text and "failed to converge" not in text]
-    return [*told, *(f"{in_words(text, analysis)}." for text in notes)]
+    return SENTENCES.paragraphs("fit_warnings", model=model, notes=[in_words(one, analysis) for one in notes])

@@ -14,10 +14,11 @@ from markupsafe import Markup
 from analysis import apa
 from analysis.report.apa_tables import Head
 from analysis.report.content import gather
-from analysis.report.document import Bullets, Document, Facts, Finding, Heading, document_of
+from analysis.report.document import Document, document_of
 from analysis.report.docx_file import write_docx
 from analysis.report.inline import head_markup, note_markup
 from analysis.report.latex_files import write_latex
+from analysis.report.nodes import Bullets, Facts, Finding, Heading
 from analysis.report.numbered import Content, Illustrated, Numbered
 from analysis.report.refitting import write_models
 from analysis.report.rows_named import write_rows_named

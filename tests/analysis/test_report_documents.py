@@ -24,10 +24,11 @@ from matplotlib.textpath import TextPath
 
 from analysis.figures.drawing import Drawing, styled
 from analysis.report.apa_tables import ApaTable, Head
-from analysis.report.document import Bullets, Document, Facts, Finding, Heading, Paragraph, document_of
+from analysis.report.document import Document, document_of
 from analysis.report.docx_file import MOST_TALL, fitted_columns, write_docx
 from analysis.report.inline import head_markup, plain_text, runs_of, with_symbols
 from analysis.report.latex_files import escaped, set_markup, table_in_latex, write_latex
+from analysis.report.nodes import Bullets, Facts, Finding, Heading, Paragraph
 from analysis.report.numbered import Illustrated, Numbered
 from analysis.report.references import known, read_bibtex
 from tests.analysis.conftest import Rehearsal

@@ -64,9 +64,9 @@ def answer(content: Content, recovered: str) -> Iterator[Node]:
     yield from content.figures[:1]
     if shown is not None:
         many = len(shown.table.rows)
-        told = LAYOUT.sentences("in_file", table=shown.number, rows=many)
-        yield shown if many <= LONGEST_TABLE else Paragraph(told)
-    limits = {
+        in_file = LAYOUT.sentences("in_file", table=shown.number, rows=many)
+        yield shown if many <= LONGEST_TABLE else Paragraph(in_file)
+    limits: dict[str, tuple[str, dict[str, Any]]] = {
         "Robustness": ("robustness", _supports(content, sections)),
         "What cannot be concluded": ("not_concluded", _not_concluded(content, sections)),
         "Sensitivity": ("sensitivity", {"detectable": list(_detectable(sections))}),
@@ -74,8 +74,11 @@ def answer(content: Content, recovered: str) -> Iterator[Node]:
         "Sample": ("sample", _sample(content)),
         "Fit": ("doubts", {"doubts": _doubts(sections)}),
     }
-    told = {term: LAYOUT.sentences(passage, **facts) for term, (passage, facts) in limits.items()}
-    yield Facts(tuple((term, said) for term, said in {**told, "Software check": recovered}.items() if said))
+    told_of: dict[str, str] = {
+        term: LAYOUT.sentences(passage, **facts) for term, (passage, facts) in limits.items()
+    }
+    told_of["Software check"] = recovered
+    yield Facts(tuple((term, said) for term, said in told_of.items() if said))
 
 
 @dataclass(frozen=True)

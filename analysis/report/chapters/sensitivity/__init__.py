@@ -168,7 +168,7 @@ def _modelled(model: ProbitModel, factor: str, stem: str, kinds: dict[str, str])
         for measure in ("d_prime", "criterion")
         for one in differences[differences["measure"] == measure].to_dict("records")
     ]
-    told = {"factor": factor, "fit": model.fit}
+    told: dict[str, Any] = {"factor": factor, "fit": model.fit}
     return LAYOUT.blocks(
         "modelled",
         table=LAYOUT.table(
