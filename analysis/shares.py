@@ -338,7 +338,7 @@ def _without_each(
         without = {group: np.delete(table, number, axis=0) for group, table in means.items()}
         of_items.append([_contrast(one, w, without, people) for one, w in zip(tested, weights, strict=True)])
     return {
-        PARTICIPANTS: (pd.Index(names), points * (np.array(moved).reshape(len(names), -1) - whole)),
+        PARTICIPANTS: (pd.Index(names), points * (np.array(moved).reshape(len(names), len(tested)) - whole)),
         ITEMS: (pd.Index(items), points * (np.array(of_items) - whole)),
     }
 
