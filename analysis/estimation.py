@@ -105,7 +105,7 @@ def _analysed(
     if left_out and not plan.planned:
         told = (*told, f"Not tested, since a condition is not in the model: {', '.join(left_out)}.")
     contrasts = contrasts_of(plan, data, model)
-    return replace(nothing, model=model, contrasts=contrasts, remarks=told, rows=data.rows)
+    return replace(nothing, model=model, contrasts=contrasts, remarks=told, rows=data.analysed_rows)
 
 
 def fixed_part(plan: Plan, data: ModelData) -> str:

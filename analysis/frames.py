@@ -56,6 +56,12 @@ class ModelData:
     unmodelled: Mapping[str, str] = field(default_factory=dict)  # groups not in the model → why
     unmodelled_levels: Mapping[str, str] = field(default_factory=dict)
     crossing: Crossing | None = None  # two factors compared together; ``levels`` are their cells
+    columns: tuple[str, ...] = ()  # of the rows, but for those that random terms need
+
+    @property
+    def analysed_rows(self) -> pd.DataFrame:
+        """The rows without the columns that random terms need."""
+        return self.rows[list(self.columns)]
 
     @property
     def can_be_fitted(self) -> bool:
@@ -94,11 +100,15 @@ def analysed_as_planned(trials: pd.DataFrame, plan: Plan) -> tuple[pd.DataFrame,
     named.update(re.findall(r"\w+", f"{plan.formula or ''} {plan.fallback or ''}"))
     rows = trials.loc[used, [name for name in trials if name not in OF_RECORDING or name in named]]
     gone, told = left_out_by_plan(rows, trials, plan.exclude)
-    rows = rows[~gone].copy()
+    rows = _only(rows, ~gone)
     several = rows["set"].nunique(dropna=False) > 1
-    rows["item"] = item_names(rows) if several else rows["item_id"]
-    rows["participant"] = rows["reader"]
-    return _each_prompt_once(rows, plan, told)
+    items = item_names(rows) if several else rows["item_id"]
+    return _each_prompt_once(rows.assign(item=items, participant=rows["reader"]), plan, told)
+
+
+def _only(rows: pd.DataFrame, kept: pd.Series[bool]) -> pd.DataFrame:
+    """Return the rows that are kept, without a copy of a table of which all are."""
+    return rows if kept.all() else rows[kept].copy()
 
 
 def _each_prompt_once(rows: pd.DataFrame, plan: Plan, told: list[str]) -> tuple[pd.DataFrame, list[str]]:
@@ -118,7 +128,7 @@ def _each_prompt_once(rows: pd.DataFrame, plan: Plan, told: list[str]) -> tuple[
             f"Left out of the model: {int(again.sum()):,} answers of models at temperature 0, or scored, that copy another to "
             "the same prompt, in conditions that a prompt does not tell apart.",
         ]
-        rows = rows[~again].copy()
+        rows = _only(rows, ~again)
     alike = [unseen(headed(group), factor) for factor in by for group in not_told_apart(rows, factor)]
     return rows, [*told, *alike]
 
@@ -143,7 +153,7 @@ def accuracy_rows(trials: pd.DataFrame, plan: Plan, failures: str = WRONG) -> tu
                 f"Left out of the analysis: {lost:,} of {int(can_be_wrong.sum()):,} trials, without a valid answer."
             )
         can_be_wrong &= valid
-    rows, valid = rows[can_be_wrong].copy(), valid[can_be_wrong]
+    rows, valid = _only(rows, can_be_wrong), valid[can_be_wrong]
     rows.loc[~valid, "correct"] = rows.loc[~valid, "chance"] if failures == AT_CHANCE else 0.0
     return rows, remarks
 
@@ -151,7 +161,7 @@ def accuracy_rows(trials: pd.DataFrame, plan: Plan, failures: str = WRONG) -> tu
 def missing_rows(trials: pd.DataFrame, plan: Plan) -> tuple[pd.DataFrame, list[str]]:
     """Return the trials that asked for an answer, with whether each brought no valid one in ``missing``, and what was left out."""
     rows, remarks = analysed_as_planned(trials, plan)
-    rows = rows[rows["response_status"].notna()].copy()
+    rows = _only(rows, rows["response_status"].notna())
     rows["missing"] = (~is_valid(rows)).astype(float)
     rows[TELLING] = rows["missing"] if rows["missing"].mean() <= 0.5 else 1.0 - rows["missing"]
     return rows, remarks
@@ -178,7 +188,7 @@ def time_data(trials: pd.DataFrame, plan: Plan, rule: TimeRule | None) -> ModelD
         elif not isinstance(rule, EveryTime):
             remarks.append(f"No time was {rule.said}, so that none was left out of the model.")
         timed &= kept
-    rows = rows[timed].copy()
+    rows = _only(rows, timed)
     rows[measure.response] = np.log(rows[measure.name]) if measure.logged else rows[measure.name]
     data = in_model(rows, plan)
     return replace(data, remarks=(*remarks, *data.remarks))
@@ -231,11 +241,12 @@ def in_model(rows: pd.DataFrame, plan: Plan, share: str | None = None) -> ModelD
         barred[group] = {**dict.fromkeys(missing, NO_TRIALS), **at_ends}
         usable[group] = [level for level in plan.levels if level not in barred[group]]
     groups, levels = _largest_common(usable, plan, remarks)
-    rows = rows[rows["reader_group"].isin(groups) & rows[plan.factor].isin(levels)].copy()
+    rows = rows[rows["reader_group"].isin(groups) & rows[plan.factor].isin(levels)]
     kinds = rows.drop_duplicates("reader_group").set_index("reader_group")["reader_kind"].to_dict()
     people = tuple(group for group in groups if kinds.get(group) in PARTICIPANT_KINDS)
     machines = tuple(group for group in groups if group not in people)
     crossing = None if plan.crossing is None else plan.crossing.among(levels)
+    columns = tuple(map(str, rows.columns))
     rows = _with_structure_columns(rows, plan, levels, people, crossing)
     without = [group for group in plan.groups if group not in groups]
     return ModelData(
@@ -246,7 +257,7 @@ def in_model(rows: pd.DataFrame, plan: Plan, share: str | None = None) -> ModelD
             for level in plan.levels
             if groups and level not in levels
         },
-        crossing,
+        crossing, columns,
     )  # fmt: skip
 
 
@@ -307,32 +318,33 @@ def _with_structure_columns(
 ) -> pd.DataFrame:
     """Add the columns that random terms need: who is a person, who a model, which level is shown, in which other conditions."""
     factor = plan.factor
-    rows["people"] = rows["reader_group"].isin(people).astype(float)
-    rows["model"] = 1.0 - rows["people"]
+    is_person = rows["reader_group"].isin(people).astype(float)
+    added: dict[str, Any] = {"people": is_person, "model": 1.0 - is_person}
     for level in levels:
         shown = (rows[factor] == level).astype(float)
-        rows[indicator(factor, level)] = shown
-        rows[indicator("people", level)] = shown * rows["people"]
-        rows[indicator("model", level)] = shown * rows["model"]
+        added[indicator(factor, level)] = shown
+        added[indicator("people", level)] = shown * is_person
+        added[indicator("model", level)] = shown * added["model"]
     if crossing is not None:
+        marked = rows.assign(people=is_person, model=added["model"])
         for kind in ("", "people", "model"):
-            rows = rows.assign(**slopes_in_rows(crossing, rows, kind))
-    if "machine" not in rows:
-        rows["machine"] = rows["reader_group"]
-    rows["machine_condition"] = _joined(rows["machine"], rows[factor])
-    rows["item_condition"] = _joined(rows["item"], rows[factor])
-    rows["item_reader"] = _joined(rows["item"], rows["machine"])
-    rows["item_cell"] = _joined(rows["item_reader"], rows[factor])
-    rows["other_conditions"] = ""
+            added |= slopes_in_rows(crossing, marked, kind)
+    machine = rows["machine"] if "machine" in rows else rows["reader_group"]
+    added["machine"] = machine
+    added["machine_condition"] = _joined(machine, rows[factor])
+    added["item_condition"] = _joined(rows["item"], rows[factor])
+    added["item_reader"] = _joined(rows["item"], machine)
+    added["item_cell"] = _joined(added["item_reader"], rows[factor])
+    others = pd.Series("", index=rows.index, dtype=object)
     for name in plan.factors:
         if name not in (factor, *(crossing.factors if crossing else ())) and name in rows:
-            rows["other_conditions"] = _joined(rows["other_conditions"], rows[name])
+            others = _joined(others, rows[name])
+    added["other_conditions"] = others
     # people's sessions are one level, in which no model's term is: thousands of empty ones would be carried through each fit
-    of_models = _joined(rows["machine"], rows["session_id"])
-    rows["model_session"] = of_models.where(rows["people"] == 0.0, rows["machine"])
+    added["model_session"] = _joined(machine, rows["session_id"]).where(is_person == 0.0, machine)
     variants = rows["prompt_variant"].map(lambda variant: "-" if pd.isna(variant) else f"{variant:g}")
-    rows["prompt"] = _joined(rows["machine"], variants)
-    return rows.reset_index(drop=True)
+    added["prompt"] = _joined(machine, variants)
+    return rows.assign(**added).reset_index(drop=True)
 
 
 def _joined(left: pd.Series[Any], right: pd.Series[Any]) -> pd.Series[Any]:
