@@ -33,7 +33,7 @@ from analysis.frames import (
 )
 from analysis.measures.accuracy import with_chance
 from analysis.plan import MISSING, OF_MODELS, RATING, WORDS, WORDS_WITH_ONE_TYPO, Bound, Difference, Plan
-from analysis.preparing import time_bounds
+from analysis.preparing.exclusions import time_bounds
 from analysis.random_structure import MODELS_FOR_A_CLAIM, on_models_in_general
 from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS, headed
 from analysis.results import Analysis, Contrast

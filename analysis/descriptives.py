@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from analysis.answers import is_valid, judged, not_failed
 from analysis.intervals import half_width, over_items, share_over_items, within_participant_half_widths
 from analysis.plan import RATING, RECOVERED, Measure
-from analysis.preparing import each_answer_once
+from analysis.preparing.exclusions import each_answer_once
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of
 from stimuli.seeds import stable_seed
 

@@ -25,7 +25,7 @@ from analysis.mixed.formula import read_formula
 from analysis.names import plain
 from analysis.plan import TIMES, WORDS_WITH_ONE_TYPO, Crossing, Measure, Plan
 from analysis.planned import held_by
-from analysis.preparing import (
+from analysis.preparing.exclusions import (
     IDENTICAL,
     TIMED,
     EveryTime,

@@ -153,6 +153,21 @@ def table_beside(folder: Path, name: str) -> pd.DataFrame | None:
     return as_frame(read_columns(file, types=types))
 
 
+def found_above(folder: Path, place: str) -> Path | None:
+    """Return what the study in which tables lie has at a place, looked for from their folder up; None where there is nothing."""
+    here = folder.resolve()
+    return next((one / place for one in (here, *here.parents[:4]) if (one / place).exists()), None)
+
+
+def joined_beside(trials: pd.DataFrame, folder: Path, name: str) -> pd.DataFrame | None:
+    """Return the trials of which a table beside them has rows, with these; None where there is no such table."""
+    told = table_beside(folder, name)
+    if told is None:
+        return None
+    numbers = {"trial_index": float, "attempt": float}
+    return trials.astype(numbers).merge(told.astype(numbers), on=["session_id", *numbers])
+
+
 def _read_codebook(file: Path) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, Any]]]:
     """Read types of columns by table, and factors with levels, from an export's codebook."""
     types: dict[str, dict[str, str]] = {}

@@ -6,6 +6,7 @@ Nothing here drops a row: every trial stays in the table, and a trial that no mo
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +22,7 @@ from pyarrow import csv
 
 from analysis.crossing import cells_shown
 from analysis.plan import compared_together, crossed_name
-from analysis.preparing import flag_trials, newest_design, same_prompts, time_reasons
+from analysis.preparing.exclusions import flag_trials, newest_design, same_prompts, time_reasons
 from analysis.reading import Source, as_frame, batches, column_names, find_tables, read_columns
 from stimuli.errors import UserError, unknown_name
 
@@ -267,6 +268,15 @@ def write_trials_csv(tables: Tables, path: Path) -> None:
             start += batch.num_rows
         if writer is not None:
             writer.close()
+
+
+def mapping_in(text: object) -> dict[str, Any]:
+    """Read a cell of the items table that holds a mapping as JSON; empty where there is none."""
+    try:
+        found = json.loads(text) if isinstance(text, str) else None
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def item_names(rows: pd.DataFrame) -> pd.Series[str]:

@@ -5,51 +5,8 @@ intact baseline and as profiles scaled to their own mean (:mod:`analysis.costs.r
 bit of surprisal takes (:mod:`analysis.costs.words`). Nothing is standardised by a spread: a deterministic model has none.
 """
 
-from analysis.costs.ratios import (
-    MEASURES_OF_MODELS,
-    Profile,
-    cost_and_accuracy,
-    cost_profiles,
-    crossed_profile,
-    fewer_participants,
-    log_ratios,
-    paired_profile,
-    profiles,
-    shown_profiles,
-    unit_costs,
-)
-from analysis.costs.times import TimeScales, TimeSpread, time_scales, time_spreads
-from analysis.costs.words import (
-    ReadingProfile,
-    SpillOver,
-    WordTable,
-    linking,
-    reading_profile,
-    spill_over,
-    word_table,
-)
+from analysis.costs.ratios import cost_profiles, log_ratios, profiles, unit_costs
+from analysis.costs.times import time_scales
+from analysis.costs.words import linking, spill_over
 
-__all__ = [
-    "MEASURES_OF_MODELS",
-    "Profile",
-    "ReadingProfile",
-    "SpillOver",
-    "TimeScales",
-    "TimeSpread",
-    "WordTable",
-    "cost_and_accuracy",
-    "cost_profiles",
-    "crossed_profile",
-    "fewer_participants",
-    "linking",
-    "log_ratios",
-    "paired_profile",
-    "profiles",
-    "reading_profile",
-    "shown_profiles",
-    "spill_over",
-    "time_scales",
-    "time_spreads",
-    "unit_costs",
-    "word_table",
-]
+__all__ = ["cost_profiles", "linking", "log_ratios", "profiles", "spill_over", "time_scales", "unit_costs"]

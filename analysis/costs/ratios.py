@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from analysis.answers import not_failed
-from analysis.costs.words import NEXT, SECOND, TARGET, WordTable, region_rows, word_table
+from analysis.costs.words import NEXT, SECOND, TARGET, Sums, WordTable, region_rows, word_table
 from analysis.descriptives import Cell
 from analysis.measures.resampling import RESAMPLES, Interval, draw_units, interval, resampled_means
 from analysis.measures.retention import COSTS, costs_of
@@ -78,18 +80,18 @@ class Profile:
             return self.tested[self.levels[place]]
         return interval(self.draws[:, place], level)
 
+    def costs(self) -> Iterator[tuple[str, float, float, float]]:
+        """Yield each level with its cost and the ends of its interval."""
+        for place, level in enumerate(self.levels):
+            ends = self.interval(place)
+            yield level, float(self.estimate[place]), ends.low, ends.high
+
 
 def crossed_profile(
-    rows: pd.DataFrame,
-    factor: str,
-    levels: tuple[str, ...],
-    seed: int,
-    resamples: int = RESAMPLES,
-    *,
-    value: str = "value",
+    rows: pd.DataFrame, factor: str, levels: tuple[str, ...], seed: int, resamples: int = RESAMPLES
 ) -> Profile:
     """Return the profile of participants, resampling participants and items."""
-    rows = rows[rows[factor].isin(levels) & rows[value].notna()]
+    rows = rows[rows[factor].isin(levels) & rows["value"].notna()]
     if not (rows[factor] == levels[0]).any():
         raise UserError(
             f"no value in {levels[0]!r}, the level against which costs are measured",
@@ -102,7 +104,7 @@ def crossed_profile(
     for level in levels:
         own = (rows[factor] == level).to_numpy()
         places = (readers[own], items[own])
-        data = rows[value].to_numpy(dtype=float)[own]
+        data = rows["value"].to_numpy(dtype=float)[own]
         sums.append(sparse.coo_matrix((data, places), shape=shape).tocsr())
         counts.append(sparse.coo_matrix((np.ones(len(data)), places), shape=shape).tocsr())
     whole = _of_weights(sums, counts, np.ones((1, shape[0])), np.ones((1, shape[1])))[0]
@@ -120,17 +122,11 @@ def crossed_profile(
 
 
 def paired_profile(
-    rows: pd.DataFrame,
-    factor: str,
-    levels: tuple[str, ...],
-    seed: int,
-    resamples: int = RESAMPLES,
-    *,
-    value: str = "value",
+    rows: pd.DataFrame, factor: str, levels: tuple[str, ...], seed: int, resamples: int = RESAMPLES
 ) -> Profile:
     """Return the profile of one model, whose items are their own controls; items are resampled."""
-    rows = rows[rows[factor].isin(levels) & rows[value].notna()]
-    means = rows.pivot_table(index="item", columns=factor, values=value, aggfunc="mean", observed=True)
+    rows = rows[rows[factor].isin(levels) & rows["value"].notna()]
+    means = rows.pivot_table(index="item", columns=factor, values="value", aggfunc="mean", observed=True)
     table = means.reindex(columns=list(levels)).to_numpy(dtype=float)
     differences = table[:, 1:] - table[:, :1]
     usable = differences[np.isfinite(differences).any(axis=1)]
@@ -162,31 +158,11 @@ def _of_weights(sums: list[sparse.csr_matrix], counts: list[sparse.csr_matrix], 
     return np.column_stack(found)
 
 
-MEASURES_OF_PEOPLE = ("reading_time", "rt", "time_changed", "time_after")
 OF_WORDS = ("surprisal_changed", "surprisal_after")
 MEASURES_OF_MODELS = (*COSTS, *OF_WORDS)
-UNITS = {
-    **dict.fromkeys((*MEASURES_OF_PEOPLE, "latency_ms", "ttft_ms"), "ms"),
-    **dict.fromkeys(("surprisal", *OF_WORDS), "bits"),
-    **dict.fromkeys((name for name in COSTS if name.endswith("tokens")), "tokens"),
-    "cost_usd": "US dollars",
-}
-TITLES = {
-    "reading_time": "Reading time",
-    "rt": "Response time",
-    "time_changed": "Time on changed words",
-    "time_after": "Time on the two words after",
-    "prompt_tokens": "Prompt tokens",
-    "completion_tokens": "Completion tokens",
-    "total_tokens": "Prompt and completion tokens",
-    "reasoning_tokens": "Reasoning tokens",
-    "latency_ms": "Latency, timed alone",
-    "ttft_ms": "Time to first token, timed alone",
-    "surprisal": "Surprisal of the text",
-    "surprisal_changed": "Surprisal of changed words",
-    "surprisal_after": "Surprisal of the two words after",
-    "cost_usd": "Cost of calls",
-}
+_NAMED = json.loads(Path(__file__).with_name("measures.json").read_text("utf-8"))["measures"]
+UNITS: dict[str, str] = {name: one["unit"] for name, one in _NAMED.items()}
+TITLES: dict[str, str] = {name: one["title"] for name, one in _NAMED.items()}
 """What tables and figures call the measures."""
 _OF_TRIALS = (
     *("reader_group", "reader_kind", "set", "item_id", "excluded_reason", "timed", "latency_ms", "ttft_ms"),
@@ -232,11 +208,7 @@ def _times(tables: Tables, factor: str, measure: str) -> pd.DataFrame:
     rows = trials.loc[
         used & (trials[measure] > 0), ["reader_group", "reader_kind", "reader", "set", "item_id", factor]
     ]
-    rows = rows.assign(
-        measure=measure,
-        item=item_names(rows),
-        value=np.log(trials.loc[rows.index, measure]),
-    )
+    rows = rows.assign(measure=measure, item=item_names(rows), value=np.log(trials.loc[rows.index, measure]))
     means = _averaged(rows, factor, "value")
     means["cost"] = np.exp(means["value"])
     return means
@@ -251,8 +223,7 @@ def _of_models(machines: pd.DataFrame, factor: str, measure: str) -> pd.DataFram
 
 def _of_words(tables: Tables, factor: str, table: WordTable | None) -> pd.DataFrame:
     table = word_table(tables, factor) if table is None else table
-    sums: list[pd.DataFrame] = []
-    keys = [*_COLUMNS, factor]
+    sums = Sums([*_COLUMNS, factor])
     for batch in region_rows(tables, table):
         rows = batch[batch["zone"].notna() & batch[factor].notna()]
         people = rows["reader_kind"].isin(PARTICIPANT_KINDS)
@@ -263,21 +234,13 @@ def _of_words(tables: Tables, factor: str, table: WordTable | None) -> pd.DataFr
             item=item_names(rows),
             number=np.where(people, np.log(rows["rt"].where(rows["rt"] > 0)), rows["surprisal"]),
         )
-        rows = rows[rows["number"].notna()]
-        sums.append(rows.groupby(keys, sort=False)["number"].agg(["sum", "count"]).reset_index())
-        if len(sums) > 8:
-            sums = [_summed(sums, keys)]
-    found = _summed(sums, keys)
+        sums.add(rows, "number")
+    found = sums.table
     found["mean"] = found.pop("sum") / found["count"]
     found = found.rename(columns={"count": "trials"})
     people = found["reader_kind"].isin(PARTICIPANT_KINDS)
     found["cost"] = np.where(people, np.exp(found["mean"].where(people)), found["mean"])
     return _logged(found.drop(columns="mean"))
-
-
-def _summed(parts: list[pd.DataFrame], keys: list[str]) -> pd.DataFrame:
-    whole = pd.concat(parts, ignore_index=True)
-    return whole.groupby(keys, sort=False, as_index=False).sum()
 
 
 def _averaged(rows: pd.DataFrame, factor: str, name: str) -> pd.DataFrame:
@@ -299,6 +262,11 @@ class CostProfile:
     measure: str
     profile: Profile  # log ratios
     without: int  # cells of reader, item and level that have no logarithm, since they cost 0
+
+    @property
+    def varies(self) -> bool:
+        """Whether any level costs more or less than the intact one."""
+        return bool(np.nanmax(np.abs(self.profile.estimate), initial=0.0) > 1e-9)
 
     @property
     def scaled(self) -> tuple[Array, Array]:
@@ -333,9 +301,7 @@ def log_ratios(found: list[CostProfile], factor: str) -> pd.DataFrame:
     """Return the log ratios as a table."""
     rows = []
     for one in found:
-        for place, level in enumerate(one.profile.levels):
-            ends = one.profile.interval(place)
-            estimate = float(one.profile.estimate[place])
+        for level, estimate, low, high in one.profile.costs():
             rows.append(
                 {
                     "measure": one.measure,
@@ -344,8 +310,8 @@ def log_ratios(found: list[CostProfile], factor: str) -> pd.DataFrame:
                     "reader_kind": one.kind,
                     factor: level,
                     "log_ratio": estimate,
-                    "low": ends.low,
-                    "high": ends.high,
+                    "low": low,
+                    "high": high,
                     "percent": 100 * float(np.expm1(estimate)),
                     "participants": one.profile.participants,
                     "items": one.profile.items,
@@ -358,7 +324,9 @@ def log_ratios(found: list[CostProfile], factor: str) -> pd.DataFrame:
 
 def profiles(found: list[CostProfile], factor: str, reference: tuple[str, str] | None = None) -> pd.DataFrame:
     """Return profiles scaled to their own mean, each beside the reference reader's."""
-    chosen = next((one for one in found if _is_reference(one, reference)), None)
+    usual = [one for one in found if one.kind in PARTICIPANT_KINDS and len(one.profile.levels) > 1]
+    named = [one for one in found if (one.group, one.measure) == reference]
+    chosen = next(iter(usual if reference is None else named), None)
     if chosen is None and reference is not None:
         known = ", ".join(f"{one.group} {one.measure}" for one in found)
         raise UserError(f"no profile of {reference[0]} in {reference[1]}", mend=f"There are: {known}.")
@@ -395,12 +363,6 @@ def profiles(found: list[CostProfile], factor: str, reference: tuple[str, str] |
     return pd.DataFrame(rows)
 
 
-def _is_reference(one: CostProfile, reference: tuple[str, str] | None) -> bool:
-    if reference is None:
-        return one.kind in PARTICIPANT_KINDS and len(one.profile.levels) > 1
-    return (one.group, one.measure) == reference
-
-
 SPENT = ("reading_time", "rt", "reasoning_tokens", "completion_tokens", "latency_ms", "prompt_tokens")
 """What answering takes; the first that a reader has and that differs between conditions is shown."""
 BITS = ("surprisal", "surprisal_after", "surprisal_changed")
@@ -412,14 +374,10 @@ def shown_profiles(found: Sequence[CostProfile]) -> list[CostProfile]:
     for group in dict.fromkeys(one.group for one in found):
         own = {one.measure: one for one in found if one.group == group}
         kinds = [[own[name] for name in names if name in own] for names in (SPENT, BITS)]
-        varied = [next((one for one in several if _varies(one)), None) for several in kinds]
-        some = [one for one in varied if one is not None]
+        varied = [[one for one in several if one.varies] for several in kinds]
+        some = [several[0] for several in varied if several]
         chosen += some or [several[0] for several in kinds if several][:1]
     return chosen
-
-
-def _varies(one: CostProfile) -> bool:
-    return bool(np.nanmax(np.abs(one.profile.estimate), initial=0.0) > 1e-9)
 
 
 def cost_and_accuracy(shown: Sequence[CostProfile], cells: Sequence[Cell], factor: str) -> pd.DataFrame:
@@ -427,12 +385,8 @@ def cost_and_accuracy(shown: Sequence[CostProfile], cells: Sequence[Cell], facto
     right = {(cell.group, cell.level): cell for cell in cells}
     rows = []
     for one in shown:
-        profile = one.profile
-        costs = [(profile.intact, 0.0, float("nan"), float("nan"))]
-        for place, level in enumerate(profile.levels):
-            ends = profile.interval(place)
-            costs.append((level, float(profile.estimate[place]), ends.low, ends.high))
-        for level, ratio, low, high in costs:
+        intact = (one.profile.intact, 0.0, float("nan"), float("nan"))
+        for level, ratio, low, high in (intact, *one.profile.costs()):
             cell = right.get((one.group, level))
             if cell is None or not np.isfinite(ratio):
                 continue

@@ -23,6 +23,7 @@ _COLUMNS = [
     *("contrast", "groups", "log_estimate", "log_low", "log_high", "log_p"),
     *("percent", "percent_low", "percent_high", "ms", "ms_low", "ms_high", "ms_p", "agree"),
 ]
+_PERCENTS = {"percent": "log_estimate", "percent_low": "log_low", "percent_high": "log_high"}
 
 
 @dataclass(frozen=True)
@@ -53,17 +54,18 @@ def time_scales(
     return TimeScales(on_log, on_own, _beside(on_log, on_own))
 
 
-def _beside(log: Analysis, own: Analysis) -> pd.DataFrame:
+def _beside(on_log: Analysis, own: Analysis) -> pd.DataFrame:
     others = {(one.label, one.groups): one for one in own.contrasts}
     rows = []
-    for one in log.contrasts:
+    for one in on_log.contrasts:
         other = others.get((one.label, one.groups))
+        log = _numbers(one, "log", "log_estimate")
         rows.append(
             {
                 "contrast": one.label,
                 "groups": " − ".join(one.groups),
-                **_numbers(one, "log", "log_estimate"),
-                **_percents(one),
+                **log,
+                **{head: 100 * expm1(log[name]) for head, name in _PERCENTS.items()},
                 **_numbers(other, "ms", "ms"),
                 "agree": _verdict(one, other),
             }
@@ -75,12 +77,6 @@ def _numbers(one: Contrast | None, head: str, first: str) -> dict[str, float]:
     nan = float("nan")
     values = (one.estimate, one.low, one.high, one.p) if one is not None and one.estimable else (nan,) * 4
     return dict(zip((first, f"{head}_low", f"{head}_high", f"{head}_p"), values, strict=True))
-
-
-def _percents(one: Contrast) -> dict[str, float]:
-    values = (one.estimate, one.low, one.high) if one.estimable else (float("nan"),) * 3
-    names = ("percent", "percent_low", "percent_high")
-    return {name: 100 * expm1(value) for name, value in zip(names, values, strict=True)}
 
 
 def _side(one: Contrast) -> int:

@@ -99,6 +99,29 @@ def region_rows(tables: Tables, table: WordTable) -> Iterator[pd.DataFrame]:
         yield batch.drop(columns=[n for n in own if n in batch]).merge(table.words, on=table.on, how="left")
 
 
+class Sums:
+    """Sums and counts of a number by keys, added up batch by batch."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self._keys = list(keys)
+        self._parts: list[pd.DataFrame] = []
+
+    def add(self, rows: pd.DataFrame, name: str) -> None:
+        """Add the numbers of a column that are there."""
+        cells = rows[rows[name].notna()].groupby(self._keys, dropna=False, sort=False)[name]
+        self._parts.append(cells.agg(["sum", "count"]).reset_index())
+        if len(self._parts) > 8:
+            self._parts = [self.table]
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """A row for each combination of keys, with ``sum`` and ``count``."""
+        if not self._parts:
+            return pd.DataFrame(columns=[*self._keys, "sum", "count"])
+        whole = pd.concat(self._parts, ignore_index=True)
+        return whole.groupby(self._keys, dropna=False, sort=False)[["sum", "count"]].sum().reset_index()
+
+
 def _zones(words: pd.DataFrame, cell: list[str], factor: str, intact: str) -> pd.Series[str]:
     """Say of every word how far behind a changed one it stands."""
     base = words[factor] == intact
@@ -159,7 +182,7 @@ def reading_profile(tables: Tables, factor: str, table: WordTable | None = None)
     table = word_table(tables, factor) if table is None else table
     table = replace(table, words=table.words.assign(at=places(table)))
     keys = ["measure", "reader_group", "reader_kind", "unit", factor, "at"]
-    sums: list[pd.DataFrame] = []
+    sums = Sums(keys)
     for batch in region_rows(tables, table):
         rows = batch[batch["at"].notna() & batch[factor].notna()]
         people = rows["reader_kind"].isin(PARTICIPANT_KINDS)
@@ -168,14 +191,11 @@ def reading_profile(tables: Tables, factor: str, table: WordTable | None = None)
             unit=rows["reader"].where(people, item_names(rows)),
             value=np.where(people, rows["rt"].where(rows["rt"] > 0), rows["surprisal"]),
         )
-        rows = rows[rows["value"].notna()]
-        sums.append(rows.groupby(keys, sort=False)["value"].agg(["sum", "count"]).reset_index())
-        if len(sums) > 8:
-            sums = [_summed(sums, keys)]
+        sums.add(rows, "value")
     columns = [*keys[:3], factor, "place", "mean", "low", "high", "interval", "units", "words"]
-    if not sums or not any(len(part) for part in sums):
+    cells = sums.table
+    if cells.empty:
         return ReadingProfile(pd.DataFrame(columns=columns), factor, table.levels)
-    cells = _summed(sums, keys)
     cells["value"] = cells["sum"] / cells["count"]
     found = []
     for measure in (TIME, SURPRISAL):
@@ -195,11 +215,6 @@ def places(table: WordTable) -> NDArray[np.float64]:
     until = (changed.groupby(by).bfill() - words["region"]).to_numpy(dtype=float)
     before = np.where(until <= BEFORE, -until, np.nan)
     return np.where(since <= AFTER, since, before)
-
-
-def _summed(parts: list[pd.DataFrame], keys: list[str]) -> pd.DataFrame:
-    whole = pd.concat(parts, ignore_index=True)
-    return whole.groupby(keys, sort=False, as_index=False)[["sum", "count"]].sum()
 
 
 def _means(one: pd.DataFrame, factor: str, levels: tuple[str, ...]) -> pd.DataFrame:
@@ -375,34 +390,22 @@ def _told(own: pd.DataFrame, climbed: Climb, factor: str, levels: list[str], sca
     table = means.against(levels[0], adjust="none")
     middle = float(means.table()["estimate"].iloc[0])
     base = float(np.exp(middle)) if scale == LOG else middle
-    columns = {
-        name: table[name].to_numpy(dtype=float) for name in ("estimate", "se", "df", "ci_low", "ci_high", "p")
-    }
-    percents = {
-        f"percent{end}": 100 * np.expm1(columns[name]) if scale == LOG else 100 * columns[name] / base
-        for end, name in (("", "estimate"), ("_low", "ci_low"), ("_high", "ci_high"))
-    }
+    columns = table[["estimate", "se", "df", "ci_low", "ci_high", "p"]].reset_index(drop=True)
+    columns = columns.rename(columns={"ci_low": "low", "ci_high": "high"})
+    columns.insert(0, "intact", base)
+    columns.insert(0, factor, levels[1:])
+    columns.insert(0, "scale", scale)
+    for end, name in (("", "estimate"), ("_low", "low"), ("_high", "high")):
+        columns[f"percent{end}"] = 100 * (np.expm1(columns[name]) if scale == LOG else columns[name] / base)
     if scale == OWN:
         # the interval of a ratio of two estimates is not the interval of its numerator
-        percents["percent_low"] = percents["percent_high"] = np.full(len(table), np.nan)
-    return pd.DataFrame(
-        {
-            "scale": scale,
-            factor: levels[1:],
-            "intact": base,
-            "estimate": columns["estimate"],
-            "se": columns["se"],
-            "df": columns["df"],
-            "low": columns["ci_low"],
-            "high": columns["ci_high"],
-            "p": columns["p"],
-            **percents,
-            "rows": len(own),
-            "participants": own["participant"].nunique(),
-            "items": own["item"].nunique(),
-            "words": int(own["words"].sum()),
-            "stands": climbed.stands,
-        }
+        columns[["percent_low", "percent_high"]] = np.nan
+    return columns.assign(
+        rows=len(own),
+        participants=own["participant"].nunique(),
+        items=own["item"].nunique(),
+        words=int(own["words"].sum()),
+        stands=climbed.stands,
     )
 
 
@@ -497,30 +500,24 @@ def linking(
 
 def word_means(tables: Tables, table: WordTable) -> pd.DataFrame:
     """Return the mean time and surprisal of every word, in two passes over the regions."""
-    heard: list[pd.DataFrame] = []
     by_reader = ["reader_group", "reader"]
+    heard = Sums(by_reader)
     for batch in region_rows(tables, table):
-        timed = batch[batch["reader_kind"].isin(PARTICIPANT_KINDS) & (batch["rt"] > 0)]
-        heard.append(_sums([timed.assign(number=timed["rt"])], by_reader, first=True))
-        if len(heard) > 8:
-            heard = [_sums(heard, by_reader)]
-    speeds = _sums(heard, by_reader)
+        heard.add(batch[batch["reader_kind"].isin(PARTICIPANT_KINDS) & (batch["rt"] > 0)], "rt")
+    speeds = heard.table
     speeds["speed"] = speeds["sum"] / speeds["count"]
     means = table.words
-    parts: dict[str, list[pd.DataFrame]] = {}
+    parts: dict[str, Sums] = {}
     for batch in region_rows(tables, table):
         timed = batch[batch["reader_kind"].isin(PARTICIPANT_KINDS) & (batch["rt"] > 0)]
         timed = timed.merge(speeds[[*by_reader, "speed"]], on=by_reader, how="left")
         timed = timed.assign(number=timed["rt"] - timed["speed"])
-        machine = batch[~batch["reader_kind"].isin(PARTICIPANT_KINDS) & batch["surprisal"].notna()]
-        for head, rows in (("rt", timed), ("surprisal", machine.assign(number=machine["surprisal"]))):
+        machine = batch[~batch["reader_kind"].isin(PARTICIPANT_KINDS)].rename(columns={"surprisal": "number"})
+        for head, rows in (("rt", timed), ("surprisal", machine[machine["number"].notna()])):
             for group, one in rows.groupby("reader_group", sort=False):
-                held = parts.setdefault(f"{head} {group}", [])
-                held.append(_sums([one], table.on, first=True))
-                if len(held) > 8:
-                    held[:] = [_sums(held, table.on)]
+                parts.setdefault(f"{head} {group}", Sums(table.on)).add(one, "number")
     for name, held in parts.items():
-        sums = _sums(held, table.on)
+        sums = held.table
         head, _, group = name.partition(" ")
         level = 0.0
         if head == "rt":
@@ -530,14 +527,6 @@ def word_means(tables: Tables, table: WordTable) -> pd.DataFrame:
         kept = [*table.on, name, *([f"n {group}"] if head == "rt" else [])]
         means = means.merge(sums[kept], on=table.on, how="left")
     return means
-
-
-def _sums(parts: list[pd.DataFrame], on: list[str], *, first: bool = False) -> pd.DataFrame:
-    whole = pd.concat(parts, ignore_index=True)
-    cells = whole.groupby(on, dropna=False, sort=False)
-    if first:
-        return cells["number"].agg(["sum", "count"]).reset_index()
-    return cells[["sum", "count"]].sum().reset_index()
 
 
 def _rows(means: pd.DataFrame, table: WordTable, group: str, model: str) -> pd.DataFrame:
@@ -551,11 +540,6 @@ def _rows(means: pd.DataFrame, table: WordTable, group: str, model: str) -> pd.D
     rows["item"] = item_names(rows)
     needed = ["mean_rt", "surprisal", *SURPRISAL_SPILLED]
     return rows.dropna(subset=needed)
-
-
-def rows_of(rows: pd.DataFrame, base: Sequence[str], added: Sequence[str]) -> pd.DataFrame:
-    """Return the rows in which nothing that a regression names is missing."""
-    return rows.dropna(subset=["mean_rt", "times", *base, *added]).reset_index(drop=True)
 
 
 def _independent(rows: pd.DataFrame, names: list[str]) -> list[str]:
@@ -573,7 +557,8 @@ def _slopes(
 ) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
     """Return the slope of a word's own surprisal and that of all, each with its ends; nan where items are too few."""
     try:
-        found = clustered_slopes(rows_of(rows, base, added), "mean_rt", [*base, *added], "times", random)
+        known = rows.dropna(subset=["mean_rt", "times", *base, *added]).reset_index(drop=True)
+        found = clustered_slopes(known, "mean_rt", [*base, *added], "times", random)
     except UserError:
         nothing = (float("nan"),) * 3
         return nothing, nothing

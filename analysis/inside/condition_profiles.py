@@ -73,32 +73,17 @@ def profiles(
         if len(shown) < FEWEST_CONDITIONS:
             continue
         seeds = {
-            str(item): stable_seed(study, "halves of a person", str(item)) for item in own["item_id"].unique()
+            item: stable_seed(study, "halves of a person", str(item)) for item in own["item_id"].unique()
         }
-        own = own.assign(_order=[seeds[str(item)] for item in own["item_id"]]).sort_values(
-            "_order", kind="stable"
-        )
+        own = own.assign(_order=own["item_id"].map(seeds)).sort_values("_order", kind="stable")
         half = own.groupby(["reader", factor], observed=True).cumcount() % 2
-        tables = [
-            own[where]
-            .groupby(["reader", factor], observed=True)["value"]
-            .mean()
-            .unstack()
-            .reindex(columns=shown)
-            for where in (half >= 0, half == 0, half == 1)
-        ]
+        tables = [_means(own[where], "reader", factor, shown) for where in (half >= 0, half == 0, half == 1)]
         whole, first, second = (table.reindex(tables[0].index) for table in tables)
         complete = (first.notna() & second.notna()).all(axis=1)
         if complete.sum() < FEWEST_PEOPLE:
             continue
         models = rows[(rows["reader_kind"] == "model")] if measure == "correct" else rows.iloc[:0]
-        of_models = (
-            models.groupby([GROUP, factor], observed=True)["value"]
-            .mean()
-            .unstack()
-            .reindex(columns=shown)
-            .dropna()
-        )
+        of_models = _means(models, GROUP, factor, shown).dropna()
         return Profiles(
             measure,
             str(group),
@@ -112,6 +97,11 @@ def profiles(
             of_models.to_numpy(dtype=float).reshape(-1, len(shown)),
         )
     return None
+
+
+def _means(rows: pd.DataFrame, who: str, factor: str, levels: list[str]) -> pd.DataFrame:
+    cells = rows.groupby([who, factor], observed=True)["value"].mean()
+    return cells.unstack().reindex(columns=levels)
 
 
 def _measured(trials: pd.DataFrame, factor: str, measure: str) -> pd.DataFrame:

@@ -19,7 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.readers import group_order
-from analysis.reading import as_frame, column_names, read_columns
+from analysis.reading import as_frame, column_names, found_above, read_columns
 from analysis.tables import Tables
 from stimuli.durations import short_duration
 from stimuli.errors import UserError
@@ -30,7 +30,6 @@ LAST, MEAN, REGIONS = "last", "mean", "regions"
 
 INDEX = "index.parquet"
 _PLACE = ["session_id", "trial_index", "attempt"]
-_UP = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,11 +93,8 @@ class _Part:
 
 def states_folder(tables: Tables) -> Path | None:
     """Return the folder of hidden states of the study that the tables lie in; None where there is none."""
-    here = tables.folder.resolve()
-    for folder in [here, *here.parents][:_UP]:
-        if any(_runs(folder / "states")):
-            return folder / "states"
-    return None
+    folder = found_above(tables.folder, "states")
+    return folder if folder is not None and any(_runs(folder)) else None
 
 
 def kept_states(tables: Tables, position: str) -> list[Kept]:
@@ -108,8 +104,7 @@ def kept_states(tables: Tables, position: str) -> list[Kept]:
     if folder is None or trials.empty:
         return []
     found = []
-    indices = {run: _index(run, position) for run in _runs(folder)}
-    indices = {run: index for run, index in indices.items() if len(index)}
+    indices = {run: index for run in _runs(folder) if len(index := _index(run, position))}
     shapes = {run: _shape(run) for run in indices}
     models = dict(iter(trials.groupby("reader_group")))
     for group in group_order(trials):
@@ -162,23 +157,19 @@ def _joined(
     group: str, position: str, own: pd.DataFrame, indices: dict[Path, pd.DataFrame], shape: tuple[int, int]
 ) -> Kept | None:
     """Return what several runs hold of a model's trials; None where it is nothing. A trial is read from one run alone."""
-    keys = own["work_key"].to_numpy()
-    where: dict[Path, pd.DataFrame] = {}
-    seen: set[str] = set()
-    for run, index in indices.items():
-        known = index[index["work_key"].isin(keys) & ~index["work_key"].isin(seen)]
-        if len(known):
-            where[run] = known
-            seen.update(known["work_key"])
-    if not where:
+    known = pd.concat([index.assign(run=number) for number, index in enumerate(indices.values())])
+    known = known[known["work_key"].isin(own["work_key"])]
+    known = known[known["run"] == known.groupby("work_key")["run"].transform("min")]
+    if known.empty:
         return None
-    rows = own[own["work_key"].isin(seen)].reset_index(drop=True)
+    rows = own[own["work_key"].isin(known["work_key"])].reset_index(drop=True)
     place = pd.Series(np.arange(len(rows)), index=rows["work_key"])
-    parts = []
-    for run, known in where.items():
-        trial = place.reindex(known["work_key"]).to_numpy().astype(np.intp)
-        order = np.argsort(trial, kind="stable")
-        parts.append(_Part(run, trial[order], known["row"].to_numpy()[order].astype(np.int64)))
+    known = known.assign(trial=known["work_key"].map(place)).sort_values("trial", kind="stable")
+    runs = list(indices)
+    parts = [
+        _Part(runs[int(run)], part["trial"].to_numpy(dtype=np.intp), part["row"].to_numpy(dtype=np.int64))
+        for run, part in known.groupby("run")
+    ]
     home = max(parts, key=lambda part: len(part.trial)).folder
     return Kept(home.name, group, position, rows, *shape, home, tuple(parts))
 

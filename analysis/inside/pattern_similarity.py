@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import combinations, permutations
 from typing import Literal
 
@@ -20,9 +19,9 @@ from scipy.stats import rankdata
 
 from analysis.answers import failures_as_wrong
 from analysis.fidelity import spearman_brown
-from analysis.inside.representations import Represented, means
+from analysis.inside.representations import Represented
 from analysis.measures.accuracy import GROUP, asked
-from analysis.measures.resampling import percentile_ends, resampled_means
+from analysis.measures.resampling import mean_of, means, percentile_ends, resampled_means
 from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
 
@@ -74,9 +73,7 @@ def centred(pattern: NDArray[np.floating], centring: Centring = "layers") -> Arr
 
 def cosine(one: NDArray[np.floating], other: NDArray[np.floating]) -> float:
     """Return the cosine of two maps as vectors; nan where one is 0 throughout."""
-    a, b = np.asarray(one, dtype=float).ravel(), np.asarray(other, dtype=float).ravel()
-    size = float(np.linalg.norm(a)), float(np.linalg.norm(b))
-    return float(a @ b) / (size[0] * size[1]) if min(size) > FLAT else float("nan")
+    return float(row_correlations(np.asarray(one, dtype=float), np.asarray(other, dtype=float)))
 
 
 def alike(
@@ -109,15 +106,10 @@ def _against_orders(one: Array, other: Array, orders: NDArray[np.intp]) -> tuple
 def _orders(many: int, seed: int, drawn: int, most_exact: int = EXACT_CONDITIONS) -> NDArray[np.intp]:
     """Return orders of so many labels, shape (orders, many), the observed one first."""
     if many <= most_exact:
-        return _all_orders(many)
+        return np.array(list(permutations(range(many))), dtype=np.intp)
     random = np.random.default_rng(seed)
     own = np.arange(many)
     return np.vstack([own, random.permuted(np.tile(own, (drawn, 1)), axis=1)]).astype(np.intp)
-
-
-@cache
-def _all_orders(many: int) -> NDArray[np.intp]:
-    return np.array(list(permutations(range(many))), dtype=np.intp)
 
 
 def common(
@@ -140,10 +132,8 @@ def at_depths(pattern: NDArray[np.floating], layers: int) -> Array:
     if given.shape[-1] == layers:
         return given
     depth = np.linspace(0.0, given.shape[-1] - 1.0, layers)
-    below = np.minimum(depth.astype(int), max(given.shape[-1] - 2, 0))
-    above = np.minimum(below + 1, given.shape[-1] - 1)
-    share = depth - below
-    return np.asarray(given[..., below] * (1 - share) + given[..., above] * share)
+    known = np.arange(given.shape[-1])
+    return np.apply_along_axis(lambda own: np.interp(depth, known, own), -1, given)
 
 
 def splits(items: int, seed: int, many: int = SPLITS) -> NDArray[np.bool_]:
@@ -176,23 +166,15 @@ def row_correlations(one: Array, other: Array) -> Array:
     return np.asarray(np.divide(product, a * b, out=np.full(product.shape, np.nan), where=known))
 
 
-def halves(
-    of_items: NDArray[np.floating], seed: int, *, centring: Centring = "layers", many: int = SPLITS
-) -> Halves:
+def halves(of_items: NDArray[np.floating], seed: int, *, centring: Centring = "layers") -> Halves:
     """Correlate the maps of random halves of one model's items."""
     own = of_items[:, np.isfinite(means(of_items)).all(axis=1)]
     if len(own) < 4 or own.shape[1] < FEWEST_CONDITIONS:
         return Halves(len(own), float("nan"), float("nan"), float("nan"))
-    one, other = half_maps(own, splits(len(own), seed, many))
+    one, other = half_maps(own, splits(len(own), seed))
     r = row_correlations(centred(one, centring), centred(other, centring))
-    half = float(np.nanmean(r)) if np.isfinite(r).any() else float("nan")
-    raw = row_correlations(one, other)
-    return Halves(
-        len(own),
-        half,
-        float(spearman_brown(np.array(half))),
-        float(np.nanmean(raw)) if np.isfinite(raw).any() else float("nan"),
-    )
+    half, raw = mean_of(r), mean_of(row_correlations(one, other))
+    return Halves(len(own), half, float(spearman_brown(np.array(half))), raw)
 
 
 SWAPS = 999
@@ -229,17 +211,10 @@ class Identified:
     between: float
 
 
-def between_readers(
-    maps: NDArray[np.floating],
-    seed: int,
-    *,
-    centring: Centring = "layers",
-    many: int = SPLITS,
-    swaps: int = SWAPS,
-) -> Between:
+def between_readers(maps: NDArray[np.floating], seed: int, *, centring: Centring = "layers") -> Between:
     """Hold the maps of several readers of the same items against each other."""
     _check(maps)
-    first = splits(maps.shape[1], seed, many)
+    first = splits(maps.shape[1], seed)
     crossed = _crossed(maps, first, centring)
     r = np.nanmean((crossed + crossed.transpose(0, 2, 1)) / 2, axis=0)
     own = np.diag(r)
@@ -247,10 +222,8 @@ def between_readers(
     corrected = r / np.sqrt(np.outer(reliable, reliable))
     p = np.full_like(r, np.nan)
     for one, other in combinations(range(len(maps)), 2):
-        p[one, other] = p[other, one] = exchanged(
-            maps[one], maps[other], seed, centring=centring, swaps=swaps
-        )
-    return Between(r, corrected, p, 1.0 / (swaps + 1))
+        p[one, other] = p[other, one] = exchanged(maps[one], maps[other], seed, centring=centring)
+    return Between(r, corrected, p, 1.0 / (SWAPS + 1))
 
 
 def exchanged(
@@ -262,7 +235,8 @@ def exchanged(
     swaps: int = SWAPS,
 ) -> float:
     """Return p of whether two readers' centred maps differ by noise alone: items exchanged at random."""
-    a, b = (_of_length_one(centred(maps, centring)) for maps in (one, other))
+    a, b = (centred(maps, centring) for maps in (one, other))
+    a, b = (maps / (float(np.linalg.norm(maps.mean(axis=0))) or 1.0) for maps in (a, b))
     total = (a + b).mean(axis=0).ravel() / 2
     difference = ((a - b) / 2).reshape(len(a), -1)
     signs = np.random.default_rng(seed).choice((-1.0, 1.0), size=(swaps, len(a)))
@@ -273,18 +247,14 @@ def exchanged(
 
 
 def identified(
-    halves_of: tuple[Array, Array],
-    seed: int,
-    *,
-    over: tuple[Array, Array] | None = None,
-    assignments: int = ASSIGNMENTS,
+    halves_of: tuple[Array, Array], seed: int, *, over: tuple[Array, Array] | None = None
 ) -> Identified:
     """Assign halves to readers."""
     one, other = (part.reshape(len(part), -1) for part in halves_of)
     readers = len(one)
     table = _table(one, other)
     forward, backward = _nearest(table), _nearest(table.T)
-    orders = _orders(readers, seed, assignments, EXACT_READERS)
+    orders = _orders(readers, seed, ASSIGNMENTS, EXACT_READERS)
     inverse = np.argsort(orders, axis=1)
     hits = (orders == forward).sum(axis=1) + (inverse == backward).sum(axis=1)
     tables = np.array([_table(a, b) for a, b in zip(*over, strict=True)]) if over is not None else table[None]
@@ -302,25 +272,20 @@ def identified(
         readers <= EXACT_READERS,
         float(np.mean(shares)),
         1.0 / readers,
-        _mean(tables[:, same]),
-        _mean(tables[:, ~same]),
+        mean_of(tables[:, same]),
+        mean_of(tables[:, ~same]),
     )
 
 
 def identified_models(
-    maps: NDArray[np.floating],
-    order: NDArray[np.intp],
-    seed: int,
-    *,
-    centring: Centring = "layers",
-    many: int = SPLITS,
+    maps: NDArray[np.floating], order: NDArray[np.intp], seed: int, *, many: int = SPLITS
 ) -> Identified:
     """Assign halves of items to models."""
     _check(maps)
     first = np.zeros(maps.shape[1], dtype=bool)
     first[order[::2]] = True
-    tested = [part[0] for part in _halves(maps, first[None], centring)]
-    over = _halves(maps, splits(maps.shape[1], seed, many), centring)
+    tested = [part[0] for part in _halves(maps, first[None], "layers")]
+    over = _halves(maps, splits(maps.shape[1], seed, many), "layers")
     return identified((tested[0], tested[1]), seed, over=(over[0], over[1]))
 
 
@@ -334,30 +299,15 @@ def _check(maps: NDArray[np.floating]) -> None:
 
 def _halves(maps: NDArray[np.floating], first: NDArray[np.bool_], centring: Centring) -> tuple[Array, Array]:
     """Return the centred maps of both halves, each of shape (splits, readers, conditions, layers)."""
-    flat = np.asarray(maps, dtype=float).reshape(len(maps), maps.shape[1], -1)
-    found = []
-    for half in (first, ~first):
-        weights = half / half.sum(axis=1, keepdims=True)
-        cells = np.stack([weights @ own for own in flat], axis=1)
-        found.append(centred(cells.reshape(len(first), len(maps), *maps.shape[2:]), centring))
-    return found[0], found[1]
+    of_readers = zip(*(half_maps(own, first) for own in maps), strict=True)
+    one, other = (centred(np.stack(half, axis=1), centring) for half in of_readers)
+    return one, other
 
 
 def _crossed(maps: NDArray[np.floating], first: NDArray[np.bool_], centring: Centring) -> Array:
     """Return the correlations of one half's maps with the other's, shape (splits, readers, readers)."""
     one, other = _halves(maps, first, centring)
     return np.stack([row_correlations(one, other[:, place, None]) for place in range(len(maps))], axis=2)
-
-
-def _of_length_one(maps: Array) -> Array:
-    size = float(np.linalg.norm(maps.mean(axis=0)))
-    return maps / size if size > 0 else maps
-
-
-def _mean(values: Array) -> float:
-    """Return the mean of what is there; nan where nothing is."""
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if len(known) else float("nan")
 
 
 def _table(one: Array, other: Array) -> Array:
@@ -422,17 +372,12 @@ class SeveralModels:
 def cells(of_items: NDArray[np.floating], seed: int) -> Cells:
     """Average a model's items in each cell, with intervals; items are drawn with all their cells."""
     whole = np.concatenate([of_items, of_items.mean(axis=2, keepdims=True)], axis=2).astype(float)
-    flat = whole.reshape(len(whole), -1)
-    known = np.isfinite(flat)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        value = np.where(known, flat, 0.0).sum(axis=0) / known.sum(axis=0)
-    if len(flat) > 1:
-        low, high = percentile_ends(resampled_means(flat, seed))
-    else:
-        low, high = np.full_like(value, np.nan), np.full_like(value, np.nan)
-    shape = whole.shape[1:]
-    counts = known.reshape(whole.shape).sum(axis=0)[:, -1].astype(np.int64)
-    return Cells(value.reshape(shape), low.reshape(shape), high.reshape(shape), counts)
+    value = means(whole)
+    low, high = np.full((2, value.size), np.nan)
+    if len(whole) > 1:
+        low, high = percentile_ends(resampled_means(whole.reshape(len(whole), -1), seed))
+    counts = np.isfinite(whole).sum(axis=0)[:, -1].astype(np.int64)
+    return Cells(value, low.reshape(value.shape), high.reshape(value.shape), counts)
 
 
 def accuracy_of(trials: pd.DataFrame, one: Represented) -> Array:
@@ -459,10 +404,7 @@ def with_accuracy(one: Represented, accuracy: Array, study: str) -> tuple[float,
 def reliability(one: Represented, study: str) -> tuple[Halves, Halves]:
     """Return how alike the maps of halves of a model's items are, by both centrings."""
     seed = stable_seed(study, "halves of items", one.group, one.part)
-    return (
-        halves(one.pattern.cosine, seed),
-        halves(one.pattern.cosine, seed, centring="both"),
-    )
+    return halves(one.pattern.cosine, seed), halves(one.pattern.cosine, seed, centring="both")
 
 
 def between_sets(found: Sequence[tuple[str, Represented]], study: str) -> Iterator[TwoSets]:

@@ -11,7 +11,7 @@ import string
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ from analysis.inside.probing_fit import (
     settings_of,
 )
 from analysis.names import plain
-from analysis.tables import Tables, item_names
+from analysis.tables import Tables, item_names, mapping_in
 from stimuli.errors import UserError, reason_of, unknown_name
 from stimuli.seeds import stable_seed
 
@@ -123,9 +123,8 @@ def _map(text: str) -> dict[str, str]:
 
 def codes_of(labels: Texts) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return labels as numbers, −1 for none, and the names of the numbers in alphabetical order."""
-    names = tuple(sorted({str(one) for one in labels.dropna()}))
-    place = {name: number for number, name in enumerate(names)}
-    return np.array([-1 if one is None else place[str(one)] for one in labels], dtype=np.intp), names
+    codes, names = pd.factorize(labels.map(str, na_action="ignore"), sort=True)
+    return codes.astype(np.intp), tuple(names)
 
 
 Codes = NDArray[np.intp]
@@ -195,8 +194,8 @@ def _column(name: str, items: pd.DataFrame) -> str:
 
 def _shared(item: Mapping[Any, Any], columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Yield what an item shares with those that belong to it."""
-    intact, shown = _parts(item.get("intact")), _parts(item.get("shown"))
-    origin = _parts(item.get("provenance"))
+    intact, shown = mapping_in(item.get("intact")), mapping_in(item.get("shown"))
+    origin = mapping_in(item.get("provenance"))
     if origin.get("source_id") is not None:
         yield ("record", str(origin.get("source")), str(origin["source_id"]))
     if any(str(text).strip() for text in intact.values()):
@@ -211,17 +210,12 @@ def _shared(item: Mapping[Any, Any], columns: Sequence[str]) -> Iterator[tuple[s
         yield ("group", group)
 
 
-def _parts(text: object) -> dict[str, Any]:
-    found = json.loads(text) if isinstance(text, str) else None
-    return found if isinstance(found, dict) else {}
-
-
 def splits_of(rows: pd.DataFrame, items: pd.DataFrame) -> pd.Series[Any]:
     """Return the data set's split of each trial's item; None where the item names none."""
     if not len(items) or "provenance" not in items:
         return pd.Series(None, index=rows.index, dtype=object)
     known = {
-        (str(name), str(item)): _parts(origin).get("split")
+        (str(name), str(item)): mapping_in(origin).get("split")
         for name, item, origin in zip(items["set"], items["item_id"], items["provenance"], strict=True)
     }
     found = [known.get((str(a), str(b))) for a, b in zip(rows["set"], rows["item_id"], strict=True)]
@@ -319,8 +313,7 @@ def dealt_folds(
         profile.setdefault(family, []).append(most_frequent(counts))
         called[family] = min(called.get(family, name), name)
     order = sorted(
-        profile,
-        key=lambda one: (sorted(profile[one]), stable_seed(*seed, called[one]), called[one]),
+        profile, key=lambda one: (sorted(profile[one]), stable_seed(*seed, called[one]), called[one])
     )
     fold = {family: place % folds for place, family in enumerate(order)}
     return np.array([fold[int(one)] for one in families], dtype=np.intp)
@@ -361,10 +354,7 @@ def shuffled_within(
 ) -> Codes:
     """Shuffle labels among the trials of each item: the control where the label is the condition itself."""
     found = np.empty((tasks, len(labels)), dtype=np.intp)
-    own: dict[str, list[int]] = {}
-    for place, name in enumerate(names):
-        own.setdefault(name, []).append(place)
-    for places in own.values():
+    for places in pd.Series(range(len(names))).groupby(list(names)).groups.values():
         ordered = sorted(places, key=lambda place: keys[place])
         for task in range(tasks):
             drawn = sorted(ordered, key=lambda place: stable_seed(*seed, task, keys[place]))
@@ -386,31 +376,21 @@ def folder_of(states: Path, target: str, settings: Mapping[str, Any], parts: Seq
     return states / RESULTS / f"probing_{plain(target)}_{mark[:16]}"
 
 
-def read_layer(folder: Path, layer: int, rows: int) -> ProbedLayer | None:
+def read_layer(file: Path, rows: int) -> ProbedLayer | None:
     """Return the kept results of a layer; None where there are none, or none that can be read."""
-    known = read_arrays(_path(folder, layer))
-    if known is None or not {*_FIELDS, "counts"} <= set(known):
+    known: dict[str, Any] = read_arrays(file) or {}
+    if not {*_FIELDS, "counts"} <= set(known) or known["predicted"].shape != (rows,):
         return None
-    counts = [int(one) for one in known["counts"]]
-    if known["predicted"].shape != (rows,) or len(counts) != len(_COUNTS):
+    counts = dict(zip(_COUNTS, known["counts"].tolist(), strict=False))
+    if len(counts) != len(_COUNTS):
         return None
-    given: dict[str, Any] = {
-        **{name: known[name] for name in _FIELDS},
-        **dict(zip(_COUNTS, counts, strict=True)),
-    }
-    return ProbedLayer(**given)
+    return ProbedLayer(**{name: known[name] for name in _FIELDS}, **counts)
 
 
-def keep_layer(folder: Path, layer: int, found: ProbedLayer) -> bool:
+def keep_layer(file: Path, found: ProbedLayer) -> bool:
     """Keep the results of a layer, in one step; return whether that was possible."""
     arrays = {name: getattr(found, name) for name in _FIELDS}
-    return write_arrays(
-        _path(folder, layer), {**arrays, "counts": np.array([getattr(found, one) for one in _COUNTS])}
-    )
-
-
-def _path(folder: Path, layer: int) -> Path:
-    return folder / f"layer_{layer:02d}.npz"
+    return write_arrays(file, arrays | {"counts": np.array([getattr(found, one) for one in _COUNTS])})
 
 
 @dataclass(frozen=True, eq=False)
@@ -486,7 +466,12 @@ def _probed(
     labels = labels_of(kept.rows, tables.items, target, factors)
     conditions = conditions_of(kept.rows, factors)
     if not labels.notna().any():
-        return Unprobed(kept.group, target, _no_labels(target))
+        why = (
+            "The study has no conditions."
+            if target == "condition"
+            else "Answers are free texts, or of more than ten kinds."
+        )
+        return Unprobed(kept.group, target, why)
     usable = labels.notna() & conditions.notna()
     left_out = _counted(int((~usable).sum()), "without an answer among the options or without a condition")
     everyone = families_of(kept.rows, tables.items, settings.keep_together)
@@ -519,7 +504,8 @@ def _probed(
     except UserError as error:
         if settings.test:
             raise
-        return Unprobed(kept.group, target, _sentence(reason_of(error)))
+        why = reason_of(error)
+        return Unprobed(kept.group, target, f"{why[0].upper()}{why[1:]}.")
     left_out += _counted(dealt.left_out, "of items that belong together with some of another split")
     keys = rows["work_key"].astype(str).tolist()
     seed = (study, "probing control")
@@ -528,9 +514,8 @@ def _probed(
         if target == "condition"
         else control_labels(names, label, dealt.parts(len(label)), settings.controls, seed)
     )
-    layers, is_kept = _layers(kept, target, settings, where, label, controls, dealt, keys, told)
     ordered, condition = _ordered(conditions.iloc[where].tolist(), tables, factors)
-    return Probing(
+    one = Probing(
         kept.group,
         target,
         classes,
@@ -542,26 +527,25 @@ def _probed(
         len(set(names)),
         len(np.unique(families)),
         dealt,
-        layers,
+        (),
         kept.width,
         tuple(left_out),
-        is_kept,
+        kept=False,
     )
+    return _with_layers(one, kept, settings, where, keys, told)
 
 
-def _layers(
+def _with_layers(
+    one: Probing,
     kept: Kept,
-    target: str,
     settings: Settings,
     where: Codes,
-    label: Codes,
-    controls: Codes,
-    dealt: Dealt,
     keys: Sequence[str],
     told: Callable[[str], None],
-) -> tuple[tuple[ProbedLayer, ...], bool]:
+) -> Probing:
     """Probe layer after layer; those that are kept are read."""
-    parts = [part for one in dealt.splits for part in (one.train, one.test, one.inner)]
+    label, controls, dealt, target = one.label, one.controls, one.dealt, one.target
+    parts = [part for split in dealt.splits for part in (split.train, split.test, split.inner)]
     folder = folder_of(
         kept.folder,
         target,
@@ -573,7 +557,8 @@ def _layers(
     what = f"probing {kept.group} ({TARGETS[target]})"
     begun, computed = time.monotonic(), 0
     for number in range(kept.layers):
-        before = read_layer(folder, number, len(label))
+        file = folder / f"layer_{number:02d}.npz"
+        before = read_layer(file, len(label))
         if before is None:
             seconds = (time.monotonic() - begun) / computed if computed else None
             told(LayersDone.before(what, number, kept.layers, seconds))
@@ -585,9 +570,9 @@ def _layers(
                 settings.penalties,
             )
             computed += 1
-            is_kept &= keep_layer(folder, number, before)
+            is_kept &= keep_layer(file, before)
         found.append(before)
-    return tuple(found), is_kept
+    return replace(one, layers=tuple(found), kept=is_kept)
 
 
 def _rare(labels: pd.Series[Any], families: Codes, settings: Settings) -> list[str]:
@@ -595,16 +580,6 @@ def _rare(labels: pd.Series[Any], families: Codes, settings: Settings) -> list[s
     told = pd.DataFrame({"label": labels, "family": families}).dropna()
     many = told.groupby("label")["family"].nunique()
     return [str(name) for name, count in many.items() if count < (settings.folds or FOLDS)]
-
-
-def _no_labels(target: str) -> str:
-    if target == "condition":
-        return "The study has no conditions."
-    return "Answers are free texts, or of more than ten kinds."
-
-
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}."
 
 
 def _counted(many: int, what: str) -> list[str]:
@@ -619,5 +594,4 @@ def _ordered(
     crossed = [", ".join(levels) for levels in product(*(tables.factors[name] for name in factors))]
     named = [one for one in crossed if one in there] if factors else ["all"]
     named += sorted(there - set(named))
-    place = {name: number for number, name in enumerate(named)}
-    return tuple(named), np.array([place[one] for one in conditions], dtype=np.intp)
+    return tuple(named), pd.Categorical(pd.Series(conditions, dtype=object), named).codes.astype(np.intp)

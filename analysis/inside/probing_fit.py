@@ -7,6 +7,7 @@ the penalty is chosen within the training rows, again without splitting an item.
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,11 +22,7 @@ if TYPE_CHECKING:
 
 NONE = "none"
 CONDITION = "condition"
-TARGETS = {
-    "answer": "the right answer",
-    "response": "the model’s own answer",
-    CONDITION: "the condition",
-}
+TARGETS = {"answer": "the right answer", "response": "the model’s own answer", CONDITION: "the condition"}
 """What a probe may predict, by the study's word for it."""
 PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 FOLDS, INNER_FOLDS, CONTROLS = 5, 3, 5
@@ -111,20 +108,16 @@ class ProbedLayer:
 
 
 def probe_layer(
-    read: Read,
-    labels: Codes,
-    control_labels: Codes,
-    splits: Sequence[Split],
-    penalties: Sequence[float],
+    read: Read, labels: Codes, control_labels: Codes, splits: Sequence[Split], penalties: Sequence[float]
 ) -> ProbedLayer:
     """Train and test the probe of one layer."""
     predicted = np.full(len(labels), UNTESTED, dtype=np.int16)
     controls = np.full((len(control_labels), len(labels)), UNTESTED, dtype=np.int16)
     chosen, trained, trained_controls = [], [], []
-    count = _Count()
+    count: Counter[str] = Counter()
     for split in splits:
         space, z = _standardised(read(split.train))
-        count.clipped += space.clipped
+        count["clipped"] += space.clipped
         y = labels[split.train]
         c, start = _choose(z, y, split.inner, penalties, count)
         probe = _fitted(z, y, c, start, count)
@@ -150,17 +143,10 @@ def probe_layer(
         np.array(chosen),
         np.array(trained),
         np.array(trained_controls).reshape(len(splits), len(control_labels)),
-        count.fits,
-        count.unconverged,
-        count.clipped,
+        count["fits"],
+        count["unconverged"],
+        count["clipped"],
     )
-
-
-@dataclass
-class _Count:
-    fits: int = 0
-    unconverged: int = 0
-    clipped: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +196,7 @@ def _clip(rows: States) -> int:
 
 
 def _choose(
-    z: NDArray[np.floating], y: Codes, inner: Codes, penalties: Sequence[float], count: _Count
+    z: NDArray[np.floating], y: Codes, inner: Codes, penalties: Sequence[float], count: Counter[str]
 ) -> tuple[float, LogisticRegression | None]:
     """Return the C with the smallest mean log loss over the inner folds, and a fit from which the last one may start."""
     folds = [fold for fold in np.unique(inner) if len(np.unique(y[inner != fold])) > 1]
@@ -226,7 +212,7 @@ def _choose(
             losses.append(_log_loss(model, z[held], y[held]))
         loss = float(np.mean(losses))
         if loss < best_loss:
-            best, best_loss, best_model, worse = float(c), loss, _copied(models[folds[0]]), 0
+            best, best_loss, best_model, worse = float(c), loss, models[folds[0]], 0
         else:
             worse += 1
             if worse == WORSE_BEFORE_STOP:
@@ -235,43 +221,25 @@ def _choose(
 
 
 def _fitted(
-    z: NDArray[np.floating], y: Codes, c: float, start: LogisticRegression | None, count: _Count
+    z: NDArray[np.floating], y: Codes, c: float, start: LogisticRegression | None, count: Counter[str]
 ) -> LogisticRegression:
     """Fit one regression; a start only saves iterations."""
     if len(np.unique(y)) == 1:
         from sklearn.dummy import DummyClassifier
 
         return DummyClassifier(strategy="most_frequent").fit(z, y)
-    model = _regression(c)
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    model = LogisticRegression(C=c, tol=TOLERANCE, max_iter=MOST_ITERATIONS, warm_start=True)
     if start is not None and np.array_equal(start.classes_, np.unique(y)):
         model.coef_, model.intercept_, model.classes_ = start.coef_, start.intercept_, start.classes_
-    from sklearn.exceptions import ConvergenceWarning
-
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(z, y)
-    count.fits += 1
-    count.unconverged += any(issubclass(one.category, ConvergenceWarning) for one in caught)
+    count["fits"] += 1
+    count["unconverged"] += any(issubclass(one.category, ConvergenceWarning) for one in caught)
     return model
-
-
-def _regression(c: float) -> LogisticRegression:
-    try:
-        from sklearn.linear_model import LogisticRegression
-    except ImportError as error:
-        raise UserError(
-            "probing needs scikit-learn, which is not installed", mend="pip install 'wrods[inside]'"
-        ) from error
-    return LogisticRegression(C=c, tol=TOLERANCE, max_iter=MOST_ITERATIONS, warm_start=True)
-
-
-def _copied(model: LogisticRegression | None) -> LogisticRegression | None:
-    """Return a fit that later ones do not change."""
-    if model is None:
-        return None
-    kept = _regression(model.C)
-    kept.coef_, kept.intercept_, kept.classes_ = model.coef_.copy(), model.intercept_.copy(), model.classes_
-    return kept
 
 
 def _log_loss(model: LogisticRegression, z: NDArray[np.floating], y: Codes) -> float:
@@ -289,12 +257,12 @@ SECONDS_A_CELL = 6e-8
 """Seconds of one core for a training row's dimension in one regression: 4.5e-8 to 9.3e-8 (tests/benchmarks/bench_probing.py)."""
 
 
-def probing_seconds(trials: int, layers: int, width: int, settings: Settings, models: int = 1) -> float:
+def probing_seconds(trials: int, layers: int, width: int, settings: Settings) -> float:
     """Return about how many seconds of one core the probes of a study take."""
     folds = 1 if settings.test else settings.folds or FOLDS
     trained = trials * (folds - 1) / folds if folds > 1 else trials
     regressions = folds * (INNER_FOLDS * len(settings.penalties) + 1 + settings.controls)
-    return models * len(settings.predict) * layers * regressions * trained * width * SECONDS_A_CELL
+    return len(settings.predict) * layers * regressions * trained * width * SECONDS_A_CELL
 
 
 def probing_bytes(trials: int, width: int) -> float:

@@ -82,40 +82,35 @@ def accuracies(one: Probing, study: str, resamples: int = RESAMPLES) -> Accuraci
         axis=1,
     )
     names = (*one.conditions, ALL) if len(one.conditions) > 1 else one.conditions
-    both = _Sums.of(np.concatenate([right, learnt], axis=1), condition, family, len(one.conditions))
-    seed = stable_seed(study, "probing items", one.group, one.target)
-    estimate, draws = both.shares(seed, resamples)
-    layers = len(one.layers)
-    parts = {
-        "accuracy": slice(0, layers),
-        "control": slice(layers, 2 * layers),
+    own, layers = len(one.conditions), len(one.layers)
+    sums, counts = _sums(np.concatenate([right, learnt], axis=1), condition, family, own)
+    both = _shares(sums, counts, stable_seed(study, "probing items", one.group, one.target), resamples)
+    accuracy, control = both[..., :layers], both[..., layers:]
+    made = {
+        "accuracy": accuracy,
+        "control": control,
+        "steps": np.diff(accuracy, axis=2),
+        "against": accuracy[:, 1:own] - accuracy[:, :1],
+        "selectivity": accuracy - control,
     }
-    value = {name: estimate[:, part] for name, part in parts.items()}
-    drawn = {name: draws[:, :, part] for name, part in parts.items()}
-    value["steps"], drawn["steps"] = np.diff(value["accuracy"], axis=1), np.diff(drawn["accuracy"], axis=2)
-    own = len(one.conditions)
-    value["against"] = value["accuracy"][1:own] - value["accuracy"][:1]
-    drawn["against"] = drawn["accuracy"][:, 1:own] - drawn["accuracy"][:, :1]
-    value["selectivity"] = value["accuracy"] - value["control"]
-    drawn["selectivity"] = drawn["accuracy"] - drawn["control"]
     trials = np.bincount(condition, minlength=own)
-    units = (both.trials > 0).sum(axis=0)
+    units = (counts > 0).sum(axis=0)
     wider = widening(len(one.dealt.splits))
     return Accuracies(
         names=names,
         trials=np.append(trials, trials.sum()) if own > 1 else trials,
-        units=both.units,
+        units=len(counts),
         widened=wider,
         chance=_chance(one, tested),
         **{
             name: _estimates(
-                value[name],
-                drawn[name],
+                values[0],
+                values[1:],
                 wider,
                 np.minimum(units[1:own], units[0]) if name == "against" else units,
-                least=0.0 if name in parts else -1.0,
+                least=0.0 if name in ("accuracy", "control") else -1.0,
             )
-            for name in value
+            for name, values in made.items()
         },
     )
 
@@ -139,41 +134,27 @@ def widening(splits: int) -> float:
     return float(np.sqrt(1 + splits / (splits - 1))) if splits > 1 else 1.0
 
 
-@dataclass(frozen=True, eq=False)
-class _Sums:
-    """What each family got right, by condition and column, and how many trials it has there."""
+def _sums(
+    right: Array, condition: NDArray[np.intp], family: NDArray[np.intp], conditions: int
+) -> tuple[Array, Array]:
+    """Return what each family got right, by condition and column, and how many trials it has there; all conditions last."""
+    units, unit = np.unique(family, return_inverse=True)
+    sums, counts = np.zeros((len(units), conditions, right.shape[1])), np.zeros((len(units), conditions))
+    np.add.at(sums, (unit, condition), right)
+    np.add.at(counts, (unit, condition), 1.0)
+    if conditions > 1:
+        sums = np.concatenate([sums, sums.sum(axis=1, keepdims=True)], axis=1)
+        counts = np.concatenate([counts, counts.sum(axis=1, keepdims=True)], axis=1)
+    return sums, counts
 
-    right: Array
-    trials: Array
 
-    @property
-    def units(self) -> int:
-        return len(self.trials)
-
-    @classmethod
-    def of(
-        cls, right: Array, condition: NDArray[np.intp], family: NDArray[np.intp], conditions: int
-    ) -> _Sums:
-        _, unit = np.unique(family, return_inverse=True)
-        many = int(unit.max()) + 1
-        cell = unit * conditions + condition
-        trials = np.bincount(cell, minlength=many * conditions).astype(float)
-        sums = np.zeros((many * conditions, right.shape[1]))
-        np.add.at(sums, cell, right)
-        cells, counts = sums.reshape(many, conditions, -1), trials.reshape(many, conditions)
-        if conditions > 1:
-            cells = np.concatenate([cells, cells.sum(axis=1, keepdims=True)], axis=1)
-            counts = np.concatenate([counts, counts.sum(axis=1, keepdims=True)], axis=1)
-        return cls(cells, counts)
-
-    def shares(self, seed: int, resamples: int) -> tuple[Array, Array]:
-        """Return shares, shape (conditions, columns), and those of each draw, shape (draws, conditions, columns)."""
-        units, conditions, columns = self.right.shape
-        counts = np.repeat(self.trials, columns, axis=1)
-        drawn = resampled_ratios(self.right.reshape(units, -1), counts, seed, resamples)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            value = self.right.sum(axis=0) / self.trials.sum(axis=0)[:, None]
-        return value, drawn.reshape(resamples, conditions, columns)
+def _shares(sums: Array, counts: Array, seed: int, resamples: int) -> Array:
+    """Return shares and those of each draw, shape (1 + draws, conditions, columns)."""
+    units, conditions, columns = sums.shape
+    drawn = resampled_ratios(sums.reshape(units, -1), np.repeat(counts, columns, axis=1), seed, resamples)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value = sums.sum(axis=0) / counts.sum(axis=0)[:, None]
+    return np.concatenate([value[None], drawn.reshape(resamples, conditions, columns)])
 
 
 def _estimates(value: Array, draws: Array, wider: float, units: NDArray[np.intp], least: float) -> Estimates:

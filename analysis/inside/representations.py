@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from analysis.inside.hidden_states import (
     remembered,
 )
 from analysis.measures.levels import Levels
+from analysis.measures.resampling import means
 from analysis.measures.similarity import cosines
 from analysis.tables import Tables
 
@@ -84,32 +84,8 @@ class Pattern:
         return means(self.centred if centred else self.cosine)
 
 
-def joined(items: Sequence[str], conditions: Sequence[str], layers: Sequence[LayerCosines]) -> Pattern:
-    """Put the layers of one model together, the embedding's output first."""
-    return Pattern(
-        tuple(items),
-        tuple(conditions),
-        np.stack([one.cosine for one in layers], axis=2),
-        np.stack([one.centred for one in layers], axis=2),
-        np.array([one.apart for one in layers]),
-        np.array([one.apart_centred for one in layers]),
-    )
-
-
-def means(of_items: NDArray[np.floating]) -> Array:
-    """Average over the first axis what is there, shape (items, …) to (…); nan where nothing is."""
-    known = np.isfinite(of_items)
-    many = known.sum(axis=0)
-    total = np.where(known, of_items, 0.0).sum(axis=0, dtype=float)
-    return np.asarray(np.divide(total, many, out=np.full(total.shape, np.nan), where=many > 0))
-
-
 def pair_rows(
-    rows: pd.DataFrame,
-    factor: str,
-    intact: str,
-    conditions: Sequence[str],
-    within: Sequence[str] = (),
+    rows: pd.DataFrame, factor: str, intact: str, conditions: Sequence[str], within: Sequence[str] = ()
 ) -> Pairs:
     """Pair each changed text's states with those of the same item intact, in the same wording if any."""
     same_item = [name for name in ("set", "item_id", *within) if name in rows]
@@ -128,13 +104,11 @@ def pair_rows(
     texts = ["/".join(one) for one in zip(*(changed[name].astype(str) for name in named), strict=True)]
     items = tuple(sorted(set(texts)))
     shown = tuple(one for one in conditions if (changed[factor] == one).any())
-    item_places = {name: place for place, name in enumerate(items)}
-    condition_places = {name: place for place, name in enumerate(shown)}
     return Pairs(
         items,
         shown,
-        np.array([item_places[one] for one in texts], dtype=np.intp),
-        np.array([condition_places[str(one)] for one in changed[factor]], dtype=np.intp),
+        pd.Categorical(texts, items).codes.astype(np.intp),
+        pd.Categorical(changed[factor].astype(str), shown).codes.astype(np.intp),
         changed["_place"].to_numpy(dtype=np.intp),
         found.astype(np.intp),
         np.asarray(exact >= 0, dtype=bool),
@@ -169,14 +143,8 @@ def layer_cosines(read: Reader, pairs: Pairs) -> LayerCosines:
             np.add.at(sums[which], cells, found[known])
             np.add.at(counts[which], cells, 1.0)
     of_items = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0).astype(np.float32)
-    first = bases[np.unique(_first_of_items(pairs, bases))]
+    first = np.unique(pairs.intact[np.unique(pairs.item, return_index=True)[1]])
     return LayerCosines(of_items[0], of_items[1], _apart(read, first, None), _apart(read, first, mean))
-
-
-def _first_of_items(pairs: Pairs, bases: Places) -> Places:
-    """Return one intact state of each item, as places in ``bases``."""
-    _, first = np.unique(pairs.item, return_index=True)
-    return np.asarray(np.searchsorted(bases, pairs.intact[first]), dtype=np.intp)
 
 
 def _mean_state(read: Reader, used: Places) -> Array:
@@ -264,20 +232,16 @@ def _of_model(
             part if len(parts) > 1 else "",
             does.factor,
             does.intact,
-            _pattern(kept, places, pairs, partial(_tell, told, what, kept.layers)),
+            _pattern(kept, places, pairs, what, told),
             len(pairs.item),
             int((~pairs.same_wording).sum()),
         )
 
 
-def _tell(told: Callable[[str], None], what: str, layers: int, number: int) -> None:
-    told(LayersDone.before(what, number, layers))
-
-
-def _pattern(kept: Kept, places: Places, pairs: Pairs, begins: Callable[[int], None]) -> Pattern:
-    """Compute a model's map layer by layer, each kept as it is done; ``begins`` hears of each that was not kept before."""
+def _pattern(kept: Kept, places: Places, pairs: Pairs, what: str, told: Callable[[str], None]) -> Pattern:
+    """Compute a model's map layer by layer, each kept as it is done; each that was not kept before is told."""
     keys = kept.rows["work_key"].astype(str).to_numpy()[places]
-    told = {
+    made_of = {
         "version": VERSION,
         "position": kept.position,
         "group": kept.group,
@@ -287,7 +251,7 @@ def _pattern(kept: Kept, places: Places, pairs: Pairs, begins: Callable[[int], N
         "changed": [keys[place] for place in pairs.changed],
         "intact": [keys[place] for place in pairs.intact],
     }
-    mark = fingerprint(told, pairs.item, pairs.condition)
+    mark = fingerprint(made_of, pairs.item, pairs.condition)
     layers = []
     for number in range(kept.layers):
 
@@ -295,19 +259,13 @@ def _pattern(kept: Kept, places: Places, pairs: Pairs, begins: Callable[[int], N
             return kept.layer(number, places[rows])
 
         def compute(read: Reader = read, number: int = number) -> dict[str, NDArray[Any]]:
-            begins(number)
-            return _arrays(read, pairs)
+            told(LayersDone.before(what, number, kept.layers))
+            layer = layer_cosines(read, pairs)
+            apart = np.array([layer.apart, layer.apart_centred])
+            return {"cosine": layer.cosine, "centred": layer.centred, "apart": apart}
 
         found = remembered(kept.folder, f"representations_layer_{number:02d}", mark, compute)
-        apart, apart_centred = (float(one) for one in found["apart"])
-        layers.append(LayerCosines(found["cosine"], found["centred"], apart, apart_centred))
-    return joined(pairs.items, pairs.conditions, layers)
-
-
-def _arrays(read: Reader, pairs: Pairs) -> dict[str, NDArray[Any]]:
-    found = layer_cosines(read, pairs)
-    return {
-        "cosine": found.cosine,
-        "centred": found.centred,
-        "apart": np.array([found.apart, found.apart_centred]),
-    }
+        layers.append(found)
+    cosine, centred = (np.stack([one[name] for one in layers], axis=2) for name in ("cosine", "centred"))
+    apart, apart_centred = np.array([one["apart"] for one in layers], dtype=float).T
+    return Pattern(pairs.items, pairs.conditions, cosine, centred, apart, apart_centred)

@@ -10,9 +10,6 @@ import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
-from importlib import resources
-from io import StringIO
 from math import factorial, nan
 from pathlib import Path
 from typing import Any
@@ -30,6 +27,7 @@ from analysis.mixed import Fit, LikelihoodRatio, fit, likelihood_ratio_test
 from analysis.mixed.inference import corrected
 from analysis.published.h_test import FEWEST_ITEMS, TASKS, Paired, in_common, paired
 from analysis.published.scrambled_bench_study import study_parts, trials_of
+from analysis.reading import found_above
 from analysis.tables import Tables
 from stimuli.errors import UserError, reason_of
 from stimuli.seeds import stable_seed
@@ -37,7 +35,6 @@ from stimuli.seeds import stable_seed
 FOLDER, RECORD, LOSS = "tuning", "tuning.json", "loss.csv"
 CONTROL = "FT-Ori"
 """The rule that leaves texts as they are: what more training does without scrambles."""
-_UP = 4
 _LOSS_COLUMNS = ("step", "epoch", "tokens", "training_loss", "validation_loss", "learning_rate", "seconds")
 
 
@@ -107,9 +104,8 @@ def families(tables: Tables) -> list[Family]:
 
 def record_of(tables: Tables, training: str) -> Mapping[str, Any]:
     """Return what is recorded of a training; empty where nothing is at hand."""
-    folder = _folder_of(tables, training)
-    file = None if folder is None else folder / RECORD
-    if file is None or not file.is_file():
+    file = _file_of(tables, training, RECORD)
+    if file is None:
         return dict((tables.dictionary.get("tuning") or {}).get(training) or {})
     try:
         told = json.loads(file.read_text("utf-8"))
@@ -122,9 +118,8 @@ def record_of(tables: Tables, training: str) -> Mapping[str, Any]:
 
 def loss_of(tables: Tables, training: str) -> pd.DataFrame | None:
     """Return the losses of a training; None where they are not at hand."""
-    folder = _folder_of(tables, training)
-    file = None if folder is None else folder / LOSS
-    if file is None or not file.is_file():
+    file = _file_of(tables, training, LOSS)
+    if file is None:
         return None
     losses = pd.read_csv(file, on_bad_lines="skip")
     if not set(_LOSS_COLUMNS) <= set(losses.columns):
@@ -132,13 +127,10 @@ def loss_of(tables: Tables, training: str) -> pd.DataFrame | None:
     return losses[losses["seconds"].notna()].astype(dict.fromkeys(_LOSS_COLUMNS, float))
 
 
-def _folder_of(tables: Tables, training: str) -> Path | None:
-    here = tables.folder.resolve()
-    # a Psych-DS export keeps them among what is for analysis
-    for folder in [here / "analysis", here, *here.parents][: _UP + 1]:
-        if (folder / FOLDER / training).is_dir():
-            return folder / FOLDER / training
-    return None
+def _file_of(tables: Tables, training: str, name: str) -> Path | None:
+    """Return a file of a training's record; a Psych-DS export keeps it among what is for analysis."""
+    place = f"{FOLDER}/{training}/{name}"
+    return found_above(tables.folder / "analysis", place)
 
 
 GROUP = "reader_group"
@@ -246,12 +238,9 @@ def cells_of(part: Part, study: str) -> pd.DataFrame:
         named = {"rr": "value", "rr_low": "low", "rr_high": "high"}
         return sums.rename(columns=named)[[GROUP, "condition", "trials", "value", "low", "high"]]
     shares = accuracy(part.trials, ["condition"], study=study)
-    ends = {
-        "value": 100 * shares["wrong"],
-        "low": 100 * shares["wrong_low"],
-        "high": 100 * shares["wrong_high"],
-    }
-    return shares[[GROUP, "condition", "trials"]].assign(**ends)
+    ends = {"value": "wrong", "low": "wrong_low", "high": "wrong_high"}
+    percent = {name: 100 * shares[column] for name, column in ends.items()}
+    return shares[[GROUP, "condition", "trials"]].assign(**percent)
 
 
 def differences(part: Part, family: Family) -> list[Difference]:
@@ -270,7 +259,7 @@ def differences(part: Part, family: Family) -> list[Difference]:
                 found += [] if one is None else [(one, against_control)]
     adjusted = corrected(np.array([one.p for one, _ in found]), "BH")
     return [
-        Difference(**{**one.__dict__, "against_control": against, "p_adjusted": float(p)})
+        replace(one, against_control=against, p_adjusted=float(p))
         for (one, against), p in zip(found, adjusted, strict=True)
     ]
 
@@ -446,13 +435,12 @@ def transfer(
     tasks = tuple(task for task in TASKS if (base["task"] == task).any())
     shares = pd.DataFrame({one.group: _by_task(rows_of[one.group], tasks) for one in models})
     found: list[tuple[str, Trained, Paired]] = []
-    whole: list[tuple[str, Trained, Paired]] = []
     for one in models:
-        first, second = in_common(base, rows_of[one.group])
-        for task in tasks:
-            own = first[first["task"] == task], second[second["task"] == task]
-            found += [(task, one, met)] if (met := paired(*own, bound)) is not None else []
-        whole += [(AVERAGE, one, met)] if (met := paired(first, second, bound)) is not None else []
+        both = in_common(base, rows_of[one.group])
+        for task in (*tasks, AVERAGE):
+            first, second = (rows if task == AVERAGE else rows[rows["task"] == task] for rows in both)
+            if (met := paired(first, second, bound)) is not None:
+                found.append((task, one, met))
     gains = {one.group: _item_gains(base, rows_of[one.group]) for one in models if one.task in tasks}
     return Transfer(
         family.base,
@@ -460,8 +448,8 @@ def transfer(
         tuple(models),
         {str(task): float(share) for task, share in _by_task(base, tasks).items()},
         shares,
-        tuple(_adjusted(found)),
-        tuple(_adjusted(whole)),
+        _adjusted([one for one in found if one[0] != AVERAGE]),
+        _adjusted([one for one in found if one[0] == AVERAGE]),
         diagonal_of_items(gains, {one.group: str(one.task) for one in models if one.task in tasks}, seed),
     )
 
@@ -472,10 +460,9 @@ def _by_task(rows: pd.DataFrame, tasks: Sequence[str]) -> pd.Series[float]:
     return shares
 
 
-def _adjusted(found: Sequence[tuple[str, Trained, Paired]]) -> Iterator[Cell]:
+def _adjusted(found: Sequence[tuple[str, Trained, Paired]]) -> tuple[Cell, ...]:
     adjusted = corrected(np.array([one.p for *_, one in found]), "BH")
-    for (task, model, one), p in zip(found, adjusted, strict=True):
-        yield Cell(task, model, one, float(p))
+    return tuple(Cell(*one, float(p)) for one, p in zip(found, adjusted, strict=True))
 
 
 def _item_gains(base: pd.DataFrame, trained: pd.DataFrame) -> pd.Series[float]:
@@ -519,43 +506,13 @@ def _square(means: NDArray[np.float64], tasks: Sequence[str], columns: Sequence[
 
 
 ORIGINAL = "original"
-ITEMS = 200
-"""Items of a task."""
-_HALF = 0.05 + 1e-9
-"""The printed averages have one decimal or two; one decimal is off by at most this."""
 
 
-@dataclass(frozen=True)
-class PrintedAverage:
-    """A printed average beside the mean of its printed cells, in percent."""
-
-    trained_on: str
-    printed: float
-    mean: float
-
-    @property
-    def agrees(self) -> bool:
-        """Whether the print is the mean, rounded or cut to one decimal or more."""
-        return abs(self.printed - self.mean) < 2 * _HALF
-
-
-@cache
 def printed_transfer() -> pd.DataFrame:
     """Return the printed table in percent, shape (10 + 1, 1 + 10): test tasks and the average by ``original`` and training tasks."""
-    text = resources.files(__package__).joinpath("h_test_trained.csv").read_text("utf-8")
-    cells = pd.read_csv(StringIO(text), comment="#")
+    cells = pd.read_csv(Path(__file__).with_name("h_test_trained.csv"), comment="#")
     wide = cells.pivot(index="task", columns="trained_on", values="printed")
     return wide.loc[[*TASKS, AVERAGE], [ORIGINAL, *TASKS]]
-
-
-def printed_averages() -> list[PrintedAverage]:
-    """Set the printed column averages beside the means of the printed cells."""
-    table = printed_transfer()
-    means = table.loc[list(TASKS)].mean()
-    return [
-        PrintedAverage(str(column), float(table[column][AVERAGE]), float(means[column]))
-        for column in table.columns
-    ]
 
 
 def printed_diagonal() -> Diagonal:
@@ -563,22 +520,3 @@ def printed_diagonal() -> Diagonal:
     table = printed_transfer().loc[list(TASKS)]
     gains = table[list(TASKS)].sub(table[ORIGINAL], axis=0)
     return diagonal(gains.to_numpy(dtype=float) / 100)
-
-
-def largest_p(first: float, second: float, items: int = ITEMS) -> float:
-    """Return McNemar's largest exact p for two shares of the same items, whatever their overlap."""
-    one, other = round(items * first / 100), round(items * second / 100)
-    gained = min(other, items - one)
-    lost = gained + one - other
-    return float(stats.binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0
-
-
-def impossible_cells(items: int = ITEMS) -> list[tuple[str, str, float]]:
-    """Return the printed cells that are no share of so many items: test task, training task, percent."""
-    table = printed_transfer().loc[list(TASKS)]
-    found = []
-    for task, row in table.iterrows():
-        for column, value in row.items():
-            if abs(value * items / 100 - round(value * items / 100)) > 1e-6:
-                found.append((str(task), str(column), float(value)))
-    return found

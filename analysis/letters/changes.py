@@ -77,7 +77,8 @@ def letter_changes(items: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
         changes, derived = _changes_of(said, str(given["item_id"]))
         if changes is None or any(change["unit"] != "letter" for change in changes):
             continue
-        found = [one for one in map(_of_word, changes) if one is not None]
+        changed = [(one, told) for one in changes if (told := _of_word(one)) is not None]
+        found = [told for _, told in changed]
         told = {name: _common([one[name] for one in found]) for name in ("zone", "kind")}
         numbers = {
             name: sum(one[name] for one in found) / len(found) if found else float("nan")
@@ -85,12 +86,9 @@ def letter_changes(items: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
         }
         agree = {f"same_{n}": len({one[n] for one in found}) < 2 for n in AGREED}
         key = {str(name): value for name, value in given.items()}
-        rows.append({**key, "changed_words": len(found), **told, **numbers, **agree, "derived": derived})
-        rows[-1]["forms"] = tuple(
-            (str(one.get("intact", "")), str(one.get("shown", "")))
-            for one in changes
-            if _of_word(one) is not None
-        )
+        forms = tuple((str(one.get("intact", "")), str(one.get("shown", ""))) for one, _ in changed)
+        many = {"changed_words": len(found)}
+        rows.append({**key, **many, **told, **numbers, **agree, "derived": derived, "forms": forms})
     columns = [*names, "changed_words", "zone", "kind", "place", "place_from_end", "distance", "letters"]
     columns += [*(f"same_{name}" for name in AGREED), "derived", "forms"]
     return pd.DataFrame(rows, columns=columns)
@@ -139,12 +137,8 @@ def _of_word(change: Mapping[str, Any]) -> dict[str, Any] | None:
     edited = change["inserted"] or change["deleted"]
     moved, new = change["displaced"], change["substituted"]
     kind = "other"
-    if not edited and not new and moved == 2:
-        kind = "transposition"
-    elif not edited and new and not moved:
-        kind = "substitution"
-    elif not edited and not new and moved > 2:
-        kind = "shuffle"
+    if not edited and bool(new) != bool(moved) and moved != 1:
+        kind = "substitution" if new else "transposition" if moved == 2 else "shuffle"
     return {
         "zone": zone,
         "kind": kind,

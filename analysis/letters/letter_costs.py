@@ -215,16 +215,15 @@ def cost_table(costs: Sequence[GroupCosts]) -> pd.DataFrame:
     found = []
     for one in costs:
         profile = one.profile
-        for place, level in enumerate(profile.levels):
-            ends = profile.interval(place)
+        for level, cost, low, high in profile.costs():
             found.append(
                 {
                     "reader_group": one.group,
                     "reader_kind": one.kind,
                     "level": level,
-                    "cost": float(profile.estimate[place]),
-                    "low": ends.low,
-                    "high": ends.high,
+                    "cost": cost,
+                    "low": low,
+                    "high": high,
                     "participants": profile.participants,
                     "items": profile.items,
                     "items_of_level": one.items_of[level],
@@ -311,12 +310,7 @@ def _asked(tables: Tables, by: str | Sequence[str], measure: str, resamples: int
 
 
 def group_costs(
-    given: LetterRows,
-    by: str | Sequence[str],
-    measure: str,
-    study: str,
-    *,
-    resamples: int = RESAMPLES,
+    given: LetterRows, by: str | Sequence[str], measure: str, study: str, *, resamples: int = RESAMPLES
 ) -> list[GroupCosts]:
     """Return the costs of every reader group that has any; see :func:`letter_costs`."""
     names = [by] if isinstance(by, str) else list(by)
@@ -531,19 +525,14 @@ def _keys(times: Sequence[GroupCosts], kind: str, place: str) -> list[tuple[str,
     split = sorted((one for one in levels if one.startswith(whole + SEPARATOR)), key=natural)
     if place == "outer" or not 1 < len(split) <= MOST_DISTANCES:
         split = []
-    return [
-        (kind, place, "", whole),
-        *((kind, place, level.split(SEPARATOR)[2], level) for level in split),
-    ]
+    return [(kind, place, "", whole), *((kind, place, one.split(SEPARATOR)[2], one) for one in split)]
 
 
 def _costs(given: Mapping[str, Sequence[GroupCosts]], level: str) -> dict[str, Cost]:
-    costs = {}
-    for measure, several in given.items():
-        for one in several:
-            if level in one.profile.levels:
-                place = one.profile.levels.index(level)
-                ends = one.profile.interval(place)
-                value = float(one.profile.estimate[place])
-                costs[measure] = Cost(value, ends.low, ends.high, one.items_of[level])
-    return costs
+    return {
+        measure: Cost(*numbers, one.items_of[level])
+        for measure, several in given.items()
+        for one in several
+        for name, *numbers in one.profile.costs()
+        if name == level
+    }

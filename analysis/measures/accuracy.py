@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.answers import failures_as_wrong, is_valid, judged
 from analysis.intervals import share_over_items
-from analysis.measures.resampling import Interval, interval, resampled_means
+from analysis.measures.resampling import interval, resampled_ratios
 from analysis.mixed.inference import corrected
-from analysis.preparing import each_answer_once
+from analysis.preparing.exclusions import each_answer_once
 from analysis.readers import PARTICIPANT_KINDS, kinds_of
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
@@ -86,9 +85,9 @@ def accuracy(
         )
         sums = sums.groupby(own.groupby(names, dropna=False).ngroup()).sum(min_count=1)
         shares = {
-            "wrong": ("right", "n", float(right.mean())),
-            "valid_only": ("right", "valid", float(own["correct"].where(valid).mean())),
-            "chance": ("guessed", "n", float(guessed.mean())),
+            "wrong": float(right.mean()),
+            "valid_only": float(own["correct"].where(valid).mean()),
+            "chance": float(guessed.mean()),
         }
         told: dict[str, Any] = {
             "trials": many,
@@ -98,12 +97,15 @@ def accuracy(
             "missing_share": float((~valid).mean()),
         }
         # one set of drawn units for all three ways, which are thus compared on the same resamples
-        places = {name: place for place, name in enumerate(sums.columns)}
-        drawn = _drawn(sums, study, key, resamples) if resamples and len(sums) > 1 else None
-        for name, (above, below, share) in shares.items():
-            told[name] = share
+        above, below = (sums[list(names)].to_numpy() for names in zip(*_WAYS.values(), strict=True))
+        drawn = np.full((resamples, len(_WAYS)), np.nan)
+        if resamples and len(sums) > 1:
+            seed = stable_seed(study, "accuracy", *map(str, key))
+            drawn = resampled_ratios(above, below, seed, resamples)
+        for place, name in enumerate(_WAYS):
+            told[name] = shares[name]
             if resamples:
-                ends = _NONE if drawn is None else interval(_ratio(drawn, places[above], places[below]))
+                ends = interval(drawn[:, place])
                 told[f"{name}_low"], told[f"{name}_high"] = ends.low, ends.high
         told["lowest"] = told["correct"] / many
         told["highest"] = (told["correct"] + told["missing"]) / many
@@ -128,30 +130,19 @@ def adjusted_accuracy(trials: pd.DataFrame, by: Sequence[str] | str = ()) -> pd.
     """Return accuracy, that of the answered, and the out-of-context ratio (Lee & Lim, 2024, appendix D)."""
     by = cell_columns(trials, by)
     table = accuracy(trials, by, resamples=0)
-    return pd.DataFrame(
-        {
-            **{name: table[name] for name in (GROUP, *by)},
-            "trials": table["trials"],
-            "answered": table["valid"],
-            "correct": table["correct"],
-            "accuracy": table["wrong"],
-            "adjusted_accuracy": table["valid_only"],
-            "out_of_context_ratio": table["missing_share"],
-        }
-    )
+    named = {
+        **{name: name for name in (GROUP, *by, "trials")},
+        "valid": "answered",
+        "correct": "correct",
+        "wrong": "accuracy",
+        "valid_only": "adjusted_accuracy",
+        "missing_share": "out_of_context_ratio",
+    }
+    return table[list(named)].rename(columns=named)
 
 
-_NONE = Interval(float("nan"), float("nan"), 1.0)
-
-
-def _drawn(sums: pd.DataFrame, study: str, key: Sequence[Any], resamples: int) -> NDArray[np.float64]:
-    seed = stable_seed(study, "accuracy", *map(str, key))
-    return resampled_means(sums.to_numpy(dtype=float), seed, resamples)
-
-
-def _ratio(drawn: NDArray[np.float64], above: int, below: int) -> NDArray[np.float64]:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(drawn[:, above] / drawn[:, below])
+_WAYS = {"wrong": ("right", "n"), "valid_only": ("right", "valid"), "chance": ("guessed", "n")}
+"""Ways to count answers that failed, with the sums whose ratio each is."""
 
 
 def _cells(trials: pd.DataFrame, by: Sequence[str], *, judged: bool = True) -> pd.DataFrame:
@@ -186,11 +177,8 @@ def against_chance(trials: pd.DataFrame, by: Sequence[str] | str, *, study: str 
     keys = [GROUP, *by]
     table = accuracy(rows, by, study=study)
     chance = rows.groupby(keys, observed=True)["chance"].mean()
-    right = failures_as_wrong(rows).groupby([rows[name] for name in keys], observed=True).sum()
     names = list(table[keys].itertuples(index=False, name=None))
-    places = names if by else [group for (group,) in names]
-    table["chance"] = [float(chance[place]) for place in places]
-    table["correct"] = [int(right[place]) for place in places]
+    table["chance"] = [float(chance[place if by else place[0]]) for place in names]
     tests = [
         stats.binomtest(int(k), int(n), float(p))
         for k, n, p in zip(table["correct"], table["trials"], table["chance"], strict=True)

@@ -7,15 +7,13 @@ nothing of the text, from the texts themselves: an item that shows its intact fo
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Literal
 
 import pandas as pd
 
-from analysis.tables import Tables
+from analysis.tables import Tables, mapping_in
 from stimuli.scramble.registry import scramble_types
 
 Does = Literal["intact", "changed", "substituted", "withheld"]
@@ -55,7 +53,9 @@ def levels_of(
         rows = items[items["role"] == "test"] if "role" in items else items
         for level, own in rows.groupby(factor, observed=True):
             if str(level) in found:
-                found[str(level)] = _all(list(_done(own)))
+                texts = [own.get(name, [None] * len(own)) for name in ("provenance", "shown", "intact")]
+                done = {done_to(*one) for one in zip(*texts, strict=True)}
+                found[str(level)] = done.pop() if len(done) == 1 else None if None in done else "changed"
     for level, sets in ((between or {}).get(factor) or {}).items():
         if level in found and (sets.get("exemplars") == 0 or sets.get("example_labels") == "shuffled"):
             found[level] = "withheld"
@@ -82,7 +82,7 @@ def scrambled_levels(tables: Tables, factor: str) -> list[str]:
 
 def done_to(provenance: Any, shown: Any, intact: Any) -> Does | None:
     """Say what was done to one item's text; None where neither its record nor its texts say it."""
-    operation = str(_parsed(provenance).get("operation") or "")
+    operation = str(mapping_in(provenance).get("operation") or "")
     name, _, rates = operation.partition("@")
     rate = rates.partition(";")[0]
     texts = operation.partition("texts=")[2]
@@ -90,34 +90,16 @@ def done_to(provenance: Any, shown: Any, intact: Any) -> Does | None:
         return "withheld"
     if operation == _NOTHING or _is_zero(rate) or _is_zero(texts):
         return "intact"
-    if name.partition("(")[0].partition(";")[0] in SUBSTITUTES:
+    kind = name.partition("(")[0].partition(";")[0]
+    if kind in SUBSTITUTES:
         return "substituted"
-    if name.partition("(")[0].partition(";")[0].partition(":")[0] in _families():
+    if kind.partition(":")[0] in {one.family for one in scramble_types().values()}:
         return "changed"
-    whole, seen = _parsed(intact), _parsed(shown)
+    whole, seen = mapping_in(intact), mapping_in(shown)
     pairs = [(text, seen[field]) for field, text in whole.items() if field in seen and text]
     if not pairs:
         return None
     return "intact" if all(text == other for text, other in pairs) else "changed"
-
-
-def _done(own: pd.DataFrame) -> Iterator[Does | None]:
-    texts = {
-        name: own[name] if name in own else [None] * len(own) for name in ("provenance", "shown", "intact")
-    }
-    for provenance, shown, intact in zip(*texts.values(), strict=True):
-        yield done_to(provenance, shown, intact)
-
-
-def _all(done: list[Does | None]) -> Does | None:
-    if not done or None in done:
-        return None
-    return done[0] if len(set(done)) == 1 else "changed"
-
-
-@cache
-def _families() -> frozenset[str]:
-    return frozenset(kind.family for kind in scramble_types().values())
 
 
 def _is_zero(text: str) -> bool:
@@ -125,11 +107,3 @@ def _is_zero(text: str) -> bool:
         return float(text) == 0
     except ValueError:
         return False
-
-
-def _parsed(text: Any) -> dict[str, Any]:
-    try:
-        given = json.loads(text) if isinstance(text, str) else None
-    except ValueError:
-        return {}
-    return given if isinstance(given, dict) else {}

@@ -139,7 +139,7 @@ def shown_texts(items: pd.DataFrame, factors: Sequence[str]) -> dict[tuple[Any, 
     for name in ("item_id", "shown", "intact"):
         if name not in items:
             raise UserError(f"the items table has no column {name!r}", mend="Hand the study over again.")
-    keys = _keys(items, factors)
+    keys = [name for name in ("set", "item_id", *factors) if name in items]
     found: dict[tuple[Any, ...], dict[str, str]] = {}
     for key, shown, intact in zip(
         items[keys].itertuples(index=False, name=None), items["shown"], items["intact"], strict=True
@@ -215,21 +215,15 @@ _COUNTS = (
 )
 
 
-def _keys(items: pd.DataFrame, factors: Sequence[str]) -> list[str]:
-    return [name for name in ("set", "item_id", *factors) if name in items]
-
-
 def _measured(
     rows: pd.DataFrame,
     known: Mapping[tuple[Any, ...], Mapping[str, str]],
     items: pd.DataFrame,
     factors: Sequence[str],
 ) -> pd.DataFrame:
-    counts = np.empty((len(rows), len(_COUNTS)), dtype=float)
-    for place, numbers in enumerate(_numbers(rows, known, _keys(items, factors))):
-        counts[place] = numbers
-    told = rows[[*_KEPT, *factors]].reset_index(drop=True)
-    return told.assign(**{name: counts[:, place] for place, name in enumerate(_COUNTS)})
+    numbers = list(_numbers(rows, known, [name for name in ("set", "item_id", *factors) if name in items]))
+    counts = pd.DataFrame(numbers, columns=list(_COUNTS), dtype=float)
+    return rows[[*_KEPT, *factors]].reset_index(drop=True).join(counts)
 
 
 def _numbers(

@@ -41,6 +41,14 @@ def where_it_varies(ends: Interval) -> Interval:
     return Interval(float("nan"), float("nan"), ends.undefined)
 
 
+def means(values: NDArray[np.floating]) -> Array:
+    """Average over the first axis what is there, shape (units, …) to (…); nan where nothing is."""
+    known = np.isfinite(values)
+    many = known.sum(axis=0)
+    total = np.where(known, values, 0.0).sum(axis=0, dtype=float)
+    return np.asarray(np.divide(total, many, out=np.full(total.shape, np.nan), where=many > 0))
+
+
 def resampled_means(values: Array, seed: int, resamples: int = RESAMPLES) -> Array:
     """Resample units with replacement and average each column over the drawn units that have a value."""
     present = np.isfinite(values).astype(float)
@@ -101,6 +109,16 @@ def bootstrap(
         return Interval(float("nan"), float("nan"), 1.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         return interval(statistic(resampled_means(values, seed, resamples)), level)
+
+
+def mean_of(values: Array) -> float:
+    """Return the mean of the values that are there; nan where none is."""
+    return float(means(values.ravel()))
+
+
+def mean_ends(values: Array, seed: int) -> Interval:
+    """Return the bootstrap interval of a mean over units, shape (units,); none where all resamples have one value."""
+    return where_it_varies(bootstrap(values[:, None], lambda means: means[:, 0], seed))
 
 
 def item_means(rows: pd.DataFrame, value: pd.Series[Any], factor: str) -> pd.DataFrame:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,8 +11,8 @@ from numpy.typing import NDArray
 
 from analysis.answers import failures_as_wrong
 from analysis.measures.accuracy import GROUP, asked
-from analysis.measures.resampling import Interval, bootstrap, interval, item_means, resampled_means
-from analysis.preparing import TIMED
+from analysis.measures.resampling import Interval, bootstrap, interval, item_means, means, resampled_means
+from analysis.preparing.exclusions import TIMED
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 
@@ -29,9 +28,9 @@ def relative_gain(scrambled: float, intact: float, substituted: float) -> float:
     return 100.0 * (scrambled - substituted) / gap if gap else float("nan")
 
 
-def as_printed(value: float, decimals: int = 2) -> str:
+def as_printed(value: float) -> str:
     """Write a rate as Scrambled Bench's tables do: values below 0 as ``< 0``, a zero without a sign."""
-    return BELOW if value < 0 else f"{abs(value):.{decimals}f}"
+    return BELOW if value < 0 else f"{abs(value):.2f}"
 
 
 @dataclass(frozen=True)
@@ -65,38 +64,32 @@ def item_accuracies(trials: pd.DataFrame, factor: str, levels: Sequence[str]) ->
 
 
 def relative_gains(
-    trials: pd.DataFrame,
-    factor: str,
-    *,
-    intact: str,
-    substituted: str,
-    study: str = "",
-    resamples: int = 2000,
+    trials: pd.DataFrame, factor: str, *, intact: str, substituted: str, study: str = ""
 ) -> pd.DataFrame:
     """Return the relative performance gain of each reader group in each level of a factor."""
     levels = [str(level) for level in pd.unique(asked(trials)[factor].dropna())] if factor in trials else []
     levels = [intact, *(level for level in levels if level not in (intact, substituted)), substituted]
     found = []
     for group, values in item_accuracies(trials, factor, levels).items():
-        means = 100.0 * _means(values)
-        draws = 100.0 * resampled_means(values, stable_seed(study, "rpg", factor, group), resamples)
+        share = 100.0 * means(values)
+        draws = 100.0 * resampled_means(values, stable_seed(study, "rpg", factor, group))
         gaps = _ends(draws[:, 0] - draws[:, -1], len(values))
         for place, level in enumerate(levels):
             with np.errstate(invalid="ignore", divide="ignore"):
                 ratio = 100.0 * (draws[:, place] - draws[:, -1]) / (draws[:, 0] - draws[:, -1])
             ends = _ends(ratio, len(values))
-            rpg = relative_gain(means[place], means[0], means[-1])
+            rpg = relative_gain(share[place], share[0], share[-1])
             found.append(
                 {
                     GROUP: group,
                     factor: level,
                     "items": int(np.isfinite(values[:, place]).sum()),
-                    "accuracy": float(means[place]),
+                    "accuracy": float(share[place]),
                     "rpg": rpg,
                     "rpg_low": ends.low,
                     "rpg_high": ends.high,
                     "printed": as_printed(rpg),
-                    "gap": float(means[0] - means[-1]),
+                    "gap": float(share[0] - share[-1]),
                     "gap_low": gaps.low,
                     "gap_high": gaps.high,
                     "flagged": gaps.includes_zero,
@@ -112,7 +105,6 @@ def retentions(
     intact: str,
     groups_of_levels: Mapping[str, Sequence[str]] | None = None,
     study: str = "",
-    resamples: int = 2000,
 ) -> pd.DataFrame:
     """Return TypoBench's retention, absolute and relative, of each reader group."""
     if factor not in trials.columns:
@@ -122,38 +114,31 @@ def retentions(
     levels = [intact, *dict.fromkeys(level for some in wanted.values() for level in some)]
     found = []
     for group, values in item_accuracies(trials, factor, levels).items():
-        means = 100.0 * _means(values)
-        draws = 100.0 * resampled_means(values, stable_seed(study, "retention", factor, group), resamples)
+        share = 100.0 * means(values)
+        draws = 100.0 * resampled_means(values, stable_seed(study, "retention", factor, group))
         base = _ends(draws[:, 0], len(values))
         for name, some in wanted.items():
             places = [levels.index(level) for level in some]
-            kept = retention(float(means[0]), [float(means[place]) for place in places])
+            kept = retention(float(share[0]), share[places].tolist())
             absolute = draws[:, places].mean(axis=1)
             with np.errstate(invalid="ignore", divide="ignore"):
                 relative = 100.0 * absolute / draws[:, 0]
-            ends: dict[str, Any] = {}
-            for what, drawn in (("absolute", absolute), ("relative", relative)):
-                one = _ends(drawn, len(values))
-                ends |= {f"{what}_low": one.low, f"{what}_high": one.high}
+            of_mean, of_share = (_ends(drawn, len(values)) for drawn in (absolute, relative))
             found.append(
                 {
                     GROUP: group,
                     "levels": name,
-                    "intact": float(means[0]),
+                    "intact": float(share[0]),
                     "absolute": kept.absolute,
                     "relative": kept.relative,
-                    **ends,
+                    "absolute_low": of_mean.low,
+                    "absolute_high": of_mean.high,
+                    "relative_low": of_share.low,
+                    "relative_high": of_share.high,
                     "flagged": base.includes_zero,
                 }
             )
     return pd.DataFrame(found)
-
-
-def _means(values: Array) -> Array:
-    """Average each level over the items that were seen in it; nan where none was."""
-    seen = np.isfinite(values).sum(axis=0)
-    sums = np.nansum(values, axis=0)
-    return np.asarray(np.divide(sums, seen, out=np.full(len(sums), np.nan), where=seen > 0))
 
 
 def _ends(draws: Array, units: int) -> Interval:
@@ -207,13 +192,7 @@ def costs_of(trials: pd.DataFrame, measure: str) -> pd.DataFrame:
 
 
 def cost_ratios(
-    trials: pd.DataFrame,
-    factor: str,
-    *,
-    intact: str,
-    measures: Sequence[str] = COSTS,
-    study: str = "",
-    resamples: int = 2000,
+    trials: pd.DataFrame, factor: str, *, intact: str, measures: Sequence[str] = COSTS, study: str = ""
 ) -> pd.DataFrame:
     """Return the cost of each level against the intact one, for every model and cost that was recorded."""
     if factor not in trials.columns:
@@ -236,9 +215,7 @@ def cost_ratios(
                 ratio = cost_ratio(pairs[:, 0], pairs[:, 1])
                 logs = np.log(pairs[(pairs > 0).all(axis=1)])
                 seed = stable_seed(study, "cost", measure, str(group), str(level))
-                ends = bootstrap(
-                    logs[:, 1:] - logs[:, :1], lambda drawn: np.exp(drawn[:, 0]), seed, resamples
-                )
+                ends = bootstrap(logs[:, 1:] - logs[:, :1], lambda drawn: np.exp(drawn[:, 0]), seed)
                 found.append(
                     {
                         "measure": measure,

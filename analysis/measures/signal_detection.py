@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -16,7 +16,7 @@ from scipy import stats
 from analysis.answers import is_valid
 from analysis.intervals import half_width
 from analysis.measures.accuracy import cell_columns
-from analysis.measures.resampling import bootstrap
+from analysis.measures.resampling import interval, resampled_means
 from analysis.mixed import Fit, fit, linear_contrasts
 from analysis.names import plain
 from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order, headed, kinds_of
@@ -149,15 +149,15 @@ def probit_data(
     )
 
 
-def sensitivity_and_bias(fit: Fit, data: ProbitData, level: float = 0.95) -> pd.DataFrame:
+def sensitivity_and_bias(fit: Fit, data: ProbitData) -> pd.DataFrame:
     """Read d' and criterion of each cell, with intervals, from a fitted probit model."""
     weights = _weights(fit, data)
     names = [{**cell, "measure": measure} for cell in data.cells for measure in MEASURED]
     rows = [weights[place][measure] for place in range(len(data.cells)) for measure in MEASURED]
-    return _told(fit, names, rows, level)
+    return _told(fit, names, rows)
 
 
-def differences_in_sensitivity(fit: Fit, data: ProbitData, level: float = 0.95) -> pd.DataFrame:
+def differences_in_sensitivity(fit: Fit, data: ProbitData) -> pd.DataFrame:
     """Test differences of d' and criterion from the reference, within and between reader groups."""
     weights = _weights(fit, data)
     factor = next(iter(name for name in data.settings["levels"] if name != GROUP))
@@ -176,7 +176,7 @@ def differences_in_sensitivity(fit: Fit, data: ProbitData, level: float = 0.95) 
                 pair = (groups[0], group)
                 names.append({"first": one, "second": reference, "groups": pair, "measure": measure})
                 rows.append(within[groups[0]] - within[group])
-    return _told(fit, names, rows, level)
+    return _told(fit, names, rows)
 
 
 MEASURED = ("d_prime", "criterion")
@@ -197,10 +197,8 @@ def _weights(fit: Fit, data: ProbitData) -> list[dict[str, NDArray[np.float64]]]
     return found
 
 
-def _told(
-    fit: Fit, names: list[dict[str, Any]], rows: list[NDArray[np.float64]], level: float
-) -> pd.DataFrame:
-    table = linear_contrasts(fit, np.array(rows), level=level)
+def _told(fit: Fit, names: list[dict[str, Any]], rows: list[NDArray[np.float64]]) -> pd.DataFrame:
+    table = linear_contrasts(fit, np.array(rows))
     numbers = table[["estimate", "se", "statistic", "p", "ci_low", "ci_high"]]
     return pd.concat([pd.DataFrame(names), numbers.reset_index(drop=True)], axis=1)
 
@@ -278,13 +276,11 @@ def _offered(items: pd.DataFrame) -> tuple[dict[str, int], dict[str, str]]:
     names = items["set"].fillna("") if "set" in items else pd.Series("", index=items.index)
     many: dict[str, int] = {}
     first: dict[str, str] = {}
-    for name, given in (
-        pd.DataFrame({"set": names, "choices": items["choices"]}).drop_duplicates().itertuples(index=False)
-    ):
-        choices = json.loads(given) if isinstance(given, str) else None
-        if choices:
-            many[str(name)] = max(many.get(str(name), 0), len(choices))
-            first.setdefault(str(name), str(choices[0]))
+    told = pd.DataFrame({"set": names.astype(str), "choices": items["choices"]}).drop_duplicates()
+    for name, given in told.itertuples(index=False):
+        if isinstance(given, str) and (choices := json.loads(given)):
+            many[name] = max(many.get(name, 0), len(choices))
+            first.setdefault(name, str(choices[0]))
     return many, first
 
 
@@ -340,18 +336,12 @@ def _pooled(own: pd.DataFrame, level: str) -> dict[str, Any]:
         "false_alarm_rate": float(counts[:, 2].sum() / counts[:, 3].sum()),
     }
 
-    def drawn(name: str) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
-        def value(means: NDArray[np.float64]) -> NDArray[np.float64]:
-            sums = means * len(counts)
-            hits = stats.norm.ppf((sums[:, 0] + ADDED) / (sums[:, 1] + 2 * ADDED))
-            alarms = stats.norm.ppf((sums[:, 2] + ADDED) / (sums[:, 3] + 2 * ADDED))
-            return np.asarray(hits - alarms if name == "d_prime" else -(hits + alarms) / 2)
-
-        return value
-
     seed = stable_seed("signal detection", str(own[GROUP].iloc[0]), level)
-    for name in MEASURED:
-        ends = bootstrap(counts, drawn(name), seed)
+    sums = resampled_means(counts, seed) * len(counts)
+    z = stats.norm.ppf((sums[:, ::2] + ADDED) / (sums[:, 1::2] + 2 * ADDED))
+    drawn = {"d_prime": z[:, 0] - z[:, 1], "criterion": -(z[:, 0] + z[:, 1]) / 2}
+    for name, draws in drawn.items():
+        ends = interval(draws if len(counts) > 1 else draws[:0])
         told |= {name: getattr(total, name), f"{name}_low": ends.low, f"{name}_high": ends.high}
     return told
 
@@ -488,9 +478,6 @@ def _without_variance(found: Fit, terms: Sequence[str], grouped: Sequence[str]) 
 
 
 def _said(name: str) -> str:
-    return {"item_reader": "items by reader", "item": "items", "people": "participants' bias"}.get(
-        name,
-        "participants' sensitivity"
-        if name == "people_truth"
-        else f"participants' {name.removeprefix('people_')}",
-    )
+    named = {"item_reader": "items by reader", "item": "items", "people": "participants' bias"}
+    named["people_truth"] = "participants' sensitivity"
+    return named.get(name, f"participants' {name.removeprefix('people_')}")

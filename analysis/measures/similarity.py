@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.measures.resampling import bootstrap
-from analysis.reading import table_beside
+from analysis.reading import joined_beside
 from analysis.tables import Tables
 from stimuli.errors import UserError
 
@@ -33,7 +33,11 @@ class Similarity:
 
 def cosines(one: NDArray[np.floating], other: NDArray[np.floating]) -> Array:
     """Return the cosine of each pair of rows."""
-    _check(one, other)
+    if one.ndim != 2 or one.shape != other.shape:
+        raise UserError(
+            f"vectors of shapes {one.shape} and {other.shape}",
+            mend="Give two tables of the same shape: a row per pair, a column per dimension.",
+        )
     found = np.empty(len(one))
     for start in range(0, len(one), _ROWS):
         a = np.asarray(one[start : start + _ROWS], dtype=float)
@@ -47,15 +51,14 @@ def similarity(
 ) -> Similarity:
     """Return mean cosine, centred cosine, and the baseline of permuted pairs."""
     own = cosines(one, other)
+    first, second = (np.asarray(side, dtype=float) for side in (one, other))
     if not len(own):
         raise UserError("similarity of 0 pairs of vectors", mend="Give at least one pair.")
     observed = float(np.nanmean(own))
     ends = bootstrap(own[:, None], lambda means: means[:, 0], seed)
-    mean = (np.asarray(one, dtype=float).sum(axis=0) + np.asarray(other, dtype=float).sum(axis=0)) / (
-        2 * len(one)
-    )
-    centred = _cosine(np.asarray(one, dtype=float) - mean, np.asarray(other, dtype=float) - mean)
-    a, b = _unit(np.asarray(one, dtype=float)), _unit(np.asarray(other, dtype=float))
+    mean = (first.sum(axis=0) + second.sum(axis=0)) / (2 * len(one))
+    centred = _cosine(first - mean, second - mean)
+    a, b = _unit(first), _unit(second)
     random = np.random.default_rng(seed)
     # the mean over permuted pairs is a sum over the matrix of all cosines, taken row by row
     drawn = np.array(
@@ -73,14 +76,6 @@ def similarity(
     )
 
 
-def _check(one: NDArray[np.floating], other: NDArray[np.floating]) -> None:
-    if one.ndim != 2 or one.shape != other.shape:
-        raise UserError(
-            f"vectors of shapes {one.shape} and {other.shape}",
-            mend="Give two tables of the same shape: a row per pair, a column per dimension.",
-        )
-
-
 def _unit(rows: Array) -> Array:
     size = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(np.divide(rows, size, out=np.full_like(rows, np.nan), where=size > 0))
@@ -93,17 +88,15 @@ def _cosine(a: Array, b: Array) -> Array:
 FILE = "answer_similarity.parquet"
 OWN_ANSWER, REFERENCE = "own answer about the intact text", "reference program"
 """What an answer may be compared with, as the file says it; the third is a ``right answer``."""
-_PLACE = ["session_id", "trial_index", "attempt"]
 
 
 def scored_similarities(tables: Tables, factor: str) -> pd.DataFrame:
     """Return the used trials whose answer was compared: ``similarity``, ``compared_with``, ``use``."""
     used = tables.trials[tables.trials["excluded_reason"].isna() & tables.trials[factor].notna()]
-    kept = table_beside(tables.folder, Path(FILE).stem)
-    if kept is None:
+    found = joined_beside(used, tables.folder, Path(FILE).stem)
+    if found is None:
         return used.iloc[:0].assign(similarity=0.0, compared_with="", use="", unrelated=0.0)
-    if "unrelated" not in kept:  # of versions that took no floor
-        kept = kept.assign(unrelated=None)
-    kept = kept.astype({"trial_index": float, "attempt": float, "similarity": float, "unrelated": float})
-    found = used.astype({"trial_index": float, "attempt": float}).merge(kept, on=_PLACE)
+    if "unrelated" not in found:  # of versions that took no floor
+        found = found.assign(unrelated=None)
+    found = found.astype({"similarity": float, "unrelated": float})
     return found[found["similarity"].notna()]

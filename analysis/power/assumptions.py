@@ -6,7 +6,6 @@ import csv
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -204,8 +203,12 @@ def units_of(measure: Measure) -> Units:
 def default_spreads(measure: Measure) -> dict[str, dict[str, Any]]:
     """Return the spreads taken where none is given: component → value (None where one has to be given) and note on its source."""
     name = "log_odds" if measure.family == "binomial" else "log" if measure.logged else "raw"
-    text = resources.files(__package__).joinpath("spreads.json").read_text("utf-8")
-    return dict(json.loads(text)[f"{name}_of_models" if measure.of == "models" else name])
+    return dict(_usual()[f"{name}_of_models" if measure.of == "models" else name])
+
+
+def _usual() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Path(__file__).with_name("spreads.json").read_text("utf-8"))
+    return found
 
 
 def assumed(
@@ -336,20 +339,14 @@ def _components(
     said = {f"{one.of}_correlation" if one.quantity == "correlation" else one.of for one in spreads}
     people = [group for group in plan.groups if kinds[group] in PARTICIPANT_KINDS]
     machines = [group for group in plan.groups if kinds[group] not in PARTICIPANT_KINDS]
-    concerned = {
-        "participant": bool(people),
-        "participant_slope": bool(people),
-        "participant_correlation": bool(people),
-        "item": bool(people),
-        "item_slope": bool(people),
-        "item_models": bool(machines),
-        "item_slope_models": bool(machines),
-        "item_correlation": bool(people and machines),
-        "item_reader": len(machines) > 1,
-        "item_cell": bool(machines),
-        "prompt": bool(machines),
-        "session": bool(machines),
+    there = {
+        "people": bool(people),
+        "models": bool(machines),
+        "people and models": bool(people and machines),
+        "several models": len(machines) > 1,
     }
+    concern: dict[str, list[str]] = _usual()["concern"]
+    concerned = {name: there[whom] for whom, names in concern.items() for name in names}
     if not people:
         # what is said of items is said of models' items where only models are compared
         said |= {f"{name}_models" for name in ("item", "item_slope") if name in said}
@@ -504,19 +501,10 @@ def from_table(file: Path) -> list[Given]:
         cells = {name: (row.get(name) or "").strip() for name in COLUMNS}
         if not any(cells.values()):
             continue
-        if not cells["source"]:
+        quantity, of, level, value, unit, source = cells.values()
+        if not source:
             raise UserError(f"{where}: the value has no source", mend="Say author, year, and table or page.")
-        found.append(
-            Given(
-                cells["quantity"],
-                cells["of"],
-                cells["condition"],
-                number(cells["value"], where),
-                cells["unit"],
-                cells["source"],
-                where,
-            )
-        )
+        found.append(Given(quantity, of, level, number(value, where), unit, source, where))
     if not found:
         raise UserError(f"{file} has no values", mend=f"Its columns are {', '.join(COLUMNS)}.")
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -108,16 +108,12 @@ def power_table(plan: Plan, assumptions: Assumptions, outcomes: Sequence[Outcome
     )
 
 
-def _key(difference: Difference, groups: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    return difference.label, groups
-
-
 def _row(
     test: Test, sizes: Sizes, outcomes: list[Outcome], plan: Plan, truth: Assumptions
 ) -> dict[str, object]:
-    key = _key(test.difference, test.groups)
+    key = test.difference.label, test.groups
     own = [
-        next((one for one in study.found if _key(one.difference, one.groups) == key), None)
+        {(one.difference.label, one.groups): one for one in reversed(study.found)}.get(key)
         for study in outcomes
     ]
     converged = np.array([one.converged for one in outcomes])
@@ -269,8 +265,8 @@ class Told:
                 for g in plan.groups
                 for c in plan.levels
             ],
-            "power": _plain(self.table),
-            "needed": _plain(self.needed),
+            "power": self.table.astype(object).where(self.table.notna(), None).to_dict("records"),
+            "needed": self.needed.astype(object).where(self.needed.notna(), None).to_dict("records"),
             "remarks": list(self.remarks),
         }
 
@@ -314,18 +310,10 @@ class Told:
                 "ratio": f"{100 * math.expm1(one['true_effect']):+.1f} %",
                 "raw": f"{one['true_effect']:+.2f} {measure.unit}",
             }[measure.scale]
-            equal = "≈ " if one["kind"] == "equivalence" else ""
-            rows.append(
-                [
-                    f"{equal}{one['contrast']}",
-                    str(one["readers"]),
-                    *(str(one[a]) for a in varying),
-                    true,
-                    f"{100 * one['power']:.1f}%",
-                    f"[{100 * one['power_low']:.1f}, {100 * one['power_high']:.1f}]",
-                    "" if math.isnan(one["power_unadjusted"]) else f"{100 * one['power_unadjusted']:.1f}%",
-                ]
-            )
+            ends = f"[{100 * one['power_low']:.1f}, {100 * one['power_high']:.1f}]"
+            alone = "" if math.isnan(one["power_unadjusted"]) else f"{100 * one['power_unadjusted']:.1f}%"
+            sizes = [str(one[a]) for a in varying]
+            rows.append([*_named(one), *sizes, true, f"{100 * one['power']:.1f}%", ends, alone])
         return rows
 
     def _needed_rows(self) -> list[list[str]]:
@@ -333,27 +321,13 @@ class Told:
         rows = [["test", "readers", "of", *varying, "number", "95% CI"]]
         for one in self.needed.to_dict("records"):
             sizes = self.table[one["of"]]
-            low, high = one["low"], one["high"]
-            ends = [
-                f"> {sizes.max()}" if math.isnan(low) else f"{low:.0f}",
-                f"> {sizes.max()}" if math.isnan(high) else f"{high:.0f}",
-            ]
-            number = {
-                "no": f"more than {sizes.max()}",
-                "at the smallest": f"at most {sizes.min()}",
-            }.get(one["reached"], f"{one['number']:.0f}")
-            equal = "≈ " if one["kind"] == "equivalence" else ""
-            said = ["" if math.isnan(one[a]) else f"{one[a]:.0f}" for a in varying]
-            rows.append(
-                [
-                    f"{equal}{one['contrast']}",
-                    str(one["readers"]),
-                    str(one["of"]),
-                    *said,
-                    number,
-                    f"[{ends[0]}, {ends[1]}]",
-                ]
+            ends = (one["low"], one["high"])
+            low, high = (f"> {sizes.max()}" if math.isnan(end) else f"{end:.0f}" for end in ends)
+            number = {"no": f"more than {sizes.max()}", "at the smallest": f"at most {sizes.min()}"}.get(
+                one["reached"], f"{one['number']:.0f}"
             )
+            said = ["" if math.isnan(one[a]) else f"{one[a]:.0f}" for a in varying]
+            rows.append([*_named(one), str(one["of"]), *said, number, f"[{low}, {high}]"])
         return rows
 
     def _counts(self) -> list[str]:
@@ -384,6 +358,11 @@ class Told:
         return lines
 
 
+def _named(one: Mapping[Any, Any]) -> tuple[str, str]:
+    """Return the contrast, marked where it is an equivalence, and the readers."""
+    return f"{'≈ ' if one['kind'] == 'equivalence' else ''}{one['contrast']}", str(one["readers"])
+
+
 def _bound(plan: Any) -> str:
     bound = plan.equivalence
     return str(bound.said or f"{bound.value:g} {bound.unit}")
@@ -391,16 +370,6 @@ def _bound(plan: Any) -> str:
 
 def _mean(value: float, measure: Measure) -> str:
     return f"{value:,.0f}" if measure.scale == "ratio" else f"{value:.1f}"
-
-
-def _plain(table: pd.DataFrame) -> list[dict[str, Any]]:
-    return [
-        {
-            str(name): None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in row.items()
-        }
-        for row in table.to_dict("records")
-    ]
 
 
 def tell(question: Question, outcomes: Sequence[Outcome], wanted: float, remarks: Sequence[str] = ()) -> Told:

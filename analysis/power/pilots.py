@@ -21,8 +21,7 @@ from analysis.estimation import analyse
 from analysis.frames import accuracy_rows, indicator, quantity_data, time_data
 from analysis.plan import Plan
 from analysis.power.assumptions import Assumptions, cell_name, default_spreads, log_odds_at
-from analysis.preparing import time_bounds
-from analysis.preparing.exclusions import PILOT
+from analysis.preparing.exclusions import PILOT, time_bounds
 from analysis.readers import PARTICIPANT_KINDS, kinds_of
 from analysis.results import VarianceTerm
 from analysis.tables import Tables

@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -134,7 +134,7 @@ def trials(plan: Plan, kinds: Mapping[str, str], sizes: Sizes, layout: Layout) -
     )
     if size > MOST_TRIALS:
         raise UserError(f"a study with {size:,} trials is too large to simulate; {MOST_TRIALS:,} is the most")
-    parts = [_people(group, sizes, laid) for group in people]
+    parts = [_people(group, sizes, levels, laid) for group in people]
     parts += [_machine(group, sizes, levels, laid) for group in machines]
     table = pd.concat(parts, ignore_index=True)
     table["reader_kind"] = table["reader_group"].map(dict(kinds))
@@ -153,64 +153,45 @@ def trials(plan: Plan, kinds: Mapping[str, str], sizes: Sizes, layout: Layout) -
     return table
 
 
-def _people(group: str, sizes: Sizes, laid: tuple[tuple[int, str], ...]) -> pd.DataFrame:
-    person, item = (one.ravel() for one in np.mgrid[: sizes.participants, : sizes.items])
-    place = np.zeros(len(item), dtype=np.intp)
-    for number, (many, layout) in enumerate(laid):
-        if layout == "crossed":
-            person, item, place = (np.repeat(one, many) for one in (person, item, place))
-            own = np.tile(np.arange(many), len(item) // many)
-        else:
-            own = _own_place(person, item, number, laid)
-        place = place * many + own
-    reader = pd.Series(person).map(lambda one: f"{group}{one}")
-    return pd.DataFrame(
-        {
-            "reader_group": group,
-            "reader": reader,
-            "session_id": reader,
-            "number": item,
-            "place": place,
-            "prompt_variant": np.nan,
-            "replicate": 0,
-        }
+Places = NDArray[np.intp]
+
+
+def _people(group: str, sizes: Sizes, levels: int, laid: tuple[tuple[int, str], ...]) -> pd.DataFrame:
+    person, item, place = (one.ravel() for one in np.mgrid[: sizes.participants, : sizes.items, :levels])
+    shown = _shown(item, place, laid, person)
+    reader = pd.Series(person[shown]).map(lambda one: f"{group}{one}")
+    asked = pd.DataFrame(
+        {"reader": reader, "session_id": reader, "number": item[shown], "place": place[shown]}
     )
-
-
-def _own_place(
-    person: NDArray[np.intp], item: NDArray[np.intp], number: int, laid: tuple[tuple[int, str], ...]
-) -> NDArray[np.intp]:
-    """Return which level of one factor a person sees of an item; a Latin square turns within what the other factor leaves."""
-    many, layout = laid[number]
-    if layout == "between_items":
-        return item % many
-    if layout == "between_participants":
-        return person % many
-    others = {other: count for place, (count, other) in enumerate(laid) if place != number}
-    return (person // others.get("between_participants", 1) + item // others.get("between_items", 1)) % many
+    return asked.assign(reader_group=group, prompt_variant=np.nan, replicate=0)
 
 
 def _machine(group: str, sizes: Sizes, levels: int, laid: tuple[tuple[int, str], ...]) -> pd.DataFrame:
     item, place, prompt, replicate = (
         one.ravel() for one in np.mgrid[: sizes.items, :levels, : sizes.prompts, : sizes.replicates]
     )
-    replicates = sizes.replicates
+    session = pd.Series(prompt * sizes.replicates + replicate).astype(str)
+    asked = pd.DataFrame({"session_id": session, "number": item, "place": place, "replicate": replicate})
+    asked = asked.assign(reader_group=group, reader=group, prompt_variant=prompt.astype(float))
+    return asked[_shown(item, place, laid)]
+
+
+def _shown(
+    item: Places, place: Places, laid: tuple[tuple[int, str], ...], person: Places | None = None
+) -> NDArray[np.bool_]:
+    """Mark the trials that a layout has; a Latin square turns within what the other factor leaves, and models see all of it."""
     shown, rest = np.ones(len(item), dtype=bool), place
+    counts = {layout: many for many, layout in laid}
     for many, layout in reversed(laid):
         rest, own = np.divmod(rest, many)
         if layout == "between_items":
-            shown &= item % many == own
-    return pd.DataFrame(
-        {
-            "reader_group": group,
-            "reader": group,
-            "session_id": pd.Series(prompt * replicates + replicate)[shown].astype(str).to_numpy(),
-            "number": item[shown],
-            "place": place[shown],
-            "prompt_variant": prompt[shown].astype(float),
-            "replicate": replicate[shown],
-        }
-    )
+            shown &= own == item % many
+        elif layout == "between_participants" and person is not None:
+            shown &= own == person % many
+        elif layout == "latin_square" and person is not None:
+            turn = person // counts.get("between_participants", 1) + item // counts.get("between_items", 1)
+            shown &= own == turn % many
+    return shown
 
 
 def answered(plan: Plan, table: pd.DataFrame, values: np.ndarray) -> ModelData:
@@ -355,12 +336,8 @@ class Outcome:
     steps: int = 1  # fits on the way to it; more than one where the random structure was reduced
 
 
-class _Asked(NamedTuple):
-    """Items, conditions and prompt variants of a model's answers, all of shape (answers,)."""
-
-    item: NDArray[Any]
-    condition: NDArray[Any]
-    variant: NDArray[Any]
+_Asked = tuple[NDArray[Any], ...]
+"""Items, conditions and prompt variants of a model's answers, each of shape (answers,)."""
 
 
 class Study:
@@ -387,7 +364,7 @@ class Study:
     def eta(self) -> Array:
         """The fixed part of the linear predictor, shape (trials,)."""
         codes, known = self.cells
-        return np.array([self.question.assumptions.cells[cell] for cell in known])[codes]
+        return np.array([self.question.assumptions.cells[cell] for cell in known], dtype=float)[codes]
 
     @cached_property
     def effects(self) -> list[tuple[NDArray[np.intp], int, Array, Array]]:
@@ -469,10 +446,8 @@ class Study:
                 found[group] = rows, Answers(units, empty, reader[rows], item[rows], condition[rows])
             else:
                 own = table.iloc[rows]
-                found[group] = (
-                    rows,
-                    _Asked(*(own[name].to_numpy() for name in ("item_id", plan.factor, "prompt_variant"))),
-                )
+                asked = tuple(own[name].to_numpy() for name in ("item_id", plan.factor, "prompt_variant"))
+                found[group] = rows, asked
         return units, found
 
     def _estimated(self, values: Array) -> tuple[Found, ...]:
@@ -485,8 +460,7 @@ class Study:
             if isinstance(known, Answers):
                 people[group] = replace(known, value=values[rows])
             else:
-                means = model_means(values[rows], known.item, known.condition, known.variant, units)
-                models[group] = Means(*means)
+                models[group] = Means(*model_means(values[rows], *known, units))
         held = {groups: sums_of_readers(groups, people, models, units) for groups in compared(plan.groups)}
         made = [
             contrast_in_points(difference, groups, plan, one)

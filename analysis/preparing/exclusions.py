@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -248,41 +247,25 @@ def sessions_against_rules(trials: pd.DataFrame, exclude: Mapping[str, Any]) -> 
         trials["flagged_reason"].notna() if "flagged_reason" in trials else trials["excluded_reason"].notna()
     )
     out = given.groupby(trials["session_id"]).all().reindex(signs.index)
+    columns = ["session_id", "reader_group", "reader", "sign", "rule", "value", "meets", "excluded"]
     tables = []
     for rule in rules:
-        measured = rule.sign in signs
-        value = signs[rule.sign] if measured else pd.Series(float("nan"), index=signs.index)
+        value = signs.get(rule.sign, pd.Series(float("nan"), index=signs.index))
         meets = rule.meets(value).astype("boolean")
-        tables.append(
-            pd.DataFrame(
-                {
-                    "session_id": signs.index,
-                    "reader_group": signs["reader_group"].to_numpy(),
-                    "reader": signs["reader"].to_numpy(),
-                    "sign": rule.sign,
-                    "rule": rule.said,
-                    "value": value.to_numpy(),
-                    "meets": (meets if measured else meets.mask(meets.notna())).to_numpy(),
-                    "excluded": out.to_numpy(dtype=bool),
-                }
-            )
+        meets = meets if rule.sign in signs else meets.mask(meets.notna())
+        told = signs[["reader_group", "reader"]].assign(
+            sign=rule.sign, rule=rule.said, value=value, meets=meets, excluded=out.astype(bool)
         )
-    columns = ["session_id", "reader_group", "reader", "sign", "rule", "value", "meets", "excluded"]
+        tables.append(told.reset_index(names="session_id"))
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
 
 
-def _share(rows: pd.DataFrame, column: str, is_sign: Callable[[pd.Series[float]], pd.Series[bool]]) -> Any:
-    if column not in rows:
-        return pd.Series(dtype=float)
-    known = rows[rows[column].notna()]
-    return is_sign(known[column].astype(float)).groupby(known["session_id"]).mean()
-
-
-def _sum(rows: pd.DataFrame, column: str) -> Any:
-    if column not in rows:
-        return pd.Series(dtype=float)
-    known = rows[rows[column].notna()]
-    return known[column].astype(float).groupby(known["session_id"]).sum()
+def _by_session(
+    rows: pd.DataFrame, column: str, is_sign: Callable[[Any], Any] = lambda values: values
+) -> Any:
+    """Group what is known of a column, or whether it is a sign, by session; nothing where there is no such column."""
+    known = rows[rows[column].notna()] if column in rows else rows.iloc[:0].assign(**{column: np.nan})
+    return is_sign(known[column].astype(float)).groupby(known["session_id"])
 
 
 def _missed_checks(rows: pd.DataFrame) -> Any:
@@ -299,11 +282,11 @@ def _right_share(rows: pd.DataFrame) -> Any:
 _SIGNS: dict[str, Callable[[pd.DataFrame], Any]] = {
     "attention_checks_failed": _missed_checks,
     RIGHT_SHARE: _right_share,
-    "too_fast": lambda rows: _share(rows, "rt", lambda times: times < FASTEST_MS),
-    "hidden": lambda rows: _sum(rows, "hidden_ms"),
-    "dropped_frames": lambda rows: _share(rows, "dropped_frames", lambda counts: counts > 0),
-    "pastes": lambda rows: _sum(rows, "paste_count"),
-    "keyless": lambda rows: _sum(rows, "keyless_chars"),
+    "too_fast": lambda rows: _by_session(rows, "rt", lambda times: times < FASTEST_MS).mean(),
+    "hidden": lambda rows: _by_session(rows, "hidden_ms").sum(),
+    "dropped_frames": lambda rows: _by_session(rows, "dropped_frames", lambda counts: counts > 0).mean(),
+    "pastes": lambda rows: _by_session(rows, "paste_count").sum(),
+    "keyless": lambda rows: _by_session(rows, "keyless_chars").sum(),
 }
 
 
@@ -438,12 +421,6 @@ class Alternative:
     is_own: bool = False  # whether it is the one that the study declared
 
 
-@cache
-def _usual() -> tuple[Mapping[str, Any], ...]:
-    text = resources.files(__package__).joinpath("alternatives.json").read_text("utf-8")
-    return tuple(json.loads(text)["alternatives"])
-
-
 def alternatives(
     measure: str,
     exclude: Mapping[str, Any] | None = None,
@@ -453,7 +430,8 @@ def alternatives(
     """Return a multiverse's time rules: the study's own, then those of ``alternatives.json``."""
     own = own_bounds(exclude or {}, of_plan or {}, measure)
     found = [Alternative(OWN, own, True)] if own else []
-    for one in _usual():
+    usual = json.loads(Path(__file__).with_name("alternatives.json").read_text("utf-8"))
+    for one in usual["alternatives"]:
         if measure not in one["of"]:
             continue
         rule: TimeRule

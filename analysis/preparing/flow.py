@@ -26,22 +26,19 @@ def flow(trials: pd.DataFrame, readers: Mapping[str, Mapping[str, Any]]) -> pd.D
     def count(stage: str, of: Any) -> None:
         counts[stage] = [int(of(part)) for part in parts.values()]
 
+    told = {group: readers.get(group, {}) for group in groups}
     with_trials = {group: int(part["session_id"].nunique()) for group, part in parts.items()}
-    begun = {group: int(readers.get(group, {}).get("sessions") or with_trials[group]) for group in groups}
-    finished = {group: readers.get(group, {}).get("finished") for group in groups}
-    declined = [int(readers.get(group, {}).get("declined") or 0) for group in groups]
-    if any(declined):
-        counts["Declined to take part"] = declined
-    counts["Sessions begun"] = list(begun.values())
-    for stage, some in (
-        ("of these without a trial", [max(begun[group] - with_trials[group], 0) for group in groups]),
-        (
-            "of these not finished",
-            [begun[group] - int(done) if (done := finished[group]) is not None else 0 for group in groups],
-        ),
-    ):
-        if any(some):
-            counts[stage] = some
+    begun = {group: int(told[group].get("sessions") or with_trials[group]) for group in groups}
+    stages = {
+        "Declined to take part": [int(told[group].get("declined") or 0) for group in groups],
+        "Sessions begun": list(begun.values()),
+        "of these without a trial": [max(begun[group] - with_trials[group], 0) for group in groups],
+        "of these not finished": [
+            0 if (done := told[group].get("finished")) is None else begun[group] - int(done)
+            for group in groups
+        ],
+    }
+    counts |= {stage: some for stage, some in stages.items() if any(some) or stage == "Sessions begun"}
     count("Trials recorded", len)
     reasons = list(trials["excluded_reason"].dropna().value_counts().index)
     for reason in reasons:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from importlib import resources
-from io import StringIO
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,7 @@ from analysis.crossed_variance import Layout, estimate, sums_of_model
 from analysis.intervals import over_items, reach, share_over_items
 from analysis.preparing.exclusions import FILLER
 from analysis.readers import PARTICIPANT_KINDS, group_order
-from analysis.reading import table_beside
+from analysis.reading import joined_beside
 from analysis.tables import Tables
 
 TASKS = (
@@ -68,10 +66,7 @@ def asked(tables: Tables) -> Asked | None:
     stated = trials[~extra & counts & trials["item_id"].astype(str).str.endswith(RULE)]
     if rows.empty and stated.empty:
         return None
-    rows = rows.assign(
-        right=rows["correct"].fillna(0).astype(float),
-        answered=is_valid(rows).astype(float),
-    )
+    rows = rows.assign(right=rows["correct"].fillna(0).astype(float), answered=is_valid(rows).astype(float))
     found = [str(one) for one in dict.fromkeys(rows["making"])]
     ks = sorted({int(one) for one in rows["k"].dropna()})
     return Asked(rows, stated, tuple(ks), tuple(sorted(found, key=rank)), len(every) - len(rows))
@@ -207,29 +202,26 @@ def mean_with_ends(rows: pd.DataFrame) -> tuple[float, float, float]:
 def rules_stated(statements: pd.DataFrame) -> pd.DataFrame:
     """Return, by reader and number of examples, how many rules were stated right (Table 7)."""
     if statements.empty:
-        return pd.DataFrame(columns=["reader_group", "k", "readers", "stated", "rated", "right"])
+        return pd.DataFrame(columns=["reader_group", "k", "readers", *_JUDGED])
+    cells = _judged(statements).groupby(["reader_group", "k"], dropna=False, observed=True)
+    counts = cells[list(_JUDGED)].sum()
+    counts.insert(0, "readers", cells["reader"].nunique())
+    return counts.reset_index()
+
+
+_JUDGED = ("stated", "rated", "right")
+
+
+def _judged(statements: pd.DataFrame) -> pd.DataFrame:
+    """Say of each rule whether it was stated, rated, and rated as right."""
     rated = statements["score"].notna() & statements["scorer"].astype(str).str.startswith("rated")
-    rows = statements.assign(
-        _stated=is_valid(statements),
-        _rated=rated,
-        _right=rated & (statements["score"] >= 1),
-    )
-    return (
-        rows.groupby(["reader_group", "k"], dropna=False, observed=True)
-        .agg(
-            readers=("reader", "nunique"),
-            stated=("_stated", "sum"),
-            rated=("_rated", "sum"),
-            right=("_right", "sum"),
-        )
-        .reset_index()
-    )
+    right = rated & (statements["score"] >= 1)
+    return statements.assign(stated=is_valid(statements), rated=rated, right=right)
 
 
 def printed() -> pd.DataFrame:
     """Return Table 6 as printed: ``model``, ``k``, ``task`` (or ``average``), ``printed`` (a share)."""
-    text = resources.files(__package__).joinpath("h_test.csv").read_text("utf-8")
-    return pd.read_csv(StringIO(text), comment="#")
+    return pd.read_csv(Path(__file__).with_name("h_test.csv"), comment="#")
 
 
 Readers = Mapping[str, Mapping[str, Any]]
@@ -312,10 +304,7 @@ class Part:
 
 
 def pictures_by_part(
-    text: pd.DataFrame,
-    pictures: pd.DataFrame,
-    bound: float | None = None,
-    tasks: Sequence[str] = TASKS,
+    text: pd.DataFrame, pictures: pd.DataFrame, bound: float | None = None, tasks: Sequence[str] = TASKS
 ) -> Iterator[Part]:
     """Compare a model shown pictures with the same model shown text, item by item."""
     both = in_common(text, pictures)
@@ -392,10 +381,6 @@ def _unlike(one: Mapping[str, Any], other: Mapping[str, Any]) -> int:
     return sum(first.get(name) != second.get(name) for name in {*first, *second})
 
 
-PARSING = "published_parsing"
-_PLACE = ["session_id", "trial_index", "attempt"]
-
-
 @dataclass(frozen=True)
 class BothParsers:
     """A reader's replies to one task, or to all, read by both parsers."""
@@ -412,19 +397,12 @@ class BothParsers:
 
 
 def both_parsers(
-    trials: pd.DataFrame,
-    folder: Path,
-    tasks: Sequence[str] = TASKS,
-    *,
-    is_pooled: bool = False,
+    trials: pd.DataFrame, folder: Path, tasks: Sequence[str] = TASKS, *, is_pooled: bool = False
 ) -> list[BothParsers]:
     """Compare the published parser with a correct one, reply by reply."""
-    parsed = table_beside(folder, PARSING)
-    if parsed is None:
+    rows = joined_beside(trials, folder, "published_parsing")
+    if rows is None:
         return []
-    parsed = parsed.astype(dict.fromkeys(_PLACE[1:], float))
-    known = trials.astype(dict.fromkeys(_PLACE[1:], float))
-    rows = known.merge(parsed, on=_PLACE, how="inner")
     asked_of = set(trials["task"])
     found: list[BothParsers] = []
     for group in group_order(rows):
@@ -435,7 +413,11 @@ def both_parsers(
         found += of_tasks
         if len(of_tasks) > 1 and (is_pooled or asked_of <= set(own["task"])):
             whole = _both(group, "average", own)
-            found.append(whole if is_pooled else _mean(whole, of_tasks))
+            means: dict[str, Any] = {
+                name: float(np.mean([getattr(one, name) for one in of_tasks]))
+                for name in ("published", "corrected", "unread_published", "unread_corrected")
+            }
+            found.append(whole if is_pooled else replace(whole, **means))
     return found
 
 
@@ -453,25 +435,6 @@ def _both(group: str, task: str, rows: pd.DataFrame) -> BothParsers:
         float(corrected.isna().mean()),
         int(differ.sum()),
         compared,
-    )
-
-
-def _mean(whole: BothParsers, parts: Sequence[BothParsers]) -> BothParsers:
-    """Return the whole with shares that are means of the tasks."""
-
-    def mean(name: str) -> float:
-        return sum(float(getattr(one, name)) for one in parts) / len(parts)
-
-    return BothParsers(
-        whole.reader_group,
-        whole.task,
-        whole.replies,
-        mean("published"),
-        mean("corrected"),
-        mean("unread_published"),
-        mean("unread_corrected"),
-        whole.turned,
-        whole.compared,
     )
 
 
@@ -505,39 +468,19 @@ def label_maps(trials: pd.DataFrame) -> pd.DataFrame:
 
 def rules_by_task(trials: pd.DataFrame, statements: pd.DataFrame) -> pd.DataFrame:
     """Return, by reader and task, how the same readers sorted the items and stated the rule."""
-    columns = [
-        *("reader_group", "task", "sorted", "stated", "rated", "right", "sorted_knowing"),
-        "sorted_otherwise",
-    ]
+    columns = ["reader_group", "task", "sorted", *_JUDGED, "sorted_knowing", "sorted_otherwise"]
     if statements.empty or trials.empty:
         return pd.DataFrame(columns=columns)
-    task = statements["item_id"].astype(str).str.removesuffix(RULE).str.split("-").str[-1]
-    is_rated = statements["score"].notna() & statements["scorer"].astype(str).str.startswith("rated")
-    told = pd.DataFrame(
-        {
-            "reader_group": statements["reader_group"].astype(str),
-            "session_id": statements["session_id"].astype(str),
-            "task": task,
-            "stated": is_valid(statements),
-            "rated": is_rated,
-            "right": is_rated & (statements["score"] >= 1),
-        }
-    )
     keys = ["reader_group", "session_id", "task"]
-    shares = trials.astype({"reader_group": str, "session_id": str, "task": str})
-    shares = shares.groupby(keys)["right"].mean().rename("sorted").reset_index()
-    both = told.merge(shares, on=keys, how="left")
+    task = statements["item_id"].astype(str).str.removesuffix(RULE).str.split("-").str[-1]
+    told = _judged(statements).assign(task=task).astype(dict.fromkeys(keys, str))
+    shares = trials.astype(dict.fromkeys(keys, str)).groupby(keys)["right"].mean().rename("sorted")
+    both = told[[*keys, *_JUDGED]].merge(shares.reset_index(), on=keys, how="left")
     found: list[tuple[Any, ...]] = []
     for (group, name), own in both.groupby(["reader_group", "task"]):
-        knows, not_so = own["right"], own["rated"] & ~own["right"]
-        found.append(
-            (
-                *(group, name, own["sorted"].mean()),
-                *(int(own[column].sum()) for column in ("stated", "rated", "right")),
-                own.loc[knows, "sorted"].mean(),
-                own.loc[not_so, "sorted"].mean(),
-            )
-        )
+        counts = own[list(_JUDGED)].sum().astype(int)
+        means = (own.loc[some, "sorted"].mean() for some in (own["right"], own["rated"] & ~own["right"]))
+        found.append((group, name, own["sorted"].mean(), *counts, *means))
     order = {name: place for place, name in enumerate(TASKS)}
     found.sort(key=lambda row: (str(row[0]), order.get(str(row[1]), len(order))))
     return pd.DataFrame(found, columns=columns)

@@ -18,14 +18,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from ruamel.yaml import YAML
+from scipy import stats
 
 from analysis.answers import failures_as_wrong, is_valid
 from analysis.measures.accuracy import GROUP, asked
 from analysis.measures.resampling import (
     Interval,
-    bootstrap,
     interval,
     item_means,
+    mean_ends,
+    mean_of,
     resampled_means,
     resampled_ratios,
     where_it_varies,
@@ -33,7 +36,7 @@ from analysis.measures.resampling import (
 from analysis.measures.similarity import OWN_ANSWER, REFERENCE, scored_similarities
 from analysis.preparing.exclusions import IDENTICAL
 from analysis.readers import group_order
-from analysis.reading import table_beside
+from analysis.reading import found_above, joined_beside, table_beside
 from analysis.tables import Tables, item_names
 from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
@@ -41,21 +44,17 @@ from stimuli.seeds import stable_seed
 Array = NDArray[np.float64]
 
 BASE = "BASE"
-REORDERINGS = (
-    ("Character", ("REO-ALL", "REO-INT", "REO-BEG", "REO-END", "REO-REV")),
-    ("Word", ("WORD-REO-ALL", "WORD-REO-ADJ", "WORD-REO-REV")),
-    ("Sentence", ("SENT-REO-ALL", "SENT-REO-ADJ", "SENT-REO-REV")),
+_DATA: dict[str, Any] = YAML(typ="safe").load(
+    Path(__file__).with_name("mind_scramble.yaml").read_text("utf-8")
 )
+REORDERINGS: dict[str, list[str]] = _DATA["reorderings"]
 """Columns of Tables 1 and 2, by the unit that changes."""
-EDITS = ("INS-BEG", "INS-END", "DEL-BEG", "DEL-END")
+REORDERED = tuple(level for some in REORDERINGS.values() for level in some)
+EDITS: list[str] = _DATA["edits"]
 """Rows of Table 3."""
-EMBEDDED = ("REO-ALL", "REO-INT", "REO-REV", "INS-INT_3", "DEL-INT_3", *REORDERINGS[1][1], *REORDERINGS[2][1])
+EMBEDDED: list[str] = _DATA["embedded"]
 """Columns of Table 4."""
-SERIES = {
-    "Reordering": ("REO-INT_1", "REO-INT_2", "REO-INT_3", "REO-INT_4"),
-    "Inserting": ("INS-INT_1", "INS-INT_2", "INS-INT_3", "INS-INT_4"),
-    "Deleting": ("DEL-INT_1", "DEL-INT_2", "DEL-INT_3", "DEL-INT_4"),
-}
+SERIES: dict[str, list[str]] = _DATA["series"]
 """Panels of Figure 4: the level with so many operations inside each word."""
 PERCEPTION = ("rectify", "summarise", "translate")
 """Sets of the tasks in which a text is taken in and given back, not a question answered: the paper's Table 2."""
@@ -78,37 +77,9 @@ class Measure:
     is_perception: bool  # of a task of `PERCEPTION`
 
 
-ACCURACY = Measure("accuracy", "% correct", "% correct", "failures count as wrong", False)
-NEARNESS = Measure(
-    "nearness",
-    "nearness to the intact passage (1 − edit distance/length, %)",
-    "Nearness to the intact text (%)",
-    "of restored passages 1 − edit distance/length of the intact one, failures as 0",
-    True,
-)
-IN_PLACE = Measure(
-    "in_place",
-    "words in place as the released scorer counts them (% of the shorter text’s words)",
-    "Words in place (%)",
-    "of restored passages the released scorer’s share of words in place, of the shorter text’s words, so that a reply cut short can "
-    "have 100 and one with an added word 0; as released, replies without the field are left out",
-    True,
-)
-COSINE = Measure(
-    "cosine",
-    "100 × cosine with the reader’s own answer about the intact text",
-    "100 × cosine with the own answer",
-    "of summaries and translations the cosine of the text vector with that of the same reader’s answer about the intact text (BASE is "
-    "thus 100), times 100; a reader who says the same of every text has "
-    "100 too, so that it stands beside the cosine of the reader’s answers about different intact texts",
-    True,
-)
-PROGRAM_COSINE = Measure(
-    "cosine",
-    "100 × cosine with the reference program",
-    "100 × cosine with the reference",
-    "of programs also the cosine of the text vector with that of the reference program, times 100",
-    False,
+ACCURACY, NEARNESS, IN_PLACE, COSINE, PROGRAM_COSINE = (
+    Measure(**_DATA["measures"][name])
+    for name in ("accuracy", "nearness", "in_place", "cosine", "program_cosine")
 )
 
 
@@ -127,7 +98,7 @@ class Values:
         """Return a group's mean in a level, percent; nan where it was not seen there."""
         if level not in self.levels:
             return math.nan
-        return _mean(self.of_items[group][:, self.levels.index(level)])
+        return mean_of(self.of_items[group][:, self.levels.index(level)])
 
     def replicates(self, group: str, level: str) -> tuple[int, float]:
         """Return the number of replicates and the SD of their means."""
@@ -137,8 +108,7 @@ class Values:
 
 def factor_of(tables: Tables) -> str | None:
     """Return the factor whose levels are the paper's TypoFuncs; None where a study has none."""
-    known = {*EDITS, *EMBEDDED, *(level for some in SERIES.values() for level in some)}
-    known |= {level for _, some in REORDERINGS for level in some}
+    known = {*EDITS, *EMBEDDED, *REORDERED, *(level for some in SERIES.values() for level in some)}
     for factor, levels in tables.factors.items():
         if BASE in levels and len(known & set(levels)) >= _FEWEST_LEVELS:
             return factor
@@ -193,13 +163,11 @@ def _near(restored: pd.DataFrame, tables: Tables) -> pd.DataFrame:
     own = restored[~_is_released(restored)]
     own = own.assign(worth=100.0 * own["score"].where(is_valid(own), 0.0).astype(float))
     released = restored[_is_released(restored)]
-    prices = None if released.empty else table_beside(tables.folder, Path(PRICES).stem)
-    if prices is None:
+    told = None if released.empty else joined_beside(released, tables.folder, Path(PRICES).stem)
+    if told is None:
         return own
-    mended = prices[(prices["data_set"] == "rectify") & (prices["rule"] == "mended")]
-    mended = mended.astype({"trial_index": float, "attempt": float})[[*_PLACE, "value"]]
-    told = released.astype({"trial_index": float, "attempt": float}).merge(mended, on=_PLACE)
-    told = told.assign(worth=100.0 * told.pop("value").astype(float))
+    told = told[(told["data_set"] == "rectify") & (told["rule"] == "mended")]
+    told = told.assign(worth=100.0 * told["value"].astype(float))
     return pd.concat([own, told], ignore_index=True) if len(own) else told
 
 
@@ -261,19 +229,9 @@ def slopes(values: Values, study: str = "") -> list[Slope]:
             weights = (counts - counts.mean()) / ((counts - counts.mean()) ** 2).sum()
             of_items = own @ weights
             seed = stable_seed(study, "slope", operation, group)
-            ends = where_it_varies(bootstrap(of_items[:, None], lambda drawn: drawn[:, 0], seed))
-            low, high = (ends.low, ends.high) if len(own) > 1 else (math.nan, math.nan)
-            found.append(
-                Slope(
-                    group,
-                    operation,
-                    tuple(int(one) for one in counts),
-                    tuple(map(float, own.mean(axis=0))),
-                    float(of_items.mean()),
-                    low,
-                    high,
-                )
-            )
+            ends = mean_ends(of_items, seed)
+            shown, means = tuple(counts.astype(int).tolist()), tuple(own.mean(axis=0).tolist())
+            found.append(Slope(group, operation, shown, means, float(of_items.mean()), ends.low, ends.high))
     return found
 
 
@@ -290,20 +248,8 @@ def kept(values: Values, group: str, levels: Sequence[str]) -> tuple[float, floa
 def fault_prices(tables: Tables) -> pd.DataFrame:
     """Return what each fault of the released scorer is worth on a study's own replies."""
     prices = table_beside(tables.folder, Path(PRICES).stem)
-    columns = [
-        "data_set",
-        GROUP,
-        "rule",
-        "released",
-        "value",
-        "price",
-        "low",
-        "high",
-        "turned",
-        "replies",
-        "items",
-        "ordered",
-    ]
+    columns = ["data_set", GROUP, "rule", "released", "value", "price", "low", "high"]
+    columns += ["turned", "replies", "items", "ordered"]
     if prices is None:
         return pd.DataFrame(columns=columns)
     used = tables.trials[tables.trials["excluded_reason"].isna()]
@@ -335,9 +281,9 @@ def _prices(rows: pd.DataFrame, study: str) -> Iterator[dict[str, object]]:
                 "data_set": data_set,
                 GROUP: group,
                 "rule": rule,
-                "released": 100.0 * _mean(released),
-                "value": 100.0 * _mean(other),
-                "price": 100.0 * (_mean(released) - _mean(other)),
+                "released": 100.0 * mean_of(released),
+                "value": 100.0 * mean_of(other),
+                "price": 100.0 * (mean_of(released) - mean_of(other)),
                 "low": ends.low,
                 "high": ends.high,
                 "turned": math.nan if is_cosine else int(differs.sum()),
@@ -349,16 +295,11 @@ def _prices(rows: pd.DataFrame, study: str) -> Iterator[dict[str, object]]:
 
 def _ordered_pairs(values: Array, right: Array) -> float:
     """Return in how many pairs of a right and a wrong reply the right one has the larger value, percent; ties are halves."""
-    one, other = np.sort(values[right == 1]), np.sort(values[right == 0])
+    one, other = (values[(right == is_right) & np.isfinite(values)] for is_right in (1, 0))
     if not len(one) or not len(other):
         return math.nan
-    below = np.searchsorted(other, one, "left") + np.searchsorted(other, one, "right")
-    return 50.0 * float(below.mean()) / len(other)
-
-
-def _mean(values: Array) -> float:
-    own = values[np.isfinite(values)]
-    return float(own.mean()) if len(own) else math.nan
+    ordered = float(stats.mannwhitneyu(one, other, method="asymptotic").statistic)
+    return 100.0 * ordered / (len(one) * len(other))
 
 
 def _price_ends(both: Array, items: NDArray[np.intp], seed: int) -> Interval:
@@ -373,7 +314,6 @@ def _price_ends(both: Array, items: NDArray[np.intp], seed: int) -> Interval:
     return where_it_varies(interval(100.0 * (means[:, 0] - means[:, 1])))
 
 
-REORDERED = tuple(level for _, some in REORDERINGS for level in some)
 LEAST_ROOM = 0.05
 """Percent between floor and 100 from which on a place between them means anything; less prints as 100.0 or all but."""
 _FEWEST = 3
@@ -397,14 +337,14 @@ def worth(values: Values, group: str) -> float:
     mean = kept(values, group, REORDERED)[0]
     if not values.floors:
         return mean
-    return _share(mean, _mean(values.floors[group])) if group in values.floors else math.nan
+    return _share(mean, mean_of(values.floors[group])) if group in values.floors else math.nan
 
 
 def floors(values: Values, study: str) -> list[Above]:
     """Return each reader's answers above their floor; empty where no floor was taken."""
     found = []
     for group, of_items in values.floors.items():
-        mean, floor = kept(values, group, REORDERED)[0], _mean(of_items)
+        mean, floor = kept(values, group, REORDERED)[0], mean_of(of_items)
         drawn = drawn_worth(values, [group], stable_seed(study, "floor of answers", group))[:, 0]
         many = int(np.isfinite(of_items).sum())
         ends = where_it_varies(interval(drawn if many >= _FEWEST else np.empty(0)))
@@ -541,12 +481,10 @@ def _taus(one: Array, other: Array) -> Array:
 
 STORED = "similarity.json"
 UNITS = {
-    "Character": tuple(name for name in EMBEDDED if not name.startswith(("WORD-", "SENT-"))),
-    "Word": tuple(name for name in EMBEDDED if name.startswith("WORD-")),
-    "Sentence": tuple(name for name in EMBEDDED if name.startswith("SENT-")),
+    unit: [name for name in EMBEDDED if name.startswith(starts) != (unit == "Character")]
+    for unit, starts in {"Character": ("WORD-", "SENT-"), "Word": ("WORD-",), "Sentence": ("SENT-",)}.items()
 }
 """Columns of Table 4 by the unit that changes; the paper's section 4.5 gives their means (CSQA: .885, .952 and .998)."""
-_UP = 4
 
 
 @dataclass(frozen=True)
@@ -574,11 +512,7 @@ class Near:
             if len(values) < _FEWEST:
                 return math.nan, math.nan
             values = pair_values(values)
-        ends = where_it_varies(
-            bootstrap(
-                values[:, None], lambda means: means[:, 0], stable_seed(study, "unrelated texts", self.of)
-            )
-        )
+        ends = mean_ends(values, stable_seed(study, "unrelated texts", self.of))
         return ends.low, ends.high
 
     def share(self, mean: float) -> float:
@@ -603,8 +537,7 @@ class UnitMean:
 
 def stored_texts(folder: Path) -> tuple[str, tuple[Near, ...]] | None:
     """Read what ``wrods score STUDY --similarity`` kept of the texts shown; None without it."""
-    here = folder.resolve()
-    file = next((one / STORED for one in (here, *here.parents[:_UP]) if (one / STORED).is_file()), None)
+    file = found_above(folder, STORED)
     if file is None:
         return None
     try:
@@ -654,20 +587,16 @@ def unit_means(near: Near, study: str) -> list[UnitMean]:
     if not shared:
         return []
     values = np.array(
-        [
-            [np.mean([near.items[name][item] for name in names]) for names in units.values()]
-            for item in shared
-        ],
-        dtype=float,
+        [[np.mean([near.items[name][item] for name in names]) for names in units.values()] for item in shared]
     )
     seed = stable_seed(study, "units of texts", near.of)
     found = []
     for place, (unit, names) in enumerate(units.items()):
-        own = where_it_varies(bootstrap(values[:, [place]], lambda means: means[:, 0], seed))
+        own = mean_ends(values[:, place], seed)
         above = (math.nan, math.nan, math.nan)
         if place:
-            steps = values[:, [place]] - values[:, [place - 1]]
-            ends = where_it_varies(bootstrap(steps, lambda means: means[:, 0], seed))
+            steps = values[:, place] - values[:, place - 1]
+            ends = mean_ends(steps, seed)
             above = (float(steps.mean()), ends.low, ends.high)
         mean = float(values[:, place].mean())
         found.append(UnitMean(unit, len(names), len(shared), mean, own.low, own.high, *above))

@@ -14,14 +14,16 @@ import re
 import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from math import nan
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 import pandas as pd
+from jinja2 import Template
+from ruamel.yaml import YAML
 
 from analysis import apa
 from analysis.answers import failures_as_wrong
@@ -34,40 +36,17 @@ from stimuli.corpora import load_corpus
 from stimuli.corpora.record import Record
 from stimuli.errors import UserError, unknown_name
 
-NAMES = {
-    "gpt-4-0314": "GPT-4",
-    "gpt-3.5-turbo-0301": "GPT-3.5-turbo",
-    "text-davinci-003": "text-davinci-003",
-    "falcon-180B": "Falcon-180b",
-    "falcon-180B-chat": "Falcon-180b-chat",
-    "falcon-40b": "Falcon-40b",
-    "falcon-40b-instruct": "Falcon-40b-instruct",
-    "Llama-2-70b-hf": "Llama-2-70b",
-    "Llama-2-70b-chat-hf": "Llama-2-70b-chat",
-    "Llama-2-13b-hf": "Llama-2-13b",
-    "Llama-2-13b-chat-hf": "Llama-2-13b-chat",
-    "Llama-2-7b-hf": "Llama-2-7b",
-    "Llama-2-7b-chat-hf": "Llama-2-7b-chat",
-    "mpt-30b": "MPT-30b",
-    "mpt-30b-instruct": "MPT-30b-instruct",
-    "ul2": "UL2",
-    "flan-ul2": "Flan-UL2",
-    "flan-t5-xxl": "Flan-T5-xxl",
-    "byt5-xxl": "ByT5-xxl",
-}
+DATA: dict[str, Any] = YAML(typ="safe").load(
+    resources.files(__package__).joinpath("scrambled_bench.yaml").read_text("utf-8")
+)
+"""The paper's words and the authors' folders."""
+NAMES: dict[str, str] = DATA["names"]
 """Names of output files and of the paper's rows."""
-
-COLUMNS = {
-    "original": "Ori",
-    "rs20": "20%",
-    "rs50": "50%",
-    "rs100": "100%",
-    "kf": "KF",
-    "kfl": "KFL",
-    "sub": "Sub",
-}
+COLUMNS: dict[str, str] = DATA["columns"]
 """Conditions of the outputs and columns of the tables, in their order."""
-
+CATEGORIES: list[str] = DATA["categories"]
+Cells = dict[tuple[str, str], dict[str, float]]
+"""Numbers by column, by model and measure."""
 TABLES = {"3": ("rec", "few-shot"), "4": ("rec", "zero-shot"), "5": ("qa", "zero-shot")}
 DATA_SET = "realtimeqa"
 """Whose responses are read, as lines call it."""
@@ -128,26 +107,34 @@ def released_replies(folder: Path) -> Iterator[Reply]:
                 ) from error
 
 
-def measured(replies: Iterable[Reply]) -> pd.DataFrame:
-    """Measure replies as the paper does, a row each."""
-    return pd.DataFrame(
-        [
-            {
-                "model": one.model,
-                "task": one.task,
-                "data": one.data,
-                "method": one.method,
-                "condition": one.condition,
-                "examples": one.examples,
-                "item": one.item,
-                "ed_shown": edit_distance(one.shown[0], one.key) if one.task == "rec" else nan,
-                "ed_given": edit_distance(one.read, one.key) if one.task == "rec" else nan,
-                "correct": float(one.read == one.key) if one.task == "qa" else nan,
-                "loose": nan if one.loose is None else float(one.loose == one.key),
-            }
-            for one in replies
-        ]
-    )
+def measured(
+    replies: Iterable[Reply], readings: Mapping[str, Reading] = MappingProxyType({})
+) -> pd.DataFrame:
+    """Measure replies as the paper does, a row each; with readings also as wrods reads them (``own``)."""
+    return pd.DataFrame([_measures(one, readings) for one in replies])
+
+
+def _measures(one: Reply, readings: Mapping[str, Reading]) -> dict[str, Any]:
+    is_text = one.task == "rec"
+    told: dict[str, Any] = {
+        "model": one.model,
+        "task": one.task,
+        "data": one.data,
+        "method": one.method,
+        "condition": one.condition,
+        "examples": one.examples,
+        "item": one.item,
+        "ed_shown": edit_distance(one.shown[0], one.key) if is_text else nan,
+        "ed_given": edit_distance(one.read, one.key) if is_text else nan,
+        "correct": float(one.read == one.key) if one.task == "qa" else nan,
+        "loose": nan if one.loose is None else float(one.loose == one.key),
+    }
+    if readings and is_text:
+        told["own"] = edit_distance(readings["text"](one.output, one.shown), one.key)
+    elif readings and one.data != PROBLEMS_DATA:
+        told["own"] = float(readings["choice"](one.output, one.shown) == one.key)
+        told["inside"] = inside_a_word(one.output, list(one.shown))
+    return told
 
 
 def imported_trials(tables: Tables) -> pd.DataFrame:
@@ -187,21 +174,22 @@ def scrambled_bench_tables(
     for table, (task, method) in TABLES.items():
         own = trials[(trials["task"] == task) & (trials["method"] == method)]
         own = own[own["data"] == DATA_SET] if "data" in own else own
-        rows = {}
-        for model in in_papers_order(own):
-            of_model = own[own["model"] == model].groupby("condition", sort=False)
-            cells = _recovery_cells(of_model) if task == "rec" else _question_cells(of_model)
-            for measure, values in cells.items():
-                named = {COLUMNS[condition]: value for condition, value in values.items()}
-                rows[NAMES.get(model, model), measure] = (
-                    {column: cell_text(measure, column, value) for column, value in named.items()}
-                    if printed
-                    else named
-                )
-        found = pd.DataFrame.from_dict(rows, orient="index")
-        columns = [column for column in COLUMNS.values() if column in found.columns]
-        made[table] = found[columns].rename_axis(index=["model", "measure"]) if rows else found
+        cells = _recovered(own) if task == "rec" else _paired(*_by_category(own, {"all": None}))
+        made[table] = _laid_out(cells, printed=printed)
     return made
+
+
+def _laid_out(cells: Cells, *, printed: bool) -> pd.DataFrame:
+    """Return a table of cells as numbers, or as text; columns in the paper's order."""
+    rows = [
+        {column: cell_text(measure, column, value) if printed else value for column, value in own.items()}
+        for (_, measure), own in cells.items()
+    ]
+    table = pd.DataFrame(rows, columns=[one for one in COLUMNS.values() if any(one in own for own in rows)])
+    if rows:
+        names = [(NAMES.get(model, model), measure) for model, measure in cells]
+        table.index = pd.MultiIndex.from_tuples(names, names=["model", "measure"])
+    return table
 
 
 def in_papers_order(trials: pd.DataFrame) -> list[str]:
@@ -280,20 +268,15 @@ def _reply(model: str, row: dict[str, Any], stimuli: dict[int, dict[str, Any]]) 
     )
 
 
-def _recovery_cells(conditions: Any) -> dict[str, dict[str, float]]:
-    sums = conditions[["ed_shown", "ed_given"]].sum()
-    rates = {str(name): recovery_rate(one["ed_shown"], one["ed_given"]) for name, one in sums.iterrows()}
-    return {"ED": {str(k): float(v) for k, v in conditions["ed_given"].mean().items()}, "RR": rates}
-
-
-def _question_cells(conditions: Any) -> dict[str, dict[str, float]]:
-    shares = {str(name): 100.0 * float(value) for name, value in conditions["correct"].mean().items()}
-    nan = float("nan")
-    gains = {
-        name: relative_gain(share, shares.get("original", nan), shares.get("sub", nan))
-        for name, share in shares.items()
-    }
-    return {"Acc": shares, "RPG": gains}
+def _recovered(own: pd.DataFrame) -> Cells:
+    cells: Cells = {}
+    for model in in_papers_order(own):
+        of_model = own[own["model"] == model].assign(column=own["condition"].map(COLUMNS))
+        sums = of_model.groupby("column")[["ed_shown", "ed_given"]].agg(["sum", "mean"])
+        cells[model, "ED"] = {str(name): float(one) for name, one in sums["ed_given", "mean"].items()}
+        rates = {str(name): recovery_rate(*one) for name, *one in sums.iloc[:, [0, 2]].itertuples()}
+        cells[model, "RR"] = rates
+    return cells
 
 
 def cell_text(measure: str, column: str, value: float) -> str:
@@ -306,31 +289,7 @@ def cell_text(measure: str, column: str, value: float) -> str:
     return as_printed(value) if kind == "RPG" else f"{value:.2f}"
 
 
-OUTPUT = "output"
-_TASKS = {"scrambled_qa": "qa", "scrambled_rec": "rec"}
-_DATA = {
-    "scrambled_realtimeqa": ("realtimeqa", ""),
-    "scrambled_dream_test": ("dream", "test"),
-    "scrambled_dream_dev": ("dream", "dev"),
-    "scrambled_aqua": ("aqua", ""),
-}
-_CONDITIONS = {
-    "original": "original",
-    "random_20%": "rs20",
-    "random_50%": "rs50",
-    "random_100%": "rs100",
-    "keepfirst": "kf",
-    "keepfirstlast": "kfl",
-    "substituted": "sub",
-}
-_EXAMPLES = {
-    f"demo_random_{rate}%": column
-    for rate, column in (("0", "Ori"), ("20", "20%"), ("50", "50%"), ("100", "100%"))
-}
-_LAYOUT = (
-    "Files stand as output/scrambled_qa/scrambled_DREAM_test/zero-shot/original/MODEL, those of word problems as "
-    "output/scrambled_qa/scrambled_AQuA/few-shot-cot/demo_random_50%/original/MODEL."
-)
+AUTHORS: dict[str, Any] = DATA["authors"]
 SPLITS = ("test", "dev")
 
 
@@ -339,20 +298,16 @@ class AuthorsFile:
     """One file of responses and what its path says."""
 
     path: Path
-    task: str  # as `analysis.published.scrambled_bench.Reply`
-    data: str
     split: str  # ``test`` or ``dev`` of DREAM, empty for the others
-    method: str
-    examples: str
-    condition: str
-    model: str
+    data: str
+    told: dict[str, str]  # model, task, method, condition and examples of its replies
 
 
 def authors_files(folder: Path) -> list[AuthorsFile]:
     """Return the files of ``output/``, in the order of their paths; none where there is no such folder."""
     found = []
-    for name, task in _TASKS.items():
-        base = folder / OUTPUT / name
+    for name, task in AUTHORS["tasks"].items():
+        base = folder / "output" / name
         for path in sorted(base.rglob("*")):
             if path.is_file() and not any(part.startswith(".") for part in path.relative_to(base).parts):
                 found.append(_placed(path, path.relative_to(base).parts, task))
@@ -421,33 +376,34 @@ def options_of(prompt: str) -> tuple[str, ...]:
 
 def _placed(path: Path, parts: tuple[str, ...], task: str) -> AuthorsFile:
     middle = parts[2:-2]
-    data, split = _DATA.get(parts[0].casefold(), ("", ""))
+    data, split = AUTHORS["data"].get(parts[0].casefold(), ("", ""))
     is_problem = data == "aqua"
     if (
         not data
         or len(parts) != 4 + is_problem
-        or parts[-2] not in _CONDITIONS
-        or (is_problem and middle[0] not in _EXAMPLES)
+        or parts[-2] not in AUTHORS["conditions"]
+        or (is_problem and middle[0] not in AUTHORS["examples"])
         or (task == "rec" and data != "realtimeqa")
     ):
-        raise UserError(f"{path} is not where the authors put their files", mend=_LAYOUT)
-    examples = _EXAMPLES[middle[0]] if is_problem else "Ori"
+        raise UserError(f"{path} is not where the authors put their files", mend=AUTHORS["layout"])
+    examples = AUTHORS["examples"][middle[0]] if is_problem else "Ori"
     model = re.sub(r"\.jsonl?$", "", parts[-1])
-    return AuthorsFile(path, task, data, split, parts[1], examples, _CONDITIONS[parts[-2]], model)
+    condition = AUTHORS["conditions"][parts[-2]]
+    told = {"model": model, "task": task, "method": parts[1], "condition": condition, "examples": examples}
+    return AuthorsFile(path, split, data, told)
 
 
 def _authors_reply(file: AuthorsFile, number: int, row: dict[str, Any]) -> Reply:
     item = f"{file.split} {number - 1}" if file.split else number - 1
-    base = (file.model, file.task, file.data, file.method, file.condition, item)
-    if file.task == "rec":
+    output = str(row.get("output", ""))
+    made = partial(Reply, data=file.data, item=item, output=output, **file.told)
+    if file.told["task"] == "rec":
         read, intact, shown = (str(row[name]) for name in ("recovered", "original", "scrambled"))
-        return Reply(*base, str(row.get("output", "")), read.strip(), intact, (shown,))
-    options = options_of(str(row["input"]))
-    key, output = str(row["GT"]), str(row.get("output", ""))
+        return made(read=read.strip(), key=intact, shown=(shown,))
+    options, key = options_of(str(row["input"])), str(row["GT"])
     if file.data == "aqua":
-        loose = str(row["pred_loose"])
-        return Reply(*base, output, str(row["pred_strict"]), key, options, loose, file.examples)
-    return Reply(*base, output, str(row["pred"]), key, options)
+        return made(read=str(row["pred_strict"]), key=key, shown=options, loose=str(row["pred_loose"]))
+    return made(read=str(row["pred"]), key=key, shown=options)
 
 
 def _asks(prompt: str, record: Record) -> bool:
@@ -463,18 +419,14 @@ def _plain(text: str) -> str:
 
 ASKED, DIVIDED_BY = 1025, 1024
 """Questions about DREAM, and what the paper divides by."""
-CATEGORIES = ("arithmetic", "commonsense", "logic", "matching", "summary")
-KNOWN = {("6", "UL2", "", ""), ("1", "text-davinci-003", "Acc examples 50%", "100%")}
-"""Printed cells that the released answers do not give: ten of UL2's in Table 6, and one that was rounded up (33.46)."""
 PROBLEMS = ("Ori", "20%", "50%", "100%")
 """Columns and groups of rows of Table 1."""
 
 PROBLEMS_DATA = "aqua"
-Cells = dict[tuple[str, str], dict[str, float]]
 
 
 def more_tables(
-    trials: pd.DataFrame, categories: Mapping[str, Sequence[str]] | None = None, *, printed: bool = True
+    trials: pd.DataFrame, categories: Mapping[str, Sequence[str]] | None = None
 ) -> dict[str, pd.DataFrame]:
     """Make Tables 1, 6, 7 and 8, as far as there are answers for them."""
     made = {"1": _problems(trials[trials["data"] == PROBLEMS_DATA])}
@@ -485,22 +437,7 @@ def more_tables(
         chosen: dict[str, set[str] | None] = {"all": None}
         chosen |= {one: {item for item, own in categories.items() if one in own} for one in CATEGORIES}
         made["7"], made["8"] = _by_category(dream, chosen)
-    found = {}
-    for number, cells in made.items():
-        if not cells:
-            continue
-        columns = [name for name in COLUMNS.values() if any(name in own for own in cells.values())]
-        rows = {
-            (NAMES.get(model, model), measure): {
-                column: cell_text(measure, column, value) if printed else value
-                for column, value in own.items()
-            }
-            for (model, measure), own in cells.items()
-        }
-        table = pd.DataFrame(list(rows.values()), columns=columns)
-        table.index = pd.MultiIndex.from_tuples(list(rows), names=["model", "measure"])
-        found[number] = table
-    return found
+    return {number: _laid_out(cells, printed=True) for number, cells in made.items() if cells}
 
 
 def whole(trials: pd.DataFrame) -> pd.DataFrame:
@@ -529,15 +466,7 @@ def faults_of_more(trials: pd.DataFrame) -> list[Fault]:
     if len(counts):
         change = 100.0 * counts["sum"] * (1.0 / ASKED - 1.0 / DIVIDED_BY)
         table = _wide(change.rename("change").reset_index(), ["model"], in_papers_order(dream))
-        found.append(
-            Fault(
-                "divided_by_1024",
-                "1,025 questions were asked and 1,024 divided by (DREAM)",
-                "Percentage points by which the accuracies of Table 6 change where they are divided by the number of questions: "
-                f"{apa.number(float(change.abs().max()), 2)} at most.",
-                table,
-            )
-        )
+        found.append(_fault("divided_by_1024", table, largest=float(change.abs().max())))
     problems = trials[(trials["data"] == PROBLEMS_DATA) & trials["loose"].notna()]
     if len(problems):
         change = 100.0 * (problems["loose"] - problems["correct"])
@@ -545,17 +474,16 @@ def faults_of_more(trials: pd.DataFrame) -> list[Fault]:
             "change"
         ]
         table = _wide(rows.mean().reset_index(), ["model", "examples"], in_papers_order(problems))
-        found.append(
-            Fault(
-                "only_behind_answer_is",
-                "An answer counts only behind “answer is” (AQuA-RAT)",
-                "Replies were cut at 256 tokens, often before the words “The answer is”; what stands there in other words is wrong "
-                "too. The files hold a second, looser reading that the paper does not use. Percentage points that it adds to Table "
-                f"1: up to {apa.number(float(table.to_numpy().max()), 1)}.",
-                table,
-            )
-        )
+        found.append(_fault("only_behind_answer_is", table, largest=float(table.to_numpy().max())))
     return found
+
+
+def _fault(name: str, price: pd.DataFrame, data: str = "", decimals: int = 2, **values: object) -> Fault:
+    """Return a fault with its title and what is said about it; ``data`` is a data set that the title names."""
+    told = DATA["faults"][name]
+    ending, behind = (f"_{data.casefold()}", f" ({data})") if data else ("", "")
+    about = Template(told["about"]).render(apa=apa, **values)
+    return Fault(f"{name}{ending}", f"{told['title']}{behind}", about, price, decimals)
 
 
 def _wide(change: pd.DataFrame, rows: list[str], models: list[str]) -> pd.DataFrame:
@@ -576,9 +504,12 @@ def _place(key: object, models: list[str]) -> tuple[int, int]:
 
 def is_known(cells: pd.DataFrame) -> list[bool]:
     """Return of each compared cell whether it is one that the released answers are known not to give."""
+    known = set(map(tuple, DATA["known"]))
     return [
-        (one["table"], one["model"], "", "") in KNOWN
-        or (one["table"], one["model"], one["measure"], one["column"]) in KNOWN
+        bool(
+            {(one["table"], one["model"], *rest) for rest in (("", ""), (one["measure"], one["column"]))}
+            & known
+        )
         for one in cells.to_dict("records")
     ]
 
@@ -605,7 +536,6 @@ def _by_category(dream: pd.DataFrame, chosen: Mapping[str, set[str] | None]) -> 
             counts = own.groupby("condition")["correct"].agg(["sum", "size"])
             size = counts["size"].where((counts["size"] != ASKED) | (items is not None), DIVIDED_BY)
             shares = {COLUMNS[str(name)]: float(one) for name, one in (100.0 * counts["sum"] / size).items()}
-            nan = float("nan")
             accuracies[model, f"Acc {category}"] = shares
             gains[model, f"RPG {category}"] = {
                 column: relative_gain(share, shares.get("Ori", nan), shares.get("Sub", nan))
@@ -623,27 +553,6 @@ def _paired(accuracies: Cells, gains: Cells) -> Cells:
     return found
 
 
-CITATION = (
-    "Cao, Q., Kojima, T., Matsuo, Y., & Iwasawa, Y. (2023). Unnatural error correction: GPT-4 can almost perfectly handle unnatural "
-    "scrambled text. In Proceedings of EMNLP 2023 (arXiv:2311.18805)."
-)
-CAPTIONS = {
-    "3": "Few-shot recovery of 408 RealtimeQA sentences (upper: ED; lower: RR)",
-    "4": "Zero-shot recovery of 408 RealtimeQA sentences (upper: ED; lower: RR)",
-    "5": "Zero-shot answers to 346 RealtimeQA questions (upper: Acc; lower: RPG)",
-    "1": "Word problems of AQuA-RAT behind four worked examples: columns have the problem's scramble, rows the examples' (Acc)",
-    "6": "Zero-shot answers to questions about DREAM's dialogues (upper: Acc; lower: RPG)",
-    "7": "Accuracy by category of question (DREAM); a question may be in several",
-    "8": "Relative performance gain by category of question (DREAM)",
-}
-HOLDERS = {
-    "1": "output/scrambled_qa/scrambled_AQuA",
-    "3": "outputs/ or output/scrambled_rec/scrambled_realtimeQA/few-shot",
-    "4": "outputs/ or output/scrambled_rec/scrambled_realtimeQA/zero-shot",
-    "5": "outputs/ or output/scrambled_qa/scrambled_realtimeQA",
-    "6": "output/scrambled_qa/scrambled_DREAM_test and scrambled_DREAM_dev",
-}
-"""Where the responses of each table stand in the folder that is given."""
 DREAM = "dream"
 
 
@@ -660,36 +569,31 @@ def reproduce(
     replies = [*(released_replies(folder) if has_outputs or not files else ()), *authors_replies(files)]
     places = {name: place for place, name in enumerate(NAMES)}
     replies.sort(key=lambda one: places.get(one.model, len(places)))
-    trials = measured(replies)
+    told("replies, read again")
+    trials = measured(replies, readings)
     has_dream = (trials["data"] == DREAM).any()
     categories = check_dream(files, data[DREAM]) if has_dream and DREAM in data else None
     told("tables")
     tables = {
-        **{
-            number: table
-            for number, table in scrambled_bench_tables(trials, printed=True).items()
-            if len(table)
-        },
+        **{number: one for number, one in scrambled_bench_tables(trials, printed=True).items() if len(one)},
         **more_tables(trials, categories),
     }
     tables = dict(sorted(tables.items()))
     cells = compare_with_print(tables)
-    told("replies, read again")
-    answers, texts = _read_again(replies, readings)
+    answers = trials[(trials["task"] == "qa") & (trials["data"] != PROBLEMS_DATA)]
     faults = [
-        *_faults_of_answers(answers[answers["data"] == DATA_SET] if len(answers) else answers),
-        *_faults_of_answers(answers[answers["data"] == DREAM] if len(answers) else answers, "DREAM", "6"),
+        *_faults_of_answers(answers[answers["data"] == DATA_SET]),
+        *_faults_of_answers(answers[answers["data"] == DREAM], "DREAM", "6"),
         *faults_of_more(trials),
-        *_faults_of_texts(trials, texts),
+        *_faults_of_texts(trials[trials["task"] == "rec"]),
     ]
     models = trials["model"].nunique()
     return Reproduction(
         "Scrambled Bench",
-        CITATION,
-        f"{apa.count(len(trials))} released responses of {apa.count(models)} models, with the answers that "
-        "the authors' code read from "
-        "them.",
-        tuple(PublishedTable(number, CAPTIONS[number], table) for number, table in tables.items()),
+        DATA["citation"],
+        f"{apa.count(len(trials))} released responses of {apa.count(models)} models, with the answers that the authors' code read "
+        "from them.",
+        tuple(PublishedTable(number, DATA["captions"][number], table) for number, table in tables.items()),
         cells.assign(known=is_known(cells)),
         tuple(faults),
         tuple(_lacking(trials, tables, has_dream=bool(has_dream))),
@@ -698,7 +602,7 @@ def reproduce(
 
 def _lacking(trials: pd.DataFrame, tables: Mapping[str, pd.DataFrame], *, has_dream: bool) -> Iterator[str]:
     """Say of each table that is not made which responses it needs, and of the others what is left empty."""
-    for number, where in HOLDERS.items():
+    for number, where in DATA["holders"].items():
         if number not in tables:
             yield f"Table {number}: its responses are not in the folder; they would stand in {where}."
     if "7" not in tables:
@@ -727,149 +631,55 @@ def inside_a_word(reply: str, options: list[str]) -> bool:
     return any(sign.isalpha() for sign in around)
 
 
-def _read_again(
-    replies: Sequence[Reply], readings: Mapping[str, Reading]
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    answers: list[dict[str, Any]] = []
-    texts: list[dict[str, Any]] = []
-    for one in replies:
-        base = {
-            "model": NAMES.get(one.model, one.model),
-            "data": one.data,
-            "method": one.method,
-            "column": COLUMNS[one.condition],
-        }
-        if one.task == "rec":
-            read = readings["text"](one.output, one.shown)
-            texts.append(base | {"own": edit_distance(read, one.key)})
-        elif one.data != PROBLEMS_DATA:
-            read = readings["choice"](one.output, one.shown)
-            answers.append(
-                base
-                | {
-                    "printed": one.read == one.key,
-                    "own": read == one.key,
-                    "inside": inside_a_word(one.output, list(one.shown)),
-                }
-            )
-    return pd.DataFrame(answers), pd.DataFrame(texts)
+def _named(trials: pd.DataFrame) -> pd.DataFrame:
+    """Call models and conditions as the paper does."""
+    return trials.assign(model=trials["model"].replace(NAMES), column=trials["condition"].map(COLUMNS))
 
 
 def _faults_of_answers(answers: pd.DataFrame, data: str = "", table: str = "5") -> list[Fault]:
     if answers.empty:
         return []
-    ending, behind = (f"_{data.casefold()}", f" ({data})") if data else ("", "")
-    inside = answers[answers["inside"]]
-    by_model = answers.groupby("model", sort=False)
-    within = pd.DataFrame(
-        {
-            "replies": by_model.size(),
-            "letter inside a word": by_model["inside"].sum(),
-            "of them scored right": inside.groupby("model", sort=False)["printed"]
-            .sum()
-            .reindex(by_model.size().index)
-            .fillna(0)
-            .astype(int),
-        }
+    answers = _named(answers)
+    answers = answers.assign(
+        inside=answers["inside"].astype(int),
+        both=answers["inside"].astype(int) * answers["correct"].astype(int),
+        change=100.0 * (answers["own"] - answers["correct"]),
     )
-    change = 100.0 * (
-        answers.assign(change=answers["own"].astype(float) - answers["printed"].astype(float))
-        .pivot_table(index="model", columns="column", values="change", aggfunc="mean", sort=False)
-        .reindex(columns=[one for one in COLUMNS.values() if one in set(answers["column"])])
-    )
-    largest = change.abs().max().max()
+    within = answers.groupby("model", sort=False)[["inside", "both"]].sum()
+    within.insert(0, "replies", answers.groupby("model", sort=False).size())
+    within = within.set_axis(["replies", "letter inside a word", "of them scored right"], axis=1)
+    change = answers.pivot_table(index="model", columns="column", values="change", sort=False)
+    change = change[[one for one in COLUMNS.values() if one in change]]
+    inside, right = answers["inside"].sum(), answers["both"].sum()
+    told = {"inside": inside, "answers": len(answers), "right": right}
     return [
-        Fault(
-            f"letter_inside_a_word{ending}",
-            f"A capital letter counts inside a word{behind}",
-            "Where no option stands in a reply word for word, the code takes the first capital letter of an option anywhere, "
-            "so that “Based on” is B "
-            f"and “According” A. {apa.count(len(inside))} of {apa.count(len(answers))} answers were read so; "
-            f"{apa.count(int(inside['printed'].sum()))} of these were counted as right.",
-            within,
-            0,
-        ),
-        Fault(
-            f"reading_of_answers{ending}",
-            f"Answers read by the paper's parser and by wrods'{behind}",
-            f"Percentage points of accuracy that wrods' reading adds to Table {table} (it takes labels that are "
-            "announced or stand alone, options "
-            f"in any case, and nothing from inside a word). The largest change is {apa.number(largest, 2)} points.",
-            change,
-        ),
+        _fault("letter_inside_a_word", within, data, 0, **told),
+        _fault("reading_of_answers", change, data, table=table, largest=change.abs().max().max()),
     ]
 
 
-def _faults_of_texts(trials: pd.DataFrame, texts: pd.DataFrame) -> list[Fault]:
-    own = trials[trials["task"] == "rec"].reset_index(drop=True)
-    if own.empty:
+def _faults_of_texts(texts: pd.DataFrame) -> list[Fault]:
+    if texts.empty:
         return []
-    own = own.assign(
-        model=own["model"].map(lambda name: NAMES.get(name, name)), column=own["condition"].map(COLUMNS)
-    )
-    own["ed_own"] = texts["own"].to_numpy()
-    rates: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
-    for (model, method, column), some in own.groupby(["model", "method", "column"], sort=False):
-        before = some["ed_shown"].sum()
-        changed = some[some["ed_shown"] > 0]
-        per = 100.0 * (1 - changed["ed_given"] / changed["ed_shown"])
-        rates.setdefault((str(model), str(method)), {})[str(column)] = {
-            "printed": recovery_rate(before, some["ed_given"].sum()),
-            "own": recovery_rate(before, some["ed_own"].sum()),
-            "mean": float(per.mean()),
-        }
+    own = _named(texts)
+    share = (1 - own["ed_given"] / own["ed_shown"]).where(own["ed_shown"] > 0)
+    cells = own.assign(share=100.0 * share).groupby(["model", "method", "column"], sort=False)
+    sums = cells[["ed_shown", "ed_given", "own"]].sum()
+    taken = sums[["ed_given", "own"]].rsub(sums["ed_shown"], axis=0)
+    rates = 100.0 * taken.div(sums["ed_shown"].where(sums["ed_shown"] > 0), axis=0)
+    rates["mean"] = cells["share"].mean()
     columns = [one for one in COLUMNS.values() if one in set(own["column"])]
-
-    def changes(to: str) -> pd.DataFrame:
-        rows = {
-            key: {
-                column: cells[column][to] - cells[column]["printed"] for column in columns if column in cells
-            }
-            for key, cells in rates.items()
-        }
-        return pd.DataFrame.from_dict(rows, orient="index").rename_axis(index=["model", "method"])[columns]
-
-    printed = pd.DataFrame.from_dict(
-        {key: {column: cell["printed"] for column, cell in cells.items()} for key, cells in rates.items()},
-        orient="index",
-    ).rename_axis(index=["model", "method"])[columns]
-    values = printed.to_numpy(dtype=float)
-    values = values[~np.isnan(values)]
-    negative = int((values < 0).sum())
-    per_sentence, own_reading = changes("mean"), changes("own")
+    rows = pd.MultiIndex.from_frame(own[["model", "method"]].drop_duplicates())
+    printed, own_reading, per_sentence = (
+        pd.DataFrame(rates[name].unstack("column"), rows, columns) for name in ("ed_given", "own", "mean")
+    )
+    values = rates["ed_given"].dropna()
+    many = len(values)
+    lowest = float(values.min())
+    sentences, readings = per_sentence - printed, own_reading - printed
     return [
-        Fault(
-            "sign_of_equation_1",
-            "Equation 1 is printed with the sign reversed",
-            f"As printed, RR would be the negative of every one of the {apa.count(len(values))} rates below. The "
-            "tables hold the mended "
-            "sign; a reader who follows the equation gets these.",
-            -printed,
-        ),
-        Fault(
-            "values_below_zero",
-            f"Values below 0 are printed as “{BELOW}”",
-            f"{apa.count(negative)} of {apa.count(len(values))} recovery rates lie below 0: the answers are "
-            "further from the intact text than "
-            f"what was shown. The lowest is {apa.number(float(values.min()), 1)}%; bars and points of such values are left out of the "
-            "figures. These are the rates in full.",
-            printed,
-        ),
-        Fault(
-            "sums_or_sentences",
-            "A ratio of sums, not a mean over sentences",
-            "RR weighs a sentence by how much of it was scrambled. Percentage points by which the mean of the "
-            "sentences' own rates differs "
-            f"from it (sentences that no scramble changed left out): up to {apa.number(float(per_sentence.abs().max().max()), 1)}.",
-            per_sentence,
-        ),
-        Fault(
-            "reading_of_texts",
-            "Recovered texts read by the paper's code and by wrods'",
-            "The code cuts a reply at “Scrambled sentence:” with a small s only, though its own examples write a "
-            "capital, and keeps greetings "
-            "and quotes. Percentage points of RR that wrods' reading adds to Tables 3 and 4: at most "
-            f"{apa.number(float(own_reading.abs().max().max()), 2)}.",
-            own_reading,
-        ),
+        _fault("sign_of_equation_1", -printed, many=many),
+        _fault("values_below_zero", printed, many=many, negative=int((values < 0).sum()), lowest=lowest),
+        _fault("sums_or_sentences", sentences, largest=float(sentences.abs().max().max())),
+        _fault("reading_of_texts", readings, largest=float(readings.abs().max().max())),
     ]

@@ -6,7 +6,6 @@ their role, and a level by what its items say was done to them, or by its name a
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -18,33 +17,12 @@ from analysis.answers import failures_as_wrong
 from analysis.measures.accuracy import GROUP, asked
 from analysis.measures.recovery import recovery, recovery_trials
 from analysis.measures.retention import relative_gains
-from analysis.published.scrambled_bench import method_of
-from analysis.tables import Tables
+from analysis.published.scrambled_bench import CATEGORIES, DATA, method_of
+from analysis.tables import Tables, mapping_in
 
-CATEGORIES = ("arithmetic", "commonsense", "logic", "matching", "summary")
-"""Of DREAM's questions, in the order of Tables 7 and 8."""
-COLUMNS = ("Ori", "20%", "50%", "100%", "KF", "KFL", "Sub", "KR2", "KL&KR1", "KF&KR1")
+STUDY: dict[str, Any] = DATA["study"]
+COLUMNS: list[str] = STUDY["columns"]
 """Of all tables and of Figure 6, in this order."""
-_OPERATIONS = {
-    "none": "Ori",
-    "shuffle:all@0.2": "20%",
-    "shuffle:all@0.5": "50%",
-    "shuffle:all": "100%",
-    "keep:first": "KF",
-    "keep:first_and_last": "KFL",
-    "substitute:all": "Sub",
-    "keep:two_random": "KR2",
-    "keep:last_and_one": "KL&KR1",
-    "keep:first_and_one": "KF&KR1",
-}
-_NAMES = {
-    "original": "Ori", "intact": "Ori", "rs20": "20%", "rs50": "50%", "rs100": "100%", "rs": "100%", "kf": "KF", "kfl": "KFL",
-    "sub": "Sub", "kr2": "KR2", "klkr1": "KL&KR1", "kfkr1": "KF&KR1", "at20": "20%", "at50": "50%", "at100": "100%",
-}  # fmt: skip
-_RELEASED = "Scrambled Bench"
-"""How the source of imported items begins."""
-_SETS = {"recover": "rec", "recovery": "rec", "question": "qa", "questions": "qa", "problem": "problem"}
-_TEXTS = {"sentence": "RealtimeQA", "evidence": "RealtimeQA", "dialogue": "DREAM", "question": "AQuA-RAT"}
 
 
 @dataclass(frozen=True)
@@ -77,9 +55,9 @@ def study_parts(tables: Tables) -> list[StudyPart]:
     tests = items[items["role"] == "test"]
     found = []
     for set_name, own in tests.groupby("set", sort=False):
-        task = _SETS.get(str(set_name))
-        field = next(iter(_told(own["shown"].iloc[0])), "")
-        if task is None or field not in _TEXTS or (task == "problem") != (field == "question"):
+        task = STUDY["sets"].get(str(set_name))
+        field = next(iter(mapping_in(own["shown"].iloc[0])), "")
+        if task is None or field not in STUDY["fields"] or (task == "problem") != (field == "question"):
             continue
         named = {
             factor: columns
@@ -93,10 +71,10 @@ def study_parts(tables: Tables) -> list[StudyPart]:
         others = [one for one in named if one != factor]
         examples = others[0] if task == "problem" and others else None
         base: dict[str, Any] = {
-            "task": task, "data": _TEXTS[field], "set_name": str(set_name), "factor": factor, "columns": named[factor],
+            "task": task, "data": STUDY["fields"][field], "set_name": str(set_name), "factor": factor, "columns": named[factor],
             "examples": examples, "example_columns": named[examples] if examples else None,
         }  # fmt: skip
-        imported = str(_told(own["provenance"].iloc[0]).get("source")).startswith(_RELEASED)
+        imported = str(mapping_in(own["provenance"].iloc[0]).get("source")).startswith(STUDY["source"])
         base["imported"] = imported
         shown_examples = bool(((items["role"] == "exemplar") & (items["set"] == set_name)).any())
         for few_shot in _manners(tables, str(set_name)) if imported else [shown_examples]:
@@ -174,9 +152,9 @@ def _columns(own: pd.DataFrame, factor: str, levels: list[str]) -> dict[str, str
     found: dict[str, str] = {}
     for level in levels:
         rows = own[own[factor] == level]
-        done = _told(rows["provenance"].iloc[0]).get("operation") if len(rows) else None
-        name = _NAMES.get(re.sub(r"[^a-z0-9]", "", level.casefold()))
-        column = name or _OPERATIONS.get(str(done))
+        done = mapping_in(rows["provenance"].iloc[0]).get("operation") if len(rows) else None
+        name = STUDY["levels"].get(re.sub(r"[^a-z0-9]", "", level.casefold()))
+        column = name or STUDY["operations"].get(str(done))
         if column is not None and column not in found.values():
             found[level] = column
     if len(found) < 2:
@@ -187,15 +165,9 @@ def _columns(own: pd.DataFrame, factor: str, levels: list[str]) -> dict[str, str
 def _of_examples(own: pd.DataFrame, factor: str, columns: dict[str, str]) -> bool:
     """Return whether a factor leaves the items' own texts as they are at all its levels, so that it is about the examples."""
     rows = own[own[factor].isin(list(columns))]
-    done = [str(_told(text).get("operation")) for text in rows["provenance"]]
+    done = [str(mapping_in(text).get("operation")) for text in rows["provenance"]]
     levels = rows.assign(_done=done).groupby(["item_id", "_done"], sort=False)[factor].nunique()
     return bool(len(levels)) and bool((levels > 1).all())
-
-
-def _told(text: object) -> dict[str, Any]:
-    """Read a cell of the items table that holds a mapping; empty where there is none."""
-    found = json.loads(text) if isinstance(text, str) else None
-    return found if isinstance(found, dict) else {}
 
 
 def _manners(tables: Tables, set_name: str) -> list[bool]:

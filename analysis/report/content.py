@@ -18,7 +18,7 @@ from analysis.mixed import Fit
 from analysis.names import plain
 from analysis.plan import MEASURES, RECOVERED, Plan
 from analysis.planned import plans
-from analysis.preparing import flow
+from analysis.preparing.flow import flow
 from analysis.random_structure import MOST_COLUMNS_BESIDE
 from analysis.readers import kinds_of
 from analysis.recovery_check import Recovered, recovered, recovered_lapses, recovered_words, recovery_plans

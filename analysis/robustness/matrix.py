@@ -25,7 +25,7 @@ from analysis.carrying_out import carry_out
 from analysis.frames import FAILURES, ModelData, accuracy_rows, in_model, rating_rows, time_data
 from analysis.mixed import Fit
 from analysis.plan import RATING, Plan
-from analysis.preparing import time_bounds
+from analysis.preparing.exclusions import time_bounds
 from analysis.results import Analysis, Contrast
 from analysis.robustness.multiverse import accuracy_multiverse, time_multiverse
 from analysis.tables import Tables, item_names

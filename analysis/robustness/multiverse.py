@@ -24,7 +24,7 @@ from analysis.frames import FAILURES, WRONG, analysed, time_data
 from analysis.intervals import reach
 from analysis.measures.accuracy import with_chance
 from analysis.plan import Plan
-from analysis.preparing import (
+from analysis.preparing.exclusions import (
     Alternative,
     alternatives,
     keeps_right_answers_alone,

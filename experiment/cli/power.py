@@ -18,7 +18,8 @@ from .power_progress import PowerProgress
 
 if TYPE_CHECKING:
     from analysis.plan import Plan
-    from analysis.power import Assumptions, Given, Told
+    from analysis.power.assumptions import Assumptions, Given
+    from analysis.power.curves import Told
     from analysis.tables import Tables
     from experiment.study import Study
     from stimuli.item import Item
@@ -151,18 +152,16 @@ def power(study: Path, **asked: Any) -> None:
 
     Tables (CSV, JSON) and the power curves (SVG, PNG) are written to the folder.
     """
-    from analysis.power import (
+    from analysis.power.assumptions import without_effects
+    from analysis.power.curves import check_wanted, tell, write
+    from analysis.power.simulation import (
         Question,
-        check_wanted,
         grid,
         layout_named,
         layout_of,
         planned_of,
         simulate,
         sizes_of,
-        tell,
-        without_effects,
-        write,
     )
     from analysis.readers import PARTICIPANT_KINDS
 
@@ -301,7 +300,7 @@ def _sizes(asked: Mapping[str, Any], name: str, known: Planned, default: tuple[i
 
 def _statements(asked: Mapping[str, Any], found: list[Plan]) -> list[Given]:
     """Read what was said of effects and spreads, the file first, options after it."""
-    from analysis.power import from_mapping, from_option, from_table
+    from analysis.power.assumptions import from_mapping, from_option, from_table
 
     sources = [name for name in ("pilot", "fit_file", "literature", "effects") if asked[name] is not None]
     if len(sources) > 1:
@@ -357,7 +356,8 @@ def kinds_of_plan(plan: Plan, known: Planned) -> dict[str, str]:
 
 
 def _assumed(plan: Plan, known: Planned, asked: Mapping[str, Any], given: list[Given]) -> Assumptions:
-    from analysis.power import assumed, from_fit_file, from_pilot
+    from analysis.power.assumptions import assumed
+    from analysis.power.pilots import from_fit_file, from_pilot
 
     kinds = kinds_of_plan(plan, known)
     begun = None

@@ -10,7 +10,7 @@ from stimuli.errors import UserError
 
 if TYPE_CHECKING:
     from analysis.plan import Measure, Plan
-    from analysis.power import Expected
+    from analysis.power.expected import Expected
     from experiment.study import Study
     from stimuli.item import Item
 
@@ -36,7 +36,7 @@ def sensitivity_of(study: Study, items: Sequence[Item]) -> Sensitivity:
 
     Nothing where the study plans no analysis, or does not say how many participants it wants.
     """
-    from analysis.power import planned_of
+    from analysis.power.simulation import planned_of
     from analysis.readers import PARTICIPANT_KINDS
     from experiment.cli.power import kinds_of_plan, planned_of_study
 
@@ -75,8 +75,9 @@ def _tests(plan: Plan, plans: Sequence[Plan]) -> tuple[int, int]:
 
 def _numbers(plan: Plan, kinds: dict[str, str], known: Any, tests: tuple[int, int]) -> dict[str, Any] | None:
     from analysis.plan import read_bound
-    from analysis.power import Given, Sizes, assumed, expected_precision, items_needed
-    from analysis.power.simulation import layout_of
+    from analysis.power.assumptions import Given, assumed
+    from analysis.power.expected import expected_precision, items_needed
+    from analysis.power.simulation import Sizes, layout_of
 
     layout = layout_of(plan, known.layouts)
     sizes = Sizes(known.participants or 0, known.items, known.prompts, known.replicates)

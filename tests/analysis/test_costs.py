@@ -10,19 +10,16 @@ import pandas as pd
 import pytest
 
 from analysis import Tables, load
-from analysis.costs import (
+from analysis.costs.ratios import (
     cost_profiles,
     crossed_profile,
-    linking,
     log_ratios,
     paired_profile,
     profiles,
-    spill_over,
-    time_scales,
     unit_costs,
-    word_table,
 )
-from analysis.costs.words import frequency_of, letters_in
+from analysis.costs.times import time_scales
+from analysis.costs.words import frequency_of, letters_in, linking, spill_over, word_table
 from analysis.planned import plans
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Material

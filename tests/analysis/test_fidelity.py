@@ -12,8 +12,7 @@ from scipy import sparse, stats
 
 from analysis import load
 from analysis.carrying_out import analyse_accuracy
-from analysis.costs import cost_profiles, unit_costs
-from analysis.costs.ratios import CostProfile, Profile
+from analysis.costs.ratios import CostProfile, Profile, cost_profiles, unit_costs
 from analysis.fidelity import (
     accuracy_profiles,
     cost_effects,

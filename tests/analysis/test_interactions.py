@@ -20,9 +20,10 @@ from analysis.crossing import cells_shown, slope_columns, slopes_in_cell, slopes
 from analysis.mixed import Fit, fit, margins
 from analysis.plan import MEASURES, Crossing, Difference, Plan, cell_name, compared_together, read_contrast
 from analysis.planned import plans
-from analysis.power import Question, from_fit_file, from_mapping, grid, planned_of, power_table
-from analysis.power.assumptions import assumed
-from analysis.power.simulation import Study, layout_of, trials
+from analysis.power.assumptions import assumed, from_mapping
+from analysis.power.curves import power_table
+from analysis.power.pilots import from_fit_file
+from analysis.power.simulation import Question, Study, grid, layout_of, planned_of, trials
 from analysis.readers import kinds_of
 from analysis.report.blocks import Material
 from analysis.report.chapters import cost

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.preparing import IDENTICAL
+from analysis.preparing.exclusions import IDENTICAL
 from analysis.published import mind_scramble as paper
 from analysis.published.mind_scramble import Near, stored_texts, unit_means
 from analysis.report.apa_tables import ApaTable

@@ -11,7 +11,7 @@ from scipy import stats
 
 from analysis import Tables, load
 from analysis.planned import plans
-from analysis.preparing import alternatives
+from analysis.preparing.exclusions import alternatives
 from analysis.robustness.multiverse import accuracy_multiverse, time_multiverse
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make

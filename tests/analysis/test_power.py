@@ -19,25 +19,20 @@ from analysis.mixed import Fit
 from analysis.mixed.fitting import fit_model
 from analysis.mixed.result import Model
 from analysis.plan import MEASURES, OF_MODELS, Bound, Difference, Plan
-from analysis.power import (
-    Given,
+from analysis.power.assumptions import Given, assumed, without_effects
+from analysis.power.curves import needed, power_table, tell, write
+from analysis.power.expected import expected_precision, items_needed
+from analysis.power.simulation import (
     Layout,
     Question,
     Sizes,
     Study,
-    assumed,
-    expected_precision,
+    answered,
     grid,
-    items_needed,
-    needed,
-    power_table,
     simulate,
     sizes_of,
-    tell,
-    without_effects,
-    write,
+    trials,
 )
-from analysis.power.simulation import answered, trials
 from stimuli.errors import UserError
 
 SWAPPED = (Difference("swapped", "intact"),)

@@ -16,23 +16,9 @@ from analysis.contrasts import averaged_probability
 from analysis.crossed_variance import Answers, Layout, model_means
 from analysis.mixed import fit, margins
 from analysis.plan import MEASURES, Difference, Plan
-from analysis.power import (
-    Given,
-    Question,
-    Study,
-    assumed,
-    from_fit_file,
-    from_mapping,
-    from_option,
-    from_pilot,
-    from_table,
-    grid,
-    layout_named,
-    planned_of,
-    without_effects,
-)
-from analysis.power.pilots import moments
-from analysis.power.simulation import Sizes, trials
+from analysis.power.assumptions import Given, assumed, from_mapping, from_option, from_table, without_effects
+from analysis.power.pilots import from_fit_file, from_pilot, moments
+from analysis.power.simulation import Question, Sizes, Study, grid, layout_named, planned_of, trials
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import ACCURACY, LEVELS, TIME

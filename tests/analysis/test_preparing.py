@@ -7,18 +7,17 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.preparing import (
+from analysis.preparing.exclusions import (
     Bounds,
     EveryTime,
     Spread,
     alternatives,
     declared_rules,
-    flow_steps,
     session_signs,
     sessions_against_rules,
     time_bounds,
-    time_steps,
 )
+from analysis.preparing.flow import flow_steps, time_steps
 from experiment.people import quality
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make

@@ -10,14 +10,14 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.published import (
+from analysis.published.scrambled_bench import (
+    NAMES,
     compare_with_print,
     imported_trials,
     printed_cells,
     released_trials,
     scrambled_bench_tables,
 )
-from analysis.published.scrambled_bench import NAMES
 from experiment.cli.study_store import opened_study
 from experiment.exporting.handover import hand_over
 from stimuli.errors import UserError

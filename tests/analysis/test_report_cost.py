@@ -17,8 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from analysis import Tables, load
-from analysis.costs import SpillOver, fewer_participants, linking, reading_profile
-from analysis.costs.ratios import cost_profiles, shown_profiles, unit_costs
+from analysis.costs.ratios import cost_profiles, fewer_participants, shown_profiles, unit_costs
 from analysis.costs.times import log_density, time_spreads
 from analysis.estimation import Climb
 from analysis.figures import Drawing

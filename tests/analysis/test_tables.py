@@ -8,7 +8,8 @@ import pytest
 
 from analysis import load
 from analysis.measures.accuracy import accuracy, missingness, with_chance
-from analysis.preparing import flow, time_bounds
+from analysis.preparing.exclusions import time_bounds
+from analysis.preparing.flow import flow
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import LEVELS, study_rows, write_handover

@@ -18,7 +18,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from analysis.plan import MEASURES, Bound, Plan, against_reference
-from analysis.power import Given, Question, Sizes, assumed, simulate
+from analysis.power.assumptions import Given, assumed
+from analysis.power.simulation import Question, Sizes, simulate
 
 SIZE = Sizes(60, 40)
 MEANS = {

@@ -13,7 +13,7 @@ from analysis.figures import Drawing, condition_figure, position_figure
 from analysis.figures.conditions import Conditions
 from analysis.plan import DESCRIBED, RATING, RECOVERED, Measure, Plan
 from analysis.planned import has_ratings, held_by
-from analysis.preparing import COUNTED_ONCE, each_answer_once, time_bounds
+from analysis.preparing.exclusions import COUNTED_ONCE, each_answer_once, time_bounds
 from analysis.report.apa_tables import ApaTable, Origin
 from analysis.report.described import layouts
 from analysis.report.parted import Part, crossed_parts, parts_of, table_of_part

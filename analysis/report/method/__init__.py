@@ -18,7 +18,7 @@ from markupsafe import Markup, escape
 from analysis import apa
 from analysis.names import in_words
 from analysis.plan import MEASURES
-from analysis.preparing import keeps_right_answers_alone, time_bounds
+from analysis.preparing.exclusions import keeps_right_answers_alone, time_bounds
 from analysis.preparing.flow import flow_steps
 from analysis.published.h_test import RULE
 from analysis.random_structure import CONDITIONS_APART, ITEMS_FOR_A_COLUMN, MOST_COLUMNS

@@ -11,16 +11,6 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from analysis import apa
-from analysis.costs import (
-    cost_and_accuracy,
-    cost_profiles,
-    fewer_participants,
-    log_ratios,
-    profiles,
-    shown_profiles,
-    unit_costs,
-    word_table,
-)
 from analysis.costs.ratios import (
     MEASURES_OF_MODELS,
     MEASURES_OF_PEOPLE,
@@ -28,14 +18,21 @@ from analysis.costs.ratios import (
     UNITS,
     CostProfile,
     UnitCosts,
+    cost_and_accuracy,
+    cost_profiles,
+    fewer_participants,
+    log_ratios,
+    profiles,
+    shown_profiles,
+    unit_costs,
 )
-from analysis.costs.words import WordTable
+from analysis.costs.words import WordTable, word_table
 from analysis.descriptives import describe
 from analysis.figures.cost import cost_accuracy_figures, cost_profile_figures
 from analysis.intervals import OF_SHARES
 from analysis.names import plain
 from analysis.plan import MEASURES
-from analysis.preparing import TIMED
+from analysis.preparing.exclusions import TIMED
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of, marked, named
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter, Material, marks_of

@@ -11,9 +11,8 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from analysis import apa
-from analysis.costs import TimeScales, TimeSpread, time_scales, time_spreads
 from analysis.costs.ratios import TITLES
-from analysis.costs.times import PERCENTILES
+from analysis.costs.times import PERCENTILES, TimeScales, TimeSpread, time_scales, time_spreads
 from analysis.figures.cost import time_distribution_figure
 from analysis.names import plain
 from analysis.plan import MEASURES, Plan, against_reference

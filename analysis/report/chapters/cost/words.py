@@ -9,8 +9,16 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from analysis import apa
-from analysis.costs import SpillOver, linking, reading_profile, spill_over
-from analysis.costs.words import TARGET, TIME, ReadingProfile, WordTable
+from analysis.costs.words import (
+    TARGET,
+    TIME,
+    ReadingProfile,
+    SpillOver,
+    WordTable,
+    linking,
+    reading_profile,
+    spill_over,
+)
 from analysis.families import with_adjusted
 from analysis.figures.cost import reading_profile_figures
 from analysis.frames import indicator

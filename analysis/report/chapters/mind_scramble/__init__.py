@@ -27,7 +27,7 @@ from analysis.readers import group_order, kinds_of, marked
 from analysis.report.blocks import Block, Chapter, Material, marks_of
 from analysis.report.chapters.mind_scramble.tables import (
     LAYOUT,
-    SHOWN,
+    REORDERED,
     edit_table,
     fault_table,
     floor_table,
@@ -76,7 +76,7 @@ def _of_values(values: Values, kinds: Mapping[str, str], study: str, behind: str
     seen = set(values.levels)
     number = 2 if values.measure.is_perception else 1
     told: dict[str, Any] = {}
-    if seen & set(SHOWN):
+    if seen & set(REORDERED):
         told["reordering"] = reordering_table(f"ms_reordering{behind}", parts, kinds, number=number)
     if seen & set(EDITS):
         told["edits"] = edit_table(f"ms_edits{behind}", parts, kinds)

@@ -24,7 +24,7 @@ from analysis.published.mind_scramble import (
     NEARNESS,
     PRICES,
     PROGRAM_COSINE,
-    REORDERINGS,
+    REORDERED,
     STORED,
     Near,
     Part,
@@ -64,7 +64,6 @@ ORIGINS = {
 ABOVE_FLOOR = "cosine with the own answer, in % of the way from the cosine of answers about different texts (0) to 1 (100)"
 SHARE = "% of the way"
 SPREAD = "±\N{NO-BREAK SPACE}SD"
-SHOWN = tuple(level for _, some in REORDERINGS for level in some)
 _SHORT = {"WORD-REO": "Word", "SENT-REO": "Sentence", "REO": "Character"}
 Row = dict[str, Any]
 Texts = Sequence[tuple[str, Sequence[Near]]]
@@ -79,7 +78,7 @@ def _column_of(level: str) -> str:
     return level
 
 
-HEADS = {level: _column_of(level) for level in (BASE, *SHOWN, *EMBEDDED)}
+HEADS = {level: _column_of(level) for level in (BASE, *REORDERED, *EMBEDDED)}
 
 
 def _head(parts: Sequence[Part], title: str, values: Values) -> str:
@@ -99,11 +98,11 @@ def _of_measures(parts: Sequence[Part]) -> Row:
 
 def reordering_table(name: str, parts: Sequence[Part], kinds: Mapping[str, str], *, number: int) -> ApaTable:
     """Lay out Table 1 (completion) or 2 (perception): a row per reader under each data set, a column per reordering."""
-    levels = (BASE, *SHOWN)
+    levels = (BASE, *REORDERED)
     rows: list[Row] = []
     for title, values in parts:
         for group in values.of_items:
-            mean, share = kept(values, group, SHOWN)
+            mean, share = kept(values, group, REORDERED)
             head = {"head": _head(parts, title, values)}
             cells = {level: apa.number(values.mean(group, level), 1) for level in levels}
             ends = {"mean": apa.number(mean, 1), "share": apa.number(share, 1)}

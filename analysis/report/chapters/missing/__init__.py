@@ -16,7 +16,8 @@ from analysis.crossing import TRIALS_FOR_A_SLOPE
 from analysis.measures.accuracy import accuracy, asked, missingness, with_chance
 from analysis.names import stem_of
 from analysis.plan import MEASURES, Plan
-from analysis.preparing import flow_steps, sessions_against_rules, time_bounds, time_steps
+from analysis.preparing.exclusions import sessions_against_rules, time_bounds
+from analysis.preparing.flow import flow_steps, time_steps
 from analysis.readers import group_order, headed, kinds_of, marked, named
 from analysis.report.apa_tables import Origin
 from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of

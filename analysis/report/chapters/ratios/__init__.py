@@ -17,7 +17,7 @@ from analysis.measures.resampling import bootstrap
 from analysis.measures.retention import cost_ratios, relative_gains, retentions
 from analysis.measures.similarity import scored_similarities
 from analysis.names import plain
-from analysis.preparing import TIMED
+from analysis.preparing.exclusions import TIMED
 from analysis.readers import group_order, kinds_of
 from analysis.report.blocks import Block, Chapter, Material, marks_of
 from analysis.report.described import with_copies_told

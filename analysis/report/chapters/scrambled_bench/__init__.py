@@ -13,7 +13,7 @@ from analysis import apa
 from analysis.figures.scrambled_bench import Panel, panels_figure, size_figure
 from analysis.measures.accuracy import GROUP
 from analysis.measures.resampling import Interval, where_it_varies
-from analysis.published import all_printed_cells
+from analysis.published.scrambled_bench import all_printed_cells
 from analysis.published.scrambled_bench_study import (
     CATEGORIES,
     COLUMNS,

@@ -25,7 +25,7 @@ from analysis.measures.signal_detection import (
     two_class_trials,
 )
 from analysis.names import plain
-from analysis.preparing import each_answer_once, not_told_apart, unseen
+from analysis.preparing.exclusions import each_answer_once, not_told_apart, unseen
 from analysis.readers import headed, kinds_of, named
 from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
 from analysis.report.felt import p_said
