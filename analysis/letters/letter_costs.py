@@ -530,9 +530,9 @@ def _keys(times: Sequence[GroupCosts], kind: str, place: str) -> list[tuple[str,
 
 def _costs(given: Mapping[str, Sequence[GroupCosts]], level: str) -> dict[str, Cost]:
     return {
-        measure: Cost(*numbers, one.items_of[level])
+        measure: Cost(value, low, high, one.items_of[level])
         for measure, several in given.items()
         for one in several
-        for name, *numbers in one.profile.costs()
+        for name, value, low, high in one.profile.costs()
         if name == level
     }

@@ -460,7 +460,8 @@ class Study:
             if isinstance(known, Answers):
                 people[group] = replace(known, value=values[rows])
             else:
-                models[group] = Means(*model_means(values[rows], *known, units))
+                item, shown, variant = known
+                models[group] = Means(*model_means(values[rows], item, shown, variant, units))
         held = {groups: sums_of_readers(groups, people, models, units) for groups in compared(plan.groups)}
         made = [
             contrast_in_points(difference, groups, plan, one)

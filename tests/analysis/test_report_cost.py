@@ -19,6 +19,7 @@ from matplotlib.text import Text
 from analysis import Tables, load
 from analysis.costs.ratios import cost_profiles, fewer_participants, shown_profiles, unit_costs
 from analysis.costs.times import log_density, time_spreads
+from analysis.costs.words import SpillOver, linking, reading_profile
 from analysis.estimation import Climb
 from analysis.figures import Drawing
 from analysis.mixed import lme4_program
