@@ -158,6 +158,7 @@ def _of_weights(sums: list[sparse.csr_matrix], counts: list[sparse.csr_matrix], 
     return np.column_stack(found)
 
 
+MEASURES_OF_PEOPLE = ("reading_time", "rt", "time_changed", "time_after")
 OF_WORDS = ("surprisal_changed", "surprisal_after")
 MEASURES_OF_MODELS = (*COSTS, *OF_WORDS)
 _NAMED = json.loads(Path(__file__).with_name("measures.json").read_text("utf-8"))["measures"]
