@@ -14,6 +14,7 @@ from analysis.published.mind_scramble import (
     BASE,
     EDITS,
     PROGRAMS,
+    REORDERED,
     Slope,
     Values,
     factor_of,
@@ -27,7 +28,6 @@ from analysis.readers import group_order, kinds_of, marked
 from analysis.report.blocks import Block, Chapter, Material, marks_of
 from analysis.report.chapters.mind_scramble.tables import (
     LAYOUT,
-    REORDERED,
     edit_table,
     fault_table,
     floor_table,

@@ -13,9 +13,8 @@ from analysis import apa
 from analysis.figures.scrambled_bench import Panel, panels_figure, size_figure
 from analysis.measures.accuracy import GROUP
 from analysis.measures.resampling import Interval, where_it_varies
-from analysis.published.scrambled_bench import all_printed_cells
+from analysis.published.scrambled_bench import CATEGORIES, all_printed_cells
 from analysis.published.scrambled_bench_study import (
-    CATEGORIES,
     COLUMNS,
     StudyPart,
     part_cells,
