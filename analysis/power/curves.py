@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from jinja2 import Template
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
@@ -273,26 +274,23 @@ class Told:
     def text(self) -> str:
         """Write everything for a terminal."""
         plan, truth = self.question.plan, self.question.assumptions
-        lines = [f"{plan.name}: {plan.measure.noun} by {plan.factor}, {', '.join(plan.groups)}"]
-        bound = f"; equivalence within {_bound(plan)}" if plan.equivalence is not None else ""
-        lines += [f"Level {plan.alpha:g}{bound}. Effects: {truth.source}."]
-        head = ["", *plan.levels]
         rows = [[g, *(_mean(truth.mean(plan, g, c), plan.measure) for c in plan.levels)] for g in plan.groups]
-        unit = {
-            "points": "percent correct, averaged over participants and items",
-            "ratio": f"geometric means, {plan.measure.unit}",
-            "raw": plan.measure.unit,
-        }[plan.measure.scale]
-        lines += ["", f"Assumed means ({unit})", *lined_up([head, *rows], {0}), "", "Power"]
-        lines += [*lined_up(self._power_rows(), {0, 1}), "", *self._counts()]
-        if len(self.needed):
-            lines += ["", f"Needed for a power of {self.wanted:g}", *lined_up(self._needed_rows(), {0, 1, 2})]
-        else:
-            lines += [
-                "",
-                "One size only: give several, such as --participants 20,40,60, to find how many are needed.",
-            ]
-        return "\n".join([*lines, "", *(f"- {one}" for one in self.remarks)]).rstrip()
+        once = self.table.drop_duplicates(list(AXES))
+        template = Template(Path(__file__).with_name("power.txt.jinja").read_text("utf-8"))
+        return template.render(
+            plan=plan,
+            measure=plan.measure,
+            bound="" if plan.equivalence is None else _bound(plan),
+            source=truth.source,
+            means="\n".join(lined_up([["", *plan.levels], *rows], {0})),
+            power="\n".join(lined_up(self._power_rows(), {0, 1})),
+            studies=int(once["studies"].sum()),
+            share=lambda name: f"{100 * np.average(once[name], weights=once['studies']):.1f}%",
+            worst=self.table.sort_values("not_determined").iloc[-1],
+            wanted=self.wanted,
+            needed="\n".join(lined_up(self._needed_rows(), {0, 1, 2})) if len(self.needed) else "",
+            remarks=self.remarks,
+        ).rstrip()
 
     def _varying(self) -> list[str]:
         plan = self.question.plan
@@ -329,33 +327,6 @@ class Told:
             said = ["" if math.isnan(one[a]) else f"{one[a]:.0f}" for a in varying]
             rows.append([*_named(one), str(one["of"]), *said, number, f"[{low}, {high}]"])
         return rows
-
-    def _counts(self) -> list[str]:
-        """Say how many studies there were, and how those without an estimate count."""
-        once = self.table.drop_duplicates(list(AXES))
-        total = int(once["studies"].sum())
-        lines = [f"{total:,} simulated studies."]
-        if self.question.plan.measure.family == "binomial":
-            lines[0] += (
-                " Every one has an estimate of each contrast in percentage points, also at 0% and 100%."
-            )
-            return lines
-
-        def share(name: str) -> str:
-            return f"{100 * float((once[name] * once['studies']).sum()) / total:.1f}%"
-
-        lines[0] += (
-            f" Of their mixed models {share('reduced')} were reduced on the way and {share('singular')} are singular as reported "
-            f"(they count as they are); {share('not_converged')} did not converge and {share('no_model')} could not be fitted "
-            "(they count as having found nothing)."
-        )
-        worst = self.table.sort_values("not_determined").iloc[-1]
-        if worst["not_determined"] > 0:
-            lines.append(
-                f"The data did not determine {worst['contrast']} ({worst['readers']}) in up to "
-                f"{100 * worst['not_determined']:.1f}% of the studies of a size, which also counts as having found nothing."
-            )
-        return lines
 
 
 def _named(one: Mapping[Any, Any]) -> tuple[str, str]:
