@@ -169,13 +169,11 @@ def differences_in_sensitivity(fit: Fit, data: ProbitData) -> pd.DataFrame:
     for measure in MEASURED:
         for one in others:
             within = {group: at[group, one][measure] - at[group, reference][measure] for group in groups}
-            for group in groups:
-                names.append({"first": one, "second": reference, "groups": (group,), "measure": measure})
-                rows.append(within[group])
-            for group in groups[1:]:
-                pair = (groups[0], group)
-                names.append({"first": one, "second": reference, "groups": pair, "measure": measure})
-                rows.append(within[groups[0]] - within[group])
+            asked = [((group,), within[group]) for group in groups]
+            asked += [((groups[0], group), within[groups[0]] - within[group]) for group in groups[1:]]
+            for compared, row in asked:
+                names.append({"first": one, "second": reference, "groups": compared, "measure": measure})
+                rows.append(row)
     return _told(fit, names, rows)
 
 

@@ -310,13 +310,9 @@ def pictures_by_part(
     both = in_common(text, pictures)
 
     def compared(task: str, making: str = "", k: int | None = None) -> Iterator[Part]:
-        own = both
-        if task != ALL:
-            own = own[0][own[0]["task"] == task], own[1][own[1]["task"] == task]
-        if making:
-            own = own[0][own[0]["making"] == making], own[1][own[1]["making"] == making]
-        if k is not None:
-            own = own[0][own[0]["k"] == k], own[1][own[1]["k"] == k]
+        own = [rows[(rows["task"] == task) | (task == ALL)] for rows in both]
+        own = [rows[rows["making"] == making] for rows in own] if making else own
+        own = [rows[rows["k"] == k] for rows in own] if k is not None else own
         one = paired(*own, bound)
         if one is not None:
             yield Part(task, making, k, one)

@@ -114,16 +114,12 @@ def measured(
     return pd.DataFrame([_measures(one, readings) for one in replies])
 
 
+_KEPT = ("model", "task", "data", "method", "condition", "examples", "item")
+
+
 def _measures(one: Reply, readings: Mapping[str, Reading]) -> dict[str, Any]:
     is_text = one.task == "rec"
-    told: dict[str, Any] = {
-        "model": one.model,
-        "task": one.task,
-        "data": one.data,
-        "method": one.method,
-        "condition": one.condition,
-        "examples": one.examples,
-        "item": one.item,
+    told: dict[str, Any] = {name: getattr(one, name) for name in _KEPT} | {
         "ed_shown": edit_distance(one.shown[0], one.key) if is_text else nan,
         "ed_given": edit_distance(one.read, one.key) if is_text else nan,
         "correct": float(one.read == one.key) if one.task == "qa" else nan,
