@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.answers import is_valid
@@ -190,13 +191,18 @@ def between_makings(first: pd.DataFrame, second: pd.DataFrame, bound: float | No
 
 def mean_with_ends(rows: pd.DataFrame) -> tuple[float, float, float]:
     """Return a mean in percent with the ends of its 95% interval."""
-    by_person = rows["reader_kind"].iloc[0] in PARTICIPANT_KINDS
-    keys = ["reader"] if by_person else ["task", "item_id"]
-    units = rows.groupby(keys, observed=True)["right"].agg(["mean", "size"])
-    means, answers = units["mean"].to_numpy(dtype=float), units["size"].to_numpy(dtype=float)
+    by_person, means, answers = _units(rows)
     mean = float(means.mean())
     low, high = over_items(means) if by_person else share_over_items(means, answers)
     return 100 * mean, 100 * low, 100 * high
+
+
+def _units(rows: pd.DataFrame) -> tuple[bool, NDArray[np.float64], NDArray[np.float64]]:
+    """Return whether the units of a reader group are people, not items, and the share right and the answers of each."""
+    by_person = rows["reader_kind"].iloc[0] in PARTICIPANT_KINDS
+    keys = ["reader"] if by_person else ["task", "item_id"]
+    units = rows.groupby(keys, observed=True)["right"].agg(["mean", "size"])
+    return by_person, units["mean"].to_numpy(dtype=float), units["size"].to_numpy(dtype=float)
 
 
 def rules_stated(statements: pd.DataFrame) -> pd.DataFrame:
@@ -529,11 +535,8 @@ class Share:
 def share(rows: pd.DataFrame, chance: float = CHANCE) -> Share:
     """Return the share of right answers of one reader group."""
     mean, low, high = (value / 100 for value in mean_with_ends(rows))
-    by_person = rows["reader_kind"].iloc[0] in PARTICIPANT_KINDS
-    keys = ["reader"] if by_person else ["task", "item_id"]
-    grouped = rows.groupby(keys, observed=True)["right"]
-    units = grouped.mean().to_numpy(dtype=float)
-    if not by_person and bool((grouped.size() == 1).all()):
+    by_person, units, answers = _units(rows)
+    if not by_person and bool((answers == 1).all()):
         p = float(stats.binomtest(int(units.sum()), len(units), chance).pvalue)
     elif len(units) > 1 and units.std() > 0:
         p = float(stats.ttest_1samp(units, chance).pvalue)
