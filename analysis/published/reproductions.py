@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module, resources
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -106,7 +106,7 @@ def write_page(made: Reproduction, folder: Path, version: str) -> Path:
     for name, frame in (priced | {fault.name: fault.price for fault in made.faults}).items():
         frame.to_csv(folder / f"{name}.csv", encoding="utf-8-sig")
     made.cells.to_csv(folder / "cells.csv", index=False, encoding="utf-8-sig")
-    template = resources.files(__package__).joinpath("page.html.jinja").read_text("utf-8")
+    template = Path(__file__).with_name("page.html.jinja").read_text("utf-8")
     same = int(made.cells["same"].sum())
     body = Environment(autoescape=True).from_string(template).render(
         made=made, version=version, same=same, known=len(made.cells) - same - made.unexplained,

@@ -7,7 +7,6 @@ The folder holds ``outputs/MODEL.jsonl.gz`` and ``stimuli/`` as ``wrods import -
 
 from __future__ import annotations
 
-import csv
 import gzip
 import json
 import re
@@ -15,7 +14,6 @@ import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import resources
 from math import nan
 from pathlib import Path
 from types import MappingProxyType
@@ -37,7 +35,7 @@ from stimuli.corpora.record import Record
 from stimuli.errors import UserError, unknown_name
 
 DATA: dict[str, Any] = YAML(typ="safe").load(
-    resources.files(__package__).joinpath("scrambled_bench.yaml").read_text("utf-8")
+    Path(__file__).with_name("scrambled_bench.yaml").read_text("utf-8")
 )
 """The paper's words and the authors' folders."""
 NAMES: dict[str, str] = DATA["names"]
@@ -205,9 +203,7 @@ def all_printed_cells() -> pd.DataFrame:
 
 
 def _cells_in(file: str) -> pd.DataFrame:
-    text = resources.files(__package__).joinpath(file).read_text("utf-8")
-    lines = [line for line in text.splitlines() if not line.startswith("#")]
-    return pd.DataFrame(list(csv.DictReader(lines)))
+    return pd.read_csv(Path(__file__).with_name(file), comment="#", dtype=str, keep_default_na=False)
 
 
 def compare_with_print(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
