@@ -165,11 +165,12 @@ def _joined(
     rows = own[own["work_key"].isin(known["work_key"])].reset_index(drop=True)
     place = pd.Series(np.arange(len(rows)), index=rows["work_key"])
     known = known.assign(trial=known["work_key"].map(place)).sort_values("trial", kind="stable")
-    runs = list(indices)
-    parts = [
-        _Part(runs[int(run)], part["trial"].to_numpy(dtype=np.intp), part["row"].to_numpy(dtype=np.int64))
-        for run, part in known.groupby("run")
-    ]
+    parts = []
+    for number, run in enumerate(indices):
+        part = known[known["run"] == number]
+        if len(part):
+            trial, row = part["trial"].to_numpy(dtype=np.intp), part["row"].to_numpy(dtype=np.int64)
+            parts.append(_Part(run, trial, row))
     home = max(parts, key=lambda part: len(part.trial)).folder
     return Kept(home.name, group, position, rows, *shape, home, tuple(parts))
 

@@ -169,6 +169,7 @@ def differences_in_sensitivity(fit: Fit, data: ProbitData) -> pd.DataFrame:
     for measure in MEASURED:
         for one in others:
             within = {group: at[group, one][measure] - at[group, reference][measure] for group in groups}
+            asked: list[tuple[tuple[Any, ...], NDArray[np.float64]]]
             asked = [((group,), within[group]) for group in groups]
             asked += [((groups[0], group), within[groups[0]] - within[group]) for group in groups[1:]]
             for compared, row in asked:

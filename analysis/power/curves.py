@@ -277,7 +277,7 @@ class Told:
         rows = [[g, *(_mean(truth.mean(plan, g, c), plan.measure) for c in plan.levels)] for g in plan.groups]
         once = self.table.drop_duplicates(list(AXES))
         template = Template(Path(__file__).with_name("power.txt.jinja").read_text("utf-8"))
-        return template.render(
+        text: str = template.render(
             plan=plan,
             measure=plan.measure,
             bound="" if plan.equivalence is None else _bound(plan),
@@ -290,7 +290,8 @@ class Told:
             wanted=self.wanted,
             needed="\n".join(lined_up(self._needed_rows(), {0, 1, 2})) if len(self.needed) else "",
             remarks=self.remarks,
-        ).rstrip()
+        )
+        return text.rstrip()
 
     def _varying(self) -> list[str]:
         plan = self.question.plan

@@ -319,7 +319,7 @@ def pictures_by_part(
         own = [rows[(rows["task"] == task) | (task == ALL)] for rows in both]
         own = [rows[rows["making"] == making] for rows in own] if making else own
         own = [rows[rows["k"] == k] for rows in own] if k is not None else own
-        one = paired(*own, bound)
+        one = paired(own[0], own[1], bound)
         if one is not None:
             yield Part(task, making, k, one)
 

@@ -292,7 +292,7 @@ class AuthorsFile:
     path: Path
     split: str  # ``test`` or ``dev`` of DREAM, empty for the others
     data: str
-    told: dict[str, str]  # model, task, method, condition and examples of its replies
+    told: Mapping[str, Any]  # model, task, method, condition and examples of its replies
 
 
 def authors_files(folder: Path) -> list[AuthorsFile]:
