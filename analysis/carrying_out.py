@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from analysis.contrasts import two_one_sided, untested, untested_in_words
+from analysis.contrasts import untested, untested_in_words
 from analysis.estimation import COUNTED, PLANNED_UNTESTED, analyse
-from analysis.families import across_analyses, adjusted, correction_of
+from analysis.families import across_analyses, adjusted, correction_of, two_one_sided
 from analysis.frames import (
     LEAD,
     WRONG,
@@ -32,7 +32,7 @@ from analysis.frames import (
     words_rows,
 )
 from analysis.measures.accuracy import with_chance
-from analysis.plan import MISSING, OF_MODELS, RATING, WORDS, WORDS_WITH_ONE_TYPO, Bound, Difference, Plan
+from analysis.plan import MISSING, OF_MODELS, RATING, WORDS, WORDS_WITH_ONE_TYPO, Difference, Plan
 from analysis.preparing.exclusions import time_bounds
 from analysis.random_structure import MODELS_FOR_A_CLAIM, on_models_in_general
 from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS, headed
@@ -43,24 +43,20 @@ from analysis.tables import Tables
 
 def carry_out(plan: Plan, tables: Tables, *, companion: bool = True) -> Analysis:
     """Test the contrasts of one plan; families are those of this analysis alone."""
-    measure = plan.measure
+    measure, trials = plan.measure, tables.trials
     if measure.name == "correct":
         return analyse_accuracy(plan, tables, companion=companion)
     if measure == MISSING:
-        return analyse_shares(
-            plan, missing_rows(tables.trials, plan), "missing", tables, "missing" if companion else None
-        )
-    if measure in (WORDS, WORDS_WITH_ONE_TYPO):
-        return analyse_shares(
-            plan, words_rows(tables, plan), "share", tables, "share_recovered" if companion else None
-        )
-    if measure == RATING:
-        return analyse_shares(
-            plan, rating_rows(tables.trials, plan), "rating", tables, "rating" if companion else None
-        )
-    if measure.name in OF_MODELS:
-        return analyse(plan, quantity_data(tables.trials, plan))
-    return analyse_time(plan, tables)
+        rows, share, modelled = missing_rows(trials, plan), "missing", "missing"
+    elif measure in (WORDS, WORDS_WITH_ONE_TYPO):
+        rows, share, modelled = words_rows(tables, plan), "share", "share_recovered"
+    elif measure == RATING:
+        rows, share, modelled = rating_rows(trials, plan), "rating", "rating"
+    elif measure.name in OF_MODELS:
+        return analyse(plan, quantity_data(trials, plan))
+    else:
+        return analyse_time(plan, tables)
+    return analyse_shares(plan, rows, share, tables, modelled if companion else None)
 
 
 def carry_out_all(
@@ -177,16 +173,11 @@ def analyse_time(plan: Plan, tables: Tables, *, most_columns: int | None = None)
 def across_measures(analyses: Sequence[Analysis]) -> list[Analysis]:
     """Add the comparisons between readers whose measures differ, where one plan bounds them by a ratio."""
     found = list(analyses)
-    by_key: dict[str, list[int]] = {}
-    for place, one in enumerate(found):
+    first: dict[str, Analysis] = {}
+    for place, one in enumerate(analyses):
         if one.plan.key and one.plan.equivalence is not None:
-            by_key.setdefault(one.plan.key, []).append(place)
-    for places in by_key.values():
-        first = found[places[0]]
-        if len(places) < 2:
-            continue
-        for place in places[1:]:
-            found[place] = _beside(first, found[place])
+            other = first.setdefault(one.plan.key, one)
+            found[place] = one if other is one else _beside(other, one)
     return found
 
 
@@ -201,10 +192,12 @@ def _beside(first: Analysis, other: Analysis) -> Analysis:
         beside = own.get(one.label)
         if one.between or beside is None:
             continue
+        difference, groups = Difference(one.first, one.second, at=one.at), (reader, one.groups[0])
         if one.estimable and beside.estimable:
-            added.append(_compared(beside, one, bound, other.plan.alpha))
+            added.append(_compared(difference, groups, beside, one, bound.half_width, other.plan.alpha))
         else:
-            added.append(_not_compared(beside, one))
+            why = "; ".join(dict.fromkeys(each.left_out for each in (beside, one) if each.left_out))
+            added.append(untested(difference, groups, why or "these data do not determine it"))
     other = replace(other, contrasts=(*other.contrasts, *added))
     if not any(one.estimable for one in added):
         return other
@@ -216,16 +209,15 @@ def _beside(first: Analysis, other: Analysis) -> Analysis:
     return replace(other, remarks=(*other.remarks, told))
 
 
-def _not_compared(one: Contrast, other: Contrast) -> Contrast:
-    """Return the comparison of two differences of which one is not estimable: one of its family, and not estimable."""
-    why = "; ".join(dict.fromkeys(each.left_out for each in (one, other) if each.left_out))
-    groups = (one.groups[0], other.groups[0])
-    return untested(
-        Difference(one.first, one.second, at=one.at), groups, why or "these data do not determine it"
-    )
-
-
-def _compared(one: Contrast, other: Contrast, bound: Bound, alpha: float) -> Contrast:
+def _compared(
+    difference: Difference,
+    groups: tuple[str, ...],
+    one: Contrast,
+    other: Contrast,
+    bound: float,
+    alpha: float,
+) -> Contrast:
+    """Compare the differences of two models whose errors are independent, with Welch's degrees of freedom."""
     estimate = one.estimate - other.estimate
     se = float(np.hypot(one.se, other.se))
     df = None
@@ -234,22 +226,15 @@ def _compared(one: Contrast, other: Contrast, bound: Bound, alpha: float) -> Con
     spread = stats.norm if df is None else stats.t(df)
     half = float(spread.ppf(0.975)) * se
     p = float(2 * spread.sf(abs(estimate / se)))
-    return replace(
-        one,
-        groups=(one.groups[0], other.groups[0]),
-        estimate=estimate,
-        se=se,
-        statistic=estimate / se,
-        df=df,
-        p=p,
-        p_adjusted=p,
-        family=1,
-        low=estimate - half,
-        high=estimate + half,
-        direction="two-sided",
-        simple=(),
-        weights=(),
-        vcov=None,
+    return Contrast.of(
+        difference,
+        groups,
+        estimate,
+        se,
+        estimate / se,
+        df,
+        p,
+        (estimate - half, estimate + half),
         equivalence=two_one_sided(estimate, se, df, bound, alpha),
     )
 
@@ -275,16 +260,13 @@ def companions(
     for one in analyses:
         if one.plan.measure.name != "correct":
             continue
-        makers: tuple[tuple[Kind, Callable[[Plan, Tables], Analysis | None]], ...] = (
-            ("models in general", in_general),
-            ("label probabilities", by_label_probabilities),
-        )
-        for kind, make in makers:
+        for kind in get_args(Kind):
             asked = _question(kind, one.plan, tables)
             if asked in done:
                 continue
             done.add(asked)
             told(f"model: {one.plan.name}, {kind}")
+            make = in_general if kind == "models in general" else by_label_probabilities
             analysis = make(one.plan, tables)
             if analysis is not None:
                 found.append(Companion(kind, one.plan, analysis))

@@ -12,17 +12,16 @@ from functools import cache
 from math import prod
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
 from analysis.crossing import slopes_in_cell
-from analysis.families import adjusted
+from analysis.families import adjusted, two_one_sided
 from analysis.frames import ModelData, indicator
-from analysis.mixed import equivalence_tests, linear_contrasts, margins
-from analysis.plan import Bound, Difference, Plan, cell_name
+from analysis.mixed import linear_contrasts, margins
+from analysis.plan import Difference, Plan, cell_name
 from analysis.readers import headed, spoken
-from analysis.results import Contrast, Equivalence, FittedModel, can_be_estimated
+from analysis.results import Contrast, FittedModel, can_be_estimated
 
 NODES = 40
 
@@ -127,32 +126,21 @@ def _tested(
     estimable = estimable and bool(np.isfinite(row["p"]))
     df = None if np.isnan(row["df"]) else row["df"]
     bound = plan.equivalence if len(groups) == 2 and estimable and not logistic else None
-    direction = difference.direction if len(groups) == 1 else "two-sided"
-    p = one_sided(row["p"], row["statistic"], direction)
-    return Contrast(
-        first=difference.first,
-        second=difference.second,
-        groups=groups,
-        estimate=row["estimate"],
-        se=row["se"],
-        statistic=row["statistic"],
-        df=df,
-        p=p,
-        low=row["ci_low"],
-        high=row["ci_high"],
-        p_adjusted=p,
-        family=1,
+    is_interaction = len(difference.at) == 2 and len(groups) == 1
+    return Contrast.of(
+        difference,
+        groups,
+        row["estimate"],
+        row["se"],
+        row["statistic"],
+        df,
+        one_sided(row["p"], row["statistic"], difference.direction_in(groups)),
+        ends,
         estimable=estimable,
-        direction=direction,
         weights=tuple(weights.tolist()),
         vcov=model.vcov,
-        at=difference.at,
-        simple=_simple(difference, groups[0], plan, cells, model)
-        if len(difference.at) == 2 and len(groups) == 1
-        else (),
-        equivalence=None
-        if bound is None
-        else two_one_sided(row["estimate"], row["se"], df, bound, plan.alpha),
+        simple=_simple(difference, groups[0], plan, cells, model) if is_interaction else (),
+        equivalence=bound and two_one_sided(row["estimate"], row["se"], df, bound.half_width, plan.alpha),
     )
 
 
@@ -203,24 +191,8 @@ def all_untested(plan: Plan, data: ModelData, why: str) -> tuple[Contrast, ...]:
 def untested(difference: Difference, groups: tuple[str, ...], why: str) -> Contrast:
     """Return a planned contrast that is not in the model: not estimable, and still one of its family."""
     nan = float("nan")
-    return Contrast(
-        first=difference.first,
-        second=difference.second,
-        groups=groups,
-        estimate=nan,
-        se=nan,
-        statistic=nan,
-        df=None,
-        p=nan,
-        low=nan,
-        high=nan,
-        p_adjusted=nan,
-        family=1,
-        estimable=False,
-        direction=difference.direction if len(groups) == 1 else "two-sided",
-        left_out=why,
-        at=difference.at,
-    )
+    numbers = (nan, nan, nan, None, nan, (nan, nan))
+    return Contrast.of(difference, groups, *numbers, estimable=False, left_out=why)
 
 
 def untested_in_words(contrasts: Iterable[Contrast]) -> str:
@@ -252,15 +224,3 @@ def why_not(difference: Difference, groups: tuple[str, ...], plan: Plan, data: M
     levels = [level for level in plan.weights(difference) if level not in data.levels]
     without += [data.unmodelled_levels.get(level, f"{level} is not in the model") for level in levels]
     return "; ".join(dict.fromkeys(without))
-
-
-def two_one_sided(estimate: float, se: float, df: float | None, bound: Bound, alpha: float) -> Equivalence:
-    """Test a difference between readers for lying within a bound."""
-    table = pd.DataFrame({"estimate": [estimate], "se": [se], "df": [np.nan if df is None else df]})
-    row = equivalence_tests(table, bound.half_width, alpha=alpha).iloc[0]
-    p = float(row["p"])
-    ends = float(row["ci_low"]), float(row["ci_high"])
-    statistic = float(row["statistic"])
-    return Equivalence(
-        estimate, se, bound.half_width, statistic, df, p, p, 1, *ends, 1 - 2 * alpha, bool(p < alpha)
-    )

@@ -22,7 +22,7 @@ from analysis.mixed import equivalence_tests
 from analysis.mixed.inference import DIRECTIONS, LargestT
 from analysis.mixed.inference import corrected as by_p_alone
 from analysis.plan import Plan
-from analysis.results import Analysis, Contrast
+from analysis.results import Analysis, Contrast, Equivalence
 
 Floats = NDArray[np.float64]
 Place = tuple[int, int]
@@ -78,21 +78,21 @@ def _equivalent(one: Contrast, alpha: float, many: int) -> Contrast:
     test = one.equivalence
     if test is None:
         return one
-    told = pd.DataFrame(
-        {"estimate": [test.estimate], "se": [test.se], "df": [np.nan if test.df is None else test.df]}
-    )
-    row = equivalence_tests(told, test.half_width, alpha=alpha / many).iloc[0]
+    corrected = two_one_sided(test.estimate, test.se, test.df, test.half_width, alpha / many)
     p = min(1.0, many * test.p)
-    test = replace(
-        test,
-        p_adjusted=p,
-        family=many,
-        low=float(row["ci_low"]),
-        high=float(row["ci_high"]),
-        level=1 - 2 * alpha / many,
-        equivalent=p < alpha,
+    return replace(one, equivalence=replace(corrected, p_adjusted=p, family=many, equivalent=p < alpha))
+
+
+def two_one_sided(
+    estimate: float, se: float, df: float | None, half_width: float, alpha: float
+) -> Equivalence:
+    """Test a difference between readers for lying within a bound on its scale (points, log ratio or the measure's unit)."""
+    table = pd.DataFrame({"estimate": [estimate], "se": [se], "df": [np.nan if df is None else df]})
+    row = equivalence_tests(table, half_width, alpha=alpha).iloc[0]
+    p, low, high, statistic = (float(row[name]) for name in ("p", "ci_low", "ci_high", "statistic"))
+    return Equivalence(
+        estimate, se, half_width, statistic, df, p, p, 1, low, high, 1 - 2 * alpha, bool(p < alpha)
     )
-    return replace(one, equivalence=test)
 
 
 def by_largest_t(

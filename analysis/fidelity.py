@@ -16,7 +16,7 @@ from scipy import sparse, stats
 
 from analysis.answers import failures_as_wrong, judged, not_failed
 from analysis.costs.ratios import CostProfile, Profile, crossed_profile, paired_profile
-from analysis.measures.resampling import RESAMPLES, draw_units, interval
+from analysis.measures.resampling import RESAMPLES, draw_units, interval, with_ends
 from analysis.plan import Bound, Difference
 from analysis.readers import PARTICIPANT_KINDS, group_order
 from analysis.results import Analysis, Contrast
@@ -81,7 +81,7 @@ def weighted_correlations(one: Array, other: Array, weights: Array) -> Array:
     present = np.isfinite(one) & np.isfinite(other)
     at = present.astype(float).T
     # deviations from the row's own mean keep the sums of squares small and so exact
-    x, y = (np.where(present, side - _row_mean(side, present), 0.0).T for side in (one, other))
+    x, y = (np.where(present, side - row_means(side, present), 0.0).T for side in (one, other))
     n = weights @ at
     with np.errstate(divide="ignore", invalid="ignore"):
         mean_x, mean_y = (weights @ x) / n, (weights @ y) / n
@@ -92,7 +92,8 @@ def weighted_correlations(one: Array, other: Array, weights: Array) -> Array:
         return np.asarray(np.where((xx > tiny) & (yy > tiny), xy / np.sqrt(xx * yy), np.nan))
 
 
-def _row_mean(values: Array, present: NDArray[np.bool_]) -> Array:
+def row_means(values: Array, present: NDArray[np.bool_]) -> Array:
+    """Return the mean of the present values of each row, shape (rows, 1)."""
     many = np.maximum(present.sum(axis=1, keepdims=True), 1)
     return np.asarray(np.where(present, values, 0.0).sum(axis=1, keepdims=True) / many)
 
@@ -258,7 +259,7 @@ def _rows(
     names: tuple[str, str],
 ) -> list[dict[str, object]]:
     found: list[dict[str, object]] = []
-    gathered: list[tuple[int, Array, Array, Array]] = []
+    gathered: list[tuple[Array, ...]] = []
     for level in own.means:
         x, y = own.means[level], other.means[level]
         both = np.isfinite(x) & np.isfinite(y)
@@ -271,20 +272,16 @@ def _rows(
         row = {"people": names[0], "model": names[1], factor: level, "items": many}
         found.append(row | _told(r, sure[level], of_model) | {"rank_correlation": ranks})
         if many > 3 and np.isfinite(r[0]):
-            gathered.append((many - 3, r, sure[level], of_model))
+            gathered.append((np.array(many - 3.0), r, sure[level], of_model))
     if gathered:
-        share = np.array([one[0] for one in gathered], dtype=float)
-        z = np.array([np.arctanh(one[1].clip(-0.999999, 0.999999)) for one in gathered])
-        r, people, model = (
-            np.tanh(_averaged(z, share)),
-            _averaged(np.array([one[2] for one in gathered]), share),
-            _averaged(np.array([one[3] for one in gathered]), share),
+        share, each, people, model = (np.array(part) for part in zip(*gathered, strict=True))
+        r = np.tanh(_averaged(np.arctanh(each.clip(-0.999999, 0.999999)), share))
+        met = np.isfinite(np.array([own.means[level] + other.means[level] for level in own.means])).any(
+            axis=0
         )
-        row = {"people": names[0], "model": names[1], factor: WITHIN}
-        row["items"] = int(
-            np.isfinite(np.array([own.means[lv] + other.means[lv] for lv in own.means])).any(axis=0).sum()
-        )
-        found.append(row | _told(r, people, model) | {"rank_correlation": float("nan")})
+        row = {"people": names[0], "model": names[1], factor: WITHIN, "items": int(met.sum())}
+        told = _told(r, _averaged(people, share), _averaged(model, share))
+        found.append(row | told | {"rank_correlation": float("nan")})
     return found
 
 
@@ -304,21 +301,16 @@ def _told(r: Array, people: Array, model: Array) -> dict[str, object]:
     ceiling = np.sqrt(np.where(sound, product, np.nan))
     with np.errstate(invalid="ignore", divide="ignore"):
         corrected = r / ceiling
-    ends, top, mended = interval(r[1:]), interval(ceiling[1:]), interval(corrected[1:])
-    sides = [people] if alone else [people, model]
+    ends, sides = interval(r[1:]), [people] if alone else [people, model]
     return {
         "correlation": float(r[0]),
         "low": ends.low,
         "high": ends.high,
         "people_reliability": float(people[0]),
         "model_reliability": float(model[0]),
-        "ceiling": float(ceiling[0]),
-        "ceiling_low": top.low,
-        "ceiling_high": top.high,
+        **with_ends("ceiling", ceiling),
         "ceiling_of": "people" if alone else "both",
-        "corrected": float(corrected[0]),
-        "corrected_low": mended.low,
-        "corrected_high": mended.high,
+        **with_ends("corrected", corrected),
         "unsure": any(interval(side[1:]).includes_zero for side in sides),
     }
 
@@ -365,9 +357,7 @@ def rank_agreement(people: CostProfile, models: Sequence[CostProfile]) -> pd.Dat
                 mend="An order needs three conditions.",
             )
         own, other = _with_intact(people.profile, common), _with_intact(model.profile, common)
-        tau, rho = kendall(own, other), spearman(own, other)
         signs = _signs(own) == _signs(other)
-        ends = [interval(draws[1:]) for draws in (tau, rho)]
         known = np.isfinite(own[1:]).all(axis=1) & np.isfinite(other[1:]).all(axis=1)
         rows.append(
             {
@@ -376,12 +366,8 @@ def rank_agreement(people: CostProfile, models: Sequence[CostProfile]) -> pd.Dat
                 "model": model.group,
                 "model_measure": model.measure,
                 "levels": len(common) + 1,
-                "tau": float(tau[0]),
-                "tau_low": ends[0].low,
-                "tau_high": ends[0].high,
-                "rho": float(rho[0]),
-                "rho_low": ends[1].low,
-                "rho_high": ends[1].high,
+                **with_ends("tau", kendall(own, other)),
+                **with_ends("rho", spearman(own, other)),
                 "same_order": float(signs.all(axis=1)[1:][known].mean()) if known.any() else float("nan"),
                 "by_chance": 1.0 / factorial(len(common) + 1),
             }
@@ -392,7 +378,7 @@ def rank_agreement(people: CostProfile, models: Sequence[CostProfile]) -> pd.Dat
 def _with_intact(profile: Profile, common: list[str]) -> Array:
     """Return the estimate and its draws with the intact level at 0, shape (1 + resamples, 1 + levels)."""
     places = [profile.levels.index(level) for level in common]
-    whole = np.vstack([profile.estimate[None, places], profile.draws[:, places]])
+    whole = np.vstack([profile.estimate, profile.draws])[:, places]
     return np.column_stack([np.zeros(len(whole)), whole])
 
 
@@ -503,12 +489,10 @@ def cost_effects(
     rows = []
     for model in models:
         for difference in contrasts:
-            sides = [_contrast(one, difference) for one in (people, model)]
-            if sides[0] is None or sides[1] is None:
+            own, other = (_contrast(one.profile, difference) for one in (people, model))
+            if own is None or other is None:
                 continue
-            (own, own_draws), (other, other_draws) = sides[0], sides[1]
-            apart = own_draws - other_draws
-            ends = [interval(draws) for draws in (own_draws, other_draws, apart)]
+            apart = (own - other)[1:]
             inner = interval(apart, 1 - 2 * alpha)
             limit = _NAN if bound is None else bound.half_width
             beyond = max(_share(apart >= limit, apart), _share(apart <= -limit, apart))
@@ -520,15 +504,9 @@ def cost_effects(
                     "model": model.group,
                     "model_measure": model.measure,
                     "unit": "log ratio",
-                    "human": own,
-                    "human_low": ends[0].low,
-                    "human_high": ends[0].high,
-                    "machine": other,
-                    "machine_low": ends[1].low,
-                    "machine_high": ends[1].high,
-                    "difference": own - other,
-                    "difference_low": ends[2].low,
-                    "difference_high": ends[2].high,
+                    **with_ends("human", own),
+                    **with_ends("machine", other),
+                    **with_ends("difference", own - other),
                     "p": min(1.0, 2 * min(_share(apart >= 0, apart), _share(apart <= 0, apart))),
                     "bound": limit,
                     "equivalence_low": inner.low,
@@ -551,14 +529,11 @@ def _share(beyond: np.ndarray, draws: np.ndarray) -> float:
     return max(float(beyond[defined].mean()), 1.0 / int(defined.sum()))
 
 
-def _contrast(one: CostProfile, difference: Difference) -> tuple[float, np.ndarray] | None:
-    levels = one.profile.levels
-    value, draws = 0.0, np.zeros(len(one.profile.draws))
-    for sign, level in ((1.0, difference.first), (-1.0, difference.second)):
-        if level in levels:
-            place = levels.index(level)
-            value += sign * float(one.profile.estimate[place])
-            draws = draws + sign * one.profile.draws[:, place]
-        elif level != one.profile.intact:
-            return None
-    return value, draws
+def _contrast(profile: Profile, difference: Difference) -> Array | None:
+    """Return a contrast of costs and its draws, shape (1 + resamples,); None where a level is not in the profile."""
+    whole = np.vstack([profile.estimate, profile.draws])
+    costs = {level: whole[:, place] for place, level in enumerate(profile.levels)}
+    costs.setdefault(profile.intact, np.zeros(len(whole)))
+    if not {difference.first, difference.second} <= set(costs):
+        return None
+    return np.asarray(costs[difference.first] - costs[difference.second])

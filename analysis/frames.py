@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -136,8 +136,7 @@ def _each_prompt_once(rows: pd.DataFrame, plan: Plan, told: list[str]) -> tuple[
 def accuracy_data(trials: pd.DataFrame, plan: Plan) -> ModelData:
     """Return the data of a logistic model of accuracy, in which an answer that is not valid (a timeout too) counts as wrong."""
     rows, remarks = accuracy_rows(trials, plan)
-    data = in_model(rows, plan, share="correct")
-    return replace(data, remarks=(*remarks, *data.remarks))
+    return in_model(rows, plan, share="correct", remarks=remarks)
 
 
 def accuracy_rows(trials: pd.DataFrame, plan: Plan, failures: str = WRONG) -> tuple[pd.DataFrame, list[str]]:
@@ -190,8 +189,7 @@ def time_data(trials: pd.DataFrame, plan: Plan, rule: TimeRule | None) -> ModelD
         timed &= kept
     rows = _only(rows, timed)
     rows[measure.response] = np.log(rows[measure.name]) if measure.logged else rows[measure.name]
-    data = in_model(rows, plan)
-    return replace(data, remarks=(*remarks, *data.remarks))
+    return in_model(rows, plan, remarks=remarks)
 
 
 ALWAYS = {
@@ -206,9 +204,11 @@ MANY = 8
 """Conditions above which all are not named one by one."""
 
 
-def in_model(rows: pd.DataFrame, plan: Plan, share: str | None = None) -> ModelData:
+def in_model(
+    rows: pd.DataFrame, plan: Plan, share: str | None = None, remarks: Iterable[str] = ()
+) -> ModelData:
     """Keep the reader groups and levels that one model can hold, and say what stays out."""
-    remarks: list[str] = []
+    remarks = list(remarks)
     usable: dict[str, list[str]] = {}
     barred: dict[str, dict[str, str]] = {}
     for group in plan.groups:
@@ -396,8 +396,7 @@ def quantity_data(trials: pd.DataFrame, plan: Plan) -> ModelData:
                 f"{headed(str(group))}: every trial has the same {measure.noun}; not in the model."
             )
             rows = rows[rows["reader_group"] != group]
-    data = in_model(rows, plan)
-    return replace(data, remarks=(*remarks, *data.remarks))
+    return in_model(rows, plan, remarks=remarks)
 
 
 def lead_data(tables: Tables, plan: Plan) -> ModelData:
@@ -418,8 +417,7 @@ def lead_data(tables: Tables, plan: Plan) -> ModelData:
             "Items have more than two labels: where the choice was wrong the correct label is taken to be second, the best that "
             "it can be."
         )
-    data = in_model(rows, plan)
-    return replace(data, remarks=(*remarks, *data.remarks))
+    return in_model(rows, plan, remarks=remarks)
 
 
 def _two_labels(tables: Tables) -> bool:

@@ -18,7 +18,7 @@ from scipy import stats
 
 from analysis.contrasts import averaged_probabilities
 from analysis.measures.resampling import Interval, interval
-from analysis.mixed import fit, predict
+from analysis.mixed import Fit, fit, predict
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 
@@ -26,6 +26,7 @@ Array = NDArray[np.float64]
 
 FAMILIES = ("gaussian", "binomial")
 FOLDS = 10
+TERMS = ["term", "estimate", "se", "low", "high"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,18 +72,10 @@ class Competition:
         rows = []
         for one in self.candidates:
             gain, ends = self.gain(one.name, over, seed=seed)
-            rows.append(
-                {
-                    **{n: getattr(one, n) for n in ("name", "formula", "parameters", "loglik", "aic")},
-                    "held_out": float(one.held_out.sum()),
-                    "gain": gain,
-                    "gain_low": ends.low,
-                    "gain_high": ends.high,
-                    "items": self.items,
-                    "rows": self.rows,
-                    "sound": one.sound,
-                }
-            )
+            row = {name: getattr(one, name) for name in ("name", "formula", "parameters", "loglik", "aic")}
+            row |= {"held_out": float(one.held_out.sum()), "gain": gain, "gain_low": ends.low}
+            row |= {"gain_high": ends.high, "items": self.items, "rows": self.rows, "sound": one.sound}
+            rows.append(row)
         found = pd.DataFrame(rows)
         found.insert(5, "delta_aic", found["aic"] - found["aic"].min())
         likely = np.exp(-found["delta_aic"] / 2)
@@ -122,77 +115,43 @@ def compete(
     fold = fold_of_item[codes]
     found = []
     for name, given in candidates.items():
-        model = _Model(response, tuple(given), random, family, weights)
-        whole = model.fitted(rows)
-        density = np.full(len(rows), np.nan)
-        sound = whole is not None and whole.sound
+        formula = f"{response} ~ {' + '.join(given) or '1'}" + (f" + {random}" if random else "")
+        whole = _fitted(formula, rows, family, weights)
+        sound, density = _is_sound(whole), np.full(len(rows), np.nan)
         for one in range(many):
-            part = model.fitted(rows[fold != one])
-            if part is None:
-                sound = False
-                continue
-            density[fold == one] = part.log_density(rows[fold == one])
-            sound = sound and part.sound
+            part = _fitted(formula, rows[fold != one], family, weights)
+            sound &= _is_sound(part)
+            if part is not None:
+                density[fold == one] = _log_density(part, rows[fold == one], response, weights)
         sums = np.bincount(codes, density, minlength=len(names)).astype(float)
-        nan, empty = float("nan"), pd.DataFrame(columns=["term", "estimate", "se", "low", "high"])
-        found.append(
-            Candidate(
-                name,
-                model.formula,
-                whole.parameters if whole else 0,
-                whole.loglik if whole else nan,
-                2 * (whole.parameters - whole.loglik) if whole else nan,
-                sums,
-                whole.terms if whole else empty,
-                sound,
-            )
-        )
+        parameters, loglik = (0, float("nan")) if whole is None else (whole.n_parameters, whole.loglik)
+        terms = pd.DataFrame(columns=TERMS)
+        if whole is not None:
+            terms = whole.fixed.rename(columns={"ci_low": "low", "ci_high": "high"})[TERMS]
+        aic = 2 * (parameters - loglik)
+        found.append(Candidate(name, formula, parameters, loglik, aic, sums, terms, sound))
     return Competition(tuple(found), len(names), len(rows), many)
 
 
-@dataclass(frozen=True)
-class _Model:
-    response: str
-    predictors: tuple[str, ...]
-    random: str
-    family: str
-    weights: str | None
-
-    @property
-    def formula(self) -> str:
-        fixed = " + ".join(self.predictors) or "1"
-        return f"{self.response} ~ {fixed}" + (f" + {self.random}" if self.random else "")
-
-    def fitted(self, rows: pd.DataFrame) -> _Fitted | None:
-        """Fit, or None where the data cannot carry the model."""
-        try:
-            return _Fitted(self, rows)
-        except (UserError, np.linalg.LinAlgError, FloatingPointError):
-            return None
+def _fitted(formula: str, rows: pd.DataFrame, family: str, weights: str | None) -> Fit | None:
+    """Fit, or None where the data cannot carry the model."""
+    try:
+        return fit(formula, rows, family=family, reml=False, weights=weights)
+    except (UserError, np.linalg.LinAlgError, FloatingPointError):
+        return None
 
 
-def _density(family: str, y: Array, eta: Array, se: Array, residual: Array) -> Array:
-    """Return the log density of y with a normal linear predictor integrated out; all shapes (rows,)."""
-    if family == "gaussian":
+def _is_sound(fitted: Fit | None) -> bool:
+    return fitted is not None and fitted.converged and not fitted.model.matrices.dropped
+
+
+def _log_density(fitted: Fit, rows: pd.DataFrame, response: str, weights: str | None) -> Array:
+    """Return the log density of each response with a normal linear predictor integrated out, shape (rows,)."""
+    told = predict(fitted, rows, scale="link", new_levels="population", se=True)
+    eta, se = (told[name].to_numpy(dtype=float) for name in ("estimate", "se"))
+    y = rows[response].to_numpy(dtype=float)
+    if fitted.family == "gaussian":
+        residual = fitted.sigma / np.sqrt(rows[weights].to_numpy(dtype=float) if weights else 1.0)
         return np.asarray(stats.norm.logpdf(y, eta, np.sqrt(se**2 + residual**2)))
     p = averaged_probabilities(eta, se**2)[0]
     return np.asarray(np.log(np.where(y > 0.5, p, 1 - p).clip(1e-300)))
-
-
-class _Fitted:
-    def __init__(self, model: _Model, rows: pd.DataFrame) -> None:
-        self._model = model
-        self._fit = fit(model.formula, rows, family=model.family, reml=False, weights=model.weights)
-        self.loglik, self.parameters = self._fit.loglik, self._fit.n_parameters
-        self.sound = self._fit.converged and not self._fit.model.matrices.dropped
-        fixed = self._fit.fixed
-        self.terms = fixed[["term", "estimate", "se"]].assign(low=fixed["ci_low"], high=fixed["ci_high"])
-
-    def log_density(self, rows: pd.DataFrame) -> Array:
-        told = predict(self._fit, rows, scale="link", new_levels="population", se=True)
-        weight = rows[self._model.weights].to_numpy(dtype=float) if self._model.weights else 1.0
-        residual = np.full(len(rows), self._fit.sigma) / np.sqrt(weight)
-        eta, se = (told[name].to_numpy(dtype=float) for name in ("estimate", "se"))
-        return _density(
-            self._model.family, rows[self._model.response].to_numpy(dtype=float), eta, se, residual
-        )

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from scipy import sparse, stats
 
 from analysis.answers import failures_as_wrong, is_valid, judged
-from analysis.fidelity import item_values, kendall, spearman
+from analysis.fidelity import item_values, kendall, row_means, spearman
 from analysis.measures.levels import scrambled_levels
-from analysis.measures.resampling import RESAMPLES, interval, resampled_means
+from analysis.measures.resampling import RESAMPLES, interval, resampled_means, with_ends
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of
 from analysis.tables import Tables, item_names
 from stimuli.errors import UserError
@@ -128,20 +128,16 @@ def error_consistency(vectors: ErrorVectors) -> pd.DataFrame:
             if not known.any():
                 continue
             left = np.array([np.nanmean(one[known]) for one in left_out if np.isfinite(one[known]).any()])
-            kappa = float(whole.kappa[known].mean())
+            means = {name: float(value[known].mean()) for name, value in vars(whole).items()}
             half = _jackknife(left)
             rows.append(
                 {
                     "one": one,
                     "other": other,
                     "pairs": int(known.sum()),
-                    "cells": float(whole.cells[known].mean()),
-                    "observed": float(whole.observed[known].mean()),
-                    "expected": float(whole.expected[known].mean()),
-                    "kappa": kappa,
-                    "low": kappa - half,
-                    "high": kappa + half,
-                    "highest": float(whole.highest[known].mean()),
+                    **means,
+                    "low": means["kappa"] - half,
+                    "high": means["kappa"] + half,
                 }
             )
     found = pd.DataFrame(rows)
@@ -265,7 +261,7 @@ def matchings(vectors: ErrorVectors, groups: Sequence[str], study: str = "") -> 
     else:
         halves = _halves_of_items(residual, met, owner, readers, vectors.items, vectors.levels, random)
     for of in wanted:
-        one, other = (_without_mean(half) if of == SHAPE else half for half in halves)
+        one, other = (half - row_means(half, np.isfinite(half)) if of == SHAPE else half for half in halves)
         share = _shares(one, other, shuffles)
         drawn = share[1:]
         counted = _is_counted(strata)
@@ -326,12 +322,6 @@ def _halves_of_items(
 
 def _mean(sums: Array, counts: Array) -> Array:
     return np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
-
-
-def _without_mean(values: Array) -> Array:
-    known = np.isfinite(values)
-    many = np.maximum(known.sum(axis=1, keepdims=True), 1)
-    return np.asarray(values - np.where(known, values, 0.0).sum(axis=1, keepdims=True) / many)
 
 
 def _distances(one: Array, other: Array) -> Array:
@@ -459,9 +449,7 @@ def recovery_order(tables: Tables, factor: str, *, resamples: int = RESAMPLES) -
     sides = {"recovery": drawn[:, : len(models)], "task": drawn[:, len(models) :]}
     told = pd.DataFrame({"model": models})
     for name, side in sides.items():
-        ends = [interval(side[1:, place]) for place in range(len(models))]
-        told[name] = side[0]
-        told[f"{name}_low"], told[f"{name}_high"] = [one.low for one in ends], [one.high for one in ends]
+        told = told.join(pd.DataFrame([with_ends(name, draws) for draws in side.T]))
         told[f"{name}_rank"] = told[name].rank(ascending=False)
     tau, rho = (interval(measure(sides["recovery"], sides["task"])[1:]) for measure in (kendall, spearman))
     return RecoveryOrder(
@@ -582,9 +570,7 @@ def robustness_table(found: Robustness, known: Mapping[str, Size]) -> pd.DataFra
             "items": found.items,
         }
         for name in ("intact", *MEASURES):
-            draws = getattr(found, name)[:, place]
-            ends = interval(draws[1:])
-            row |= {name: float(draws[0]), f"{name}_low": ends.low, f"{name}_high": ends.high}
+            row |= with_ends(name, getattr(found, name)[:, place])
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -617,11 +603,7 @@ def robustness_by_size(found: Robustness, known: Mapping[str, Size], study: str 
                     "items_high": ends.high,
                     "low": slopes[0] - spread,
                     "high": slopes[0] + spread,
-                    "tau": order.tau,
-                    "rho": order.rho,
-                    "p": order.p,
-                    "smallest_p": order.smallest_p,
-                    "exact": order.exact,
+                    **{name: value for name, value in vars(order).items() if name != "readers"},
                 }
             )
     return pd.DataFrame(rows)

@@ -13,7 +13,7 @@ from scipy import stats
 
 from analysis.crossed_variance import Estimate
 from analysis.mixed import APPROXIMATE, Fit
-from analysis.plan import Direction, Plan, label_of
+from analysis.plan import Difference, Direction, Plan, label_of
 from analysis.random_structure import Step
 
 SIDES: Mapping[Direction, Literal[-1, 0, 1]] = {"two-sided": 0, "greater": 1, "less": -1}
@@ -162,6 +162,25 @@ class Contrast:
     log_odds: float = float("nan")  # of shares, the same contrast of log odds of condition means
     vcov: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
     crossed: Estimate | None = field(default=None, compare=False, repr=False)  # of shares, its estimate
+
+    @classmethod
+    def of(
+        cls,
+        difference: Difference,
+        groups: tuple[str, ...],
+        estimate: float,
+        se: float,
+        statistic: float,
+        df: float | None,
+        p: float,
+        interval: tuple[float, float],
+        **more: Any,
+    ) -> Contrast:
+        """Return a tested difference of one reader group or two, not yet adjusted."""
+        return cls(
+            difference.first, difference.second, groups, estimate, se, statistic, df, p, *interval,
+            p_adjusted=p, family=1, direction=difference.direction_in(groups), at=difference.at, **more,
+        )  # fmt: skip
 
     @property
     def side(self) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import apa
-from analysis.contrasts import compared, two_one_sided, untested
+from analysis.contrasts import compared, untested
 from analysis.crossed_variance import (
     FEW,
     Answers,
@@ -29,6 +29,7 @@ from analysis.crossed_variance import (
     sums_of_model,
     sums_of_people,
 )
+from analysis.families import two_one_sided
 from analysis.mixed import influence
 from analysis.plan import Difference, Plan
 from analysis.readers import PARTICIPANT_KINDS, headed, spoken
@@ -210,9 +211,7 @@ def contrast_in_points(
 ) -> Contrast:
     """Turn an estimate into a contrast in percentage points or scale points, not yet adjusted."""
     points = PERCENT if plan.measure.scale == "points" else 1.0
-    direction = difference.direction if len(groups) == 1 else "two-sided"
-    side = SIDES[direction]
-    p = done.p(side)
+    side = SIDES[difference.direction_in(groups)]
     low, high = done.interval(1 - plan.alpha, side)
     value, se = points * done.value, points * done.se
     df = None if np.isinf(done.df) else round(done.df, 9)
@@ -222,23 +221,17 @@ def contrast_in_points(
         simple = tuple(
             points * _simple(plan, replace(difference, at=(level,)), done.sums) for level in difference.at
         )
-    return Contrast(
-        first=difference.first,
-        second=difference.second,
-        groups=groups,
-        estimate=value,
-        se=se,
-        statistic=done.t,
-        df=df,
-        p=p,
-        low=points * low,
-        high=points * high,
-        p_adjusted=p,
-        family=1,
+    return Contrast.of(
+        difference,
+        groups,
+        value,
+        se,
+        done.t,
+        df,
+        done.p(side),
+        (points * low, points * high),
         estimable=bool(np.isfinite([value, se]).all()),
-        direction=direction,
-        equivalence=None if bound is None else two_one_sided(value, se, df, bound, plan.alpha),
-        at=difference.at,
+        equivalence=bound and two_one_sided(value, se, df, bound.half_width, plan.alpha),
         simple=simple,
         furthest=points * done.furthest,
         crossed=done,

@@ -97,6 +97,12 @@ def interval(draws: Array, level: float = 0.95) -> Interval:
     return Interval(float(low), float(high), undefined)
 
 
+def with_ends(name: str, draws: Array) -> dict[str, float]:
+    """Return an estimate, the first of the draws, and the ends of its 95% interval under ``name``, ``name_low``, ``name_high``."""
+    ends = interval(draws[1:])
+    return {name: float(draws[0]), f"{name}_low": ends.low, f"{name}_high": ends.high}
+
+
 def bootstrap(
     values: Array,
     statistic: Callable[[Array], Array],

@@ -44,6 +44,10 @@ class Difference:
         """The contrast in words, with a true minus."""
         return label_of(self.first, self.second, self.at)
 
+    def direction_in(self, groups: Sequence[str]) -> Direction:
+        """Return what is expected of it in one reader group; comparisons of two are two-sided."""
+        return self.direction if len(groups) == 1 else "two-sided"
+
     @property
     def written(self) -> str:
         """The contrast as a plan writes it."""

@@ -249,7 +249,7 @@ MOST_SETS = 10
 class LeftOut:
     """A planned analysis again without each set of items."""
 
-    table: pd.DataFrame  # as :func:`leave_item_sets_out` returns it
+    table: pd.DataFrame  # a row for each set and contrast
     fits: dict[str, Fit]  # the model without each set, by the set's name
     remarks: tuple[str, ...]  # sets without which nothing could be fitted, and why
 
@@ -274,11 +274,6 @@ def item_sets(tables: Tables, plan: Plan, folds: int = MOST_SETS) -> dict[str, f
     order = sorted(items, key=lambda item: stable_seed(study, "item sets", item))
     many = min(folds, len(items))
     return {f"items {n + 1} of {many}": frozenset(order[n::many]) for n in range(many)}
-
-
-def leave_item_sets_out(tables: Tables, plan: Plan, folds: int = MOST_SETS) -> pd.DataFrame:
-    """Carry out a plan without each set of items, its random structure found anew each time."""
-    return without_item_sets(tables, plan, folds).table
 
 
 def without_item_sets(

@@ -9,7 +9,7 @@ Vanpaemel, 2016, Perspectives on Psychological Science 11, 702-712). Each univer
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,7 +39,7 @@ from stimuli.errors import UserError
 
 AS_EXCLUDED, BACK, STRICT = "as the study excluded", "excluded sessions back", "without all that meet a rule"
 VALID, RIGHT = "all valid answers", "right answers only"
-LOG, RAW = "log", "ms"
+LOG, RAW, POINTS = "log", "ms", "points"
 SAID = {"chance": "at chance"}
 
 
@@ -126,12 +126,12 @@ def accuracy_multiverse(
                 sessions,
                 f"failures {SAID.get(way, way)}",
                 VALID,
-                "points",
+                POINTS,
                 sessions == AS_EXCLUDED and way == WRONG,
             )
             told = _shares_in(universe, trials, plan, way)
             if fit:
-                _add_models(told, analyse_accuracy(plan, chosen, way, companion=False), "points")
+                _add_models(told, analyse_accuracy(plan, chosen, way, companion=False), POINTS)
             found += told
     return pd.DataFrame(found)
 
@@ -160,64 +160,42 @@ def _scaled(plan: Plan, scale: str) -> Plan:
 def _times_in(
     universe: Universe, times: pd.DataFrame, kept: pd.Series[bool], plan: Plan
 ) -> list[dict[str, Any]]:
-    used = times[kept]
-    value: pd.Series[Any] = used[plan.measure.name].astype(float)
-    if universe.scale == LOG:
-        value = value.apply(np.log)
-    gone = (~kept).astype(float)
-    told = []
-    for group, own in value.groupby(used["reader_group"], sort=False):
-        part = used.loc[own.index]
-        of_group = times["reader_group"] == group
-        lost = gone[of_group].groupby(times.loc[of_group, plan.factor]).mean()
-        means = own.groupby([part["reader"], part[plan.factor]]).mean().unstack()
-        for contrast in plan.contrasts:
-            weights = plan.weights(contrast)
-            if not set(weights) <= set(means.columns):
-                continue
-            found = _paired(_weighted(means, weights))
-            if universe.scale == LOG:
-                for name in ("estimate", "low", "high"):
-                    found[name] = 100.0 * float(np.expm1(found[name]))
-            told.append(
-                {
-                    **vars(universe), "group": group, "contrast": contrast.label, "trials": len(own),
-                    "removed": float(gone[of_group].mean()), **_lost(lost, weights), **found,
-                }
-            )  # fmt: skip
-    return told
+    value: pd.Series[float] = times[plan.measure.name].astype(float)
+    value = np.log(value) if universe.scale == LOG else value
+    parts = {"unit": times["reader"], "value": value, "used": kept, "gone": (~kept).astype(float)}
+    return _compared(universe, times[["reader_group", plan.factor]].assign(**parts), plan)
 
 
 def _shares_in(universe: Universe, trials: pd.DataFrame, plan: Plan, way: str) -> list[dict[str, Any]]:
-    rows = _scored(trials, plan, way)
-    told = []
+    rows = analysed(trials, plan)
+    rows = rows[judged(rows)]
+    valid, people = is_valid(rows), rows["reader_kind"].isin(PARTICIPANT_KINDS)
+    stand_in = rows["chance"] if way == "chance" else float("nan") if way == "left out" else 0.0
+    unit, value = rows["participant"].where(people, rows["item"]), rows["correct"].where(valid, stand_in)
+    parts = {"unit": unit, "value": value, "used": True, "gone": (~valid).astype(float)}
+    return _compared(universe, rows[["reader_group", plan.factor]].assign(**parts), plan)
+
+
+def _compared(universe: Universe, rows: pd.DataFrame, plan: Plan) -> list[dict[str, Any]]:
+    """Compare each reader group's means over units: ``unit, value``, whether a row is ``used``, and ``gone`` (0 or 1)."""
+    told, size = [], 100.0 if universe.scale == POINTS else 1.0
     for group, own in rows.groupby("reader_group", sort=False):
-        person = own["reader_kind"].isin(PARTICIPANT_KINDS).any()
-        unit = own["participant"] if person else own["item"]
-        means = own["value"].groupby([unit, own[plan.factor]]).mean().unstack()
-        lost = own["missing"].groupby(own[plan.factor]).mean()
+        used = own[own["used"]]
+        if used.empty:
+            continue
+        means = used.groupby(["unit", plan.factor])["value"].mean().unstack()
+        lost = own.groupby(plan.factor)["gone"].mean()
         for contrast in plan.contrasts:
             weights = plan.weights(contrast)
-            if not set(weights) <= set(means.columns):
-                continue
-            told.append(
-                {
-                    **vars(universe), "group": group, "contrast": contrast.label, "trials": len(own),
-                    "removed": float(own["missing"].mean()), **_lost(lost, weights),
-                    **_paired(100.0 * _weighted(means, weights)),
-                }
-            )  # fmt: skip
+            if set(weights) <= set(means.columns):
+                told.append(
+                    {
+                        **vars(universe), "group": group, "contrast": contrast.label, "trials": len(used),
+                        "removed": float(own["gone"].mean()), **_lost(lost, weights),
+                        **_paired(size * _weighted(means, weights), universe.scale),
+                    }
+                )  # fmt: skip
     return told
-
-
-def _scored(trials: pd.DataFrame, plan: Plan, way: str) -> pd.DataFrame:
-    rows = analysed(trials, plan)
-    rows = rows[judged(rows)].copy()
-    valid = is_valid(rows)
-    rows["missing"] = (~valid).astype(float)
-    stand_in = rows["chance"] if way == "chance" else float("nan") if way == "left out" else 0.0
-    rows["value"] = rows["correct"].where(valid, stand_in)
-    return rows
 
 
 def _weighted(means: pd.DataFrame, weights: Mapping[str, float]) -> pd.Series[float]:
@@ -234,35 +212,37 @@ def _lost(lost: pd.Series[float], weights: Mapping[str, float]) -> dict[str, flo
     }
 
 
-def _paired(differences: pd.Series[float]) -> dict[str, Any]:
+def _paired(differences: pd.Series[float], scale: str) -> dict[str, Any]:
     """Return mean difference, Student's 95% interval and test over units that have both levels."""
-    values = differences.dropna().to_numpy(dtype=float)
-    nan = float("nan")
-    told: dict[str, Any] = {"units": len(values), "estimate": float(values.mean()) if len(values) else nan}
-    told |= dict.fromkeys(("low", "high", "t", "df", "p"), nan)
-    if len(values) < 2 or values.std(ddof=1) == 0:
-        return told
-    se, df = float(values.std(ddof=1) / np.sqrt(len(values))), len(values) - 1
-    half = reach(se, df)
-    t = told["estimate"] / se
-    return told | {
-        "low": told["estimate"] - half,
-        "high": told["estimate"] + half,
+    values, nan = differences.dropna().to_numpy(dtype=float), float("nan")
+    count = len(values)
+    estimate = float(values.mean()) if count else nan
+    se = float(values.std(ddof=1) / np.sqrt(count)) if count > 1 else 0.0
+    df, t, half = (count - 1, estimate / se, reach(se, count - 1)) if se else (nan, nan, nan)
+    ends = _in_unit((estimate, estimate - half, estimate + half), scale)
+    p = float(2 * stats.t.sf(abs(t), df))
+    return {
+        "units": count,
+        **dict(zip(("estimate", "low", "high"), ends, strict=True)),
         "t": t,
         "df": df,
-        "p": float(2 * stats.t.sf(abs(t), df)),
+        "p": p,
     }
+
+
+def _in_unit(values: Iterable[float], scale: str) -> list[float]:
+    """Return differences of logs in percent, others as they are."""
+    return [100.0 * float(np.expm1(value)) if scale == LOG else value for value in values]
 
 
 def _add_models(told: list[dict[str, Any]], analysis: Analysis, scale: str) -> None:
     """Put the mixed model's contrast of each row's reader group beside its means; nan where it has none."""
-    known = {(one.groups, one.label): one for one in analysis.contrasts if not one.between}
+    known = {(one.groups, one.label): one for one in analysis.contrasts if not one.between and one.estimable}
     for row in told:
         one = known.get(((row["group"],), row["contrast"]))
         values = (
-            [one.estimate, one.low, one.high] if one is not None and one.estimable else [float("nan")] * 3
+            (float("nan"),) * 4
+            if one is None
+            else (*_in_unit((one.estimate, one.low, one.high), scale), one.p)
         )
-        if scale == LOG:
-            values = [100.0 * float(np.expm1(value)) for value in values]
-        row |= dict(zip(("model_estimate", "model_low", "model_high"), values, strict=True))
-        row["model_p"] = one.p if one is not None and one.estimable else float("nan")
+        row |= dict(zip(("model_estimate", "model_low", "model_high", "model_p"), values, strict=True))

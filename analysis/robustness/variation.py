@@ -43,18 +43,13 @@ MOST_ANSWERS = 20_000
 class Asked:
     """How each model's answers vary with how it was asked."""
 
-    table: pd.DataFrame  # as :func:`asking_variation` returns it
+    table: pd.DataFrame  # a row for each model and source
     models: Mapping[str, Climb]
     remarks: tuple[str, ...]  # what was drawn, in sentences
 
 
-def asking_variation(tables: Tables, factor: str, *, permutations: int = 500) -> pd.DataFrame:
-    """Split the variation of each model's right answers by where it comes from."""
-    return asked_otherwise(tables, factor, permutations=permutations).table
-
-
 def asked_otherwise(tables: Tables, factor: str, *, permutations: int = 500) -> Asked:
-    """As :func:`asking_variation`, with the models behind the numbers; beyond 20,000 answers a model whole items are drawn."""
+    """Split the variation of each model's right answers by where it comes from; beyond 20,000 answers whole items are drawn."""
     if factor not in tables.factors:
         raise unknown_name("factor:", factor, tables.factors)
     trials = tables.trials

@@ -14,8 +14,8 @@ from scipy import stats
 
 from analysis import load
 from analysis.bayes import Posterior, posterior_of
-from analysis.contrasts import two_one_sided
-from analysis.plan import PLANNABLE, Bound, Design, Fault, Prior, faults_of, read_plan, read_prior
+from analysis.families import two_one_sided
+from analysis.plan import PLANNABLE, Design, Fault, Prior, faults_of, read_plan, read_prior
 from analysis.plan.plans import StudyPlan
 from analysis.plan.wording import plan_in_brief, plans_in_words
 from analysis.report.content import gather
@@ -56,7 +56,7 @@ def found(
     bound: float | None = None,
 ) -> Posterior:
     """Return the posterior of one contrast."""
-    equivalence = None if bound is None else two_one_sided(b, se, df, Bound(bound, "points"), 0.05)
+    equivalence = None if bound is None else two_one_sided(b, se, df, bound, 0.05)
     one = Contrast("a", "b", ("human",), b, se, b / se, df, 0.5, 0.0, 0.0, 0.5, 1)
     return posterior_of(replace(one, direction=direction, equivalence=equivalence), prior)
 

@@ -12,8 +12,9 @@ import pytest
 
 from analysis import Tables, load
 from analysis.carrying_out import carry_out_all
-from analysis.contrasts import one_sided, two_one_sided
+from analysis.contrasts import one_sided
 from analysis.departures import standing_of, with_bounds_fixed_beforehand
+from analysis.families import two_one_sided
 from analysis.frames import check_own_formula
 from analysis.plan import MEASURES, PLANNABLE, Bound, Fault, Plan, read_bound
 from analysis.planned import plans
@@ -78,11 +79,11 @@ def test_a_one_sided_p_is_half_the_two_sided_one_where_the_effect_is_as_expected
 
 def test_readers_are_equivalent_where_the_interval_lies_inside_the_bound() -> None:
     bound = Bound(5.0, "points", "5 points")
-    near = two_one_sided(1.0, 2.0, None, bound, 0.05)
+    near = two_one_sided(1.0, 2.0, None, bound.half_width, 0.05)
     assert near.equivalent and (near.low, near.high) == pytest.approx(
         (1 - 1.6449 * 2, 1 + 1.6449 * 2), abs=1e-3
     )
-    wide = two_one_sided(1.0, 3.0, None, bound, 0.05)
+    wide = two_one_sided(1.0, 3.0, None, bound.half_width, 0.05)
     assert not wide.equivalent and wide.high > 5.0
     assert near.p == pytest.approx(0.02275, abs=1e-5)  # z = (1 - 5) / 2
 

@@ -14,7 +14,7 @@ from analysis import Tables, load
 from analysis.carrying_out import analyse_accuracy
 from analysis.plan import Plan
 from analysis.planned import plans
-from analysis.robustness import asking_variation, gee_check, leave_item_sets_out
+from analysis.robustness import asked_otherwise, gee_check, without_item_sets
 from analysis.robustness.matrix import item_sets
 from stimuli.errors import UserError
 from tests.analysis.letter_study import LEVELS, PLANNED, study_rows, trial_rows, write_handover
@@ -64,14 +64,14 @@ def test_items_of_one_condition_each_are_right_in_0_to_100_percent(tmp_path: Pat
     rows = rows[~rows["is_practice"].astype(bool)]
     of_item = rows["item_id"].astype("category").cat.codes % len(LEVELS)
     rows = rows[rows["position"] == of_item.map(dict(enumerate(LEVELS)))]
-    found = asking_variation(load(write_handover(tmp_path, rows)), "position", permutations=5)
+    found = asked_otherwise(load(write_handover(tmp_path, rows)), "position", permutations=5).table
     item = found.set_index("source").loc["item"]
     assert (item["lowest"], item["highest"], item["range_points"]) == (0.0, 1.0, 100.0)
 
 
 def test_the_variance_of_wordings_and_items_is_that_put_in(tmp_path: Path) -> None:
     wordings = [-1.2, -0.8, -0.3, 0.0, 0.3, 0.8, 1.2, 0.0]
-    found = asking_variation(asked(tmp_path, wordings, [0.0, 0.0]), "position", permutations=200)
+    found = asked_otherwise(asked(tmp_path, wordings, [0.0, 0.0]), "position", permutations=200).table
     table = found.set_index("source")
     assert table.loc["prompt", "sd"] == pytest.approx(np.std(wordings), abs=0.2)
     assert table.loc["item", "sd"] == pytest.approx(1.0, abs=0.35)
@@ -85,7 +85,7 @@ def test_the_variance_of_wordings_and_items_is_that_put_in(tmp_path: Path) -> No
 
 
 def test_a_label_map_that_matters_shows_its_range(tmp_path: Path) -> None:
-    found = asking_variation(asked(tmp_path, [0.0, 0.0], [-0.8, 0.8]), "position", permutations=200)
+    found = asked_otherwise(asked(tmp_path, [0.0, 0.0], [-0.8, 0.8]), "position", permutations=200).table
     row = found.set_index("source").loc["label map"]
     assert row["levels"] == 2
     expected = 100 * (special.expit(1.3) - special.expit(-0.3))
@@ -97,7 +97,7 @@ def test_a_range_that_nothing_can_be_held_against_has_no_p(tmp_path: Path) -> No
     """One answer an item and condition, sessions with items of their own: no answer can change its session."""
     rows = study_rows(models=("m",), items=24)
     rows["session_id"] = np.where(rows["item_id"] < "s13", "m-1", "m-2")
-    row = asking_variation(load(write_handover(tmp_path, rows)), "position", permutations=20).set_index(
+    row = asked_otherwise(load(write_handover(tmp_path, rows)), "position", permutations=20).table.set_index(
         "source"
     )
     assert row.loc["session", "range_points"] > 0
@@ -107,9 +107,9 @@ def test_a_range_that_nothing_can_be_held_against_has_no_p(tmp_path: Path) -> No
 def test_ways_of_asking_need_a_model(tmp_path: Path) -> None:
     tables = load(write_handover(tmp_path, study_rows(human=4, items=8)))
     with pytest.raises(UserError, match="no model answered"):
-        asking_variation(tables, "position")
+        asked_otherwise(tables, "position")
     with pytest.raises(UserError, match="'place'"):
-        asking_variation(tables, "place")
+        asked_otherwise(tables, "place")
 
 
 def test_estimating_equations_hold_the_raw_difference_and_stand_beside_the_mixed_model(
@@ -189,7 +189,7 @@ def test_a_conclusion_that_hangs_on_a_few_items_shows(tmp_path: Path) -> None:
                 row["correct"], row["response"] = bool(draw.random() < 0.02), "no"
         rows += own
     tables = load(write_handover(tmp_path, pd.DataFrame(rows), planned=planned))
-    found = leave_item_sets_out(tables, plan_of(tables)).set_index("left_out")
+    found = without_item_sets(tables, plan_of(tables)).table.set_index("left_out")
     assert list(found.index) == ["nothing", "set odd", "set plain"]
     assert found.loc["nothing", "high"] < 0
     assert found.loc["set odd", "conclusion_changed"]
