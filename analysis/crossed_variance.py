@@ -304,12 +304,9 @@ class Estimate:
             return float(2 * stats.t.sf(abs(self.t), self.df))
         return float(stats.t.sf(side * self.t, self.df))
 
-    def interval(
-        self, level: float = 0.95, side: int = 0, quantile: float | None = None
-    ) -> tuple[float, float]:
-        """Return the interval that belongs to :meth:`p`, within what is possible."""
-        tail = (1 - level) / (2 if side == 0 else 1)
-        reach = (float(stats.t.isf(tail, self.df)) if quantile is None else quantile) * self.se
+    def interval(self, level: float = 0.95, side: int = 0) -> tuple[float, float]:
+        """Return the interval that belongs to :meth:`p`, within what is possible; that of a side has one end."""
+        reach = float(stats.t.isf((1 - level) / (2 if side == 0 else 1), self.df)) * self.se
         low = -self.furthest if side < 0 else max(self.value - reach, -self.furthest)
         high = self.furthest if side > 0 else min(self.value + reach, self.furthest)
         return low, high
@@ -319,11 +316,6 @@ class Estimate:
         if self.se == 0:
             return float(abs(self.value) >= bound)
         return float(stats.t.sf((bound - abs(self.value)) / self.se, self.df))
-
-    def detectable(self, quantile: float | None = None, power: float = 0.8, alpha: float = 0.05) -> float:
-        """Return the smallest difference that studies with this standard error find with this power."""
-        needed = float(stats.t.isf(alpha / 2, self.df)) if quantile is None else quantile
-        return (needed + float(stats.t.ppf(power, self.df))) * self.se
 
     @property
     def few_units(self) -> bool:

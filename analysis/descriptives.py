@@ -166,26 +166,18 @@ def valid_only(trials: pd.DataFrame, factor: str, levels: tuple[str, ...]) -> pd
     """Return accuracy with failures as wrong beside accuracy of valid answers only."""
     trials = each_answer_once(trials[judged(trials)], [factor])
     trials = trials[["reader_group", "reader_kind", factor, "response_status", "correct"]]
-    kinds = kinds_of(trials)
-    rows = []
-    for group in group_order(trials):
-        for level in levels:
-            own = trials[(trials["reader_group"] == group) & (trials[factor] == level)]
-            if own.empty:
-                continue
-            right = own["correct"].where(is_valid(own))
-            rows.append(
-                {
-                    "group": group,
-                    "kind": kinds[group],
-                    "level": level,
-                    "trials": len(own),
-                    "valid": int(right.notna().sum()),
-                    "all_trials": float(right.fillna(0.0).mean()),
-                    "valid_trials": float(right.mean()),
-                }
-            )
-    return pd.DataFrame(rows)
+    right = trials["correct"].where(is_valid(trials))
+    cells = right.groupby([trials["reader_group"], trials[factor]])
+    told = cells.agg(trials="size", valid="count", all_trials="sum", valid_trials="mean")
+    told["all_trials"] /= told["trials"]
+    pairs = [
+        (group, level) for group in group_order(trials) for level in levels if (group, level) in told.index
+    ]
+    if not pairs:
+        return pd.DataFrame()
+    found = told.loc[pairs].rename_axis(["group", "level"]).reset_index()
+    found.insert(1, "kind", found["group"].map(kinds_of(trials)))
+    return found
 
 
 RESAMPLES = 2000

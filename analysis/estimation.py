@@ -6,9 +6,9 @@ A generalised model of very many answers that nobody planned is fitted to whole 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -187,28 +187,47 @@ def fitted_as_written(
     told: list[str] = []
     found: FittedModel | None = None
     written = [text for text in (plan.formula, plan.fallback) if text is not None]
-    for place, text in enumerate(written):
-        which = "planned model" if place == 0 else "planned fallback"
-        is_last = place == len(written) - 1
-        try:
-            model = _read(engine(text, data.rows, **_named_in(text, settings)), text, settings)
-        except UserError as error:
-            told.append(f"The {which} could not be fitted: {error.message}.")
+    for text, model, state in _tried(
+        written, lambda text: _read(engine(text, data.rows, **_named_in(text, settings)), text, settings)
+    ):
+        which = "planned model" if text == plan.formula else "planned fallback"
+        if model is None:
+            told.append(f"The {which} could not be fitted: {state}.")
             continue
-        stands = model.converged and not model.singular
-        next_step = "" if stands or is_last else "the planned fallback takes its place"
-        if not next_step:
+        next_step = ""
+        if state != "converged" and text != written[-1]:
+            next_step = "the planned fallback takes its place"
+            told.append(f"The {which} {_state(model)}; {next_step}.")
+        else:
             model = _whole(model)
         steps.append(Step(text, model.singular, model.converged, model.loglik, _verdict(model, next_step)))
         found = model
-        if stands:
-            break
-        if not is_last:
-            told.append(f"The {which} {_state(model)}; the planned fallback takes its place.")
     if found is None:
         return None, [*told, f"This departs from the plan: {NO_MODEL_AS_WRITTEN}."]
     found = _whole(found)
     return replace(found, steps=tuple(steps), warnings=(*found.warnings, *_huge(found))), told
+
+
+Tried = TypeVar("Tried", Fit, FittedModel)
+
+
+def _tried(
+    formulas: Iterable[str], fit_one: Callable[[str], Tried]
+) -> Iterator[tuple[str, Tried | None, str]]:
+    """Yield each formula with its fit and state, or why there is none, up to the first that converges and is not singular."""
+    for text in formulas:
+        try:
+            found = fit_one(text)
+        except UserError as error:
+            yield text, None, error.message
+            continue
+        except (np.linalg.LinAlgError, FloatingPointError) as error:
+            yield text, None, str(error)
+            continue
+        state = _state(found).removeprefix("is ")
+        yield text, found, state
+        if state == "converged":
+            return
 
 
 def _named_in(text: str, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -233,7 +252,7 @@ def _huge(model: FittedModel) -> list[str]:
     ]
 
 
-def _state(model: FittedModel) -> str:
+def _state(model: FittedModel | Fit) -> str:
     return "did not converge" if not model.converged else "is singular" if model.singular else "converged"
 
 
@@ -356,27 +375,18 @@ def climb(fixed: str, random: Sequence[str], data: pd.DataFrame, **settings: Any
         raise UserError("a ladder without random parts", mend="Give at least one, such as (1 | item).")
     steps: list[str] = []
     found: Fit | None = None
-    formula = ""
-    for place, part in enumerate(random):
-        asked = f"{fixed} + {part}"
-        try:
-            now = fit(asked, data, **settings)
-        except UserError as error:
-            steps.append(f"{asked}: not fitted ({error.message})")
-            formula = formula or asked
+    formula, formulas = "", [f"{fixed} + {part}" for part in random]
+    for text, now, state in _tried(formulas, lambda text: fit(text, data, **settings)):
+        if now is None:
+            steps.append(f"{text}: not fitted ({state})")
+            formula = formula or text
             continue
-        except (np.linalg.LinAlgError, FloatingPointError) as error:
-            steps.append(f"{asked}: not fitted ({error})")
-            formula = formula or asked
-            continue
-        last = place == len(random) - 1
-        state = "did not converge" if not now.converged else "singular" if now.singular else "converged"
         if found is None or now.converged or not found.converged:
-            found, formula = now, asked
-        if state == "converged" or last:
-            steps.append(f"{asked}: {state}; {'reported' if found is now else 'an earlier one is reported'}")
-            break
-        steps.append(f"{asked}: {state}; the next one was tried")
+            found, formula = now, text
+        next_step = "the next one was tried"
+        if state == "converged" or text == formulas[-1]:
+            next_step = "reported" if found is now else "an earlier one is reported"
+        steps.append(f"{text}: {state}; {next_step}")
     return Climb(found, formula, tuple(steps), settings)
 
 

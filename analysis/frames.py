@@ -80,11 +80,6 @@ ALSO_TIMED = (TIMED, IDENTICAL)
 """Reasons that are none for a measure of time of models: every timed trial is a measurement."""
 
 
-def analysed(trials: pd.DataFrame, plan: Plan) -> pd.DataFrame:
-    """Return the trials that a plan can use, with ``item`` and ``participant`` columns; all groups of the plan."""
-    return analysed_as_planned(trials, plan)[0]
-
-
 def analysed_as_planned(trials: pd.DataFrame, plan: Plan) -> tuple[pd.DataFrame, list[str]]:
     """Return the trials that a plan can use, and in sentences what its own exclusions left out."""
     used = trials["excluded_reason"].isna()
@@ -225,7 +220,7 @@ def in_model(
             if share is not None and level in low and low[level] == high[level] and low[level] in (0, 1)
         ]
         if missing:
-            remarks.append(f"{headed(group)}: no trials in {_quoted(missing)}.")
+            remarks.append(f"{headed(group)}: no trials in {', '.join(missing)}.")
         at_ends: dict[str, str] = {}
         if constant:
             words = ALWAYS.get(share or "", ("none recovered", "all recovered"))
@@ -268,7 +263,7 @@ def _why_not(barred: Mapping[str, str] | None) -> str:
     levels = {
         why: [level for level, own in barred.items() if own == why] for why in dict.fromkeys(barred.values())
     }
-    return "; ".join(f"{why} in {_quoted(own)}" for why, own in levels.items())
+    return "; ".join(f"{why} in {', '.join(own)}" for why, own in levels.items())
 
 
 def _largest_common(
@@ -301,11 +296,7 @@ def _largest_common(
 
 def _every(levels: list[str], plan: Plan) -> str:
     """Name levels; all of many as such."""
-    return f"all {len(levels)} conditions" if len(levels) == len(plan.levels) > MANY else _quoted(levels)
-
-
-def _quoted(names: list[str]) -> str:
-    return ", ".join(names)
+    return f"all {len(levels)} conditions" if len(levels) == len(plan.levels) > MANY else ", ".join(levels)
 
 
 def indicator(factor: str, level: str) -> str:

@@ -20,7 +20,6 @@ from analysis.plan import (
     Plan,
     PlannedAnalysis,
     Within,
-    against_reference,
     compared_together,
     faults_of,
     read_plan,
@@ -112,44 +111,25 @@ def _left_out(planned: list[Plan], tables: Tables) -> list[Plan]:
     by = {plan.factor: plan.crossing for plan in of_accuracy or planned}
     for factor, crossing in by.items():
         levels = tables.factors[factor] if crossing is None else list(crossing.cells)
-        if (
-            missed
-            and len(levels) > 1
-            and scored.loc[scored["reader_group"].isin(missed), factor].notna().any()
-        ):
+        of_missed = scored.loc[scored["reader_group"].isin(missed), factor]
+        if len(levels) > 1 and of_missed.notna().any():
             name = f"accuracy by {factor} with readers that no plan names"
-            contrasts = against_reference(levels) if crossing is None else usual_contrasts(crossing.by_factor)
-            found.append(
-                Plan(
-                    name,
-                    False,
-                    MEASURES["correct"],
-                    factor,
-                    tuple(levels),
-                    groups,
-                    contrasts,
-                    factors=_all(tables),
-                    crossing=crossing,
-                )
-            )
+            contrasts = usual_contrasts({factor: levels} if crossing is None else crossing.by_factor)
+            plan = Plan(name, False, MEASURES["correct"], factor, tuple(levels), groups, contrasts)
+            found.append(replace(plan, factors=_all(tables), crossing=crossing))
     return found
 
 
 def _exploratory(tables: Tables) -> list[Plan]:
-    trials = tables.trials
-    used = trials[trials["excluded_reason"].isna()]
-    data_kinds = used[used["reader_kind"] != "baseline"]
-    groups = group_order(data_kinds)
+    used = tables.trials[tables.trials["excluded_reason"].isna()]
+    groups = group_order(used[used["reader_kind"] != "baseline"])
     if "human" in groups and "simulated" in groups:
         groups.remove("simulated")
     people = tuple(group for group in groups if group in PARTICIPANT_KINDS)
     found = []
     for factor, levels, crossing in _unplanned(tables):
-        others = {
-            name: its
-            for name, its in tables.factors.items()
-            if crossing is None or name not in crossing.factors
-        }
+        compared = () if crossing is None else crossing.factors
+        others = {name: its for name, its in tables.factors.items() if name not in compared}
         for measure in (*MEASURES.values(), *([RATING] if has_ratings(tables) else [])):
             own = tuple(groups) if measure.of == "all" else people
             if not own or not used.loc[used["reader_group"].isin(own), measure.name].notna().any():
@@ -173,9 +153,9 @@ def _exploratory(tables: Tables) -> list[Plan]:
                             whole,
                             name=f"{measure.noun} by {factor}{of_trials(kind, within)}",
                             levels=tuple(shown),
-                            contrasts=against_reference(shown)
-                            if within_it is None
-                            else usual_contrasts(within_it.by_factor),
+                            contrasts=usual_contrasts(
+                                {factor: shown} if within_it is None else within_it.by_factor
+                            ),
                             factors=_all(tables),
                             crossing=within_it,
                         )
@@ -252,12 +232,7 @@ def held_by(plan: Plan, trials: pd.DataFrame) -> pd.Series[bool]:
     return kept if plan.trials is None else kept & (trials["trial_type"] == plan.trials)
 
 
-def said(within: Within) -> str:
-    """Say the levels in words, for the name of an analysis: ``examples few-shot``; empty for all trials."""
-    return ", ".join(f"{factor} {level}" for factor, level in within)
-
-
 def of_trials(trials: str | None, within: Within) -> str:
     """Say behind a name of which trials it is: `` (choose, examples few-shot)``; empty for all."""
-    told = ", ".join(one for one in (trials, said(within)) if one)
-    return f" ({told})" if told else ""
+    parts = [*([trials] if trials else []), *(f"{factor} {level}" for factor, level in within)]
+    return f" ({', '.join(parts)})" if parts else ""

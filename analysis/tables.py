@@ -330,21 +330,14 @@ def _levels(spec: dict[str, Any]) -> list[str]:
 
 
 def _completed(dictionary: dict[str, Any]) -> dict[str, Any]:
+    """Return the dictionary of a study with everything that may be missing in it."""
     given: dict[str, Any] = {
-        "study": "",
-        "title": "",
+        **dict.fromkeys(("study", "title", "language"), ""),
+        **{name: {} for name in ("readers", "planned", "exclude", "columns")},
+        **dict.fromkeys(("truth", "design_hash", "collected_design_hash")),
         "versions": [],
-        "language": "",
-        "readers": {},
-        "planned": {},
-        "exclude": {},
-        "truth": None,
-        "columns": {},
-        "design_hash": None,
-        "collected_design_hash": None,
     }
-    given.update({key: value for key, value in dictionary.items() if value is not None})
-    return given
+    return given | {key: value for key, value in dictionary.items() if value is not None}
 
 
 def _checked(trials: pd.DataFrame, dictionary: dict[str, Any], path: Path) -> pd.DataFrame:

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.carrying_out import carry_out
+from analysis.contrasts import compared
 from analysis.frames import FAILURES, ModelData, accuracy_rows, in_model, rating_rows, time_data
-from analysis.mixed import Fit
 from analysis.plan import RATING, Plan
 from analysis.preparing.exclusions import time_bounds
 from analysis.results import Analysis, Contrast
@@ -193,7 +193,7 @@ def _without_items(analysis: Analysis, tables: Tables) -> Iterator[Found]:
     sets = item_sets(tables, analysis.plan, FOLDS)
     if analysis.model is not None and len(sets) * len(analysis.rows) > MOST_REFITTED:
         return
-    left = without_item_sets(tables, analysis.plan, FOLDS, analysis).table
+    left = without_item_sets(tables, analysis.plan, FOLDS, analysis)
     without = left[left["left_out"] != NOTHING]
     for _, own in without.groupby(["contrast", "groups"], sort=False):
         yield ITEM_SETS, _key(own.iloc[0].to_dict()), _forms(own, "left_out", "without ")
@@ -245,15 +245,6 @@ NOTHING = "nothing"
 MOST_SETS = 10
 
 
-@dataclass(frozen=True)
-class LeftOut:
-    """A planned analysis again without each set of items."""
-
-    table: pd.DataFrame  # a row for each set and contrast
-    fits: dict[str, Fit]  # the model without each set, by the set's name
-    remarks: tuple[str, ...]  # sets without which nothing could be fitted, and why
-
-
 def item_sets(tables: Tables, plan: Plan, folds: int = MOST_SETS) -> dict[str, frozenset[str]]:
     """Return the sets of items to leave out: the study's own sets where it has several, else folds of its items."""
     trials = tables.trials
@@ -278,22 +269,16 @@ def item_sets(tables: Tables, plan: Plan, folds: int = MOST_SETS) -> dict[str, f
 
 def without_item_sets(
     tables: Tables, plan: Plan, folds: int = MOST_SETS, analysis: Analysis | None = None
-) -> LeftOut:
-    """Carry out a plan without each set of items and keep the models."""
+) -> pd.DataFrame:
+    """Carry out a plan without each set of items: a row for each set and contrast, those of all items first."""
     written = plan
     if analysis is not None and analysis.model is not None and analysis.companion is None:
         written = replace(plan, formula=analysis.model.formula, fallback=None)
-    whole = analysis if analysis is not None else carry_out(plan, tables)
-    found = [_left_rows(whole, NOTHING, 0)]
-    fits: dict[str, Fit] = {}
-    remarks: list[str] = []
-    for name, without, given in _choices(tables, plan, folds):
-        one = carry_out(written, given, companion=False)
-        found.append(_left_rows(one, name, without))
-        if not one.has_results:
-            remarks.append(f"Without {name} nothing could be estimated. {' '.join(one.remarks)}".strip())
-        elif one.model is not None and one.model.source is not None:
-            fits[name] = one.model.source
+    found = [_left_rows(carry_out(plan, tables) if analysis is None else analysis, NOTHING, 0)]
+    names = item_names(tables.trials)
+    for name, items in item_sets(tables, plan, folds).items():
+        given = replace(tables, trials=tables.trials[~names.isin(items)])
+        found.append(_left_rows(carry_out(written, given, companion=False), name, len(items)))
     table = pd.concat([one for one in found if len(one)] or found[:1], ignore_index=True)
     base = found[0].set_index(["contrast", "groups"])
     if not base.empty:
@@ -303,36 +288,19 @@ def without_item_sets(
         table["reversed"] = (np.sign(table["estimate"]) != np.sign(base["estimate"])) & known
         sure = [(one["low"] * one["high"] > 0) for one in (table, base)]
         table["conclusion_changed"] = (sure[0] != sure[1]) & known
-    return LeftOut(table.drop(columns="_se"), fits, tuple(remarks))
-
-
-def _choices(tables: Tables, plan: Plan, folds: int) -> Iterator[tuple[str, int, Tables]]:
-    names = item_names(tables.trials)
-    for name, items in item_sets(tables, plan, folds).items():
-        yield name, len(items), replace(tables, trials=tables.trials[~names.isin(items)])
+    return table.drop(columns="_se")
 
 
 def _left_rows(analysis: Analysis, name: str, without: int) -> pd.DataFrame:
-    nan = float("nan")
-    return pd.DataFrame(
-        [
-            {
-                "left_out": name,
-                "items": without,
-                "contrast": one.label,
-                "groups": " − ".join(one.groups),
-                "estimate": one.estimate if one.estimable else nan,
-                "low": one.low if one.estimable else nan,
-                "high": one.high if one.estimable else nan,
-                "p": one.p if one.estimable else nan,
-                "points": nan if one.crossed is None else one.estimate,
-                "_se": one.se if one.estimable else nan,
-            }
-            for one in analysis.contrasts
-            if not one.left_out
-        ],
-        columns=["left_out", "items", "contrast", "groups", "estimate", "low", "high", "p", "points", "_se"],
-    )
+    nan, numbers = float("nan"), {"estimate": "estimate", "low": "low", "high": "high", "p": "p", "_se": "se"}
+    rows = [
+        {"left_out": name, "items": without, "contrast": one.label, "groups": " − ".join(one.groups)}
+        | {column: getattr(one, field) if one.estimable else nan for column, field in numbers.items()}
+        | {"points": nan if one.crossed is None else one.estimate}
+        for one in analysis.contrasts
+        if not one.left_out
+    ]
+    return pd.DataFrame(rows, columns=["left_out", "items", "contrast", "groups", *numbers, "points"])
 
 
 PARTICIPANTS, ITEMS = CLUSTERS = ("participants", "items")
@@ -387,10 +355,7 @@ def _checked(plan: Plan, data: ModelData, clusters: str) -> Iterator[dict[str, o
         levels = plan.weights(difference)
         if not set(levels) <= set(data.levels):
             continue
-        for groups in [
-            *((group,) for group in data.groups),
-            *((data.groups[0], one) for one in data.groups[1:]),
-        ]:
+        for groups in compared(data.groups):
             weights = np.zeros(len(cells))
             for sign, group in zip((1.0, -1.0), groups, strict=False):
                 for level, weight in levels.items():

@@ -20,7 +20,7 @@ from scipy import stats
 from analysis.answers import is_valid, judged, not_failed
 from analysis.carrying_out import analyse_accuracy
 from analysis.estimation import analyse
-from analysis.frames import FAILURES, WRONG, analysed, time_data
+from analysis.frames import FAILURES, WRONG, analysed_as_planned, time_data
 from analysis.intervals import reach
 from analysis.measures.accuracy import with_chance
 from analysis.plan import Plan
@@ -144,7 +144,7 @@ def _answering(trials: pd.DataFrame, choice: str) -> pd.DataFrame:
 
 def _timed(trials: pd.DataFrame, plan: Plan) -> pd.DataFrame:
     """Return the trials of participants with a valid answer and a time above 0."""
-    rows = analysed(trials, plan)
+    rows = analysed_as_planned(trials, plan)[0]
     people = rows["reader_kind"].isin(PARTICIPANT_KINDS)
     return rows[not_failed(rows) & people & (rows[plan.measure.name] > 0)]
 
@@ -160,19 +160,24 @@ def _scaled(plan: Plan, scale: str) -> Plan:
 def _times_in(
     universe: Universe, times: pd.DataFrame, kept: pd.Series[bool], plan: Plan
 ) -> list[dict[str, Any]]:
-    value: pd.Series[float] = times[plan.measure.name].astype(float)
-    value = np.log(value) if universe.scale == LOG else value
-    parts = {"unit": times["reader"], "value": value, "used": kept, "gone": (~kept).astype(float)}
+    value: pd.Series[Any] = times[plan.measure.name].astype(float)
+    value = value.apply(np.log) if universe.scale == LOG else value
+    parts: dict[str, Any] = {
+        "unit": times["reader"],
+        "value": value,
+        "used": kept,
+        "gone": (~kept).astype(float),
+    }
     return _compared(universe, times[["reader_group", plan.factor]].assign(**parts), plan)
 
 
 def _shares_in(universe: Universe, trials: pd.DataFrame, plan: Plan, way: str) -> list[dict[str, Any]]:
-    rows = analysed(trials, plan)
+    rows = analysed_as_planned(trials, plan)[0]
     rows = rows[judged(rows)]
     valid, people = is_valid(rows), rows["reader_kind"].isin(PARTICIPANT_KINDS)
     stand_in = rows["chance"] if way == "chance" else float("nan") if way == "left out" else 0.0
     unit, value = rows["participant"].where(people, rows["item"]), rows["correct"].where(valid, stand_in)
-    parts = {"unit": unit, "value": value, "used": True, "gone": (~valid).astype(float)}
+    parts: dict[str, Any] = {"unit": unit, "value": value, "used": True, "gone": (~valid).astype(float)}
     return _compared(universe, rows[["reader_group", plan.factor]].assign(**parts), plan)
 
 

@@ -189,7 +189,7 @@ def test_a_conclusion_that_hangs_on_a_few_items_shows(tmp_path: Path) -> None:
                 row["correct"], row["response"] = bool(draw.random() < 0.02), "no"
         rows += own
     tables = load(write_handover(tmp_path, pd.DataFrame(rows), planned=planned))
-    found = without_item_sets(tables, plan_of(tables)).table.set_index("left_out")
+    found = without_item_sets(tables, plan_of(tables)).set_index("left_out")
     assert list(found.index) == ["nothing", "set odd", "set plain"]
     assert found.loc["nothing", "high"] < 0
     assert found.loc["set odd", "conclusion_changed"]

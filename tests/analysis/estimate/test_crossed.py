@@ -25,6 +25,8 @@ from analysis.crossed_variance import (
     sums_of_model,
     sums_of_people,
 )
+from analysis.plan import Difference
+from analysis.results import Contrast
 
 W = {"b": 1.0, "a": -1.0}
 
@@ -293,7 +295,10 @@ def test_an_item_that_the_model_did_not_answer_leaves_the_difference_alone() -> 
 
 def test_a_planned_difference_can_be_found_by_studies_of_its_standard_error() -> None:
     found = three(*drawn(13)[:2])[0]
-    size = found.detectable() / found.se
+    reach, ends = float(stats.t.isf(0.025, found.df)), found.interval()
+    numbers = (found.value, found.se, found.t, found.df, found.p())
+    tested = Contrast.of(Difference("a", "b"), ("human",), *numbers, ends, reach=reach)
+    size = tested.detectable / found.se
     reached = stats.nct.sf(stats.t.ppf(0.975, found.df), found.df, size)
     assert reached == pytest.approx(0.8, abs=0.01)
 
