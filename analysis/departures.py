@@ -58,25 +58,20 @@ def why_no_bound(plans: Iterable[Plan]) -> str:
 
 def with_bounds_fixed_beforehand(plans: Iterable[Plan], dictionary: Mapping[str, Any]) -> list[Plan]:
     """Return plans without bounds of equivalence that were not frozen before people took part; a remark says of each why."""
-    why = _not_beforehand(dictionary.get("frozen"))
-    return [plan if plan.equivalence is None or not why else _without_bound(plan, why) for plan in plans]
-
-
-def _not_beforehand(frozen: Mapping[str, Any] | None) -> str:
-    """Say why nothing shows that bounds of equivalence were fixed before the data; empty where a freeze shows it."""
+    frozen, found = dictionary.get("frozen"), []
+    why = ""
     if frozen is None:
-        return "was not frozen (wrods freeze)"
-    if frozen.get("sessions_before"):
-        return "was frozen only when people had begun to take part"
-    if any(".equivalence" in str(line) for line in frozen.get("changes") or []):
-        return "was changed since the freeze"
-    return ""
-
-
-def _without_bound(plan: Plan, why: str) -> Plan:
-    said = plan.equivalence.said if plan.equivalence is not None else ""
-    told = f"The bound of equivalence ({said}) {why}, {NOT_BEFOREHAND}."
-    return replace(plan, equivalence=None, remarks=(*plan.remarks, told))
+        why = "was not frozen (wrods freeze)"
+    elif frozen.get("sessions_before"):
+        why = "was frozen only when people had begun to take part"
+    elif any(".equivalence" in str(line) for line in frozen.get("changes") or []):
+        why = "was changed since the freeze"
+    for plan in plans:
+        if why and plan.equivalence is not None:
+            told = f"The bound of equivalence ({plan.equivalence.said}) {why}, {NOT_BEFOREHAND}."
+            plan = replace(plan, equivalence=None, remarks=(*plan.remarks, told))
+        found.append(plan)
+    return found
 
 
 def _told(frozen: Mapping[str, Any] | None, registration: Mapping[str, Any] | None) -> Iterator[str]:

@@ -289,32 +289,17 @@ def _degenerate(term: VarianceTerm) -> bool:
 def _read(source: Fit, text: str, settings: Mapping[str, Any]) -> FittedModel:
     """Turn the engine's result into the report's record, with intervals from t where there are degrees of freedom."""
     table = linear_contrasts(source, np.eye(len(source.fixed)), list(source.fixed["term"]))
-    columns = [
-        table[name].to_numpy(dtype=float)
-        for name in ("estimate", "se", "statistic", "p", "ci_low", "ci_high")
-    ]
     vcov = source.vcov.to_numpy()
     determined, logistic = is_determined(vcov, source.warnings), source.family == "binomial"
     plain = source.family not in ("binomial", "gaussian") and source.link == "identity"
-    coefficients = tuple(
-        Coefficient(
-            str(term),
-            estimate,
-            se,
-            statistic,
-            None if np.isnan(df) else df,
-            p,
-            low,
-            high,
-            determined and can_be_estimated(estimate, se, (low, high), logistic=logistic, plain=plain),
-        )
-        for term, df, (estimate, se, statistic, p, low, high) in zip(
-            table["contrast"],
-            table["df"].to_numpy(dtype=float).tolist(),
-            np.array(columns).T.tolist(),
-            strict=True,
-        )
-    )
+    names = ["estimate", "se", "statistic", "df", "p", "ci_low", "ci_high"]
+    coefficients = []
+    values = table[names].to_numpy(dtype=float).tolist()
+    for term, (estimate, se, statistic, df, p, low, high) in zip(table["contrast"], values, strict=True):
+        known = can_be_estimated(estimate, se, (low, high), logistic=logistic, plain=plain)
+        freedom = None if np.isnan(df) else df
+        numbers = (estimate, se, statistic, freedom, p, low, high)
+        coefficients.append(Coefficient(str(term), *numbers, determined and known))
     variance = tuple(
         VarianceTerm(_grouping(one.group, source.groups), tuple(one.terms), one.cov)
         for one in source.variance
@@ -326,7 +311,7 @@ def _read(source: Fit, text: str, settings: Mapping[str, Any]) -> FittedModel:
         method=source.method,
         rows=source.nobs,
         units=dict(source.groups),
-        coefficients=coefficients,
+        coefficients=tuple(coefficients),
         vcov=vcov,
         variance=variance,
         sigma=source.sigma if source.family == "gaussian" else None,

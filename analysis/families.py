@@ -131,10 +131,6 @@ def _tail(one: Contrast) -> float:
     return float(stats.t.sf(one.side * one.statistic if one.side else abs(one.statistic), _df(one)))
 
 
-def _own_reach(one: Contrast, alpha: float) -> float:
-    return float(stats.t.isf(alpha if one.side else alpha / 2, _df(one)))
-
-
 def _with_interval(one: Contrast, p: float, reach: float, many: int) -> Contrast:
     """Return a contrast with its adjusted p and the interval of this reach; without, where it is not estimable."""
     if not one.estimable:
@@ -150,7 +146,8 @@ def by_false_discovery(family: Sequence[Contrast], alphas: Sequence[float]) -> l
     q = by_p_alone(p, "BH")
     found = []
     for place, (one, alpha) in enumerate(zip(family, alphas, strict=True)):
-        reach = _own_reach(one, 1 - float(interval_levels(q, alpha)[place]))
+        outside = 1 - float(interval_levels(q, alpha)[place])
+        reach = float(stats.t.isf(outside if one.side else outside / 2, _df(one)))
         found.append(_with_interval(one, float(q[place]), reach, len(family)))
     return found
 

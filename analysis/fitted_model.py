@@ -367,7 +367,8 @@ class FittedModel:
         """
         compared, held = _names(factors)
         found, own_scale = self._margins([*compared, *held], slopes, scale)
-        what = f"Marginal means of {_spelt(compared, held)}".removesuffix(" of ")
+        within = f" within {' x '.join(held)}" if held else ""
+        what = f"Marginal means of {' x '.join(compared)}{within}".removesuffix(" of ")
         if isinstance(found, mixed.CategoryMargins):
             kind = "Mean ratings" if scale == "mean" else "Probabilities of categories"
             what = what.replace("Marginal means", kind)
@@ -738,10 +739,6 @@ def _names(factors: Factors) -> tuple[list[str], list[str]]:
     left, _, right = factors.partition("|")
     compared, held = ([name.strip() for name in side.split(",") if name.strip()] for side in (left, right))
     return compared, held
-
-
-def _spelt(compared: Sequence[str], held: Sequence[str]) -> str:
-    return " x ".join(compared) + (f" within {' x '.join(held)}" if held else "")
 
 
 def _pairs(

@@ -7,7 +7,7 @@ level by itself: a model of the compared factor alone would put the other's effe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -146,7 +146,9 @@ def _exploratory(tables: Tables) -> list[Plan]:
                     if len(shown) < 2:
                         continue
                     within_it = None if crossing is None else crossing.among(shown)
-                    if within_it is not None and not _can_interact(within_it, shown):
+                    if within_it is not None and (
+                        min(map(len, within_it.levels)) < 2 or not within_it.is_filled(shown)
+                    ):
                         continue
                     found.append(
                         replace(
@@ -177,11 +179,6 @@ def _unplanned(tables: Tables) -> Iterator[tuple[str, list[str], Crossing | None
     for one, other in compared_together({}, factors):
         crossing = Crossing((one, other), (tuple(factors[one]), tuple(factors[other])))
         yield crossing.name, list(crossing.cells), crossing
-
-
-def _can_interact(crossing: Crossing, shown: Collection[str]) -> bool:
-    """Whether both factors vary and every cell of them has trials."""
-    return min(len(own) for own in crossing.levels) > 1 and crossing.is_filled(shown)
 
 
 def _all(tables: Tables) -> dict[str, tuple[str, ...]]:

@@ -249,7 +249,8 @@ def matchings(vectors: ErrorVectors, groups: Sequence[str], study: str = "") -> 
             mend="Give two or more who met the same items.",
         )
     right, met = vectors.right[units].toarray(), vectors.met[units].toarray()
-    by_session = all(_meets_again(met[owner == one]) for one in readers)
+    times_met = [(met[owner == one] > 0).sum(axis=0) for one in readers]
+    by_session = all((many > 1).sum() * 2 > (many > 0).sum() for many in times_met)
     random = np.random.default_rng(stable_seed(study, "halves of readers", *groups))
     residual = _residuals(right, met)
     levels = int(vectors.levels.max()) + 1
@@ -271,11 +272,6 @@ def matchings(vectors: ErrorVectors, groups: Sequence[str], study: str = "") -> 
         features = CELLS if by_session else CONDITIONS
         found.append(Matching(len(readers), features, of, float(share[0]), float(drawn.mean()), p, best))
     return found
-
-
-def _meets_again(met: Array) -> bool:
-    """Whether most cells of a reader were answered in two sessions."""
-    return bool(((met > 0).sum(axis=0) > 1).sum() * 2 > (met.sum(axis=0) > 0).sum())
 
 
 def _residuals(right: Array, met: Array) -> Array:

@@ -187,7 +187,7 @@ def expected_levels(
             continue
         values = rows[name].map({str(level): float(one) for level, one in effects.items()})
         values = values.fillna(0.0).to_numpy(dtype=float)
-        if _taken_up(rows, name):
+        if any((rows.groupby(unit)[name].nunique() <= 1).all() for unit in ("participant", "item")):
             fixed += float(values.mean())
         else:
             moving += values
@@ -199,10 +199,6 @@ def expected_levels(
         level: predicted(fixed + float(own.get(level, 0.0)) + moving, rows, given, lapses or {})
         for level in levels
     }
-
-
-def _taken_up(rows: pd.DataFrame, name: str) -> bool:
-    return any((rows.groupby(unit)[name].nunique() <= 1).all() for unit in ("participant", "item"))
 
 
 def _right(eta: Array, rows: pd.DataFrame, given: Mapping[str, Any], lapses: Mapping[str, Any]) -> float:

@@ -315,30 +315,30 @@ def _without_each(
     cells = sums.cells()
     points = PERCENT if plan.measure.scale == "points" else 1.0
     people = {group: own for group, own in cells.items() if own.participants}
-    weights = [np.array([_weight(one, name) for name in plan.levels]) for one in tested]
+    weighed = [(one, {} if one.crossed is None else one.crossed.weights) for one in tested]
+    weights = [(one, np.array([own.get(name, 0.0) for name in plan.levels])) for one, own in weighed]
     means = {group: own.means() for group, own in cells.items()}
-    whole = np.array([_contrast(one, w, means, people) for one, w in zip(tested, weights, strict=True)])
+
+    def contrasts(means: Mapping[str, Floats]) -> list[float]:
+        return [_contrast(one, w, means, people) for one, w in weights]
+
+    whole = np.array(contrasts(means))
     names, moved = [], []
     for group, own in people.items():
         for number, participant in enumerate(own.participants):
             without = {**means, group: own.means(without=number)}
             names.append(participant.partition("/")[2])
-            moved.append([_contrast(one, w, without, people) for one, w in zip(tested, weights, strict=True)])
+            moved.append(contrasts(without))
     answered = np.any([np.isfinite(table).any(axis=1) for table in means.values()], axis=0)
     items = [sums.layout.items[number] for number in np.flatnonzero(answered).tolist()]
     of_items = []
     for number in np.flatnonzero(answered).tolist():
         without = {group: np.delete(table, number, axis=0) for group, table in means.items()}
-        of_items.append([_contrast(one, w, without, people) for one, w in zip(tested, weights, strict=True)])
+        of_items.append(contrasts(without))
     return {
         PARTICIPANTS: (pd.Index(names), points * (np.array(moved).reshape(len(names), len(tested)) - whole)),
         ITEMS: (pd.Index(items), points * (np.array(of_items) - whole)),
     }
-
-
-def _weight(one: Contrast, level: str) -> float:
-    """Return what a contrast of shares weighs a condition with."""
-    return 0.0 if one.crossed is None else one.crossed.weights.get(level, 0.0)
 
 
 def _contrast(one: Contrast, w: Floats, means: Mapping[str, Floats], people: Mapping[str, Cells]) -> float:

@@ -27,21 +27,10 @@ from analysis.reading import Source, as_frame, batches, column_names, find_table
 from stimuli.errors import UserError, unknown_name
 
 REQUIRED = {
-    "study": "text",
-    "version": "number",
-    "session_id": "text",
-    "reader_kind": "text",
-    "reader": "text",
-    "trial_index": "number",
-    "attempt": "number",
-    "item_id": "text",
-    "is_practice": "boolean",
-    "is_filler": "boolean",
-    "is_attention_check": "boolean",
-    "is_pilot": "boolean",
-    "response_status": "text",
-    "correct": "boolean",
-    "excluded_reason": "text",
+    **dict.fromkeys(("study", "session_id", "reader_kind", "reader", "item_id"), "text"),
+    **dict.fromkeys(("version", "trial_index", "attempt"), "number"),
+    **dict.fromkeys(("is_practice", "is_filler", "is_attention_check", "is_pilot", "correct"), "boolean"),
+    **dict.fromkeys(("response_status", "excluded_reason"), "text"),
 }
 OPTIONAL = {
     **dict.fromkeys(("design_hash", "set", "trial_type", "label_map", "choice_order", "context"), "text"),
@@ -54,17 +43,8 @@ OPTIONAL = {
     "timed": "boolean",
 }
 LONG = (
-    *(
-        "response_raw",
-        "work_key",
-        "label_logprobs",
-        "created_at",
-        "received_at",
-        "plugin_version",
-        "dtype",
-        "path",
-    ),
-    *("onset_ts", "paint_ts", "response_ts", "handler_ts"),
+    *("response_raw", "work_key", "label_logprobs", "created_at", "received_at", "plugin_version", "dtype"),
+    *("path", "onset_ts", "paint_ts", "response_ts", "handler_ts"),
 )
 """Columns that differ in every row and that no measure needs; they are read when asked for."""
 ADDED = ("reader_group", "flagged_reason", "rt_excluded", "reading_time_excluded", "same_prompt")
@@ -291,16 +271,7 @@ def reader_groups(trials: pd.DataFrame) -> pd.Series[str]:
 
 
 _REGION_COLUMNS = [
-    *_PLACE,
-    "region",
-    "shown",
-    "intact",
-    "is_changed",
-    "line",
-    "onset_ts",
-    "rt",
-    "surprisal",
-    "tokens",
+    *(*_PLACE, "region", "shown", "intact", "is_changed", "line", "onset_ts", "rt", "surprisal", "tokens"),
 ]
 
 
@@ -409,16 +380,11 @@ def _odd_value(column: pd.Series[Any], odd: pd.Series[bool], wanted: str, path: 
 def _text(column: pd.Series[Any]) -> pd.Series[Any]:
     kind = pd.api.types.infer_dtype(column, skipna=True)
     if column.dtype == object and kind in ("string", "empty"):
-        return column if kind == "string" and not _holds_nan(column) else column.where(column.notna(), None)
+        is_none = all(value is None for value in column[column.isna()])
+        return column if kind == "string" and is_none else column.where(column.notna(), None)
     shared: dict[Any, str] = {}
     told = [None if pd.isna(value) else shared.setdefault(value, str(value)) for value in column]
     return pd.Series(told, index=column.index, name=column.name, dtype=object)
-
-
-def _holds_nan(column: pd.Series[Any]) -> bool:
-    """Whether missing texts are written in another way than None."""
-    missing = column.to_numpy()[column.isna().to_numpy()]
-    return any(value is not None for value in missing)
 
 
 def _empty(rows: int, kind: str) -> pd.Series[Any]:

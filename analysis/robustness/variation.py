@@ -112,7 +112,8 @@ def _of_model(
             ends = plain.to_numpy(dtype=float)
             means = ends if name == "item" else means
         drawn = np.array([])
-        if name != "item" and _can_be_dealt(own, factor, codes):
+        in_one_condition = own.assign(_code=codes).groupby(["item", factor])["_code"].nunique()
+        if name != "item" and (in_one_condition > 1).any():
             seed = stable_seed(study, "asked otherwise", group, name)
             drawn = _by_chance(own, factor, codes, np.random.default_rng(seed), permutations)
         sd = deviation.get(name, float("nan"))
@@ -135,11 +136,6 @@ def _of_model(
             }
         )
     return found, climbed if deviation else None
-
-
-def _can_be_dealt(own: pd.DataFrame, factor: str, codes: NDArray[np.intp]) -> bool:
-    """Whether some item was answered in one condition at two levels of the source."""
-    return bool((own.assign(_code=codes).groupby(["item", factor])["_code"].nunique() > 1).any())
 
 
 def _same(one: NDArray[np.intp], other: NDArray[np.intp]) -> bool:
