@@ -126,19 +126,14 @@ def time_spreads(tables: Tables, factor: str, measure: str) -> list[TimeSpread]:
         of_group = rows[rows["reader_group"] == group]
         for level in tables.levels_of(factor):
             own = of_group[of_group[factor] == level]
-            if len(own):
-                found.append(_spread(own, group, measure, level))
+            if own.empty:
+                continue
+            times = own[measure].to_numpy(dtype=float)
+            medians = own.groupby("reader")[measure].median().to_numpy(dtype=float)
+            ends, kind = np.percentile(times, PERCENTILES), str(own["reader_kind"].iloc[0])
+            density = log_density(times)
+            found.append(TimeSpread(group, kind, measure, level, ends, medians, *density, len(times)))
     return found
-
-
-def _spread(own: pd.DataFrame, group: str, measure: str, level: str) -> TimeSpread:
-    times = own[measure].to_numpy(dtype=float)
-    grid, density = log_density(times)
-    medians = own.groupby("reader")[measure].median().to_numpy(dtype=float)
-    kind = str(own["reader_kind"].iloc[0])
-    return TimeSpread(
-        group, kind, measure, level, np.percentile(times, PERCENTILES), medians, grid, density, len(times)
-    )
 
 
 def log_density(times: Array) -> tuple[Array, Array]:

@@ -116,14 +116,9 @@ def common(
     parts: Sequence[tuple[Sequence[str], NDArray[np.floating]]],
 ) -> tuple[tuple[str, ...], list[Array]]:
     """Keep the conditions that all maps have without a gap, in the order of the first."""
-    known = [dict(zip(names, np.asarray(cells, dtype=float), strict=True)) for names, cells in parts]
-    kept = tuple(
-        name for name in parts[0][0] if all(name in rows and np.isfinite(rows[name]).all() for rows in known)
-    )
-    return kept, [
-        np.array([rows[name] for name in kept]).reshape(len(kept), cells.shape[1])
-        for rows, (_, cells) in zip(known, parts, strict=True)
-    ]
+    known = [pd.DataFrame(cells, list(names), dtype=float).dropna() for names, cells in parts]
+    kept = tuple(name for name in parts[0][0] if all(name in rows.index for rows in known))
+    return kept, [rows.loc[list(kept)].to_numpy() for rows in known]
 
 
 def at_depths(pattern: NDArray[np.floating], layers: int) -> Array:

@@ -494,15 +494,10 @@ def diagonal_of_items(
         axis=1,
     )
     ends = interval(np.asarray(drawn[:, own].mean(axis=1) - drawn[:, ~own].mean(axis=1)))
-    found = diagonal(_square(means, tasks, [trained_on[name] for name in models]), seed)
+    # models that were trained on the same task count as one
+    by_training = pd.DataFrame(means.T, index=[trained_on[name] for name in models]).groupby(level=0).mean()
+    found = diagonal(by_training.loc[tasks].to_numpy().T, seed)
     return replace(found, low=ends.low, high=ends.high)
-
-
-def _square(means: NDArray[np.float64], tasks: Sequence[str], columns: Sequence[str]) -> NDArray[np.float64]:
-    """Average the columns of models that were trained on the same task."""
-    return np.array(
-        [means[:, [place for place, task in enumerate(columns) if task == one]].mean(axis=1) for one in tasks]
-    ).T
 
 
 ORIGINAL = "original"

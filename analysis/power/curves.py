@@ -274,13 +274,14 @@ class Told:
     def text(self) -> str:
         """Write everything for a terminal."""
         plan, truth = self.question.plan, self.question.assumptions
+        bound = plan.equivalence
         rows = [[g, *(_mean(truth.mean(plan, g, c), plan.measure) for c in plan.levels)] for g in plan.groups]
         once = self.table.drop_duplicates(list(AXES))
         template = Template(Path(__file__).with_name("power.txt.jinja").read_text("utf-8"))
         text: str = template.render(
             plan=plan,
             measure=plan.measure,
-            bound="" if plan.equivalence is None else _bound(plan),
+            bound=bound and (bound.said or f"{bound.value:g} {bound.unit}"),
             source=truth.source,
             means="\n".join(lined_up([["", *plan.levels], *rows], {0})),
             power="\n".join(lined_up(self._power_rows(), {0, 1})),
@@ -333,11 +334,6 @@ class Told:
 def _named(one: Mapping[Any, Any]) -> tuple[str, str]:
     """Return the contrast, marked where it is an equivalence, and the readers."""
     return f"{'≈ ' if one['kind'] == 'equivalence' else ''}{one['contrast']}", str(one["readers"])
-
-
-def _bound(plan: Any) -> str:
-    bound = plan.equivalence
-    return str(bound.said or f"{bound.value:g} {bound.unit}")
 
 
 def _mean(value: float, measure: Measure) -> str:
