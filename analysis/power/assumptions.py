@@ -50,7 +50,9 @@ class Assumptions:
         """Return the columns of a random term in one cell, shape (k,)."""
         person = self.kinds[group] in PARTICIPANT_KINDS
         cell = cell_name(group, level)
-        return np.array([1.0 if name == cell else _active(name, plan, level, person) for name in term.terms])
+        return np.array(
+            [1.0 if name == cell else value_in_cell(name, plan, level, person) for name in term.terms]
+        )
 
     def mean(self, plan: Plan, group: str, level: str) -> float:
         """Mean of a cell as people speak of it: percent correct averaged over everything, or the geometric mean in ms."""
@@ -103,9 +105,10 @@ def log_odds_at(share: float, variance: float) -> float:
     )
 
 
-def _active(name: str, plan: Plan, level: str, person: bool) -> float:
+def value_in_cell(name: str, plan: Plan, level: str, person: bool) -> float:
+    """Return the value of a column of a fit in one condition, for people or for models."""
     if ":" in name:
-        return float(np.prod([_active(part, plan, level, person) for part in name.split(":")]))
+        return float(np.prod([value_in_cell(part, plan, level, person) for part in name.split(":")]))
     if name == "(Intercept)":
         return 1.0
     if name in ("people", "model"):

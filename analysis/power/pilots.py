@@ -16,11 +16,11 @@ from scipy import optimize, stats
 
 from analysis.contrasts import cell_means
 from analysis.crossed_variance import Answers, Layout, model_means, sums_of_model, sums_of_people
-from analysis.crossing import slope_columns, slopes_in_cell, slopes_in_words
+from analysis.crossing import slope_columns, slopes_in_words
 from analysis.estimation import analyse
 from analysis.frames import accuracy_rows, indicator, quantity_data, time_data
 from analysis.plan import Plan
-from analysis.power.assumptions import Assumptions, cell_name, default_spreads, log_odds_at
+from analysis.power.assumptions import Assumptions, cell_name, default_spreads, log_odds_at, value_in_cell
 from analysis.preparing.exclusions import PILOT, time_bounds
 from analysis.readers import PARTICIPANT_KINDS, kinds_of
 from analysis.results import VarianceTerm
@@ -376,13 +376,6 @@ def _columns(plan: Plan) -> dict[str, str]:
     }
 
 
-def _values(plan: Plan, level: str) -> Mapping[str, float]:
-    """Return what these columns are in a condition, those that are not named being 0."""
-    if plan.crossing is not None:
-        return slopes_in_cell(plan.crossing, level)
-    return {f"{plan.factor}{level}": 1.0, indicator(plan.factor, level): 1.0}
-
-
 def _fit_anew(plan: Plan) -> str:
     compared = _compared(plan)
     levels = " ".join(f"--levels {name}={','.join(own)}" for name, own in compared.items())
@@ -435,10 +428,12 @@ def _reader_in(part: str, plan: Plan) -> str | None:
 
 def _cell(fixed: Mapping[str, float], group: str, level: str, plan: Plan) -> float:
     """Add up the terms that hold in a cell."""
-    values, columns = _values(plan, level), _columns(plan)
+    columns = _columns(plan)
 
     def shown(part: str) -> float:
-        return values.get(part, 0.0) if part in columns else float(_reader_in(part, plan) == group)
+        if part in columns:
+            return value_in_cell(part, plan, level, person=False)
+        return float(_reader_in(part, plan) == group)
 
     return sum(
         value * (1.0 if name == "(Intercept)" else prod(shown(part) for part in name.split(":")))
