@@ -1,4 +1,4 @@
-"""Refuses a study that mixes languages: in whose language wrods has no texts, or that keeps a template's English ones."""
+"""Refuses a study that mixes languages: wrods has no texts in its language, or a text of its own is in another one."""
 
 from __future__ import annotations
 
@@ -9,28 +9,39 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Any
 
+import regex
+
 from experiment import templates
+from experiment.languages.packs import pack_for, pack_languages
 from experiment.study import Study
 from experiment.study.faults import Faults
 from experiment.study.yaml_source import KeyPath
 from experiment.templates.consent import consent_source
 from stimuli.errors import UserError
-from stimuli.lexicon import base_language
+from stimuli.lexicon import base_language, has_lexicon
 
 ENGLISH = "en"
 WORDS = 4
 """Words from which on a passage is taken for a template's."""
+ENOUGH = 50
+"""Letters from which on the language of a text is looked at."""
+COMMON = 0.15
+"""Texts have more than this share of the hundred commonest words in their own language (0.22 to 0.47), and less in another."""
+SCRIPTS = {"ja": r"[\p{Hiragana}\p{Katakana}]", "ko": r"\p{Hangul}", "zh": r"\p{Han}"}
+"""Languages that their letters tell; blanks do not part their words as the list does."""
 SAID = ("ask", "hint", "caption", "low", "high")
 """Settings of the procedure that readers see as they are written."""
 
 
 def check_language(study: Study, faults: Faults) -> None:
-    """Check that all that readers see and wrods brings is in the study's language; what is wrong is added to ``faults``."""
+    """Check that all that readers see is in the study's language; what is wrong is added to ``faults``."""
     faults.check(_check_pack, study)
+    for name, path in study.text_files():
+        file = study.folder / name
+        if file.is_file():  # one that is missing is a fault of its own
+            faults.check(_check_text, study, path, name, file.read_text("utf-8-sig"))
     if base_language(study.language) == ENGLISH:
         return
-    for name, path in study.text_files():
-        faults.check(_check_text, study, name, path)
     for path, text in _said(study.get("procedure"), ("procedure",)):
         faults.check(_check_passages, study, path, text)
 
@@ -42,10 +53,47 @@ def _check_pack(study: Study) -> None:
         _ = study.pack
 
 
-def _check_text(study: Study, name: str, path: KeyPath) -> None:
-    file = study.folder / name
-    if file.is_file():  # one that is missing is a fault of its own
-        _check_passages(study, path, file.read_text("utf-8-sig"))
+def _check_text(study: Study, path: KeyPath, name: str, text: str) -> None:
+    if base_language(study.language) != ENGLISH:
+        _check_passages(study, path, text)
+    other = _reads_as(text, study.language)
+    if other is not None:
+        raise UserError(
+            f"{study.place(*path)}: {name} is in {other}, and the study's language is {study.language!r}",
+            mend="Translate it, or change language: in study.yaml. A text in both languages is allowed.",
+        )
+
+
+def _reads_as(text: str, language: str) -> str | None:
+    """Name the language in which a text is that has next to nothing of the study's; None of one that is too short to tell."""
+    study = base_language(language)
+    letters = len(regex.findall(r"\p{L}", text))
+    by_script = {tag: len(regex.findall(signs, text)) / max(letters, 1) for tag, signs in SCRIPTS.items()}
+    words = [word for word in regex.findall(r"\p{L}+", text.lower()) if len(word) > 1]
+    if by_script["ja"] > by_script["zh"]:  # Japanese, which has Chinese characters too
+        by_script["zh"] = 0.0
+    if letters < ENOUGH or not has_lexicon(language):
+        return None
+    own = by_script[study] if study in SCRIPTS else _common(words, study)
+    if own >= COMMON:
+        return None
+    packs = [pack_for(tag) for tag in pack_languages() if tag != study]
+    shares = {
+        pack.english_name: by_script[pack.language]
+        if pack.language in SCRIPTS
+        else _common(words, pack.language)
+        for pack in packs
+    }
+    best = max(shares, key=lambda name: shares[name])
+    return best if shares[best] > max(COMMON, 3 * own) else None
+
+
+def _common(words: list[str], language: str) -> float:
+    """Return the share of words that are among the hundred commonest of a language."""
+    import wordfreq
+
+    hundred = set(wordfreq.top_n_list(language, 100))
+    return sum(word in hundred for word in words) / max(len(words), 1)
 
 
 def _check_passages(study: Study, path: KeyPath, text: str) -> None:

@@ -199,6 +199,32 @@ def test_one_english_sentence_of_the_consent_form_is_enough_whatever_was_filled_
     assert "procedure[1].consent: “We know of no risks beyond those of …” is a template's" in told.output
 
 
+THANKS = {
+    "en": "Thank you for reading. The words that you saw were changed in the middle, and we wanted to know what this does to you.",
+    "nl": "Dank u wel voor het lezen. De woorden die u zag waren in het midden veranderd, en wij wilden weten wat dat met u doet.",
+    "de": "Vielen Dank für Ihre Teilnahme. Die Buchstaben mancher Wörter waren vertauscht; wir untersuchen, wie sich das auswirkt.",
+    "ja": "ご協力ありがとうございました。読んでいただいた単語は、途中の文字が入れ替えられていました。速さの変化を調べています。",
+    "zh": "感谢您的参与。您读到的单词中间的字母被打乱了，我们想知道这会怎样影响阅读的速度和正确率，并比较人和模型怎样阅读这些文字。",
+}
+
+
+@pytest.mark.parametrize("language", list(THANKS))
+@pytest.mark.parametrize("written", list(THANKS))
+def test_a_text_in_another_language_than_the_studys_is_refused(
+    make_study: MakeStudy, language: str, written: str
+) -> None:
+    study = make_study(in_language(language))
+    both = f"# 1\n\n{THANKS[language]}\n\n{THANKS[written]}\n"
+    (study.folder / "debrief.md").write_text(both, "utf-8")
+    assert wrods("check", study.folder).exit_code == 0
+    (study.folder / "debrief.md").write_text(f"# 1\n\n{THANKS[written]}\n", "utf-8")
+    told = wrods("check", study.folder)
+    assert told.exit_code == (0 if written == language else 2), told.output
+    if written != language:
+        said = f"debrief.md is in {pack_for(written).english_name}, and the study's language is '{language}'"
+        assert said in " ".join(told.output.split())
+
+
 @pytest.mark.parametrize(
     ("language", "materials", "expected"),
     [
