@@ -114,6 +114,10 @@ class Layout:
         start = self.offsets[b - 1]
         return array[start : start + f.n_levels * f.width].reshape(f.n_levels, f.width, *array.shape[1:])
 
+    def part(self, b: Vector, f: int) -> Array:
+        """View the part of a vector that belongs to a factor as (m, k, …)."""
+        return b.first if f == 0 else self.block(b.rest, f)
+
     def _slot(self, b: int, k: int) -> slice:
         f = self.factors[b]
         start = self.offsets[b - 1]
@@ -132,17 +136,17 @@ class Layout:
         for i in range(self.k1):
             wi = w * one.columns[:, i]
             for j in range(i, self.k1):
-                a11[:, i, j] = np.bincount(one.codes, wi * one.columns[:, j], self.m1)
-                a11[:, j, i] = a11[:, i, j]
-            for b in range(1, len(self.factors)):
-                f = self.factors[b]
-                flat = one.codes * f.n_levels + f.codes
+                a11[:, i, j] = a11[:, j, i] = np.bincount(one.codes, wi * one.columns[:, j], self.m1)
+            for b, f in enumerate(self.factors[1:], start=1):
                 for j in range(f.width):
-                    sums = np.bincount(flat, wi * f.columns[:, j], self.m1 * f.n_levels)
-                    a12[:, i, self._slot(b, j)] = sums.reshape(self.m1, f.n_levels)
-        for b in range(1, len(self.factors)):
-            for c in range(b, len(self.factors)):
-                self._pair(a22, w, b, c)
+                    a12[:, i, self._slot(b, j)] = _sums(one, f, wi * f.columns[:, j])
+        for b, f in enumerate(self.factors[1:], start=1):
+            for c, g in enumerate(self.factors[b:], start=b):
+                for i, j in np.ndindex(f.width, g.width):
+                    v = w * f.columns[:, i] * g.columns[:, j]
+                    sums = np.diag(np.bincount(f.codes, v, f.n_levels)) if b == c else _sums(f, g, v)
+                    a22[self._slot(b, i), self._slot(c, j)] = sums
+                    a22[self._slot(c, j), self._slot(b, i)] = sums.T
         return Products(a11, a12, a22)
 
     def factor(self, a: Blocks, lambdas: Sequence[Array]) -> Factor:
@@ -150,63 +154,34 @@ class Layout:
         assert isinstance(a, Products)
         return PenalisedCholesky(self, a, lambdas)
 
-    def _pair(self, a22: Array, w: Array, b: int, c: int) -> None:
-        f, g = self.factors[b], self.factors[c]
-        flat = f.codes * g.n_levels + g.codes
-        for i in range(f.width):
-            wi = w * f.columns[:, i]
-            for j in range(g.width):
-                if b == c:
-                    sums = np.diag(np.bincount(f.codes, wi * g.columns[:, j], f.n_levels))
-                else:
-                    sums = np.bincount(flat, wi * g.columns[:, j], f.n_levels * g.n_levels).reshape(
-                        f.n_levels, g.n_levels
-                    )
-                a22[self._slot(b, i), self._slot(c, j)] = sums
-                a22[self._slot(c, j), self._slot(b, i)] = sums.T
-
-    def transpose_times(self, v: Array) -> Vector:
-        """Z' v for v of shape (n,)."""
-        one = self.factors[0]
-        first: Array = np.stack(
-            [np.bincount(one.codes, v * one.columns[:, i], self.m1) for i in range(self.k1)], axis=1
-        )
-        rest = np.empty(self.q2)
-        for b in range(1, len(self.factors)):
-            f = self.factors[b]
-            for j in range(f.width):
-                rest[self._slot(b, j)] = np.bincount(f.codes, v * f.columns[:, j], f.n_levels)
-        return Vector(first, rest)
-
-    def transpose_times_columns(self, x: Array) -> Vector:
-        """Z' X for X of shape (n, r)."""
-        parts = [self.transpose_times(x[:, j]) for j in range(x.shape[1])]
-        if not parts:
-            return Vector(np.zeros((self.m1, self.k1, 0)), np.zeros((self.q2, 0)))
-        return Vector(np.stack([p.first for p in parts], axis=-1), np.stack([p.rest for p in parts], axis=-1))
-
-    def transpose_times_groups(self, v: Array, groups: NDArray[np.intp], many: int) -> Vector:
-        """Z' diag(v) G for v of shape (n,) and G (n, many), 1 in the column of each row's group and 0 elsewhere."""
+    def transpose_times(self, v: Array, groups: NDArray[np.intp] | None = None, many: int = 1) -> Vector:
+        """Z' v for v of shape (n,), or Z' diag(v) G with G (n, many) 1 in the column of each row's group and 0 elsewhere."""
 
         def sums(f: Effects, j: int) -> Array:
-            flat = np.bincount(f.codes * many + groups, v * f.columns[:, j], f.n_levels * many)
-            return np.asarray(flat.reshape(f.n_levels, many), dtype=float)
+            codes = f.codes if groups is None else f.codes * many + groups
+            found = np.bincount(codes, v * f.columns[:, j], f.n_levels * many)
+            return np.asarray(found.reshape(-1, many) if groups is not None else found, dtype=float)
 
         one = self.factors[0]
         first: Array = np.stack([sums(one, j) for j in range(self.k1)], axis=1)
-        rest = np.empty((self.q2, many))
+        rest = np.empty(self.q2 if groups is None else (self.q2, many))
         for b, f in enumerate(self.factors[1:], start=1):
             for j in range(f.width):
                 rest[self._slot(b, j)] = sums(f, j)
         return Vector(first, rest)
 
+    def transpose_times_columns(self, x: Array) -> Vector:
+        """Z' X for X of shape (n, r)."""
+        parts = [self.transpose_times(column) for column in x.T]
+        if not parts:
+            return Vector(np.zeros((self.m1, self.k1, 0)), np.zeros((self.q2, 0)))
+        return Vector(np.stack([p.first for p in parts], axis=-1), np.stack([p.rest for p in parts], axis=-1))
+
     def times(self, b: Vector) -> Array:
         """Z b, shape (n,)."""
-        one = self.factors[0]
-        total: Array = np.einsum("nk,nk->n", one.columns, b.first[one.codes])
-        for i in range(1, len(self.factors)):
-            f = self.factors[i]
-            total += np.einsum("nk,nk->n", f.columns, self.block(b.rest, i)[f.codes])
+        total: Array = np.zeros(self.n)
+        for i, f in enumerate(self.factors):
+            total += np.einsum("nk,nk->n", f.columns, self.part(b, i)[f.codes])
         return total
 
     def scale(self, lambdas: Sequence[Array], b: Vector, transpose: bool = False) -> Vector:
@@ -237,18 +212,20 @@ class Layout:
         """Per entry (factor, i, j) of Lambda, with D its derivative, D u + Lambda D' v; shapes (m1, k1, e), (q2, e)."""
         result = Vector(np.zeros((self.m1, self.k1, len(entries))), np.zeros((self.q2, len(entries))))
         for at, (b, i, j) in enumerate(entries):
-            to = (result.first if b == 0 else self.block(result.rest, b))[..., at]
-            from_u = u.first if b == 0 else self.block(u.rest, b)
-            from_v = v.first if b == 0 else self.block(v.rest, b)
+            to, from_u, from_v = self.part(result, b)[..., at], self.part(u, b), self.part(v, b)
             to[:, i] += from_u[:, j]
             to += np.multiply.outer(from_v[:, i], lambdas[b][:, j])
         return result
 
     def outer(self, s: Vector, t: Vector) -> list[Array]:
         """Sum over levels of s t' within each factor; one (k, k) array per factor, trailing axes contracted."""
-        sums = [_outer(s.first, t.first)]
-        sums += [_outer(self.block(s.rest, i), self.block(t.rest, i)) for i in range(1, len(self.factors))]
-        return sums
+        return [_outer(self.part(s, f), self.part(t, f)) for f in range(len(self.factors))]
+
+
+def _sums(one: Effects, other: Effects, v: Array) -> Array:
+    """Sum v (n,) over the rows in which levels of two factors meet, shape (m, m')."""
+    flat = np.bincount(one.codes * other.n_levels + other.codes, v, one.n_levels * other.n_levels)
+    return np.asarray(flat.reshape(one.n_levels, other.n_levels), dtype=float)
 
 
 def _left(matrix: Array, array: Array) -> Array:
@@ -351,10 +328,7 @@ class InverseBlocks:
     p22: Array
 
     def trace_terms(self) -> list[Array]:
-        """Per factor the (k, k) sum over levels of the diagonal blocks of A Lambda P.
-
-        Half the derivative of log|H| with respect to the entries of that factor's Lambda.
-        """
+        """Per factor the (k, k) sum over levels of the diagonal blocks of A Lambda P: half of log|H| by Lambda's entries."""
         of, layout = self.of, self.of.layout
         if layout.k1 == 1:
             first = _outer(of.a.a11, self.p11) * of.lambdas[0]
@@ -605,11 +579,7 @@ def _turned(factors: Sequence[Effects], met: Sequence[Met], order: list[int], el
 
 
 def _cells(one: Effects, other: Effects, together: Rows) -> tuple[Index, Index]:
-    """Cells of two factors, and the cell of each row in which both have columns.
-
-    A term that is confined to some rows (``0 + model | session``) makes none in the others. Factors that are never together have
-    one cell, of zeros.
-    """
+    """Cells of two factors, and the cell of each row in which both have columns; one of zeros if they are never together."""
     keys = one.codes[together] * other.n_levels + other.codes[together]
     if not len(keys):
         return np.zeros(1, dtype=np.intp), keys

@@ -13,7 +13,7 @@ import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -81,17 +81,10 @@ class Plan:
         name = getattr(self.statistic, "__qualname__", type(self.statistic).__qualname__)
         words = [model.formula.text, self.fit.family, self.fit.link, self.fit.method, str(model.criterion)]
         found.update(json.dumps([*words, str(self.seed), name]).encode())
-        frame, matrices = model.frame, model.matrices
-        for numbers in (
-            frame.y,
-            frame.weights,
-            frame.offset,
-            matrices.x,
-            *(e.codes for e in matrices.effects),
-        ):
+        frame, effects = model.frame, model.matrices.effects
+        rows = frame.y, frame.weights, frame.offset, model.matrices.x
+        for numbers in (*rows, *(e.codes for e in effects), *(e.columns for e in effects)):
             found.update(np.ascontiguousarray(numbers).tobytes())
-        for effect in matrices.effects:
-            found.update(np.ascontiguousarray(effect.columns).tobytes())
         return found.hexdigest()
 
 
@@ -103,21 +96,19 @@ class Kept:
         first = {"refits of": plan.mark(), "seed": str(plan.seed), "formula": plan.fit.formula}
         try:
             lines = file.read_text("utf-8").splitlines() if file.exists() else []
-            told = [line for line in map(read_kept, lines) if line is not None]
-            if lines and (not told or told[0] != first):
+            kept = [line for line in map(read_kept, lines) if line is not None]
+            if lines and (not kept or kept[0] != first):
                 raise UserError(
                     f"{file} does not hold refits of this model, these data and this seed",
                     mend="Name another file, or delete this one.",
                 )
-            for line in told[1:]:
-                values = line["values"]
-                numbers = None if values is None else tuple(np.nan if v is None else float(v) for v in values)
-                self.found[line["number"]] = Refit(
-                    line["number"], numbers, line["converged"], line["singular"]
-                )
+            for line in kept[1:]:
+                if line["values"] is not None:
+                    line["values"] = tuple(np.nan if v is None else float(v) for v in line["values"])
+                self.found[line["number"]] = Refit(**line)
             # A line cut short by an interruption goes; all else is written again.
             with replacing(file) as part:
-                part.write_text("".join(json.dumps(line) + "\n" for line in told or [first]), "utf-8")
+                part.write_text(_line(first) + "".join(map(_line, self.found.values())), "utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise UserError(
                 f"{file} cannot hold refits: {error}", mend="Name a file that can be written."
@@ -125,16 +116,16 @@ class Kept:
 
     def add(self, refit: Refit) -> None:
         """Keep one more."""
-        values = None if refit.values is None else [None if np.isnan(v) else v for v in refit.values]
-        line = {
-            "number": refit.number,
-            "values": values,
-            "converged": refit.converged,
-            "singular": refit.singular,
-        }
         with self.file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+            file.write(_line(refit))
         self.found[refit.number] = refit
+
+
+def _line(held: Refit | dict[str, str]) -> str:
+    line: dict[str, Any] = dict(held) if isinstance(held, dict) else asdict(held)
+    if line.get("values") is not None:
+        line["values"] = [None if np.isnan(v) else v for v in line["values"]]
+    return json.dumps(line) + "\n"
 
 
 def read_kept(line: str) -> dict[str, Any] | None:
@@ -280,16 +271,9 @@ class Bootstrap:
     def sentence(self) -> str:
         """Say how many refits there were and what became of them."""
         said = f"{len(self.replicates)} refits to responses drawn from the model (seed {self.seed})"
-        parts = [
-            f"{count} {what}"
-            for count, what in (
-                (self.failed, "failed and are left out"),
-                (self.unconverged, "did not converge"),
-                (self.singular, "were singular"),
-            )
-            if count
-        ]
-        return "; ".join([said, *parts])
+        outcomes = {"failed and are left out": self.failed, "did not converge": self.unconverged}
+        outcomes["were singular"] = self.singular
+        return "; ".join([said, *(f"{count} {what}" for what, count in outcomes.items() if count)])
 
 
 def bootstrap(
@@ -338,14 +322,8 @@ def bootstrap(
         raise UserError(
             f"{len(names)} names are given; the statistic has {len(estimate)} numbers", mend="Name each once."
         )
-    plan = Plan(fit, statistic, seed)
-    made = refits(
-        plan,
-        replicates,
-        processes=processes,
-        keep=None if keep is None else Path(keep),
-        progress=progress,
-    )
+    file = None if keep is None else Path(keep)
+    made = refits(Plan(fit, statistic, seed), replicates, processes=processes, keep=file, progress=progress)
     fitted = [r for r in made if r.values is not None]
     if not fitted:
         raise UserError(

@@ -37,11 +37,9 @@ class FTest:
 
 def f_tail(statistic: float, numerator: int, denominator: float) -> FTest:
     """Complete a test from its statistic."""
-    if np.isinf(denominator):
-        return FTest(
-            statistic, numerator, denominator, float(stats.chi2.sf(statistic * numerator, numerator))
-        )
-    return FTest(statistic, numerator, denominator, float(stats.f.sf(statistic, numerator, denominator)))
+    wald = stats.chi2.sf(statistic * numerator, numerator)
+    p = wald if np.isinf(denominator) else stats.f.sf(statistic, numerator, denominator)
+    return FTest(statistic, numerator, denominator, float(p))
 
 
 class DegreesOfFreedom(Protocol):
@@ -66,25 +64,16 @@ class Satterthwaite:
     theta: Array  # (k,): estimated relative covariance parameters
     name: str = "Satterthwaite"
 
-    @property
-    def slopes(self) -> Array:
-        """Derivatives of vcov(beta) with respect to (theta, log sigma^2), shape (k + 1, p, p)."""
-        return self._parts[0]
-
-    @property
-    def covariance(self) -> Array:
-        """Asymptotic covariance of those parameters, shape (k + 1, k + 1)."""
-        return self._parts[1]
-
     @cached_property
     def _parts(self) -> tuple[Array, Array]:
         return _differentiated(self.model, self.theta)
 
     def df(self, rows: Array, vcov: Array) -> Array:
         """Degrees of freedom of each row of an (r, p) contrast matrix, shape (r,)."""
+        slopes, covariance = self._parts
         variance = np.einsum("ri,ij,rj->r", rows, vcov, rows)
-        gradient = np.einsum("ri,dij,rj->rd", rows, self.slopes, rows)
-        spread = np.einsum("rd,de,re->r", gradient, self.covariance, gradient)
+        gradient = np.einsum("ri,dij,rj->rd", rows, slopes, rows)
+        spread = np.einsum("rd,de,re->r", gradient, covariance, gradient)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(2.0 * variance**2 / spread)
 
@@ -129,10 +118,7 @@ def _differentiated(model: LinearDeviance, theta: Array) -> tuple[Array, Array]:
 
 
 def positive_inverse(matrix: Array, share: float = 1e-8) -> Array:
-    """Invert a symmetric matrix over the directions with positive curvature; a variance at zero leaves a flat one.
-
-    Shapes: matrix (d, d).
-    """
+    """Invert a symmetric matrix over the directions with positive curvature; a variance at zero leaves a flat one."""
     values, vectors = np.linalg.eigh(matrix)
     good = values > share * values.max(initial=0.0)
     return np.asarray((vectors[:, good] / values[good]) @ vectors[:, good].T)

@@ -170,13 +170,15 @@ class Pairs:
     def products(self, part: Array) -> Array:
         """Multiply (G, r, k) by its own transpose, at the pairs."""
         r, k = part.shape[1:]
+        lower, upper = np.tril_indices(r)
         product = part @ np.swapaxes(part, 1, 2) if k > 1 else part * np.swapaxes(part, 1, 2)
-        return np.asarray(product.reshape(len(part), r * r)[:, _tril(r)].ravel())
+        return np.asarray(product.reshape(len(part), r * r)[:, lower * r + upper].ravel())
 
     def times(self, values: Array, e: Array, order: int) -> Array:
         """Multiply the matrix among the columns by e (G, r, k)."""
-        r = e.shape[1]
-        return np.asarray(values[self.pairs][:, _symmetric(r)].reshape(-1, r, r) @ e)
+        i, j = np.indices((e.shape[1],) * 2)
+        high, low = np.maximum(i, j), np.minimum(i, j)
+        return np.asarray(values[self.pairs][:, high * (high + 1) // 2 + low] @ e)
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,7 @@ class Cliques:
             products = part[:, self.before] @ np.swapaxes(other, 1, 2)
             if not self.is_shared:
                 # a pair of columns before the full matrix has one place and stands here twice
-                products[:, :, self.before] *= _lower_once(len(self.before))
+                products[:, :, self.before] *= np.tril(np.ones((len(self.before),) * 2))
             np.subtract.at(values, self.places.ravel(), products.ravel())
         if len(self.within):
             flat = np.swapaxes(part[:, self.within], 1, 2).reshape(-1, len(self.within))
@@ -258,10 +260,7 @@ class Shared:
 def cliques(
     levels: Index, starts: Index, column: Index, rest: Structure, paired: int
 ) -> tuple[list[Cliques], list[Shared]]:
-    """Gather levels that meet nearly the same columns of the full matrix; those whose pairs are listed for less stay out.
-
-    Shapes: levels (G,), starts (m + 1,), column (entries,).
-    """
+    """Gather levels (G,) that meet nearly the same columns of the full matrix, but those whose pairs are listed for less."""
     full = rest.in_full(column)
     shared = _share(levels, starts, column, full, rest)
     in_shared = {level for one in shared for level in one.levels.tolist()}
@@ -378,23 +377,6 @@ class _Group(Generic[Kind]):
         return self.kind, np.flatnonzero(self.there), sorted(self.levels)
 
 
-def _tril(r: int) -> Index:
-    lower, upper = np.tril_indices(r)
-    return (lower * r + upper).astype(np.intp)
-
-
-def _lower_once(o: int) -> Array:
-    """One below and on the diagonal, zero above."""
-    return np.tril(np.ones((o, o)))
-
-
-def _symmetric(r: int) -> Index:
-    """Places in the list of lower-triangle pairs of all r * r pairs."""
-    i, j = np.divmod(np.arange(r * r), r)
-    high, low = np.maximum(i, j), np.minimum(i, j)
-    return np.asarray(high * (high + 1) // 2 + low, dtype=np.intp)
-
-
 Indices = Index | NDArray[np.int32]
 
 MOST_DENSE = 20_000
@@ -471,10 +453,7 @@ class _DenseFactor:
 
 
 class BlockStructure:
-    """Blocks of k columns that meet only later columns: (m, k, k) blocks, then (entries, k), then the later columns' own.
-
-    Shapes: level, column (entries,).
-    """
+    """Blocks of k columns that meet only later columns: (m, k, k) blocks, then (entries, k), then the later columns' own."""
 
     def __init__(self, m: int, k: int, level: Index, column: Index, rest: Structure) -> None:
         self.m, self.k, self.level, self.column, self.rest = m, k, level, column, rest
@@ -605,10 +584,7 @@ def for_scipy(indices: Index) -> Indices:
 
 
 def transposed_times(blocks: Array, columns: Indices, starts: Indices, many: int, part: Array) -> Array:
-    """Multiply the transpose of a sparse matrix of blocks, which is never made, and a dense one.
-
-    Shapes: blocks (entries, k, l), columns (entries,), starts (m + 1,), part (m k, c), returns (many l, c).
-    """
+    """Multiply the transpose of a matrix of blocks (entries, k, l), which is never made, and (m k, c), shape (many l, c)."""
     _, k, width = blocks.shape
     found = np.zeros((many * width, part.shape[1]))
     for i, j in np.ndindex(k, width):
@@ -678,7 +654,14 @@ def plan(blocks: list[tuple[int, int]], rows: Index, columns: Index) -> Structur
     beyond = low >= m * k
     high, low = high[beyond] - m * k, low[beyond] - m * k
     try:
-        if len(blocks) > 1 and _meet_alone(level, column, *blocks[1]):
+        is_alone = False
+        if len(blocks) > 1:
+            # Where no block meets two levels of the next factor, eliminating it leaves that factor in blocks.
+            width = blocks[1][1]
+            own = column < blocks[1][0] * width
+            met = np.unique(np.stack([level[own], column[own] // width]), axis=1)[0]
+            is_alone = bool((np.bincount(met) <= 1).all())
+        if is_alone:
             high, low = _filled(high, low, level, column, later)
             rest = plan(blocks[1:], high, low)
         else:
@@ -693,13 +676,6 @@ def _together(pattern: Pattern) -> Structure:
     """Hold columns that meet directly: by groups that never meet where there are such, else densely."""
     found = sorting(pattern)
     return DenseStructure(pattern.order) if found is None else SortedStructure(pattern.order, found)
-
-
-def _meet_alone(level: Index, column: Index, m: int, k: int) -> bool:
-    """Whether no block meets two levels of the next factor, so that eliminating it leaves that factor in blocks."""
-    own = column < m * k
-    met = np.unique(np.stack([level[own], column[own] // k]), axis=1)[0]
-    return bool((np.bincount(met) <= 1).all())
 
 
 def _filled(high: Index, low: Index, level: Index, column: Index, order: int) -> tuple[Index, Index]:

@@ -423,7 +423,9 @@ def _fit_generalised(model: Model, is_sketch: bool = False, end: Array | None = 
     if is_joint:
         vcov = vcov[objective.n_dispersion :, objective.n_dispersion :]
     if not is_joint and not len(theta) and not objective.n_dispersion and criterion.penalty is None:
-        vcov = objective.expected_vcov(point)
+        # that of glm, from the expected information
+        weighted = point.response.weight(point.eta)[:, None] * objective.x
+        vcov = objective.back @ np.linalg.pinv(objective.x.T @ weighted, hermitian=True) @ objective.back.T
     sigma = 1.0
     if isinstance(point.response, ProfiledResponse):
         sigma = point.response.sigma(point.eta, point.u.dot(point.u))
@@ -465,7 +467,7 @@ def _modes(matrices: Matrices, effects: Vector) -> dict[str, pd.DataFrame]:
     parts: dict[str, list[pd.DataFrame]] = {}
     for term in matrices.covariance.terms:
         grouping = matrices.groupings[term.factor]
-        whole = effects.first if term.factor == 0 else layout.block(effects.rest, term.factor)
+        whole = layout.part(effects, term.factor)
         raw = whole[:, term.columns] @ term.transform.T
         table = pd.DataFrame(raw, index=list(grouping.levels), columns=list(term.names))
         parts.setdefault(grouping.name, []).append(table)

@@ -229,19 +229,15 @@ def read_formula(text: str, columns: Sequence[str] | None = None) -> Formula:
         assert isinstance(whole, Binary)
         spelt = as_r(Binary("~", response, _spelt_out(whole.right, others)))
     fixed = expand_terms(rest, text)
-    _refuse_itself(response, fixed, text)
-    random: list[RandomTerm] = []
-    for bar in bars:
-        random += _random_terms(bar, text)
-    return Formula(spelt, response, fixed, tuple(random), tuple(offsets))
-
-
-def _refuse_itself(response: Node, fixed: Terms, text: str) -> None:
     if as_r(response) in {as_r(v) for v in fixed.variables}:
         raise UserError(
             f"formula {text!r}: the response {as_r(response)} stands on the right side too and would explain itself",
             mend="Take it out of the right side.",
         )
+    random: list[RandomTerm] = []
+    for bar in bars:
+        random += _random_terms(bar, text)
+    return Formula(spelt, response, fixed, tuple(random), tuple(offsets))
 
 
 def _spelt_out(node: Node, others: Sequence[str]) -> Node:
@@ -277,23 +273,19 @@ def _take(node: Node, bars: list[Binary], offsets: list[Node]) -> Node | None:
 
 def _random_terms(bar: Binary, text: str) -> list[RandomTerm]:
     """Expand ``a/b`` groups first and ``||`` second, as lme4's findbars and expandDoubleVerts do."""
-    designs = _split_double_bar(bar.left, text) if bar.op == "||" else [expand_terms(bar.left, text)]
+    whole = expand_terms(bar.left, text)
+    designs = [whole]
+    if bar.op == "||":
+        designs = [Terms((), (), True)] if whole.intercept else []
+        for term in whole.terms:
+            variables = tuple(whole.variables[i] for i in sorted(term))
+            designs.append(Terms(variables, (frozenset(range(len(variables))),), False))
     result = []
     for design in designs:
         if not design.intercept and not design.terms:
             raise UserError(f"formula {text!r}: the random-effects term ({as_r(bar)}) has no columns")
         result += [RandomTerm(design, group, name) for group, name in _groups(bar.right, text)]
     return result
-
-
-def _split_double_bar(left: Node, text: str) -> list[Terms]:
-    whole = expand_terms(left, text)
-    parts = [Terms((), (), True)] if whole.intercept else []
-    for term in whole.terms:
-        used = sorted(term)
-        variables = tuple(whole.variables[i] for i in used)
-        parts.append(Terms(variables, (frozenset(range(len(used))),), False))
-    return parts
 
 
 def _groups(node: Node, text: str) -> list[tuple[tuple[Node, ...], str]]:

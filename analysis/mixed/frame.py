@@ -74,15 +74,6 @@ class Frame:
         return Grouping(term.name, (np.cumsum(occurs) - 1)[codes], tuple(labels[occurs]))
 
 
-def _columns_needed(formula: Formula, data: pd.DataFrame, extra: Sequence[Node]) -> list[str]:
-    known = [str(c) for c in data.columns]
-    needed = dict.fromkeys([*formula.columns(), *(c for node in extra for c in columns_of(node))])
-    for name in needed:
-        if name not in known:
-            raise unknown_name("column", name, known)
-    return list(needed)
-
-
 def _aligned(
     value: Vector | None, data: pd.DataFrame, what: str
 ) -> tuple[Node | None, pd.Series[Any] | None]:
@@ -219,12 +210,6 @@ def _is_in_order(node: Node, factor: Factor, variables: Variables, data: pd.Data
     return is_numeric(column) or bool(pd.api.types.is_bool_dtype(column))
 
 
-def _missing_note(missing: pd.DataFrame, total: int) -> str:
-    counts = missing.sum()
-    why = ", ".join(f"{name} in {int(k)}" for name, k in counts[counts > 0].items())
-    return f"{int(missing.any(axis=1).sum())} of {total} rows dropped for missing values: {why}"
-
-
 def make_frame(
     formula: Formula,
     data: pd.DataFrame,
@@ -249,19 +234,29 @@ def make_frame(
     weight_node, weight_given = _aligned(weights, data, "weights")
     offset_node, offset_given = _aligned(offset, data, "offsets")
     extra = [n for n in (weight_node, offset_node) if n is not None]
-    used = _numbers_as_numbers(data[_columns_needed(formula, data, extra)])
+    needed = list(dict.fromkeys([*formula.columns(), *(c for node in extra for c in columns_of(node))]))
+    for name in needed:
+        if name not in data.columns:
+            raise unknown_name("column", name, list(data.columns))
+    used = _numbers_as_numbers(data[needed])
     missing = used.isna()
     for name, given in (("weights", weight_given), ("offset", offset_given)):
         if given is not None:
             missing[name] = given.isna()
     rows = np.flatnonzero(~missing.to_numpy().any(axis=1))
-    notes = [_missing_note(missing, len(data))] if len(rows) < len(data) else []
+    counts = missing.sum()
+    why = ", ".join(f"{name} in {int(k)}" for name, k in counts[counts > 0].items())
+    many = f"{len(data) - len(rows)} of {len(data)} rows"
+    notes = [f"{many} dropped for missing values: {why}"] if len(rows) < len(data) else []
     if len(rows) == 0:
         raise UserError("no row is left to fit" + (f": {notes[0]}" if notes else "; the data are empty"))
     # Levels are those of the rows kept; transforms such as scale() learn from all rows that have the column, as in R.
     kept = (used if len(rows) == len(used) else used.iloc[rows]).reset_index(drop=True)
     _refuse_infinite(kept)
-    variables = Variables(kept, _known_only(levels, data), _known_only(contrasts, data), learn_from=used)
+    for name in (*(levels or {}), *(contrasts or {})):
+        if name not in data.columns:
+            raise unknown_name("column", name, list(data.columns))
+    variables = Variables(kept, levels or {}, contrasts or {}, learn_from=used)
     categories: tuple[str, ...] = ()
     trials, success = None, None
     if family.name == "ordinal":
@@ -304,13 +299,6 @@ def _numbers_as_numbers(data: pd.DataFrame) -> pd.DataFrame:
             ):
                 found[str(name)] = column.astype(float)
     return data.assign(**found) if found else data
-
-
-def _known_only(mapping: Mapping[str, Any] | None, data: pd.DataFrame) -> dict[str, Any]:
-    for name in mapping or {}:
-        if name not in data.columns:
-            raise unknown_name("column", name, [str(c) for c in data.columns])
-    return dict(mapping or {})
 
 
 def _vector(

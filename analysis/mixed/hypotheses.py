@@ -172,19 +172,12 @@ class _Pieces:
         return cls(k, k @ n, c, n.T @ c, -gram, gram - c.T @ m @ c, trace, blocks)
 
 
-def _orders(
-    block: tuple[NDArray[np.intp], NDArray[np.intp]],
-) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Z_a Z_b' and, for a covariance, its transpose too."""
-    a, b = block
-    return [(a, b)] if np.array_equal(a, b) else [(a, b), (b, a)]
-
-
 def _adjust(fit: Fit, at: _Pieces) -> KenwardRoger:
     phi = fit.vcov.to_numpy()
     d, p = len(at.blocks) + 1, len(phi)
     slopes, second, traces = np.empty((d, p, p)), np.empty((d, d, p, p)), np.empty((d, d))
-    orders = [_orders(block) for block in at.blocks]
+    # Z_a Z_b' and, for a covariance, its transpose too
+    orders = [[(a, b)] if np.array_equal(a, b) else [(a, b), (b, a)] for a, b in at.blocks]
     for r, mine in enumerate(orders):
         slopes[r] = -sum(at.c[a].T @ at.c[b] for a, b in mine)
         second[r, -1] = sum(at.c[a].T @ at.d[b] for a, b in mine)
@@ -345,10 +338,7 @@ def anova(fit: Fit) -> pd.DataFrame:
 
 
 def _tellable(basis: Array, untellable: Array, *, partly: bool) -> Array:
-    """Keep the hypotheses that do not change along directions of which the data say nothing.
-
-    Shapes: basis (q, c), untellable (d, c).
-    """
+    """Keep the hypotheses (q, c) that do not change along directions (d, c) of which the data say nothing."""
     shift = basis @ untellable.T
     if np.abs(shift).max(initial=0.0) < 1e-8:
         return basis
@@ -358,10 +348,7 @@ def _tellable(basis: Array, untellable: Array, *, partly: bool) -> Array:
 
 
 def _basis(variable: Variable, full: bool) -> Array:
-    """Rows that take sum-coded coefficients to differences from the first level, the basis that lmerTest uses.
-
-    Fai and Cornelius' degrees of freedom depend, slightly, on the basis of a hypothesis.
-    """
+    """Rows that take sum-coded coefficients to differences from the first level, as lmerTest's, on which its df depend."""
     if not isinstance(variable, Factor):
         return np.eye(len(variable.suffixes))
     if full:
@@ -389,8 +376,6 @@ OUTSIDE = 1e-6
 
 FALL = 1e-3
 """Fall of the deviance that is rounding where two models fit alike."""
-
-Block = tuple[str, frozenset[str]]
 
 
 @dataclass(frozen=True)
@@ -440,8 +425,7 @@ def likelihood_ratio_test(smaller: Fit, larger: Fit) -> LikelihoodRatio:
             f"both models have {larger.n_parameters} parameters; one must be nested in the other",
             mend="Compare them by AIC or BIC.",
         )
-    _refuse_unnested_columns(smaller, larger)
-    _refuse_unnested_terms(smaller, larger)
+    _refuse_unnested(smaller, larger)
     rise = 2.0 * (larger.loglik - smaller.loglik)
     if rise < -FALL:
         raise UserError(
@@ -453,7 +437,8 @@ def likelihood_ratio_test(smaller: Fit, larger: Fit) -> LikelihoodRatio:
     p = float(stats.chi2.sf(statistic, df))
     covariances = _covariances_of_one_new_variance(smaller, larger)
     if covariances is None:
-        return LikelihoodRatio(statistic, df, p, _variances(larger) != _variances(smaller))
+        more, less = (sum(t.width for t in f.model.matrices.covariance.terms) for f in (larger, smaller))
+        return LikelihoodRatio(statistic, df, p, more != less)
     low = len(larger.fixed) - len(smaller.fixed) + covariances
     nothing = 1.0 if statistic == 0.0 else 0.0
     parts = [float(stats.chi2.sf(statistic, k)) if k else nothing for k in (low, low + 1)]
@@ -490,46 +475,36 @@ def _refuse_different_data(smaller: Fit, larger: Fit) -> None:
         )
 
 
-def _refuse_unnested_columns(smaller: Fit, larger: Fit) -> None:
+def _outside(columns: Array, span: Array) -> NDArray[np.bool_]:
+    """Return which columns (n, k) are no combinations of those of ``span`` (n, l)."""
+    basis = np.linalg.qr(span)[0]
+    rest = columns - basis @ (basis.T @ columns)
+    return np.asarray(np.linalg.norm(rest, axis=0) > OUTSIDE * np.linalg.norm(columns, axis=0))
+
+
+def _refuse_unnested(smaller: Fit, larger: Fit) -> None:
+    """Refuse fixed columns that the larger model lacks, and random terms whose covariances no single term of it has."""
     small, large = smaller.model.matrices, larger.model.matrices
-    basis = np.linalg.qr(large.x)[0]
-    rest = small.x - basis @ (basis.T @ small.x)
-    outside = np.linalg.norm(rest, axis=0) > OUTSIDE * np.linalg.norm(small.x, axis=0)
+    outside = _outside(small.x, large.x)
     if outside.any():
         names = [name for name, out in zip(small.names, outside, strict=True) if out]
         raise UserError(
             f"the models are not nested: {', '.join(names)} of the smaller one is no part of the larger one",
             mend="Compare models of which one has all terms of the other.",
         )
-
-
-def _refuse_unnested_terms(smaller: Fit, larger: Fit) -> None:
-    """Refuse random terms whose columns no single term of the larger model holds: their covariances are none of its own."""
-    for group, name, columns in _columns_by_term(smaller):
-        spans = [other for held, _, other in _columns_by_term(larger) if _same_groups(held, group)]
-        for span in spans:
-            basis = np.linalg.qr(span)[0]
-            rest = columns - basis @ (basis.T @ columns)
-            if (np.linalg.norm(rest, axis=0) <= OUTSIDE * np.linalg.norm(columns, axis=0)).all():
-                break
-        else:
+    theirs = [(large.effects[t.factor], t.columns) for t in large.covariance.terms]
+    for term in small.covariance.terms:
+        ours = small.effects[term.factor]
+        if not any(
+            _same_groups(held.codes, ours.codes)
+            and not _outside(ours.columns[:, term.columns], held.columns[:, columns]).any()
+            for held, columns in theirs
+        ):
+            name = f"{' + '.join(term.names)} | {small.groupings[term.factor].name}"
             raise UserError(
                 f"the models are not nested: no random term of the larger one holds ({name}) of the smaller one",
                 mend="Compare models of which one has all terms of the other, or compare them by AIC or BIC.",
             )
-
-
-def _columns_by_term(fit: Fit) -> list[tuple[NDArray[np.intp], str, NDArray[np.float64]]]:
-    """Per random term its levels by row (n,), what it is called, and its columns (n, k)."""
-    matrices = fit.model.matrices
-    return [
-        (
-            matrices.effects[term.factor].codes,
-            f"{' + '.join(term.names)} | {matrices.groupings[term.factor].name}",
-            matrices.effects[term.factor].columns[:, term.columns],
-        )
-        for term in matrices.covariance.terms
-    ]
 
 
 def _same_groups(one: NDArray[np.intp], other: NDArray[np.intp]) -> bool:
@@ -537,14 +512,10 @@ def _same_groups(one: NDArray[np.intp], other: NDArray[np.intp]) -> bool:
     return pairs == int(one.max()) + 1 == int(other.max()) + 1
 
 
-def _blocks(fit: Fit) -> Counter[Block]:
+def _blocks(fit: Fit) -> Counter[tuple[str, frozenset[str]]]:
     matrices = fit.model.matrices
     terms = matrices.covariance.terms
     return Counter((matrices.groupings[t.factor].name, frozenset(t.names)) for t in terms)
-
-
-def _variances(fit: Fit) -> int:
-    return sum(t.width for t in fit.model.matrices.covariance.terms)
 
 
 def _covariances_of_one_new_variance(smaller: Fit, larger: Fit) -> int | None:

@@ -369,11 +369,6 @@ class LaplaceDeviance:
         """Coefficients for the columns of X from the whitened ones, shape (p,)."""
         return self.back @ beta
 
-    def expected_vcov(self, point: LaplacePoint) -> Array:
-        """Covariance of the coefficients from the expected information, as glm has it, shape (p, p); without random effects."""
-        weighted = point.response.weight(point.eta)[:, None] * self.x
-        return np.asarray(self.back @ np.linalg.pinv(self.x.T @ weighted, hermitian=True) @ self.back.T)
-
     def at(self, x: Array) -> LaplacePoint:
         """Evaluate deviance and gradient at x = (theta, log dispersion, whitened beta)."""
         layout = self.layout
@@ -463,7 +458,7 @@ class LaplaceDeviance:
             return self.layout.transpose_times_columns(weighted), self.x.T @ weighted
         rows, group = self.alike
         sums = np.bincount(group, w, len(rows))
-        by_group = self.layout.transpose_times_groups(w, group, len(rows))
+        by_group = self.layout.transpose_times(w, group, len(rows))
         return by_group.combined(rows), rows.T @ (sums[:, None] * rows)
 
     def _solved(self, x: Array) -> _Solved:

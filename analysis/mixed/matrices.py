@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -109,10 +108,7 @@ def make_design(terms: Terms, variables: Variables) -> Design:
 
 
 def independent_columns(x: Array) -> list[int]:
-    """Return the columns that earlier ones do not explain, in order, by R's rule for rank.
-
-    Shapes: x (n, p).
-    """
+    """Return the columns of x (n, p) that earlier ones do not explain, in order, by R's rule for rank."""
     found = np.empty(x.shape, order="F")
     kept: list[int] = []
     for j in range(x.shape[1]):
@@ -273,10 +269,7 @@ class Covariance:
 
 
 def orthonormalising(columns: Array) -> Array:
-    """Find T, upper triangular, such that (columns T) has orthonormal columns times sqrt(n).
-
-    Shapes: columns (n, k), returns (k, k).
-    """
+    """Find T (k, k), upper triangular, such that (columns T) has orthonormal columns times sqrt(n)."""
     n, k = columns.shape
     size = np.sqrt(np.mean(columns**2, axis=0))
     size[size == 0] = 1.0
@@ -348,13 +341,15 @@ def make_matrices(formula: Formula, frame: Frame, family: Family) -> Matrices:
         )
 
     groupings = [frame.grouping(term) for term in formula.random]
-    for term, grouping in zip(formula.random, groupings, strict=True):
-        _check_grouping(term.text(), grouping, frame, family)
     designs = [make_design(term.design, frame.variables) for term in formula.random]
-    order = _lme4_order([len(g.levels) for g in groupings])
+    for term, grouping, made in zip(formula.random, groupings, designs, strict=True):
+        _check_grouping(term.text(), grouping, len(made.names), frame, family)
     raw = [d.matrix(frame.data) for d in designs]
-    for i in order:
-        _check_size(formula.random[i].text(), raw[i], len(groupings[i].levels), len(frame.y), family)
+    # Most levels first; lme4 reverses an ascending sort, ties included, and leaves descending lists alone.
+    many_levels = [len(g.levels) for g in groupings]
+    order = list(range(len(groupings)))
+    if many_levels != sorted(many_levels, reverse=True):
+        order = sorted(order, key=lambda i: many_levels[i])[::-1]
 
     # Terms that share a grouping factor share a block.
     unique = list(dict.fromkeys(g.name for g in groupings))
@@ -364,7 +359,8 @@ def make_matrices(formula: Formula, frame: Frame, family: Family) -> Matrices:
     by_name = {g.name: g for g in groupings}
     unique.sort(key=lambda name: -widths[name] * len(by_name[name].levels))
     columns: dict[str, list[Array]] = {name: [] for name in unique}
-    terms = []
+    terms: list[TermCovariance] = []
+    labels: list[str] = []
     at_theta = 0
     for i in order:
         name = groupings[i].name
@@ -382,6 +378,7 @@ def make_matrices(formula: Formula, frame: Frame, family: Family) -> Matrices:
                 len(groupings[i].levels),
             )
         )
+        labels.append(f"{name}.{len(columns[name])}" if columns[name] else name)
         columns[name].append(raw[i] @ transform)
         at_theta += size
     effects = tuple(
@@ -391,44 +388,20 @@ def make_matrices(formula: Formula, frame: Frame, family: Family) -> Matrices:
         # Without random effects one that is zero in every row stands in, so that no deviance needs a second form.
         n = len(frame.y)
         effects = (Effects(np.zeros(n, dtype=np.intp), 1, np.zeros((n, 1))),)
-    notes += _repeated(formula, designs, raw, groupings) + _few_levels(groupings) + _seen_once(groupings)
+    notes += _repeated(formula, designs, raw, groupings) + _scarce(groupings)
     return Matrices(
         x=whole[:, kept],
         names=tuple(design.names[j] for j in kept),
         dropped=dropped,
         kept=tuple(kept),
-        alias=_alias(whole, kept),
+        alias=np.asarray(np.linalg.lstsq(whole[:, kept], np.delete(whole, kept, axis=1), rcond=None)[0]),
         design=design,
         effects=effects,
         groupings=tuple(by_name[name] for name in unique),
         covariance=Covariance(terms, [e.width for e in effects]),
-        labels=_distinct([groupings[i].name for i in order]),
+        labels=tuple(labels),
         notes=tuple(notes),
     )
-
-
-def _alias(whole: Array, kept: list[int]) -> Array:
-    others = [j for j in range(whole.shape[1]) if j not in kept]
-    if not others:
-        return np.zeros((len(kept), 0))
-    return np.asarray(np.linalg.lstsq(whole[:, kept], whole[:, others], rcond=None)[0])
-
-
-def _lme4_order(levels: list[int]) -> list[int]:
-    """Most levels first; lme4 reverses an ascending sort, ties included, and leaves descending lists alone."""
-    indices = list(range(len(levels)))
-    if all(a >= b for a, b in pairwise(levels)):
-        return indices
-    return sorted(indices, key=lambda i: levels[i])[::-1]
-
-
-def _distinct(names: list[str]) -> tuple[str, ...]:
-    seen: dict[str, int] = {}
-    result = []
-    for name in names:
-        result.append(name if name not in seen else f"{name}.{seen[name]}")
-        seen[name] = seen.get(name, 0) + 1
-    return tuple(result)
 
 
 def _repeated(
@@ -466,20 +439,16 @@ def _holds(columns: Array, others: Array) -> bool:
     return len(independent_columns(np.hstack([columns, others]))) == len(independent_columns(columns))
 
 
-def _few_levels(groupings: list[Grouping]) -> list[str]:
-    """Warn of grouping factors whose variance so few levels cannot estimate."""
-    return [
-        f"{name} has {many} levels; a variance estimated from {'two' if many == 2 else 'three'} levels is very imprecise, and so are "
-        f"tests that depend on it; make {name} a fixed effect"
-        for name, many in {g.name: len(g.levels) for g in groupings}.items()
-        if many <= FEW_LEVELS
+def _scarce(groupings: list[Grouping]) -> list[str]:
+    """Tell of factors with too few levels for a variance, and of levels that occur in one row, unless all do."""
+    unique = list({g.name: g for g in groupings}.values())
+    notes = [
+        f"{g.name} has {len(g.levels)} levels; a variance estimated from {'two' if len(g.levels) == 2 else 'three'} levels is very "
+        f"imprecise, and so are tests that depend on it; make {g.name} a fixed effect"
+        for g in unique
+        if len(g.levels) <= FEW_LEVELS
     ]
-
-
-def _seen_once(groupings: list[Grouping]) -> list[str]:
-    """Tell of levels that occur in one row; a factor of the rows themselves has no others, and means it."""
-    notes = []
-    for grouping in {g.name: g for g in groupings}.values():
+    for grouping in unique:
         counts = np.bincount(grouping.codes, minlength=len(grouping.levels))
         once = [grouping.levels[i] for i in np.flatnonzero(counts == 1)]
         if once and len(once) < len(counts):
@@ -492,7 +461,7 @@ def _seen_once(groupings: list[Grouping]) -> list[str]:
     return notes
 
 
-def _check_grouping(term: str, grouping: Grouping, frame: Frame, family: Family) -> None:
+def _check_grouping(term: str, grouping: Grouping, width: int, frame: Frame, family: Family) -> None:
     m, n = len(grouping.levels), len(frame.y)
     if m < 2:
         raise UserError(
@@ -505,13 +474,9 @@ def _check_grouping(term: str, grouping: Grouping, frame: Frame, family: Family)
             "its variance cannot be told from the residual",
             mend="Drop the term, or group by something that repeats.",
         )
-
-
-def _check_size(term: str, raw: Array, levels: int, n: int, family: Family) -> None:
-    effects = raw.shape[1] * levels
-    if family.has_scale and effects >= n:
+    if width * m >= n and family.has_scale:
         raise UserError(
-            f"({term}) has {effects} random effects ({raw.shape[1]} columns by {levels} levels) for {n} rows; "
+            f"({term}) has {width * m} random effects ({width} columns by {m} levels) for {n} rows; "
             "they cannot be told from the residual",
             mend="Use fewer slopes in this term.",
         )

@@ -313,15 +313,11 @@ class _Errors:
                 unit = Vector(np.zeros((layout.m1, layout.k1, count)), np.zeros((layout.q2, count)))
                 column = np.arange(count).reshape(len(levels), effect.width)
                 at = np.arange(effect.width)
-                self._block(unit, f)[levels[:, None], at, column] = 1.0
-                solved = self._block(self._given_data(unit), f)
+                self.layout.part(unit, f)[levels[:, None], at, column] = 1.0
+                solved = self.layout.part(self._given_data(unit), f)
                 found[levels] = solved[levels[:, None, None], at[:, None], column[:, None, :]]
             blocks.append(self.unit**2 * found)
         return blocks
-
-    def _block(self, b: Vector, f: int) -> Array:
-        """View the part of a vector with columns that belongs to a grouping factor, shape (m, k, c)."""
-        return b.first if f == 0 else self.layout.block(b.rest, f)
 
     def variance(self, x: Array, parts: list[_Part]) -> Array:
         """Variance of the error of each row's linear predictor, shape (m,)."""
@@ -358,7 +354,7 @@ class _Errors:
         for term, z_raw, codes in parts:
             known = codes[rows] >= 0
             used = (z_raw[rows] @ term.transform)[known]
-            self._block(found, term.factor)[codes[rows][known], term.columns, at[known]] = used
+            self.layout.part(found, term.factor)[codes[rows][known], term.columns, at[known]] = used
         return found
 
 
@@ -480,7 +476,8 @@ def _observation_variance(fit: Fit) -> tuple[float, str]:
     base = link.base
     if family.name in {"binomial", "ordinal"}:
         return LATENT[base], f"the latent error of the {base} link"
-    null = _without_predictors(fit)
+    matrices = replace(fit.model.matrices, x=np.ones((fit.nobs, 1)), names=("(Intercept)",))
+    null = fit_model(replace(fit.model, matrices=matrices))  # without predictors
     eta = np.array([float(null.fixed["estimate"].iloc[0])])
     mu = link.inverse(eta)
     d = fit.dispersion if fit.dispersion is not None else 1.0
@@ -489,12 +486,6 @@ def _observation_variance(fit: Fit) -> tuple[float, str]:
     if base == "log":
         return float(np.log1p(variance / mu**2)[0]), "the lognormal approximation"
     return float((variance / link.slope(eta) ** 2)[0]), "the delta method"
-
-
-def _without_predictors(fit: Fit) -> Fit:
-    model = fit.model
-    matrices = replace(model.matrices, x=np.ones((fit.nobs, 1)), names=("(Intercept)",))
-    return fit_model(replace(model, matrices=matrices))
 
 
 SIMULATIONS = 250

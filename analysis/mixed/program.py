@@ -162,7 +162,11 @@ class _Reading:
 
     def lines(self) -> list[str]:
         """Turn texts into what they stand for."""
-        lines = [f"names(d)[{i}] <- {text_in_r(name)}" for i, name in self._respelt()]
+        # R's reader trims column names.
+        odd = [name for name in self.columns if name != name.strip()]
+        lines = [
+            f"names(d)[trimws(names(d)) == {text_in_r(name.strip())}] <- {text_in_r(name)}" for name in odd
+        ]
         numbers = [c for c in self.columns if self.cells[c] == "number" and not self._too_long(c)]
         truths = [c for c in self.columns if self.cells[c] == "truth"]
         if numbers:
@@ -192,11 +196,6 @@ class _Reading:
         if name in self.read or not pd.api.types.is_integer_dtype(cells):
             return False
         return bool(np.abs(cells.to_numpy(dtype=float)).max() >= _LARGEST_WHOLE)
-
-    def _respelt(self) -> list[tuple[str, str]]:
-        """Column names that R's reader would trim."""
-        odd = [name for name in self.columns if name != name.strip()]
-        return [(f"trimws(names(d)) == {text_in_r(name.strip())}", name) for name in odd]
 
     def _missing_lines(self) -> list[str]:
         whole = self.variables.learn_from
@@ -510,16 +509,13 @@ def _why_written_out(fit: Fit) -> list[str]:
         reasons.append("glmer has quadrature for one random effect a level only")
     if fit.family == "negative.binomial":
         reasons.append("glmer.nb leaves theta out of standard errors and may stop before it has an answer")
-    if criterion.dispersion == "ml" and not (_ordinary_estimates(fit) and _ordinary_columns(fit)):
+    if criterion.dispersion == "ml" and not (
+        fit.fixed["se"].between(*_ORDINARY).all() and _ordinary_columns(fit)
+    ):
         reasons.append("glmer's steps are for columns of ordinary size; here some are very small or large")
     return [f"{reason}, so the criterion is written out over lme4's matrices." for reason in reasons[:1]] + [
         f"Also: {reason}." for reason in reasons[1:]
     ]
-
-
-def _ordinary_estimates(fit: Fit) -> bool:
-    low, high = _ORDINARY
-    return bool(fit.fixed["se"].between(low, high).all())
 
 
 def _ordinary_columns(fit: Fit) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -27,11 +27,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What was fitted: formula, rows, matrices, family; margins and the R program are made from it.
-
-    ``weights`` and ``offset`` are the columns or expressions given; ``numbers_given`` names those of the two that came as
-    numbers instead.
-    """
+    """What was fitted: formula, rows, matrices, family; margins and the R program are made from it."""
 
     formula: Formula
     frame: Frame
@@ -39,9 +35,9 @@ class Model:
     family: Family
     link: Link
     reml: bool
-    weights: str | None
+    weights: str | None  # weights, offset: the columns or expressions given
     offset: str | None
-    numbers_given: tuple[str, ...] = ()
+    numbers_given: tuple[str, ...] = ()  # names of those of the two that came as numbers instead
     criterion: Criterion = field(default_factory=Criterion)
 
     @property
@@ -168,6 +164,8 @@ class Fit:
     def to_json(self) -> dict[str, Any]:
         """Return what ``wrods fit --json`` prints: plain numbers, texts and lists, None for what is not defined."""
         terms = self.told["term"].to_list()
+        tables = {"thresholds": self.thresholds, "distribution": self.distribution}
+        numbers = {name: plain(getattr(self, name)) for name in ("loglik", "aic", "bic", "deviance")}
         return {
             "formula": self.formula,
             "family": self.family,
@@ -175,29 +173,15 @@ class Fit:
             "method": self.method,
             "nobs": self.nobs,
             "groups": dict(self.groups),
-            "loglik": plain(self.loglik),
-            "aic": plain(self.aic),
-            "bic": plain(self.bic),
-            "deviance": plain(self.deviance),
+            **numbers,
             "converged": self.converged,
             "singular": self.singular,
             "warnings": list(self.warnings),
-            "fixed": [
-                {str(k): plain(v) for k, v in row.items()} for row in self.told.to_dict(orient="records")
-            ],
-            **{
-                name: [{str(k): plain(v) for k, v in row.items()} for row in table.to_dict(orient="records")]
-                for name, table in (("thresholds", self.thresholds), ("distribution", self.distribution))
-                if table is not None
-            },
-            "vcov": [[plain(v) for v in row] for row in self.vcov.loc[terms, terms].to_numpy().tolist()],
+            "fixed": plain(self.told),
+            **{name: plain(table) for name, table in tables.items() if table is not None},
+            "vcov": plain(self.vcov.loc[terms, terms].to_numpy()),
             "variance": [
-                {
-                    "group": c.group,
-                    "terms": list(c.terms),
-                    "cov": [[plain(v) for v in row] for row in c.cov.tolist()],
-                }
-                for c in self.variance
+                {"group": c.group, "terms": list(c.terms), "cov": plain(c.cov)} for c in self.variance
             ],
             "sigma": plain(self.sigma),
             **({} if self.dispersion is None else {"dispersion": plain(self.dispersion)}),
@@ -223,11 +207,8 @@ class Fit:
             lines += ["", "Random effects" if self.variance else "Residuals", *lined_up(random)]
         lines += ["", *self._fixed_lines()]
         deviance = "REML criterion" if self.method == "REML" else "-2 log-likelihood"
-        lines += [
-            "",
-            f"Log-likelihood {self.loglik:.3f}; {deviance} {self.deviance:.3f}; "
-            f"AIC {self.aic:.2f}; BIC {self.bic:.2f}",
-        ]
+        fit = f"{deviance} {self.deviance:.3f}; AIC {self.aic:.2f}; BIC {self.bic:.2f}"
+        lines += ["", f"Log-likelihood {self.loglik:.3f}; {fit}"]
         if self.warnings:
             lines += ["", "Warnings", *(f"  {w}" for w in self.warnings)]
         return "\n".join(lines)
@@ -236,16 +217,9 @@ class Fit:
         rows = [["group", "term", "variance", "SD", "correlations"]]
         for component in self.variance:
             for i, term in enumerate(component.terms):
+                variance, sd = f"{component.cov[i, i]:.4g}", f"{component.sd[i]:.4g}"
                 correlations = " ".join(f"{component.corr[i, j]:.2f}" for j in range(i))
-                rows.append(
-                    [
-                        component.group if i == 0 else "",
-                        term,
-                        f"{component.cov[i, i]:.4g}",
-                        f"{component.sd[i]:.4g}",
-                        correlations,
-                    ]
-                )
+                rows.append(["" if i else component.group, term, variance, sd, correlations])
         if self.family == "gaussian":
             rows.append(["residual", "", f"{self.sigma**2:.4g}", f"{self.sigma:.4g}", ""])
         elif self.dispersion is not None:
@@ -257,61 +231,50 @@ class Fit:
         ratio = self.model.link.ratio
         head = ["term", "b", "SE", *(["df", "t"] if linear else ["z"]), "p", "95 % CI"]
         rows = [head + ([ratio] if ratio else [])]
-        for row in self.told.to_dict(orient="records"):
-            term, estimate = str(row.pop("term")), float(row["estimate"])
-            number = {str(k): float(v) for k, v in row.items()}
-            cells = [term, f"{estimate:.4g}", f"{number['se']:.4g}"]
-            cells += [f"{number['df']:.1f}"] if linear else []
+        table: Iterable[Any] = self.told.itertuples()
+        for row in table:
+            cells = [row.term, f"{row.estimate:.4g}", f"{row.se:.4g}", *([f"{row.df:.1f}"] if linear else [])]
+            p = f"{row.p:.3f}"[1:] if row.p < 0.9995 else "-" if math.isnan(row.p) else "1"
             cells += [
-                f"{number['statistic']:.2f}",
-                _p_value(number["p"]),
-                f"[{number['ci_low']:.4g}, {number['ci_high']:.4g}]",
+                f"{row.statistic:.2f}",
+                "<.001" if row.p < 0.001 else p,
+                f"[{row.ci_low:.4g}, {row.ci_high:.4g}]",
             ]
-            cells += [f"{math.exp(min(estimate, 700.0)):.4g}"] if ratio else []
-            rows.append(cells)
+            rows.append(cells + ([f"{math.exp(min(row.estimate, 700.0)):.4g}"] if ratio else []))
         basis = f"df by {self.degrees.name}, " if self.degrees is not None else ""
-        found = (
-            [f"Fixed effects ({basis}{'t' if linear else 'Wald'} intervals)", *lined_up(rows)]
-            if rows[1:]
-            else []
-        )
-        for title, heading, table in (
+        title = f"Fixed effects ({basis}{'t' if linear else 'Wald'} intervals)"
+        found = [title, *lined_up(rows)] if rows[1:] else []
+        for title, heading, cut in (
             ("Thresholds between categories", "threshold", self.thresholds),
             ("Distribution of times", "estimate", self.distribution),
         ):
-            if table is None:
+            if cut is None:
                 continue
             cuts = [["term", heading, "SE", "95 % CI"]]
-            for name, estimate, se, low, high in table.itertuples(index=False):
+            for name, estimate, se, low, high in cut.itertuples(index=False):
                 cuts.append([name, f"{estimate:.4g}", f"{se:.4g}", f"[{low:.4g}, {high:.4g}]"])
             found += [*([""] if found else []), title, *lined_up(cuts)]
         return found
 
 
 def plain(value: Any) -> Any:
-    """Make a value fit for JSON: None for what is not finite."""
-    if isinstance(value, str | bool) or value is None:
-        return value
-    if isinstance(value, np.bool_):
-        return bool(value)
+    """Make a value fit for JSON: tables as lists of rows, None for what is not finite."""
+    if isinstance(value, pd.DataFrame):
+        return [{str(k): plain(v) for k, v in row.items()} for row in value.to_dict(orient="records")]
+    if isinstance(value, np.ndarray | list):
+        return [plain(v) for v in value]
+    if isinstance(value, str | bool | np.bool_) or value is None:
+        return value.item() if isinstance(value, np.bool_) else value
     number = float(value)
     return number if math.isfinite(number) else None
-
-
-def _p_value(p: float) -> str:
-    if math.isnan(p):
-        return "-"
-    return "<.001" if p < 0.001 else f"{p:.3f}"[1:] if p < 0.9995 else "1"
 
 
 def lined_up(rows: list[list[str]], words: set[int] | None = None) -> list[str]:
     """Line up cells, words to the left, numbers to the right."""
     widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
     text = {j for j in range(len(widths)) if rows[0][j] in {"group", "term"}} if words is None else words
-    return [
-        "  "
-        + "  ".join(
-            c.ljust(w) if j in text else c.rjust(w) for j, (c, w) in enumerate(zip(r, widths, strict=True))
-        ).rstrip()
-        for r in rows
-    ]
+    lines = []
+    for row in rows:
+        cells = zip(range(len(row)), row, widths, strict=True)
+        lines.append("  ".join(c.ljust(w) if j in text else c.rjust(w) for j, c, w in cells))
+    return [f"  {line}".rstrip() for line in lines]
