@@ -18,9 +18,8 @@ import numpy as np
 import pandas as pd
 
 from analysis import apa, mixed
-from analysis.mixed.expression import Call, Name, Node, as_r, columns_of, read_expression
 from analysis.mixed.fitting import Options
-from analysis.mixed.formula import expand_terms, parts_of
+from analysis.mixed.formula import Call, Name, Node, as_r, columns_of, expand_terms, parts_of, read_expression
 from analysis.mixed.result import Fit, lined_up, plain
 from analysis.mixed.variables import Factor, level_name
 from stimuli.corpora.file_kinds import kind_of_bytes, refuse_other_kinds

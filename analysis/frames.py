@@ -20,8 +20,7 @@ import pandas as pd
 from analysis.answers import is_valid, judged, not_failed
 from analysis.crossing import TELLING, slopes_in_rows
 from analysis.measures.recovery import recovery_trials
-from analysis.mixed.expression import columns_of
-from analysis.mixed.formula import read_formula
+from analysis.mixed.formula import columns_of, read_formula
 from analysis.names import plain
 from analysis.plan import TIMES, WORDS_WITH_ONE_TYPO, Crossing, Measure, Plan
 from analysis.planned import held_by

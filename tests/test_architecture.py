@@ -254,8 +254,8 @@ def test_no_folders_import_each_other_in_a_circle(package: str) -> None:
 
 
 STAGES = {
-    "formula": "expression formula variables",
-    "matrices": "families responses frame blocks elimination matrices",
+    "formula": "formula variables",
+    "matrices": "families responses blocks elimination matrices",
     "deviance": "linear laplace criterion",
     "optimiser": "optimise",
 }

@@ -3,12 +3,10 @@
 A fit goes one way, stage by stage; no module imports from a later stage (a test checks the imports).
 
 formula
-    ``expression`` reads and writes R; ``formula`` takes a model apart into terms; ``variables`` turns columns into
-    numbers and factors.
+    ``formula`` reads and writes R and takes a model apart into terms; ``variables`` turns columns into numbers and factors.
 matrices
-    ``frame`` keeps rows, y, w and the offset o; ``families`` has densities and links, ``responses`` ties them to y;
-    ``matrices`` makes X (n, p), Z (n, q) and Lambda(theta); ``blocks`` and ``elimination`` factor
-    H = Lambda' Z'WZ Lambda + I.
+    ``families`` has densities and links, ``responses`` ties them to y; ``matrices`` keeps rows, y, w and the offset o, and makes
+    X (n, p), Z (n, q) and Lambda(theta); ``blocks`` and ``elimination`` factor H = Lambda' Z'WZ Lambda + I.
 deviance
     ``linear`` profiles beta and sigma out; ``laplace`` finds u and integrates over it; ``criterion`` adds quadrature and a
     prior and chooses among them. All have exact gradients.
@@ -20,19 +18,11 @@ inference
 Symbols are those of Bates et al. (2015): y = X beta + Z b + o, b = Lambda u, u spherical, theta the entries of Lambda.
 """
 
-from .bootstrap import Bootstrap, bootstrap
-from .degrees import FTest
+from .degrees import FTest, KenwardRoger
 from .fitting import APPROXIMATE, completed, fit, sketch
-from .hypotheses import (
-    KenwardRoger,
-    LikelihoodRatio,
-    anova,
-    joint_test,
-    kenward_roger,
-    likelihood_ratio_test,
-    with_degrees,
-)
+from .hypotheses import LikelihoodRatio, anova, joint_test, kenward_roger, likelihood_ratio_test, with_degrees
 from .inference import equivalence_tests, linear_contrasts
+from .intervals import Bootstrap, bootstrap, profile_intervals
 from .margins import CategoryMargins, Margins, category_margins, margins, trends
 from .prediction import (
     RSquared,
@@ -45,7 +35,6 @@ from .prediction import (
     simulate,
     simulated_residuals,
 )
-from .profile import profile_intervals
 from .program import lme4_program
 from .result import Fit, VarianceComponent
 

@@ -25,9 +25,8 @@ from stimuli.errors import UserError, unknown_name
 
 from .blocks import Vector
 from .families import Family, Link
-from .frame import Frame
 from .laplace import LaplaceDeviance, LaplacePoint
-from .matrices import Matrices
+from .matrices import Frame, Matrices
 
 Array = NDArray[np.float64]
 
@@ -41,13 +40,7 @@ class QuadratureDeviance(LaplaceDeviance):
     """Deviance with ``nagq`` nodes a dimension, as a function of (theta, log dispersion, whitened beta)."""
 
     def __init__(
-        self,
-        frame: Frame,
-        matrices: Matrices,
-        family: Family,
-        link: Link,
-        nagq: int,
-        observed: bool = False,
+        self, frame: Frame, matrices: Matrices, family: Family, link: Link, nagq: int, observed: bool = False
     ) -> None:
         super().__init__(frame, matrices, family, link, observed)
         (effects,) = matrices.effects
@@ -61,10 +54,7 @@ class QuadratureDeviance(LaplaceDeviance):
 
     def _sums(self, values: Array) -> Array:
         """Z' v by level, shape (m, k)."""
-        return np.stack(
-            [np.bincount(self._codes, values * c, self._m) for c in self._columns.T],
-            axis=1,
-        )
+        return np.stack([np.bincount(self._codes, values * c, self._m) for c in self._columns.T], axis=1)
 
     def _predictor(self, fixed: Array, lam: Array, u: Array) -> Array:
         return np.asarray(fixed + np.einsum("nk,nk->n", self._columns, (u @ lam.T)[self._codes]))

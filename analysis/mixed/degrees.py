@@ -2,14 +2,13 @@
 
 Satterthwaite's are those of lmerTest (Kuznetsova, Brockhoff and Christensen 2017): twice the squared variance of a
 contrast over the variance of that variance, from derivatives in (theta, log sigma^2); for several contrasts at once by
-Fai and Cornelius (1996). Kenward and Roger's lie in ``kenward_roger``.
+Fai and Cornelius (1996). Kenward and Roger's are made by ``hypotheses.kenward_roger``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,20 +39,6 @@ def f_tail(statistic: float, numerator: int, denominator: float) -> FTest:
     wald = stats.chi2.sf(statistic * numerator, numerator)
     p = wald if np.isinf(denominator) else stats.f.sf(statistic, numerator, denominator)
     return FTest(statistic, numerator, denominator, float(p))
-
-
-class DegreesOfFreedom(Protocol):
-    """A way to give contrasts of the fixed effects their degrees of freedom."""
-
-    @property
-    def name(self) -> str:
-        """Whose method it is, as tables say it."""
-
-    def df(self, rows: Array, vcov: Array) -> Array:
-        """Degrees of freedom of each row of an (r, p) contrast matrix, shape (r,)."""
-
-    def f_test(self, rows: Array, estimate: Array, vcov: Array) -> FTest:
-        """Test that ``rows @ beta``, estimated as ``estimate`` (r,), is zero; rows are linearly independent."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +76,56 @@ class Satterthwaite:
             expected = float(np.sum(each / (each - 2.0)))
             pooled = 2.0 * expected / (expected - q)
         return f_tail(float(squares.mean()), q, pooled)
+
+
+@dataclass(frozen=True)
+class KenwardRoger:
+    """What Kenward and Roger's tests need."""
+
+    vcov: Array  # (p, p): adjusted covariance of the fixed effects, Phi_A
+    unadjusted: Array  # (p, p): Phi
+    slopes: Array  # (d, p, p): P_r
+    covariance: Array  # (d, d): W, asymptotic covariance of the variance parameters
+    name: str = "Kenward-Roger"
+
+    def df(self, rows: Array, vcov: Array) -> Array:
+        """Degrees of freedom of each row of an (r, p) contrast matrix, shape (r,)."""
+        return np.array([self._moments(row[None, :])[0] if row.any() else np.nan for row in rows])
+
+    def f_test(self, rows: Array, estimate: Array, vcov: Array) -> FTest:
+        """Kenward and Roger's scaled F."""
+        q = len(rows)
+        denominator, scale = self._moments(rows)
+        wald = float(estimate @ np.linalg.solve(rows @ self.vcov @ rows.T, estimate)) / q
+        return f_tail(scale * wald, q, denominator)
+
+    def _moments(self, rows: Array) -> tuple[float, float]:
+        """Match the first two moments of F: (degrees of freedom, scale of the statistic)."""
+        q, phi = len(rows), self.unadjusted
+        if not np.isfinite(rows).all():
+            return np.nan, np.nan
+        theta = rows.T @ np.linalg.solve(rows @ phi @ rows.T, rows)
+        u = theta @ phi @ self.slopes @ phi
+        traces = np.einsum("rii->r", u)
+        a1 = float(traces @ self.covariance @ traces)
+        a2 = float(np.einsum("rs,rij,sji->", self.covariance, u, u))
+        if abs(a2) < 1e-300:
+            return np.inf, 1.0
+        b = (a1 + 6.0 * a2) / (2.0 * q)
+        g = ((q + 1) * a1 - (q + 4) * a2) / ((q + 2) * a2)
+        bottom = 3.0 * q + 2.0 * (1.0 - g)
+        c1, c2, c3 = g / bottom, (q - g) / bottom, (q + 2 - g) / bottom
+        v0, v1, v2 = 1.0 + c1 * b, 1.0 - c2 * b, 1.0 - c3 * b
+        v0 = 0.0 if abs(v0) < 1e-10 else v0
+        rest = 1.0 - a2 / q
+        share = 1.0 if abs(rest) < 1e-14 and abs(v1) < 1e-14 else rest / v1
+        rho = share**2 * v0 / v2 / q
+        df = 4.0 + (q + 2.0) / (q * rho - 1.0)
+        scale = 1.0 if abs(df - 2.0) < 1e-2 else df * rest / (df - 2.0)
+        return float(df), float(scale)
+
+
+DegreesOfFreedom = Satterthwaite | KenwardRoger
 
 
 def _differentiated(model: LinearDeviance, theta: Array) -> tuple[Array, Array]:

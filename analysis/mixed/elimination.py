@@ -332,30 +332,29 @@ def _places(before: Index, entries: Index, column: Index, rest: Structure) -> In
 def _gathered(
     alike: dict[tuple[Kind, bytes], list[int]], order: int
 ) -> Iterator[tuple[Kind, Index, list[int]]]:
-    """Yield levels of one kind that meet nearly the same of ``order`` columns: the kind, the columns, the levels.
-
-    Columns of levels that are taken together are those of all of them, as long as they are few more than each one's own: rows
-    that are missing here and there do not part levels that would meet the same columns.
-    """
+    """Yield levels of one kind that meet nearly the same of ``order`` columns: the kind, the columns, the levels."""
+    # Columns of levels that are taken together are those of all of them, as long as they are few more than each one's own: rows
+    # that are missing here and there do not part levels that would meet the same columns.
     groups: deque[_Group[Kind]] = deque()
     made = 0
     for tried, ((kind, key), members) in enumerate(alike.items()):
         columns = np.frombuffer(key, dtype=np.intp)
-        compared = groups if tried < TRIED or made <= TAKEN * tried else ()
-        near = next((one for one in reversed(compared) if one.has_room(kind, columns)), None)
-        if near is not None:
-            near.there[columns] = True
-            near.levels += members
-            near.fewest = min(near.fewest, len(columns))
-            continue
-        there = np.zeros(order, dtype=bool)
-        there[columns] = True
-        groups.append(_Group(kind, there, list(members), len(columns)))
-        made += 1
-        if len(groups) > COMPARED:
-            yield groups.popleft().found()
-    for one in groups:
-        yield one.found()
+        for group in reversed(groups) if tried < TRIED or made <= TAKEN * tried else ():
+            union = int(group.there.sum()) + len(columns) - int(group.there[columns].sum())
+            if kind == group.kind and union <= ROOM * min(group.fewest, len(columns)):
+                group.there[columns] = True
+                group.levels += members
+                group.fewest = min(group.fewest, len(columns))
+                break
+        else:
+            there = np.zeros(order, dtype=bool)
+            there[columns] = True
+            groups.append(_Group(kind, there, list(members), len(columns)))
+            made += 1
+            if len(groups) > COMPARED:
+                yield groups.popleft().found()
+    for group in groups:
+        yield group.found()
 
 
 @dataclass
@@ -366,11 +365,6 @@ class _Group(Generic[Kind]):
     there: NDArray[np.bool_]
     levels: list[int]
     fewest: int
-
-    def has_room(self, kind: Kind, columns: Index) -> bool:
-        """Whether levels that meet these columns can be taken in."""
-        union = int(self.there.sum()) + len(columns) - int(self.there[columns].sum())
-        return kind == self.kind and union <= ROOM * min(self.fewest, len(columns))
 
     def found(self) -> tuple[Kind, Index, list[int]]:
         """Return what :func:`_gathered` yields."""

@@ -20,12 +20,11 @@ from .criterion import choose_criterion, make_objective, refuse_without_random_e
 from .degrees import RESIDUAL, Satterthwaite
 from .families import BOUNDED_LINKS, Family, choose_family
 from .formula import read_formula
-from .frame import Frame, make_frame
-from .frame import Vector as Column
 from .inference import coefficient_table, laplace_vcov
 from .laplace import ModeNotFound, in_units_of_residuals
 from .linear import LinearDeviance
-from .matrices import Matrices, make_matrices
+from .matrices import Frame, Matrices, make_frame, make_matrices
+from .matrices import Vector as Column
 from .optimise import Optimum, finish, minimise
 from .responses import OrderedResponse, ProfiledResponse, Response, Shape, Thresholds, TimeResponse
 from .result import Fit, Model, VarianceComponent

@@ -1,36 +1,425 @@
-"""A mixed-model formula in R's spelling, taken apart into response, fixed terms and random-effects terms.
+"""Model formulas in R's spelling: read into a small tree, written out again as R or Python, and taken apart into terms.
 
-The algebra of ``+ - : * / ^ %in% 0 1`` follows R's ``terms.formula``: a term is a set of variables, terms are kept in
-order of their size and, within a size, of appearance. Random-effects terms are expanded as lme4 does it: ``||`` falls
-into independent terms, ``a/b`` on the right of a bar into ``a`` and ``a:b``.
+A formula names its columns in R's spelling (dots in names, `^` for powers, `I(x^2)`, `log(x)`); only the functions in
+``FUNCTIONS`` may be called. The algebra of ``+ - : * / ^ %in% 0 1`` follows R's ``terms.formula``: a term is a set of variables,
+terms are kept in order of their size and, within a size, of appearance. Random-effects terms are expanded as lme4 does it: ``||``
+falls into independent terms, ``a/b`` on the right of a bar into ``a`` and ``a:b``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
-from stimuli.errors import UserError
+from stimuli.errors import UserError, unknown_name
 
-from .expression import (
-    COMPARISONS,
-    LOGICAL,
-    REMAINDERS,
-    Binary,
-    Call,
-    Column,
-    Literal,
-    Name,
-    Node,
-    Paren,
-    Unary,
-    as_r,
-    columns_of,
-    mapped,
-    nodes_of,
-    read_expression,
-    total,
+FACTOR_FUNCTIONS = frozenset(
+    {"factor", "as.factor", "as.character", "ordered", "relevel", "droplevels", "cut", "C"}
 )
+"""Functions whose value is a factor."""
+
+FUNCTIONS = FACTOR_FUNCTIONS.union(
+    {
+        "I",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "exp",
+        "expm1",
+        "sqrt",
+        "abs",
+        "sign",
+        "round",
+        "floor",
+        "ceiling",
+    },
+    {"sin", "cos", "tan", "tanh", "scale", "poly", "ns", "bs", "pmin", "pmax", "ifelse"},
+    {"mean", "median", "sd", "min", "max", "dummy", "c", "cbind", "offset"},
+    {"as.numeric", "as.integer", "as.logical", "as.vector"},
+)
+"""Functions that a formula may call."""
+
+_CONTRAST_FUNCTION = "contr."
+"""What the names of R's contrast functions begin with; ``C(f, contr.treatment(3, base = 2))`` calls one."""
+
+_ELSEWHERE = {
+    "interaction": "Write 0 + a:b for one mean a cell, or make a column.",
+    "ave": "Make a column of the group means; they belong to the rows, not to the model.",
+    "s": "Smooth terms are mgcv's; ns(x, 3) is a natural spline with three degrees of freedom.",
+    "mm": "Write one term per grouping factor.",
+}
+_ELSEWHERE |= dict.fromkeys(("te", "ti", "t2"), _ELSEWHERE["s"])
+_ELSEWHERE |= dict.fromkeys(
+    ("lag", "diff", "cumsum", "rank", "quantile", "var", "sum", "rev", "rowMeans", "rowSums"),
+    "Its value at a row depends on other rows; make a column.",
+)
+"""Functions of R and its packages that are not read, and what to do instead."""
+
+_TOKEN = re.compile(
+    r"""(?:\s|\#[^\n]*)*(?:
+      (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?L?)
+    | (?P<name>(?:(?:splines|stats|base|lme4)::)?(?:[^\W\d]|\.(?!\d))[\w.]*)
+    | `(?P<quoted>[^`]+)`
+    | (?P<text>"[^"]*"|'[^']*')
+    | (?P<op>\|\||&&|%in%|%%|%/%|\*\*|==|!=|<=|>=|[-+*/^:|~(),=<>!&\[\]])
+    )""",
+    re.VERBOSE,
+)
+_NOTHING = re.compile(r"(?:\s|#[^\n]*)*\Z")
+
+
+@dataclass(frozen=True)
+class Name:
+    """A column of the data."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A number or a quoted text, as written."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function call; ``keywords`` holds the named arguments."""
+
+    function: str
+    arguments: tuple[Node, ...]
+    keywords: tuple[tuple[str, Node], ...] = ()
+
+
+@dataclass(frozen=True)
+class Binary:
+    """Two operands and an R operator."""
+
+    op: str
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True)
+class Unary:
+    """A leading minus or plus."""
+
+    op: str
+    operand: Node
+
+
+@dataclass(frozen=True)
+class Paren:
+    """Something in parentheses; R keeps them when it prints."""
+
+    inner: Node
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a matrix, ``scale(x)[, 1]``."""
+
+    inner: Node
+    number: str
+
+
+Node = Name | Literal | Call | Binary | Unary | Paren | Column
+
+CONSTANTS: Mapping[str, str] = {"TRUE": "True", "FALSE": "False", "pi": "3.141592653589793"}
+"""Names that are values, and what they are in Python."""
+SHORT_TRUTH: Mapping[Node, str] = {Name("T"): "True", Name("F"): "False"}
+"""R's other names of truth values; only where no column stands, behind the first argument of a function."""
+
+COMPARISONS = frozenset({"==", "!=", "<", ">", "<=", ">="})
+LOGICAL = frozenset({"&", "&&"})
+REMAINDERS = frozenset({"%%", "%/%"})
+
+_BINDING = {"~": 1, "||": 2, "|": 2, "&&": 3, "&": 3} | dict.fromkeys(COMPARISONS, 5) | {"+": 6, "-": 6}
+_BINDING |= {"*": 7, "/": 7, "%in%": 8, "%%": 8, "%/%": 8, ":": 9, "^": 11}
+_PREFIX = {"!": 4, "-": 10, "+": 10}
+"""Binding strengths of operators between two operands and before one (R's ``?Syntax``)."""
+
+
+def _tokens(text: str) -> Iterator[tuple[str, str]]:
+    position = 0
+    while not _NOTHING.match(text, position):
+        found = _TOKEN.match(text, position)
+        if found is None or found.lastgroup is None:
+            rest = text[position:].strip()
+            raise UserError(
+                f"formula {text!r}: cannot read it from {rest[:20]!r} on",
+                mend="Write it as for lme4, for example 'y ~ condition + (1 | participant)'; odd column names go in `backticks`.",
+            )
+        position = found.end()
+        kind = found.lastgroup
+        value = found.group(kind)
+        yield ("op", "^") if value == "**" and kind == "op" else (kind, value)
+    yield ("end", "")
+
+
+class _Reader:
+    """Operator-precedence reader with R's binding strengths."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = list(_tokens(text))
+        self.at = 0
+
+    def fail(self, what: str) -> UserError:
+        return UserError(
+            f"formula {self.text!r}: {what}",
+            mend="Write it as for lme4, for example 'y ~ condition + (1 | participant)'.",
+        )
+
+    def peek(self) -> tuple[str, str]:
+        return self.tokens[self.at]
+
+    def take(self, expected: str | None = None) -> tuple[str, str]:
+        token = self.tokens[self.at]
+        if expected is not None and token != ("op", expected):
+            found = repr(token[1]) if token[1] else "the end"
+            raise self.fail(f"expected {expected!r}, found {found}")
+        self.at += 1
+        return token
+
+    def expression(self, strength: int = 0) -> Node:
+        left = self.operand()
+        while True:
+            kind, value = self.peek()
+            if kind != "op" or value not in _BINDING or _BINDING[value] < strength:
+                return left
+            self.take()
+            # `^` groups to the right, everything else to the left.
+            right = self.expression(_BINDING[value] + (0 if value == "^" else 1))
+            left = Binary(value, left, right)
+
+    def operand(self) -> Node:
+        node = self.plain_operand()
+        while self.peek() == ("op", "["):
+            self.take()
+            self.take(",")
+            kind, number = self.take()
+            if kind != "number" or not number.rstrip("L").isdigit():
+                raise self.fail("inside [ , ] stands the number of a column, as in scale(x)[, 1]")
+            self.take("]")
+            node = Column(node, number)
+        return node
+
+    def plain_operand(self) -> Node:
+        kind, value = self.take()
+        if kind == "op" and value in _PREFIX:
+            return Unary(value, self.expression(_PREFIX[value]))
+        if (kind, value) == ("op", "~"):
+            raise self.fail("there is no response before '~'")
+        if (kind, value) == ("op", "("):
+            inner = self.expression()
+            self.take(")")
+            return Paren(inner)
+        if kind in {"number", "text"}:
+            return Literal(value)
+        if kind == "quoted":
+            return Name(value)
+        if kind == "name":
+            return self.call(value) if self.peek() == ("op", "(") else Name(value)
+        raise self.fail(f"an operand is missing before {value!r}" if value else "it ends too early")
+
+    def call(self, function: str) -> Node:
+        plain = function.rpartition("::")[2]
+        if plain in _ELSEWHERE:
+            raise UserError(
+                f"formula {self.text!r}: {function}() is not read in formulas", mend=_ELSEWHERE[plain]
+            )
+        if plain not in FUNCTIONS and not plain.startswith(_CONTRAST_FUNCTION):
+            raise unknown_name(f"formula {self.text!r}: function", function, FUNCTIONS)
+        self.take("(")
+        arguments: list[Node] = []
+        keywords: list[tuple[str, Node]] = []
+        while self.peek() != ("op", ")"):
+            named = self.peek()[0] == "name" and self.tokens[self.at + 1] == ("op", "=")
+            if named:
+                key = self.take()[1]
+                self.take("=")
+                keywords.append((key, self.expression()))
+            else:
+                arguments.append(self.expression())
+            if self.peek() != ("op", ")"):
+                self.take(",")
+        self.take(")")
+        if not arguments:
+            raise self.fail(f"{function}() needs something inside its parentheses")
+        return Call(function, tuple(arguments), tuple(keywords))
+
+
+def read_expression(text: str) -> Node:
+    """Read one R expression, `~` and `|` included."""
+    reader = _Reader(text)
+    tree = reader.expression()
+    kind, value = reader.peek()
+    if kind != "end":
+        raise reader.fail(f"{value!r} stands where the formula should end or go on with an operator")
+    return tree
+
+
+def children_of(node: Node) -> tuple[Node, ...]:
+    """Return the expressions directly inside one, arguments under their names too."""
+    match node:
+        case Call(_, arguments, keywords):
+            return *arguments, *(value for _, value in keywords)
+        case Binary(_, left, right):
+            return left, right
+        case Unary(_, inner) | Paren(inner) | Column(inner, _):
+            return (inner,)
+    return ()
+
+
+def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
+    """Return an expression with the expressions directly inside it changed."""
+    match node:
+        case Call(function, arguments, keywords):
+            named = tuple((name, change(value)) for name, value in keywords)
+            return Call(function, tuple(map(change, arguments)), named)
+        case Binary(op, left, right):
+            return Binary(op, change(left), change(right))
+        case Unary(op, operand):
+            return Unary(op, change(operand))
+        case Paren(inner):
+            return Paren(change(inner))
+        case Column(inner, number):
+            return Column(change(inner), number)
+    return node
+
+
+def total(nodes: Sequence[Node]) -> Node:
+    """Join expressions by plus signs."""
+    return reduce(lambda left, right: Binary("+", left, right), nodes)
+
+
+def nodes_of(node: Node) -> Iterator[Node]:
+    """Yield an expression and all expressions inside it."""
+    yield node
+    for part in children_of(node):
+        yield from nodes_of(part)
+
+
+def columns_of(node: Node) -> tuple[str, ...]:
+    """Return the data columns that an expression reads, each once, in order of appearance."""
+    match node:
+        case Name(name):
+            return () if name in CONSTANTS else (name,)
+        case Call(function, (factor, *_), _) if bare(function) in {"C", "dummy", "cut", "relevel", "factor"}:
+            return columns_of(factor)
+    parts = [
+        part
+        for at, part in enumerate(children_of(node))
+        if not (at and isinstance(node, Call) and part in SHORT_TRUTH)
+    ]
+    return tuple(dict.fromkeys(name for part in parts for name in columns_of(part)))
+
+
+def bare(function: str) -> str:
+    """Return a function's name without its package."""
+    return function.rpartition("::")[2]
+
+
+def is_condition(node: Node) -> bool:
+    """Whether an expression yields TRUE or FALSE on a row."""
+    match node:
+        case Call("I", (inner,)) | Paren(inner):
+            return is_condition(inner)
+        case Call("as.logical", _, _) | Unary("!", _):
+            return True
+        case Binary(op, _, _):
+            return op in COMPARISONS | LOGICAL | {"%in%", "|", "||"}
+    return False
+
+
+_PLAIN_NAME = re.compile(r"(?:[^\W\d]|\.(?!\d))[\w.]*\Z")
+_RESERVED = frozenset({"if", "else", "repeat", "while", "function", "for", "next", "break", "in"})
+"""Words that are no names in R unless they stand between backticks."""
+_TIGHT = {"/", "^", ":", *REMAINDERS}
+
+
+def _number_as_r(text: str) -> str:
+    """Print a number as R does: 15 digits, and scientific where that is shorter."""
+    if text.endswith("L"):
+        return text
+    value = float(text)
+    mantissa, _, exponent = f"{value:.14e}".partition("e")
+    mantissa = mantissa.rstrip("0").rstrip(".")
+    power = int(exponent)
+    scientific = f"{mantissa}e{power:+03d}"
+    digits = len(mantissa.replace(".", "").lstrip("-"))
+    fixed = f"{value:.{max(digits - 1 - power, 0)}f}"
+    return fixed if len(fixed) <= len(scientific) else scientific
+
+
+def as_r(node: Node) -> str:
+    """Print an expression as R's ``deparse`` does: ``I(x^2)``, ``log(rt + 1)``, ``a/b``."""
+    match node:
+        case Name(name):
+            plain = _PLAIN_NAME.match(name) and name not in _RESERVED
+            return name if plain else "`" + name.replace("\\", "\\\\") + "`"
+        case Literal(text) if text[0] in "'\"":
+            return '"' + text[1:-1].replace('"', '\\"') + '"'
+        case Literal(text):
+            return _number_as_r(text)
+        case Column(inner, number):
+            return f"{as_r(inner)}[, {number}]"
+        case Call(function, arguments, keywords):
+            parts = [as_r(a) for a in arguments] + [f"{k} = {as_r(v)}" for k, v in keywords]
+            return f"{function}({', '.join(parts)})"
+        case Binary(op, left, right):
+            gap = "" if op in _TIGHT else " "
+            return f"{as_r(left)}{gap}{op}{gap}{as_r(right)}"
+        case Unary(op, operand):
+            return f"{op}{as_r(operand)}"
+        case Paren(inner):
+            return f"({as_r(inner)})"
+
+
+_SPELT = {"^": "**", "%/%": "//", "%%": "%", "&&": "&"}
+
+
+def as_python(node: Node, names: Mapping[str, str]) -> str:
+    """Write an expression for formulaic: columns under the names given, ``**`` for ``^``."""
+    match node:
+        case Name(name):
+            return CONSTANTS.get(name) or names[name]
+        case Literal(text):
+            return repr(text[1:-1]) if text[0] in "'\"" else text.rstrip("L")
+        case Call(function, arguments, keywords):
+            parts = [as_python(a, names) for a in arguments[:1]]
+            parts += [SHORT_TRUTH.get(a) or as_python(a, names) for a in arguments[1:]]
+            parts += [
+                f"{k.replace('.', '_')}={SHORT_TRUTH.get(v) or as_python(v, names)}" for k, v in keywords
+            ]
+            return f"{bare(function).replace('.', '_')}({', '.join(parts)})"
+        case Binary("%in%", left, right):
+            return f"is_in({as_python(left, names)}, {as_python(right, names)})"
+        case Binary("|" | "||", _, _):
+            raise UserError(
+                f"{as_r(node)!r}: lme4 takes | for the bar of a random-effects term, also inside functions",
+                mend="Make a column, or turn it round: !(a == 1 & b == 1) for a != 1 | b != 1.",
+            )
+        case Binary(op, left, right):
+            if op in {"~", ":"}:
+                raise UserError(
+                    f"{as_r(node)!r} cannot be computed row by row",
+                    mend="Inside I() and other functions use + - * / ^ and comparisons only.",
+                )
+            return f"({as_python(left, names)} {_SPELT.get(op, op)} {as_python(right, names)})"
+        case Unary("!", operand):
+            return f"negated({as_python(operand, names)})"
+        case Unary(op, operand):
+            return f"({op}{as_python(operand, names)})"
+        case Paren(inner):
+            return f"({as_python(inner, names)})"
+        case Column(inner, number):
+            return f"column_of({as_python(inner, names)}, {number.rstrip('L')})"
+
 
 ALL_OTHERS = Name(".")
 Term = frozenset[int]

@@ -28,7 +28,7 @@ from scipy import linalg, sparse, stats
 
 from stimuli.errors import UserError, unknown_name
 
-from .degrees import RESIDUAL, DegreesOfFreedom, FTest, f_tail
+from .degrees import RESIDUAL, DegreesOfFreedom, FTest, KenwardRoger, f_tail
 from .inference import coefficient_table
 from .result import Fit
 from .variables import Coding, Factor, Variable
@@ -37,53 +37,6 @@ Array = NDArray[np.float64]
 
 LARGEST = 8000
 """Random effects for which the dense q x q products are formed at most (half a gigabyte each)."""
-
-
-@dataclass(frozen=True)
-class KenwardRoger:
-    """What Kenward and Roger's tests need."""
-
-    vcov: Array  # (p, p): adjusted covariance of the fixed effects, Phi_A
-    unadjusted: Array  # (p, p): Phi
-    slopes: Array  # (d, p, p): P_r
-    covariance: Array  # (d, d): W, asymptotic covariance of the variance parameters
-    name: str = "Kenward-Roger"
-
-    def df(self, rows: Array, vcov: Array) -> Array:
-        """Degrees of freedom of each row of an (r, p) contrast matrix, shape (r,)."""
-        return np.array([self._moments(row[None, :])[0] if row.any() else np.nan for row in rows])
-
-    def f_test(self, rows: Array, estimate: Array, vcov: Array) -> FTest:
-        """Kenward and Roger's scaled F."""
-        q = len(rows)
-        denominator, scale = self._moments(rows)
-        wald = float(estimate @ np.linalg.solve(rows @ self.vcov @ rows.T, estimate)) / q
-        return f_tail(scale * wald, q, denominator)
-
-    def _moments(self, rows: Array) -> tuple[float, float]:
-        """Match the first two moments of F: (degrees of freedom, scale of the statistic)."""
-        q, phi = len(rows), self.unadjusted
-        if not np.isfinite(rows).all():
-            return np.nan, np.nan
-        theta = rows.T @ np.linalg.solve(rows @ phi @ rows.T, rows)
-        u = theta @ phi @ self.slopes @ phi
-        traces = np.einsum("rii->r", u)
-        a1 = float(traces @ self.covariance @ traces)
-        a2 = float(np.einsum("rs,rij,sji->", self.covariance, u, u))
-        if abs(a2) < 1e-300:
-            return np.inf, 1.0
-        b = (a1 + 6.0 * a2) / (2.0 * q)
-        g = ((q + 1) * a1 - (q + 4) * a2) / ((q + 2) * a2)
-        bottom = 3.0 * q + 2.0 * (1.0 - g)
-        c1, c2, c3 = g / bottom, (q - g) / bottom, (q + 2 - g) / bottom
-        v0, v1, v2 = 1.0 + c1 * b, 1.0 - c2 * b, 1.0 - c3 * b
-        v0 = 0.0 if abs(v0) < 1e-10 else v0
-        rest = 1.0 - a2 / q
-        share = 1.0 if abs(rest) < 1e-14 and abs(v1) < 1e-14 else rest / v1
-        rho = share**2 * v0 / v2 / q
-        df = 4.0 + (q + 2.0) / (q * rho - 1.0)
-        scale = 1.0 if abs(df - 2.0) < 1e-2 else df * rest / (df - 2.0)
-        return float(df), float(scale)
 
 
 def kenward_roger(fit: Fit) -> KenwardRoger:
@@ -116,80 +69,57 @@ def kenward_roger(fit: Fit) -> KenwardRoger:
             f"Kenward-Roger's products of {q} random effects do not fit; at most {LARGEST} do",
             mend="With so many levels Satterthwaite's degrees of freedom say the same.",
         )
-    return _adjust(fit, _Pieces.of(fit))
+    # Products with V^-1, in units where V is the covariance of y.
+    matrices, weights = fit.model.matrices, fit.model.frame.weights / fit.sigma**2
+    z = sparse.csr_array(sparse.hstack([e.matrix(e.columns) for e in effects], format="csr"))
+    lambdas = zip(effects, matrices.covariance.lambdas(fit.theta), strict=True)
+    relative = sparse.block_diag(
+        [sparse.kron(sparse.identity(e.n_levels), lam) for e, lam in lambdas], format="csr"
+    )
+    factor = fit.sigma * relative
+    wz = z.multiply(weights[:, None]).tocsr()
+    a = (z.T @ wz).toarray()
+    h = factor.T @ (factor.T @ a).T
+    h.flat[:: len(h) + 1] += 1.0
+    lower = linalg.cholesky(h, lower=True, overwrite_a=True, check_finite=False)
+    # M = Lambda H^-1 Lambda', so M A = half' half with half on the columns of Lambda.
+    half = linalg.solve_triangular(lower, factor.T.toarray(), lower=True, check_finite=False)
+    m = half.T @ half
+    ma = m @ a
+    n = np.eye(len(a)) - ma
+    k = a @ n
+    k = (k + k.T) / 2.0
+    x, kn = matrices.x, k @ n
+    rest = x - z @ (m @ (wz.T @ x))
+    c = wz.T @ rest
+    nc = n.T @ c
+    gram = rest.T @ (weights[:, None] * rest)
 
-
-@dataclass(frozen=True)
-class _Pieces:
-    """Products with V^-1, in units where V is the covariance of y: K, K N, C, N'C, X-parts of the residual."""
-
-    k: Array
-    kn: Array
-    c: Array
-    d: Array
-    residual_p: Array
-    residual_q: Array
-    residual_trace: float
-    blocks: list[tuple[NDArray[np.intp], NDArray[np.intp]]]
-
-    @classmethod
-    def of(cls, fit: Fit) -> _Pieces:
-        matrices = fit.model.matrices
-        weights = fit.model.frame.weights / fit.sigma**2
-        z = sparse.csr_array(sparse.hstack([e.matrix(e.columns) for e in matrices.effects], format="csr"))
-        starts = np.cumsum([0, *(e.n_levels * e.width for e in matrices.effects)])
-        lambdas = matrices.covariance.lambdas(fit.theta)
-        levels = [e.n_levels for e in matrices.effects]
-        relative = sparse.block_diag(
-            [sparse.kron(sparse.identity(m), lam) for m, lam in zip(levels, lambdas, strict=True)],
-            format="csr",
-        )
-        factor = fit.sigma * relative
-        wz = z.multiply(weights[:, None]).tocsr()
-        a = (z.T @ wz).toarray()
-        h = factor.T @ (factor.T @ a).T
-        h.flat[:: len(h) + 1] += 1.0
-        lower = linalg.cholesky(h, lower=True, overwrite_a=True, check_finite=False)
-        # M = Lambda H^-1 Lambda', so M A = half' half with half on the columns of Lambda.
-        half = linalg.solve_triangular(lower, factor.T.toarray(), lower=True, check_finite=False)
-        m = half.T @ half
-        ma = m @ a
-        n = np.eye(len(a)) - ma
-        k = a @ n
-        k = (k + k.T) / 2.0
-        x = matrices.x
-        rest = x - z @ (m @ (wz.T @ x))
-        c = wz.T @ rest
-        gram = rest.T @ (weights[:, None] * rest)
-        blocks = []
-        for term in matrices.covariance.terms:
-            effect = matrices.effects[term.factor]
-            base = starts[term.factor] + np.arange(effect.n_levels) * effect.width + term.at
-            for i in range(term.width):
-                for j in range(i + 1):
-                    blocks.append((base + i, base + j))
-        trace = len(x) - 2.0 * float(np.trace(ma)) + float(np.sum(ma * ma.T))
-        return cls(k, k @ n, c, n.T @ c, -gram, gram - c.T @ m @ c, trace, blocks)
-
-
-def _adjust(fit: Fit, at: _Pieces) -> KenwardRoger:
+    # Per variance or covariance its Z_a Z_b' and, for a covariance, the transpose too.
+    starts = np.cumsum([0, *(e.n_levels * e.width for e in effects)])
+    orders = []
+    for term in matrices.covariance.terms:
+        effect = effects[term.factor]
+        base = starts[term.factor] + np.arange(effect.n_levels) * effect.width + term.at
+        for i, j in zip(*np.tril_indices(term.width), strict=True):
+            pair = base + i, base + j
+            orders.append([pair] if i == j else [pair, pair[::-1]])
     phi = fit.vcov.to_numpy()
-    d, p = len(at.blocks) + 1, len(phi)
+    d, p = len(orders) + 1, len(phi)
     slopes, second, traces = np.empty((d, p, p)), np.empty((d, d, p, p)), np.empty((d, d))
-    # Z_a Z_b' and, for a covariance, its transpose too
-    orders = [[(a, b)] if np.array_equal(a, b) else [(a, b), (b, a)] for a, b in at.blocks]
     for r, mine in enumerate(orders):
-        slopes[r] = -sum(at.c[a].T @ at.c[b] for a, b in mine)
-        second[r, -1] = sum(at.c[a].T @ at.d[b] for a, b in mine)
+        slopes[r] = -sum(c[a].T @ c[b] for a, b in mine)
+        second[r, -1] = sum(c[a].T @ nc[b] for a, b in mine)
         second[-1, r] = second[r, -1].T
-        traces[r, -1] = traces[-1, r] = sum(float(at.kn[a, b].sum()) for a, b in mine)
+        traces[r, -1] = traces[-1, r] = sum(float(kn[a, b].sum()) for a, b in mine)
         for s, other in enumerate(orders[: r + 1]):
-            pairs = [(a, b, c, e) for a, b in mine for c, e in other]
-            second[r, s] = sum(at.c[a].T @ at.k[np.ix_(b, c)] @ at.c[e] for a, b, c, e in pairs)
+            pairs = [(*one, *two) for one in mine for two in other]
+            second[r, s] = sum(c[a].T @ k[np.ix_(b, e)] @ c[f] for a, b, e, f in pairs)
             second[s, r] = second[r, s].T
-            traces[r, s] = sum(float(np.sum(at.k[np.ix_(e, a)] * at.k[np.ix_(c, b)])) for a, b, c, e in pairs)
+            traces[r, s] = sum(float(np.sum(k[np.ix_(f, a)] * k[np.ix_(e, b)])) for a, b, e, f in pairs)
             traces[s, r] = traces[r, s]
-    slopes[-1], second[-1, -1], traces[-1, -1] = at.residual_p, at.residual_q, at.residual_trace
+    slopes[-1], second[-1, -1] = -gram, gram - c.T @ m @ c
+    traces[-1, -1] = len(x) - 2.0 * float(np.trace(ma)) + float(np.sum(ma * ma.T))
     moved = phi @ slopes
     information = (
         traces - 2.0 * np.einsum("ij,rsij->rs", phi, second) + np.einsum("rij,sji->rs", moved, moved)

@@ -316,11 +316,7 @@ def linear_contrasts(
 
 
 def equivalence_tests(
-    table: pd.DataFrame,
-    bound: float | tuple[float, float],
-    *,
-    alpha: float = 0.05,
-    adjust: str = "none",
+    table: pd.DataFrame, bound: float | tuple[float, float], *, alpha: float = 0.05, adjust: str = "none"
 ) -> pd.DataFrame:
     """Test each estimate of a table of contrasts for lying within bounds.
 

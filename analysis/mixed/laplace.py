@@ -24,8 +24,7 @@ from scipy import linalg
 
 from .blocks import Blocks, Effects, Factor, Layout, Vector, gram, make_layout
 from .families import Family, Link
-from .frame import Frame
-from .matrices import Covariance, Matrices
+from .matrices import Covariance, Frame, Matrices
 from .responses import Response, make_response
 
 Array = NDArray[np.float64]
@@ -110,9 +109,13 @@ class ModeSearch:
             if not fresh and not 0.0 < decrement <= CONTRACTION * previous:
                 h = None
                 continue
-            previous = decrement
-            u, eta, value = self._climb(response, lambdas, fixed, (u, value), step)
-            fresh = False
+            previous, fresh, size = decrement, False, 1.0
+            slack = self.noise + 1e-12 * abs(value)
+            while not (new := self._at(lambdas, fixed, response, u + step * size))[2] >= value - slack:
+                size /= 2.0
+                if size < 1e-10:
+                    raise ModeNotFound
+            u, eta, value = new
         raise ModeNotFound
 
     def _from_saturated(self, lambdas: list[Array], fixed: Array, response: Response) -> Vector:
@@ -122,24 +125,6 @@ class ModeSearch:
         working = weight * (eta - fixed) + response.score(eta)
         h = self.layout.factor(self.layout.products(weight), lambdas)
         return h.solve(self.layout.scale(lambdas, self.layout.transpose_times(working), transpose=True))
-
-    def _climb(
-        self,
-        response: Response,
-        lambdas: list[Array],
-        fixed: Array,
-        start: tuple[Vector, float],
-        step: Vector,
-    ) -> tuple[Vector, Array, float]:
-        u, value = start
-        size = 1.0
-        slack = self.noise + 1e-12 * abs(value)
-        while size >= 1e-10:
-            new = self._at(lambdas, fixed, response, u + step * size)
-            if new[2] >= value - slack:
-                return new
-            size /= 2.0
-        raise ModeNotFound
 
 
 @dataclass(frozen=True)
@@ -176,8 +161,12 @@ def without_random_effects(
     beta: Array = np.zeros(x.shape[1])
     old = -np.inf
     for _ in range(25):
-        new, predicted, value = _step(response, eta, frame.offset, x)
-        size = 1.0
+        w = response.weight(eta)
+        w = np.maximum(w, 1e-10 * _typical(w))
+        root, z = np.sqrt(w), eta - frame.offset + response.score(eta) / w
+        new: Array = np.asarray(np.linalg.lstsq(root[:, None] * x, root * z, rcond=None)[0], dtype=float)
+        predicted = frame.offset + x @ new
+        value, size = float(response.loglik(predicted).sum()), 1.0
         # Links that are no maps onto the whole line can be left; half the way back is inside again.
         while not np.isfinite(value) and size > 1e-3 and np.isfinite(old):
             size /= 2.0
@@ -203,16 +192,6 @@ def without_random_effects(
     return Independence(beta[:p], np.maximum(weight, 1e-6 * _typical(weight)), log_dispersion)
 
 
-def _step(response: Response, eta: Array, offset: Array, x: Array) -> tuple[Array, Array, float]:
-    w = response.weight(eta)
-    w = np.maximum(w, 1e-10 * _typical(w))
-    z = eta - offset + response.score(eta) / w
-    root = np.sqrt(w)
-    new: Array = np.asarray(np.linalg.lstsq(root[:, None] * x, root * z, rcond=None)[0], dtype=float)
-    predicted = offset + x @ new
-    return new, predicted, float(response.loglik(predicted).sum())
-
-
 def _typical(weight: Array) -> float:
     return max(float(np.median(weight)), 1e-300)
 
@@ -231,12 +210,9 @@ def _dispersion(family: Family, frame: Frame, mu: Array, p: int) -> float:
 
 
 def in_units_of_residuals(matrices: Matrices, frame: Frame, family: Family, link: Link) -> Matrices:
-    """Measure random effects in residual standard deviations on the link scale, so that theta is of the order of one.
-
-    Families without a dispersion have links whose unit is already of that order.
-    """
+    """Measure random effects in residual standard deviations on the link scale, so that theta is of the order of one."""
     if family.dispersion not in {"phi", "shape"}:
-        return matrices
+        return matrices  # the link's unit is already of that order
     lacking = lacks_constant(matrices)
     weight = without_random_effects(frame, matrices.x, family, link, with_constant=lacking).weight
     unit = 1.0 / float(np.sqrt(np.mean(weight)))
@@ -292,10 +268,7 @@ def _alike(x: Array) -> tuple[Array, NDArray[np.intp]] | None:
 
 
 class LaplaceDeviance:
-    """Laplace deviance as a function of (theta, log dispersion, whitened beta).
-
-    Shapes: start_beta (p,), starts (k + n_dispersion + p,).
-    """
+    """Laplace deviance as a function of (theta, log dispersion, whitened beta), shape (k + n_dispersion + p,)."""
 
     def __init__(
         self,
@@ -323,11 +296,7 @@ class LaplaceDeviance:
         begins = [alone, without_random_effects(frame, matrices.x, family, link)] if lacking else [alone]
         self.starts = [
             np.concatenate(
-                [
-                    self.covariance.start(),
-                    begin.log_dispersion[: self.n_dispersion],
-                    r @ begin.beta,
-                ]
+                [self.covariance.start(), begin.log_dispersion[: self.n_dispersion], r @ begin.beta]
             )
             for begin in begins
             if begin is alone or np.isfinite(begin.log_dispersion).all()
@@ -371,14 +340,10 @@ class LaplaceDeviance:
 
     def at(self, x: Array) -> LaplacePoint:
         """Evaluate deviance and gradient at x = (theta, log dispersion, whitened beta)."""
-        layout = self.layout
-        theta, response, beta = self.split(x)
-        lambdas = self.covariance.lambdas(theta)
-        mode = self.modes.find(lambdas, self.offset + self.x @ beta, response)
-        u, eta, score = mode.u, mode.eta, mode.score
-        inside = response.inside(eta)
-        a = layout.products(inside)
-        h = layout.factor(a, lambdas)
+        self._last = None
+        last, layout = self._solved(x), self.layout
+        u, eta, h, response = last.u, last.eta, last.h, last.response
+        lambdas = self.covariance.lambdas(x[: self.covariance.size])
         fit, fit_slope = response.deviance(eta)
         deviance = fit + u.dot(u) + h.logdet
 
@@ -393,12 +358,11 @@ class LaplaceDeviance:
         adjoint = h_observed.solve(pull)
         feedback = layout.times(layout.scale(lambdas, adjoint))
         d_eta = explicit - observed * feedback
-        z_score = layout.transpose_times(score)
         slopes = [
             one + two + 2.0 * three
             for one, two, three in zip(
                 layout.outer(layout.transpose_times(d_eta), u),
-                layout.outer(z_score, adjoint),
+                layout.outer(last.z_score, adjoint),
                 inverse.trace_terms(),
                 strict=True,
             )
@@ -409,7 +373,6 @@ class LaplaceDeviance:
             total = -2.0 * by_loglik.sum(-1) + (by_inside * leverages).sum(-1) + (by_score * feedback).sum(-1)
             d_dispersion[:] = total
         gradient = np.concatenate([self.covariance.gradient(slopes), d_dispersion, self.x.T @ d_eta])
-        self._last = _Solved(x.copy(), u, inside, z_score, a, h, eta, response)
         return LaplacePoint(deviance, gradient, u, eta, response)
 
     def nearer(self, x: Array) -> Array:
@@ -427,11 +390,9 @@ class LaplaceDeviance:
         return np.concatenate([self.covariance.from_moments(moments), x[self.covariance.size :]])
 
     def metric(self, x: Array) -> Array:
-        """Approximate second derivatives of the deviance, shape (d, d).
-
-        For theta the average information of the working linear model (see ``linear``), for beta its information, for a
-        log dispersion that of a normal sample, for log gaps between thresholds the squares of their slopes.
-        """
+        """Approximate second derivatives of the deviance, shape (d, d)."""
+        # For theta the average information of the working linear model (see ``linear``), for beta its information, for a
+        # log dispersion that of a normal sample, for log gaps between thresholds the squares of their slopes.
         last = self._solved(x)
         k, at = self.covariance.size, self.covariance.size + self.n_dispersion
         lambdas, layout = self.covariance.lambdas(x[:k]), self.layout

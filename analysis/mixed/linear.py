@@ -21,8 +21,7 @@ from scipy import linalg
 from stimuli.errors import UserError
 
 from .blocks import Factor, Layout, Vector, gram, make_layout
-from .frame import Frame
-from .matrices import Covariance, Matrices
+from .matrices import Covariance, Frame, Matrices
 
 Array = NDArray[np.float64]
 
@@ -123,10 +122,8 @@ class LinearDeviance:
         return point
 
     def nearer(self, theta: Array) -> Array:
-        """Guess theta from the spread of the random effects at the first guess, Lambda = I.
-
-        That spread is too large by about the variance of their errors, the blocks of P = H^-1 = I - A P.
-        """
+        """Guess theta from the spread of the random effects at the first guess, Lambda = I."""
+        # That spread is too large by about the variance of their errors, the blocks of P = H^-1 = I - A P.
         found = self._solution(theta)
         levels = [f.n_levels for f in self.layout.factors]
         squares = self.layout.outer(found.point.u, found.point.u)
@@ -146,11 +143,9 @@ class LinearDeviance:
         return self._last
 
     def metric(self, theta: Array) -> Array:
-        """Average of observed and expected second derivatives of the deviance, shape (theta, theta).
-
-        Gilmour, Thompson and Cullis (1995) call it average information: with f_i = dV/dtheta_i V^-1 (y - X beta), its
-        entries are f_i' P f_j / sigma^2, here with sigma profiled out. It needs solves only.
-        """
+        """Average of observed and expected second derivatives of the deviance, shape (theta, theta)."""
+        # The average information of Gilmour, Thompson and Cullis (1995): with f_i = dV/dtheta_i V^-1 (y - X beta), its
+        # entries are f_i' P f_j / sigma^2, here with sigma profiled out. It needs solves only.
         last, p = self._solution(theta), self.p
         point = last.point
         moved = self.layout.moved(self.covariance.entries(), last.lambdas, last.point.u, last.z_residual)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from stimuli.errors import UserError, unknown_name
 
-from .expression import Node, as_r, columns_of
+from .formula import Node, as_r, columns_of
 from .inference import linear_contrasts, tested
 from .responses import TimeResponse
 from .result import Fit
@@ -57,10 +57,7 @@ def rows_of(fit: Fit, grid: pd.DataFrame) -> Array:
 
 
 def offset_of(fit: Fit, grid: pd.DataFrame) -> Array:
-    """Known part of the linear predictor at a grid, shape (cells,).
-
-    As in emmeans an offset counts by its mean over the rows fitted; but one whose columns are in the grid is computed there.
-    """
+    """Known part of the linear predictor (cells,): the mean offset, as in emmeans, or that at the grid if it has its columns."""
     frame = fit.model.frame
     total = np.full(len(grid), float(frame.offset.mean()))
     for node in fit.model.offset_nodes:

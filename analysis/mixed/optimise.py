@@ -66,11 +66,9 @@ class Scaled:
         return value, gradient * self.scales
 
     def keep(self) -> None:
-        """Evaluate anew what was met before, and from here on do not ask twice for the latest and for the lowest point.
-
-        Where the conditional mode is not unique a deviance depends on where its search began: one that was met on the way down
-        may not be there for those who come back. So this is for deviances without modes, and for many rows.
-        """
+        """From here on do not ask twice for the latest and for the lowest point."""
+        # Where the conditional mode is not unique a deviance depends on where its search began: one that was met on the way
+        # down may not be there for those who come back. So this is for deviances without modes, and for many rows.
         self._keeps = True
 
     def metric(self, z: Array) -> Array:
@@ -185,10 +183,7 @@ def hessian(
 
 
 def _curvature(f: Scaled, z: Array, is_rough: bool) -> tuple[Array, Array]:
-    """Second derivatives at z, after shrinking units that proved too rough: (z in the new units, hessian).
-
-    Rough ones, near enough to say whether z is a minimum and where the next step goes, come from differences to one side.
-    """
+    """Second derivatives at z, after shrinking units that proved too rough: (z in the new units, hessian)."""
     for _ in range(6):
         found = hessian(f, z, np.full(len(z), STEP), is_rough)
         stretch = np.sqrt(np.maximum(np.diag(found) / 2.0, 1.0))

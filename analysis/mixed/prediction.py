@@ -27,9 +27,8 @@ from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 
 from .blocks import Vector, make_layout
-from .expression import Node, columns_of
 from .fitting import fit_model
-from .formula import RandomTerm
+from .formula import Node, RandomTerm, columns_of
 from .inference import check_level
 from .matrices import Design, TermCovariance, make_design
 from .result import Fit

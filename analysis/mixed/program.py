@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from stimuli.errors import UserError
 
-from .expression import (
+from .formula import (
     FACTOR_FUNCTIONS,
     Binary,
     Call,
@@ -30,12 +30,12 @@ from .expression import (
     as_r,
     bare,
     columns_of,
+    expand_terms,
     mapped,
     nodes_of,
     read_expression,
     total,
 )
-from .formula import expand_terms
 from .result import Fit
 from .variables import Factor, is_numeric
 
@@ -311,11 +311,7 @@ _UNCHECKED = 'check.nobs.vs.rankZ = "ignore", check.nobs.vs.nRE = "ignore", chec
 _BASES = {
     "logit": ("qlogis", "plogis", "dlogis(eta)"),
     "probit": ("qnorm", "pnorm", "dnorm(eta)"),
-    "cloglog": (
-        "(function(p) log(-log1p(-p)))",
-        "(function(eta) -expm1(-exp(eta)))",
-        "exp(eta - exp(eta))",
-    ),
+    "cloglog": ("(function(p) log(-log1p(-p)))", "(function(eta) -expm1(-exp(eta)))", "exp(eta - exp(eta))"),
 }
 _DENSITIES = {
     "gaussian": ("dnorm(y, mu, sqrt(d / w), log = TRUE)", "d + 0 * mu"),

@@ -15,11 +15,9 @@ from numpy.typing import NDArray
 
 from .criterion import Criterion
 from .degrees import DegreesOfFreedom
-from .expression import Call, Node, read_expression
 from .families import LINKS, Family, Link
-from .formula import Formula
-from .frame import Frame
-from .matrices import Matrices
+from .formula import Call, Formula, Node, read_expression
+from .matrices import Frame, Matrices
 from .responses import Response, Shape, Thresholds
 
 Array = NDArray[np.float64]

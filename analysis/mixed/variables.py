@@ -25,7 +25,7 @@ from scipy.interpolate import BSpline
 
 from stimuli.errors import UserError, unknown_name
 
-from .expression import (
+from .formula import (
     FACTOR_FUNCTIONS,
     Binary,
     Call,

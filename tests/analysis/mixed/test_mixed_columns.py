@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 
 from analysis.mixed import fit, predict
-from analysis.mixed.expression import read_expression
-from analysis.mixed.formula import expand_terms, read_formula
+from analysis.mixed.formula import expand_terms, read_expression, read_formula
 from analysis.mixed.variables import alphabetical
 from stimuli.errors import UserError
 

@@ -15,9 +15,8 @@ from analysis.mixed import Fit, fit, predict, simulate
 from analysis.mixed.criterion import choose_criterion, make_objective
 from analysis.mixed.families import FAMILIES, LINKS, TIMES, Link, choose_family, guess_link
 from analysis.mixed.formula import read_formula
-from analysis.mixed.frame import make_frame
 from analysis.mixed.laplace import in_units_of_residuals
-from analysis.mixed.matrices import make_matrices
+from analysis.mixed.matrices import make_frame, make_matrices
 from analysis.mixed.optimise import differences
 from stimuli.errors import UserError
 

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from analysis.mixed import Fit, fit, likelihood_ratio_test, linear_contrasts, margins, predict
 from analysis.mixed.families import choose_family
 from analysis.mixed.formula import read_formula
-from analysis.mixed.frame import make_frame
 from analysis.mixed.laplace import LaplaceDeviance
 from analysis.mixed.linear import LinearDeviance
-from analysis.mixed.matrices import make_matrices
+from analysis.mixed.matrices import make_frame, make_matrices
 from analysis.mixed.optimise import differences, minimise
 from stimuli.errors import UserError
 

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.mixed.expression import (
+from analysis.mixed.formula import (
     as_r,
+    expand_terms,
     read_expression,
+    read_formula,
 )
-from analysis.mixed.formula import expand_terms, read_formula
 from analysis.mixed.matrices import independent_columns, make_design
 from analysis.mixed.variables import Variables
 from stimuli.errors import UserError

@@ -30,7 +30,7 @@ from analysis.mixed import (
     with_degrees,
 )
 from analysis.mixed.inference import LargestT
-from analysis.mixed.profile import Pinned, parameters_of
+from analysis.mixed.intervals import Pinned, parameters_of
 from stimuli.errors import UserError
 
 from .conftest import Simulate

@@ -12,8 +12,7 @@ from analysis.mixed import fit, likelihood_ratio_test, lme4_program
 from analysis.mixed.criterion import PENALTIES, Penalty
 from analysis.mixed.families import choose_family
 from analysis.mixed.formula import read_formula
-from analysis.mixed.frame import make_frame
-from analysis.mixed.matrices import make_matrices
+from analysis.mixed.matrices import make_frame, make_matrices
 from stimuli.errors import UserError
 
 from .conftest import Simulate

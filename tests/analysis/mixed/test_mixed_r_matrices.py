@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.mixed.expression import read_expression
-from analysis.mixed.formula import expand_terms
+from analysis.mixed.formula import expand_terms, read_expression
 from analysis.mixed.matrices import make_design
 from analysis.mixed.variables import Variables, read_coding
 from stimuli.errors import UserError
