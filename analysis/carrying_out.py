@@ -226,17 +226,9 @@ def _compared(
     spread = stats.norm if df is None else stats.t(df)
     half = float(spread.ppf(0.975)) * se
     p = float(2 * spread.sf(abs(estimate / se)))
-    return Contrast.of(
-        difference,
-        groups,
-        estimate,
-        se,
-        estimate / se,
-        df,
-        p,
-        (estimate - half, estimate + half),
-        equivalence=two_one_sided(estimate, se, df, bound, alpha),
-    )
+    numbers = (estimate, se, estimate / se, df, p, (estimate - half, estimate + half))
+    equivalence = two_one_sided(estimate, se, df, bound, alpha)
+    return Contrast.of(difference, groups, *numbers, equivalence=equivalence)
 
 
 Kind = Literal["models in general", "label probabilities"]

@@ -127,15 +127,12 @@ def _tested(
     df = None if np.isnan(row["df"]) else row["df"]
     bound = plan.equivalence if len(groups) == 2 and estimable and not logistic else None
     is_interaction = len(difference.at) == 2 and len(groups) == 1
+    p = one_sided(row["p"], row["statistic"], difference.direction_in(groups))
+    numbers = (row["estimate"], row["se"], row["statistic"], df, p, ends)
     return Contrast.of(
         difference,
         groups,
-        row["estimate"],
-        row["se"],
-        row["statistic"],
-        df,
-        one_sided(row["p"], row["statistic"], difference.direction_in(groups)),
-        ends,
+        *numbers,
         estimable=estimable,
         weights=tuple(weights.tolist()),
         vcov=model.vcov,

@@ -137,20 +137,8 @@ def _one_reader(
         low, high = share_over_items(values, answers) if shares else over_items(values, limits=limits)
         if measure.logged:
             mean, low, high = (float(np.exp(one)) for one in (mean, low, high))
-        cells.append(
-            Cell(
-                group,
-                kind,
-                level,
-                len(shown),
-                len(by_item),
-                mean,
-                float("nan"),
-                float(low),
-                float(high),
-                WILSON if shares else OVER_ITEMS,
-            )
-        )
+        how, ends = WILSON if shares else OVER_ITEMS, (float(low), float(high))
+        cells.append(Cell(group, kind, level, len(shown), len(by_item), mean, float("nan"), *ends, how))
     return cells
 
 

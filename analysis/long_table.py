@@ -69,14 +69,8 @@ class Roles:
 
     def columns(self) -> list[tuple[str, str]]:
         """Return option and column of each role."""
-        given = {
-            "participant": self.participant,
-            "item": self.item,
-            "correct": self.correct,
-            "rt": self.rt,
-            "rating": self.rating,
-            "model": self.model_column,
-        }
+        own = {name: getattr(self, name) for name in ("participant", "item", "correct", "rt", "rating")}
+        given = {**own, "model": self.model_column}
         named = [(option, column) for option, column in given.items() if column is not None]
         return [*named, *(("condition", column) for column in self.conditions)]
 

@@ -89,7 +89,7 @@ def recovered(analysis: Analysis, tables: Tables) -> list[Recovered]:
     measure, factor = analysis.plan.measure, analysis.plan.factor
     truth = tables.dictionary["truth"]
     given = truth[TRUTH_OF[measure.name]]
-    reference = analysis.levels[0]
+    about, reference = (measure.name, measure.title, str(given["scale"])), analysis.levels[0]
     expected = expected_levels(
         _generated(analysis, tables), factor, analysis.levels, given, truth.get("lapses")
     )
@@ -105,18 +105,10 @@ def recovered(analysis: Analysis, tables: Tables) -> list[Recovered]:
             label, leads_to = f"{level} − {reference}", expected[level] - expected[reference]
         else:
             continue
-        row = Recovered(
-            measure.name,
-            measure.title,
-            str(given["scale"]),
-            label,
-            leads_to,
-            one.estimate,
-            one.low,
-            one.high,
-            put_in,
-        )
-        found.append(row if one.estimable else replace(row, estimate=float("nan"), low=None, high=None))
+        numbers: tuple[float, float | None, float | None] = float("nan"), None, None
+        if one.estimable:
+            numbers = one.estimate, one.low, one.high
+        found.append(Recovered(*about, label, leads_to, *numbers, put_in))
     return [*found, *_standard_deviations(analysis.model, measure, given)]
 
 

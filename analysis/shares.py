@@ -221,15 +221,11 @@ def contrast_in_points(
         simple = tuple(
             points * _simple(plan, replace(difference, at=(level,)), done.sums) for level in difference.at
         )
+    numbers = (value, se, done.t, df, done.p(side), (points * low, points * high))
     return Contrast.of(
         difference,
         groups,
-        value,
-        se,
-        done.t,
-        df,
-        done.p(side),
-        (points * low, points * high),
+        *numbers,
         estimable=bool(np.isfinite([value, se]).all()),
         equivalence=bound and two_one_sided(value, se, df, bound.half_width, plan.alpha),
         simple=simple,

@@ -117,7 +117,10 @@ def _of_model(
             seed = stable_seed(study, "asked otherwise", group, name)
             drawn = _by_chance(own, factor, codes, np.random.default_rng(seed), permutations)
         sd = deviation.get(name, float("nan"))
-        reach = float(np.nanmax(means) - np.nanmin(means))
+        reach, by_chance, p = float(np.nanmax(means) - np.nanmin(means)), float("nan"), float("nan")
+        if len(drawn):
+            by_chance = 100 * float(drawn.mean())
+            p = float((1 + (drawn >= reach - 1e-12).sum()) / (1 + len(drawn)))
         found.append(
             {
                 "reader_group": group,
@@ -129,10 +132,8 @@ def _of_model(
                 "lowest": float(np.nanmin(ends)),
                 "highest": float(np.nanmax(ends)),
                 "range_points": 100 * reach,
-                "range_by_chance": 100 * float(drawn.mean()) if len(drawn) else float("nan"),
-                "p": float((1 + (drawn >= reach - 1e-12).sum()) / (1 + len(drawn)))
-                if len(drawn)
-                else float("nan"),
+                "range_by_chance": by_chance,
+                "p": p,
             }
         )
     return found, climbed if deviation else None
