@@ -50,7 +50,6 @@ def contrasts_of(plan: Plan, data: ModelData, model: FittedModel) -> tuple[Contr
 
 def cell_means(factor: str, data: ModelData, model: FittedModel) -> dict[tuple[str, str], CellMean]:
     """Return every cell of the design, keyed by (reader group, level)."""
-    assert model.source is not None
     crossed = len(data.groups) > 1
     asked = [factor] if data.crossing is None else list(data.crossing.factors)
     means = margins(model.source, [*asked, "reader_group"] if crossed else asked)
@@ -114,7 +113,6 @@ def _tested(
     cells: Mapping[tuple[str, str], CellMean],
     model: FittedModel,
 ) -> Contrast:
-    assert model.source is not None
     signed = _signed(difference, groups, plan, cells)
     weights = np.sum([sign * cell.weights for sign, cell in signed], axis=0)
     table = linear_contrasts(model.source, weights).drop(columns="contrast")

@@ -308,7 +308,6 @@ def _read(source: Fit, text: str, settings: Mapping[str, Any]) -> FittedModel:
         formula=text,
         family=source.family,
         link=source.link,
-        method=source.method,
         rows=source.nobs,
         units=dict(source.groups),
         coefficients=tuple(coefficients),
@@ -316,8 +315,6 @@ def _read(source: Fit, text: str, settings: Mapping[str, Any]) -> FittedModel:
         variance=variance,
         sigma=source.sigma if source.family == "gaussian" else None,
         loglik=source.loglik,
-        aic=source.aic,
-        bic=source.bic,
         singular=source.singular,
         converged=source.converged,
         warnings=source.warnings,
@@ -328,9 +325,8 @@ def _read(source: Fit, text: str, settings: Mapping[str, Any]) -> FittedModel:
 
 def _whole(model: FittedModel) -> FittedModel:
     """Make of a model that was sketched, to be simplified, one to report."""
-    if model.source is None or not model.source.is_sketch:
-        return model
-    return _read(completed(model.source), model.formula, model.settings)
+    whole = model.source.is_sketch
+    return _read(completed(model.source), model.formula, model.settings) if whole else model
 
 
 def _grouping(label: str, groups: Mapping[str, int]) -> str:

@@ -72,7 +72,6 @@ class FittedModel:
     formula: str
     family: str
     link: str
-    method: str
     rows: int
     units: Mapping[str, int]  # levels of each grouping factor
     coefficients: tuple[Coefficient, ...]
@@ -80,14 +79,12 @@ class FittedModel:
     variance: tuple[VarianceTerm, ...]
     sigma: float | None  # residual standard deviation; None for a binomial model
     loglik: float
-    aic: float
-    bic: float
     singular: bool
     converged: bool
     warnings: tuple[str, ...]
+    source: Fit  # the engine's own result
     steps: tuple[Step, ...] = ()  # every fit on the way, the reported one last
     settings: Mapping[str, Any] = field(default_factory=dict)  # of ``analysis.mixed.fit``, for the R script
-    source: Fit | None = None  # the engine's own result
 
     @property
     def beta(self) -> NDArray[np.float64]:

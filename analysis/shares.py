@@ -287,7 +287,7 @@ def influences(analysis: Analysis, tables: Tables) -> dict[str, pd.DataFrame]:
     names = [f"{one.label}, {' − '.join(one.groups)}" for one in tested]
     if any(one.crossed is not None for one in tested):
         found = _without_each(analysis, tested, tables)
-    elif analysis.model is not None and analysis.model.source is not None:
+    elif analysis.model is not None:
         fit = analysis.model.source
         weights = np.array([one.weights for one in tested]).T
         moved = {unit: influence(fit, unit) for unit in UNITS if unit in fit.groups}
