@@ -194,6 +194,6 @@ def day(text: str) -> str:
 
 
 def between_dates(first: str, last: str) -> str:
-    """Say from which to which day."""
+    """Write the first and the last day: ``between March 3, 2026, and March 9, 2026``."""
     one, other = day(first), day(last)
     return f"on {one}" if one == other else f"between {one}, and {other}"

@@ -135,7 +135,7 @@ def analyse_shares(
 
 
 def _without_trials(plan: Plan, rows: pd.DataFrame) -> Iterator[str]:
-    """Say which readers and conditions have no trials, and what an exploratory analysis therefore does not test."""
+    """State which readers and conditions have no trials, and what an exploratory analysis therefore does not test."""
     for group in plan.groups:
         shown = set(rows.loc[rows["reader_group"] == group, plan.factor])
         missing = [level for level in plan.levels if level not in shown]

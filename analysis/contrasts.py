@@ -191,7 +191,7 @@ def untested(difference: Difference, groups: tuple[str, ...], why: str) -> Contr
 
 
 def untested_in_words(contrasts: Iterable[Contrast]) -> str:
-    """Say which planned differences are not in the model, in which readers, and why; empty where all are."""
+    """State which planned differences are not in the model, in which readers, and why; empty where all are."""
     by_why: dict[str, dict[str, list[str]]] = {}
     for one in contrasts:
         if one.left_out:
@@ -210,7 +210,7 @@ def compared(groups: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 
 def why_not(difference: Difference, groups: tuple[str, ...], plan: Plan, data: ModelData) -> str:
-    """Say why the data of a model do not hold a difference of readers; empty where they do."""
+    """State why the data of a model do not hold a difference of readers; empty where they do."""
     without = [
         f"{headed(group)}: {data.unmodelled.get(group) or NOT_WITH_OTHERS}"
         for group in groups

@@ -134,13 +134,13 @@ def is_enough(rows: pd.DataFrame, by: Sequence[str]) -> bool:
 
 
 def said_few(rows: pd.DataFrame, noun: str) -> str:
-    """Say that units have too few trials: ``fewer than 2 trials``, of rare outcomes ``… of the rarer outcome``."""
+    """State that units have too few trials: ``fewer than 2 trials``, of rare outcomes ``… of the rarer outcome``."""
     rarer = " of the rarer outcome" if TELLING in rows and (rows[TELLING] == 0).any() else ""
     return f"fewer than {TRIALS_FOR_A_SLOPE} {noun}{rarer}"
 
 
 def why_no_slope(people: pd.DataFrame, factor: str) -> str:
-    """Say why participants have no slope of a factor; empty where they have one."""
+    """State why participants have no slope of a factor; empty where they have one."""
     if not (people.groupby("participant")[factor].nunique() > 1).any():
         return f"Every participant is in one condition of {factor}, so the model has no slope of it by participant."
     if not is_enough(people, ["participant", factor]):

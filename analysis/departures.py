@@ -28,7 +28,7 @@ class PlanStanding:
 
 
 def standing_of(tables: Tables, analyses: Sequence[Analysis]) -> PlanStanding:
-    """Say how a study's plan stands."""
+    """State how a study's plan stands."""
     planned = [one for one in analyses if one.plan.planned]
     if not planned:
         return PlanStanding()
@@ -50,7 +50,7 @@ NOT_BEFOREHAND = "so nothing is called equivalent by it"
 
 
 def why_no_bound(plans: Iterable[Plan]) -> str:
-    """Say of plans without a bound of equivalence why they have none: it was not frozen before the data, or there was none."""
+    """State of plans without a bound of equivalence why they have none: it was not frozen before the data, or there was none."""
     if any(NOT_BEFOREHAND in remark for plan in plans for remark in plan.remarks):
         return "the plan's bound of equivalence was not fixed before the data"
     return "no bound was fixed beforehand"

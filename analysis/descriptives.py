@@ -1,4 +1,4 @@
-"""Means and costs by condition and reader group with intervals, for tables and figures; no model stands behind them.
+"""Means and costs by condition and reader group with intervals, for tables and figures, without a model.
 
 Participants are averaged over their own trials first. Their intervals are within-participant ones (Cousineau, 2005; Morey,
 2008) for *differences between conditions*; where everybody was in one condition, Student's over its participants. A model or
@@ -143,7 +143,7 @@ def _one_reader(
 
 
 def participants_intervals(cells: Sequence[Cell]) -> str:
-    """Say what the intervals of participants' means are; empty where no mean of participants has one."""
+    """State what the intervals of participants' means are; empty where no mean of participants has one."""
     found = {cell.interval for cell in cells if cell.kind in PARTICIPANT_KINDS}
     if WITHIN in found:
         return "within-participant intervals (Cousineau–Morey)"

@@ -256,7 +256,7 @@ def in_model(
 
 
 def _why_not(barred: Mapping[str, str] | None) -> str:
-    """Say why a reader group is not in a model, from what bars each of its levels; None for one without trials."""
+    """State why a reader group is not in a model, from what bars each of its levels; None for one without trials."""
     if barred is None:
         return f"{NO_TRIALS} to analyse"
     levels = {

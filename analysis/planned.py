@@ -230,6 +230,6 @@ def held_by(plan: Plan, trials: pd.DataFrame) -> pd.Series[bool]:
 
 
 def of_trials(trials: str | None, within: Within) -> str:
-    """Say behind a name of which trials it is: `` (choose, examples few-shot)``; empty for all."""
+    """Name the trials in parentheses, for use after a name: `` (choose, examples few-shot)``; empty for all."""
     parts = [*([trials] if trials else []), *(f"{factor} {level}" for factor, level in within)]
     return f" ({', '.join(parts)})" if parts else ""

@@ -228,7 +228,7 @@ def _models(models: pd.DataFrame, data: ModelData, factor: str, remarks: list[st
 
 
 def on_models_in_general(rows: pd.DataFrame) -> str | None:
-    """Say how far results for the models at hand go; None where there are none or many."""
+    """State how far results for the models at hand go; None where there are none or many."""
     many = int(rows.loc[rows["reader_kind"] == "model", "reader_group"].nunique())
     if not 0 < many < MODELS_FOR_A_CLAIM:
         return None

@@ -1,4 +1,4 @@
-"""The contrasts of a plan in shares or ratings, in points, and how far one participant or item moves them.
+"""The contrasts of a plan in shares or ratings, in points, and the influence of each participant and item on them.
 
 Every analysed answer counts, whatever became of the others: a reader with 0% or 100% in a condition stays in. People's answers
 are compared with a model's item by item (:mod:`analysis.crossed_variance`).
@@ -195,7 +195,7 @@ def contrasts_in_points(sums: ReaderSums, plan: Plan) -> tuple[list[Contrast], l
 
 
 def _why_not(groups: tuple[str, ...], weights: Mapping[str, float], shown: Mapping[str, list[str]]) -> str:
-    """Say why readers have no estimate of a contrast."""
+    """State why readers have no estimate of a contrast."""
     told = []
     for group in groups:
         missing = [level for level in weights if level not in shown[group]]
@@ -242,7 +242,7 @@ def _simple(plan: Plan, difference: Difference, sums: Sums) -> float:
 
 
 def _remarks(estimates: list[tuple[Contrast, Estimate]]) -> Iterator[str]:
-    """Say where an estimate rests on few readers, few items or hardly any answers that differ."""
+    """State where an estimate rests on few readers, few items or hardly any answers that differ."""
     few: dict[str, None] = {}
     alike: dict[str, None] = {}
     lost: dict[str, int] = {}

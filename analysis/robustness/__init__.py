@@ -1,4 +1,4 @@
-"""Whether a conclusion hangs on the wording of prompts, on labels, on a few items, or on the random effects of a model."""
+"""Whether a conclusion depends on the wording of prompts, on labels, on a few items, or on the random effects of a model."""
 
 from analysis.robustness.matrix import gee_check, robustness_matrix, without_item_sets
 from analysis.robustness.variation import asked_otherwise

@@ -1,11 +1,11 @@
 """The planned contrasts under every check that the design allows.
 
-The design chooses the checks, never an outcome. Rules of one kind (limits of times, sets of items) are one check, however many
-they are. A significant contrast is *the same* where the check's interval excludes zero on the same side, *weaker* where it includes
-zero, and *reversed* where the estimate has the other sign; another one *appears* where the check's interval excludes zero.
+The design chooses the checks, never an outcome. Rules of one kind (limits of times, sets of items) are one check, regardless of
+their number. A significant contrast is *the same* where the check's interval excludes zero on the same side, *weaker* where it
+includes zero, and *reversed* where the estimate has the other sign; another one *appears* where the check's interval excludes zero.
 
-Estimating equations ignore either dependence in turn (clusters are participants, or items), with an identity link, so that 0% and 100%
-stay in, and exchangeable correlation (Liang & Zeger, 1986); below 50 clusters they are bias-reduced (Mancl & DeRouen, 2001).
+Estimating equations ignore either dependence in turn (clusters are participants, or items), with an identity link, so that 0% and
+100% stay in, and exchangeable correlation (Liang & Zeger, 1986); below 50 clusters they are bias-reduced (Mancl & DeRouen, 2001).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ Ends = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Cell:
-    """What a check came to."""
+    """The outcome of a check, with its estimate and interval."""
 
     outcome: str  # one of 'same', 'weaker', 'reversed', 'appears'
     estimate: float  # on the check's own scale; of several rules in one check, those of the one that is named

@@ -1,4 +1,4 @@
-"""The same comparison under every usual preparation of the data, to see whether the conclusion hangs on a choice.
+"""The same comparison under every usual preparation of the data, to see whether the conclusion depends on a choice.
 
 A universe is one set of choices: which sessions (as the study excluded them, with the excluded ones back, without those that
 meet a declared rule), which rule for times or what becomes of missing answers, which answers, which scale. The study's own choices

@@ -1,4 +1,4 @@
-"""How much a model's answers hang on how it was asked: prompt wording, label map, order of choices, replicate, item.
+"""How much a model's answers depend on how it was asked: prompt wording, label map, order of choices, replicate, item.
 
 Where a source has five levels or more its variance is estimated, as a random effect of the model's own answers; a label map has
 two levels, which are no sample of anything, so every source also has the range of its levels' means and the range that would
@@ -104,7 +104,7 @@ def _of_model(
     found: list[dict[str, object]] = []
     for name, column in varied.items():
         codes = pd.factorize(own[column])[0]
-        means = _level_means(own["right"].to_numpy(dtype=float), codes, _conditions(own, factor))
+        means = _level_means(own["right"].to_numpy(dtype=float), codes, pd.factorize(own[factor])[0])
         ends = means
         if own.groupby(codes)[factor].nunique().min() < own[factor].nunique():
             # means that are set right for conditions that a level lacks are deviations, and can lie beyond 0 and 100%
@@ -161,10 +161,6 @@ def _deviations(
     return {name: by[f"source_{column}"] for name, column in kept.items()}, done
 
 
-def _conditions(own: pd.DataFrame, factor: str) -> NDArray[np.intp]:
-    return pd.factorize(own[factor])[0]
-
-
 def _level_means(right: Array, codes: NDArray[np.intp], conditions: NDArray[np.intp]) -> Array:
     """Average each level's answers over conditions, each condition weighted alike; shape (levels,)."""
     many = int(conditions.max()) + 1
@@ -182,7 +178,7 @@ def _by_chance(
     own: pd.DataFrame, factor: str, codes: NDArray[np.intp], random: np.random.Generator, permutations: int
 ) -> Array:
     """Deal answers to levels anew within item and condition; shape (permutations,)."""
-    conditions, right = _conditions(own, factor), own["right"].to_numpy(dtype=float)
+    conditions, right = pd.factorize(own[factor])[0], own["right"].to_numpy(dtype=float)
     cell = own.groupby(["item", factor], sort=False).ngroup().to_numpy()
     order = np.argsort(cell, kind="stable")
     drawn = np.empty(permutations)
