@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import ceil
 
 import numpy as np
@@ -13,8 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from numpy.typing import NDArray
 
 from analysis import apa
@@ -22,34 +21,46 @@ from analysis.figures.drawing import (
     WIDTH,
     Drawing,
     Look,
-    axes_at,
+    continued,
     keep_width,
-    key_below,
     looks,
-    mark_not_data,
-    marks,
+    palette,
     shortened,
-    style,
     styled,
 )
 from analysis.figures.labels import laid_out, places_of
-from analysis.figures.panels import (
+from analysis.figures.marks import (
+    DASHED,
     GREY,
+    SOFT,
+    Estimates,
+    above,
+    cells,
+    general,
+    handle,
+    ink_on,
+    key_below,
+    name_rows,
+    numbered,
+    percent,
+    points,
+)
+from analysis.figures.panels import (
     LOWEST,
+    Room,
+    axes_at,
     axis_name,
     condition_key,
     condition_looks,
     fitted,
-    grid,
-    in_first_column,
-    in_last_row,
     key_height,
+    lettered,
+    middle,
+    paged,
     readers_by_place,
 )
 from analysis.inside.probing_intervals import Accuracies
-from analysis.readers import headed
 
-GROUP = "reader_group"
 CHANCE = 50.0
 ACROSS = 3
 LOG_FROM = 6.0
@@ -64,109 +75,50 @@ _SMOOTH = 0.05
 
 def loss_figure(name: str, title: str, curves: Sequence[tuple[str, pd.DataFrame]]) -> Drawing:
     """Draw the losses of each training in a panel of its own, all on one axis."""
-    across = min(ACROSS, len(curves))
-    down = ceil(len(curves) / across)
-    height = 1.55 * down + 0.75
-    colours = style()["models"]
-    losses = np.concatenate(
-        [one[["training_loss", "validation_loss"]].to_numpy(dtype=float).ravel() for _, one in curves]
-    )
-    known = losses[np.isfinite(losses)]
-    top = float(np.quantile(known, 0.995)) * 1.06 if len(known) else 1.0
-    floor = float(np.quantile(known, 0.005)) / 1.2 if len(known) else 0.0
+    held_out, training = palette(["texts or lines held out", "training"])
+    losses = pd.concat([one[["training_loss", "validation_loss"]] for _, one in curves]).to_numpy(dtype=float)
+    known = losses[np.isfinite(losses)] if np.isfinite(losses).any() else np.array([0.0, 1.0])
+    top, floor = float(np.quantile(known, 0.995)) * 1.06, float(np.quantile(known, 0.005)) / 1.2
     is_log = floor > 0 and top > LOG_FROM * floor
+    across = min(ACROSS, len(curves))
+    room = Room(
+        1.05, 0.085 * WIDTH, 0.68, across, 0.035 * WIDTH, 0.045 * WIDTH, gap=0, top=0.07, widest=WIDTH
+    )
     with styled():
-        figure = Figure(figsize=(WIDTH, height))
-        for place, (label, curve) in enumerate(curves):
-            column, row = place % across, place // across
-            axes = figure.add_axes(
-                (
-                    0.085 + column * (0.905 / across),
-                    (0.68 + (down - 1 - row) * 1.55) / height,
-                    0.905 / across - 0.035,
-                    1.05 / height,
-                )
-            )
+        figure, panels = room.panels(len(curves))
+        for place, (axes, (label, curve)) in enumerate(zip(panels, curves, strict=True)):
             trained = curve[curve["training_loss"].notna()]
-            smooth = (
-                trained["training_loss"]
-                .rolling(max(1, round(_SMOOTH * len(trained))), min_periods=1, center=True)
-                .mean()
+            window = trained["training_loss"].rolling(
+                max(1, round(_SMOOTH * len(trained))), min_periods=1, center=True
             )
-            axes.plot(trained["step"], smooth, color=colours[0]["colour"], lw=1.1, zorder=3)
+            axes.plot(trained["step"], window.mean(), color=training.colour, lw=1.1, zorder=3)
             held = curve[curve["validation_loss"].notna()]
-            axes.plot(
-                held["step"],
-                held["validation_loss"],
-                color=style()["people"]["colour"],
-                lw=1.0,
-                marker="o",
-                ms=3,
-                zorder=4,
-            )
+            points(axes, held_out, held["step"], held["validation_loss"], join=1.0, size=3, edge=1.0)
             if is_log:
                 axes.set_yscale("log")
-                is_wide = top > TENS_FROM * floor
-                tens = LogLocator(10, (1.0,), numticks=MOST_TICKS)
-                axes.yaxis.set_major_locator(tens if is_wide else LogLocator(10, (1.0, 2.0, 5.0)))
+                numbered(axes.yaxis, general)
+                steps = (1.0,) if top > TENS_FROM * floor else (1.0, 2.0, 5.0)
+                most = {"numticks": MOST_TICKS} if top > TENS_FROM * floor else {}
+                axes.yaxis.set_major_locator(LogLocator(10, steps, **most))
                 axes.yaxis.set_minor_locator(NullLocator())
-                axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
             else:
                 axes.yaxis.set_major_locator(MaxNLocator(4))
             axes.set_ylim(floor if is_log else 0, 1.25 * top if is_log else top)
             axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+            axes.tick_params(labelbottom=True)
             axes.set_title(shortened(label, 30), fontsize=8.5)
-            axes.set_ylabel("Nats a token" if column == 0 else "")
-            if column:
-                axes.set_yticklabels([])
-            if place + across >= len(curves):
-                axes.set_xlabel("Step")
-        handles = [
-            Line2D([], [], color=colours[0]["colour"], lw=1.1, label="training"),
-            Line2D(
-                [],
-                [],
-                color=style()["people"]["colour"],
-                lw=1.0,
-                marker="o",
-                ms=3,
-                label="texts or lines held out",
-            ),
-        ]
-        figure.legend(
-            handles=handles, loc="lower center", ncols=2, frameon=False, fontsize=8, borderaxespad=0.1
-        )
-    told = []
-    for label, curve in curves:
-        known = curve["validation_loss"].dropna().to_numpy(dtype=float)
-        if len(known):
-            told.append(
-                f"{label}: loss held out {apa.number(known[0])} before, {apa.number(known[-1])} after"
-            )
-    alternative = "; ".join(told) or "Training loss by step."
-    note = (
-        "Cross-entropy in nats a token; of prompts with replies, of the replies alone. Training loss before each step's change, "
-        "averaged over neighbouring steps; held-out loss is of records that were not trained on, step 0 the base model."
-    )
-    if is_log:
-        note += " The axis of losses is logarithmic."
-    return Drawing.of(name, title, note, alternative, figure)
+            axes.set_ylabel("" if place % across else "Nats a token")
+            axes.set_xlabel("Step" if place + across >= len(curves) else "")
+        handles = [handle(training, ls="-", lw=1.1, marker=""), handle(held_out, lw=1.0, ms=3)]
+        key_below(figure, handles, 2)
+    told = [(label, curve["validation_loss"].dropna().tolist()) for label, curve in curves]
+    told = [one for one in told if one[1]]
+    return Drawing.described(name, figure, {}, "loss", title=title, told=told, is_log=is_log)
 
 
 @dataclass(frozen=True)
 class TaskRow:
-    """One task of H-TEST: the base, the model trained on it, and the models trained on others, in percent right.
-
-    Attributes
-    ----------
-    label : str
-    base : tuple of float
-        Value with the ends of its interval.
-    own : tuple of float or None
-        The same of the model trained on the task.
-    others : tuple of float
-        Values of models trained on other tasks.
-    """
+    """One task of H-TEST, in percent right: the base and the model trained on it, with intervals, and models trained on others."""
 
     label: str
     base: tuple[float, float, float]
@@ -176,61 +128,24 @@ class TaskRow:
 
 def tasks_figure(name: str, title: str, rows: Sequence[TaskRow], base: str) -> Drawing:
     """Draw the base and its trained models task by task (Figure 6 of Lee and Lim)."""
-    height = 0.3 * len(rows) + 0.95
-    blue, red, grey = style()["people"]["colour"], style()["models"][0]["colour"], "#8A8A8A"
+    before, after = palette([f"{shortened(base, 24)}, not trained", "trained on the task"])
+    before, after = replace(before, is_hollow=True), replace(after, is_hollow=False, line="-")
+    other = Look("#8A8A8A", "|", "", "trained on another task")
     with styled():
-        figure = Figure(figsize=(WIDTH, height))
-        axes = figure.add_axes((0.2, 0.72 / height, 0.77, 0.3 * len(rows) / height))
-        axes.set(xlim=(-1, 101), ylim=(len(rows) - 0.5, -0.5))
-        axes.grid(True, axis="x")
-        axes.grid(False, axis="y")
-        axes.axvline(CHANCE, color="#555555", lw=0.8, ls=(0, (2, 2)), zorder=1)
+        height = 0.3 * len(rows)
+        figure, (axes,) = Room(height, 0.2 * WIDTH, 0.72, right=0.03 * WIDTH, above=0.23, top=0).panels(1)
+        name_rows(axes, [row.label for row in rows], margin=0.5)
+        axes.tick_params(axis="y", length=3)
+        axes.axvline(CHANCE, color=SOFT, lw=0.8, ls=DASHED, zorder=1)
         for place, row in enumerate(rows):
-            axes.plot(
-                row.others,
-                [place + 0.24] * len(row.others),
-                ls="",
-                marker="|",
-                ms=6,
-                mew=1.1,
-                color=grey,
-                zorder=2,
-            )
-            for one, colour, marker, face, shift in (
-                (row.base, blue, "o", "white", -0.12),
-                (row.own, red, "s", red, 0.06),
-            ):
-                if one is None:
-                    continue
-                axes.plot([one[1], one[2]], [place + shift] * 2, color=colour, lw=1.2, zorder=3)
-                marks(axes, [one[0]], [place + shift], marker, colour, face, zorder=4)
-        axes.set_yticks(range(len(rows)), [row.label for row in rows])
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}%"))
-        axes.set_xlabel("Right answers (dashed: chance)")
-        handles = [
-            Line2D(
-                [],
-                [],
-                color=blue,
-                marker="o",
-                mfc="white",
-                ms=5.5,
-                label=f"{shortened(base, 24)}, not trained",
-            ),
-            Line2D([], [], color=red, marker="s", ms=5.5, label="trained on the task"),
-            Line2D([], [], color=grey, marker="|", ls="", ms=6, label="trained on another task"),
-        ]
-        figure.legend(
-            handles=handles, loc="lower center", ncols=3, frameon=False, fontsize=8, borderaxespad=0.1
-        )
-    told = [
-        f"{row.label}: {apa.number(row.base[0], 1)}% before"
-        + ("" if row.own is None else f", {apa.number(row.own[0], 1)}% after training on it")
-        for row in rows
-    ]
-    alternative = "; ".join(told)
-    note = "Points are shares right, bars 95% intervals over items. What names no label counts as wrong."
-    return Drawing.of(name, title, note, alternative, figure)
+            points(axes, other, row.others, [place + 0.24] * len(row.others), size=6, edge=1.1, zorder=2)
+            for one, look, shift in ((row.base, before, -0.12), (row.own, after, 0.06)):
+                if one is not None:
+                    points(axes, look, Estimates(*one), place + shift, bar=1.2)
+        axes.set(xlim=(-1, 101), xlabel="Right answers (dashed: chance)")
+        numbered(axes.xaxis, percent)
+        key_below(figure, [handle(before, ms=5.5), handle(after, ms=5.5), handle(other, ms=6)], 3)
+    return Drawing.described(name, figure, {}, "tasks", title=title, rows=rows)
 
 
 def conditions_figure(
@@ -241,47 +156,37 @@ def conditions_figure(
 ) -> Drawing:
     """Draw every model in every condition, a panel for each of the materials (Figure 9 of Cao et al.)."""
     look = looks(dict.fromkeys(groups, "model"))
+    look = {group: replace(it, is_hollow=group == groups[0]) for group, it in look.items()}
     deepest = max(
         laid_out(places, places_of(len(places), 0.1 * WIDTH, 0.87 * WIDTH, 0.55)).depth
         for *_, places in panels
     )
-    row, gap = 2.0, 0.52 + deepest
     foot = _LEGEND_ROW * ceil(len(look) / 3) + 0.1
-    height = len(panels) * (row + gap) + foot
-    with styled():
-        figure = Figure(figsize=(WIDTH, height))
-        for number, (heading, label, cells, places) in enumerate(panels):
-            bottom = foot + (len(panels) - 1 - number) * (row + gap) + 0.1 + deepest
-            axes = figure.add_axes((0.1, bottom / height, 0.87, row / height))
-            cells_of = cells.rename(columns={"condition": "place"})
-            readers_by_place(axes, cells_of, list(places), look, groups[:1], gap=0.12, low=-4.0)
-            axes.set_ylabel(label)
-            letter = f"{chr(ord('A') + number)}  " if len(panels) > 1 else ""
-            axes.set_title(letter + heading)
-        handles = [_handle(it, group, group == groups[0]) for group, it in look.items()]
-        key_below(figure, handles, 3, labelspacing=0.25)
-    told = []
-    for heading, _, cells, _ in panels:
-        for group in groups:
-            own = cells[cells[GROUP] == group]
-            values = ", ".join(
-                f"{apa.number(one['value'], 1)}% at {one['condition']}" for one in own.to_dict("records")
-            )
-            told.append(f"{heading + ', ' if heading else ''}{group}: {values}")
-    alternative = "; ".join(told)
-    note = (
-        "Points are values over all items, bars 95% percentile bootstraps over items. The paper draws bars and leaves out values "
-        "below 0."
+    room = Room(
+        2.0,
+        0.1 * WIDTH,
+        foot + 0.1 + deepest,
+        1,
+        right=0.03 * WIDTH,
+        above=0.42,
+        gap=0.1 + deepest,
+        top=0,
+        shared="",
     )
-    if any((cells["value"] < LOWEST).any() for _, _, cells, _ in panels):
-        note += f" Values below {apa.number(LOWEST, 0)}% lie at the panel's edge; the table has them."
-    return Drawing.of(name, title, note, alternative, figure)
-
-
-def _handle(it: Look, group: str, is_base: bool) -> Line2D:
-    face = "white" if is_base else it.colour
-    label = shortened(group, _LONGEST) + (", not trained" if is_base else "")
-    return Line2D([], [], ls="", marker=it.marker, ms=5.5, mfc=face, mec=it.colour, mew=1.3, label=label)
+    with styled():
+        figure, drawn = room.panels(len(panels))
+        for number, (axes, (heading, label, own, places)) in enumerate(zip(drawn, panels, strict=True)):
+            own = own.rename(columns={"condition": "place"})
+            readers_by_place(axes, own, list(places), look, gap=0.12)
+            axes.set_ylabel(label)
+            axes.set_title(lettered(number, len(panels), heading))
+        names = [shortened(group, _LONGEST) + ", not trained" * (group == groups[0]) for group in groups]
+        handles = [
+            handle(it, text, ls="", ms=5.5, mew=1.3) for it, text in zip(look.values(), names, strict=True)
+        ]
+        key_below(figure, handles, 3, labelspacing=0.25)
+    values = {"title": title, "panels": panels, "groups": groups, "lowest": LOWEST}
+    return Drawing.described(name, figure, look, "trained_conditions", **values)
 
 
 Array = NDArray[np.float64]
@@ -294,7 +199,7 @@ ANSWERS, GAP = 0.42, 0.14
 CHARACTER = 0.068
 """Mean width of a character of a label, in inches."""
 PATTERNS_LONGEST = 28
-COLOURS = "cividis"
+COLOURS = colormaps["cividis"]
 """Even in lightness from dark to light, so that its order shows in grey and to the colour-blind (Nuñez et al., 2018)."""
 _EDGE = 0.06
 """Share of a scale at either end that has no tick."""
@@ -324,92 +229,78 @@ class Panel:
     apart_centred: Array
     accuracy: tuple[float, ...] = ()
 
+    @property
+    def tall(self) -> float:
+        """Inches of its maps."""
+        return ROW * (len(self.conditions) + 1.4)
+
+    @property
+    def names(self) -> list[str]:
+        """What its rows are called."""
+        return [shortened(one, PATTERNS_LONGEST) for one in (*self.conditions, DIFFERENT)]
+
 
 def pattern_figures(name: str, title: str, panels: Sequence[Panel], note: str) -> list[Drawing]:
     """Draw the maps of models below each other, on as many figures as pages take; all with the same scales."""
-    limits = [_patterns_limits([getattr(one, which) for one in panels]) for which in ("cosine", "centred")]
+    norms = []
+    for which in ("cosine", "centred"):
+        values = np.concatenate([getattr(one, which).ravel() for one in panels])
+        values = values[np.isfinite(values)] if np.isfinite(values).any() else np.array([0.0, 1.0])
+        low, high = float(values.min()), float(values.max())
+        norms.append(Normalize(low, high) if high > low else Normalize(low - 0.01, high + 0.01))
     pages: list[list[Panel]] = [[]]
-    used = 0.0
     for one in panels:
-        tall = _tall(one)
-        if pages[-1] and used + tall > TALLEST - TOP - SCALE:
+        used = sum(HEAD + other.tall + AXIS for other in (*pages[-1], one))
+        if pages[-1] and used > TALLEST - TOP - SCALE:
             pages.append([])
-            used = 0.0
         pages[-1].append(one)
-        used += tall
-    return [
-        _figure(
-            name if number == 1 else f"{name}_{number}",
-            title if len(pages) == 1 else f"{title} ({number} of {len(pages)})",
-            own,
-            limits,
-            note,
-        )
-        for number, own in enumerate(pages, 1)
-    ]
+    found = []
+    for number, own in enumerate(pages, 1):
+        titled = title if len(pages) == 1 else f"{title} ({number} of {len(pages)})"
+        with styled():
+            figure = _patterns(own, norms)
+        named = continued(name, title, number)[0]
+        told = [(one, _means(one)) for one in own]
+        found.append(Drawing.described(named, figure, {}, "patterns", title=titled, note=note, told=told))
+    return found
 
 
-def _tall(one: Panel) -> float:
-    return HEAD + ROW * (len(one.conditions) + 1.4) + AXIS
+def _means(panel: Panel) -> list[tuple[str, float, float]]:
+    """Return means over layers of the cosine and the centred cosine of each condition that has any."""
+    rows = zip(panel.conditions, panel.cosine, panel.centred, strict=True)
+    known = [(name, raw, other) for name, raw, other in rows if not np.isnan(raw).all()]
+    return [(name, float(np.nanmean(raw)), float(np.nanmean(other))) for name, raw, other in known]
 
 
-def _patterns_limits(maps: Sequence[Array]) -> tuple[float, float]:
-    values = np.concatenate([one[np.isfinite(one)].ravel() for one in maps])
-    low = float(values.min()) if len(values) else 0.0
-    high = float(values.max()) if len(values) else 1.0
-    return (low, high) if high > low else (low - 0.01, high + 0.01)
-
-
-def _figure(
-    name: str, title: str, panels: Sequence[Panel], limits: Sequence[tuple[float, float]], note: str
-) -> Drawing:
-    labels = [shortened(one, PATTERNS_LONGEST) for panel in panels for one in (*panel.conditions, DIFFERENT)]
-    left = 0.12 + CHARACTER * 0.92 * max(map(len, labels))
+def _patterns(panels: Sequence[Panel], norms: Sequence[Normalize]) -> Figure:
+    left = 0.12 + CHARACTER * 0.92 * max(len(name) for panel in panels for name in panel.names)
     answers = ANSWERS + GAP if any(panel.accuracy for panel in panels) else 0.0
     wide = (WIDTH - left - answers - GAP - 0.1) / 2
-    whole = TOP + sum(map(_tall, panels)) + SCALE
-    norms = [Normalize(*one) for one in limits]
-    with styled():
-        figure = Figure(figsize=(WIDTH, whole))
-        top = TOP
-        for panel in panels:
-            tall = ROW * (len(panel.conditions) + 1.4)
-            y = whole - top - HEAD - tall
-            figure.text(0.02, 1 - (top + 0.12) / whole, panel.title, fontsize=9.5, weight="bold", va="center")
-            for place, (head, cells, apart) in enumerate(
-                (
-                    ("Cosine with the intact text", panel.cosine, panel.apart),
-                    ("Centred cosine", panel.centred, panel.apart_centred),
-                )
-            ):
-                x = left + place * (wide + GAP)
-                axes = axes_at(figure, x, y, wide, tall)
-                _map(axes, cells, apart, norms[place])
-                axes.set_title(head, fontsize=8.5, weight="normal", pad=3)
-                axes.set_yticks([])
-                if place == 0:
-                    ticks = [*(np.arange(len(panel.conditions)) + 0.5), len(panel.conditions) + 0.9]
-                    names = [shortened(one, PATTERNS_LONGEST) for one in (*panel.conditions, DIFFERENT)]
-                    axes.set_yticks(ticks, names, fontsize=7.5)
-                    axes.tick_params(axis="y", length=0)
-            if panel.accuracy:
-                x = left + 2 * (wide + GAP)
-                axes = axes_at(figure, x, y, ANSWERS, tall)
-                _answers(axes, panel.accuracy)
-            top += _tall(panel)
-        for place, (norm, unit) in enumerate(zip(norms, ("cosine", "centred cosine"), strict=True)):
-            x = left + place * (wide + GAP)
-            side = axes_at(figure, x, 0.3, wide, 0.09)
-            bar = figure.colorbar(
-                ScalarMappable(norm, colormaps[COLOURS]), cax=side, orientation="horizontal"
-            )
-            bar.ax.tick_params(labelsize=7, length=2)
-            bar.set_label(unit, fontsize=7.5, labelpad=1)
-            bar.outline.set_visible(False)
-            bar.set_ticks(_ticks(*limits[place]))
-        mark_not_data(figure, {})
-    alternative = _patterns_in_words(title, panels)
-    return Drawing.of(name, title, note, alternative, figure)
+    whole = TOP + sum(HEAD + panel.tall + AXIS for panel in panels) + SCALE
+    figure = Figure(figsize=(WIDTH, whole))
+    top = TOP
+    for panel in panels:
+        y = whole - top - HEAD - panel.tall
+        figure.text(0.02, 1 - (top + 0.12) / whole, panel.title, fontsize=9.5, weight="bold", va="center")
+        maps = (panel.cosine, panel.apart), (panel.centred, panel.apart_centred)
+        for place, head in enumerate(("Cosine with the intact text", "Centred cosine")):
+            axes = axes_at(figure, left + place * (wide + GAP), y, wide, panel.tall)
+            _map(axes, *maps[place], norms[place])
+            axes.set_title(head, fontsize=8.5, weight="normal", pad=3)
+            ticks = [*(np.arange(len(panel.conditions)) + 0.5), len(panel.conditions) + 0.9]
+            axes.set_yticks([] if place else ticks, [] if place else panel.names, fontsize=7.5)
+            axes.tick_params(axis="y", length=0)
+        if panel.accuracy:
+            _answers(axes_at(figure, left + 2 * (wide + GAP), y, ANSWERS, panel.tall), panel.accuracy)
+        top += HEAD + panel.tall + AXIS
+    for place, (norm, unit) in enumerate(zip(norms, ("cosine", "centred cosine"), strict=True)):
+        side = axes_at(figure, left + place * (wide + GAP), 0.3, wide, 0.09)
+        bar = figure.colorbar(ScalarMappable(norm, COLOURS), cax=side, orientation="horizontal")
+        bar.ax.tick_params(labelsize=7, length=2)
+        bar.set_label(unit, fontsize=7.5, labelpad=1)
+        bar.outline.set_visible(False)
+        bar.set_ticks(_ticks(float(norm.vmin or 0.0), float(norm.vmax or 0.0)))
+    return figure
 
 
 def _ticks(low: float, high: float) -> list[float]:
@@ -420,25 +311,12 @@ def _ticks(low: float, high: float) -> list[float]:
     return inner if len(inner) > 1 else ticks
 
 
-def _map(axes: Axes, cells: Array, apart: Array, norm: Normalize) -> None:
+def _map(axes: Axes, values: Array, apart: Array, norm: Normalize) -> None:
     """Draw conditions downwards and layers to the right; below, a little apart, what different items have."""
-    rows, layers = cells.shape
-    edges = np.arange(layers + 1) - 0.5
-    for values, heights in ((cells, np.arange(rows + 1)), (apart[None], np.array([rows + 0.4, rows + 1.4]))):
-        axes.pcolormesh(
-            edges,
-            heights,
-            np.ma.masked_invalid(values),
-            cmap=colormaps[COLOURS],
-            norm=norm,
-            edgecolors="none",
-            rasterized=values.size > 2000,
-        )
-    axes.set_xlim(-0.5, layers - 0.5)
-    axes.set_ylim(rows + 1.4, 0)
-    axes.grid(False)
-    for side in ("left", "right", "top", "bottom"):
-        axes.spines[side].set_visible(False)
+    rows, layers = values.shape
+    x = np.arange(layers + 1) - 0.5
+    cells(axes, values, COLOURS, norm, x=x, rasterized=values.size > 2000)
+    cells(axes, apart[None], COLOURS, norm, x=x, y=np.array([rows + 0.4, rows + 1.4]))
     axes.xaxis.set_major_locator(MaxNLocator(nbins=7, integer=True))
     axes.tick_params(axis="x", length=2, labelsize=7.5, pad=1)
     axes.set_xlabel("Layer", fontsize=7.5, labelpad=1)
@@ -446,56 +324,23 @@ def _map(axes: Axes, cells: Array, apart: Array, norm: Normalize) -> None:
 
 def _answers(axes: Axes, accuracy: Sequence[float]) -> None:
     """Draw the share of right answers beside each condition, written in its cell."""
-    rows = len(accuracy)
-    norm, colours = Normalize(0, 100), colormaps[COLOURS]
-    values = np.array(accuracy, dtype=float)[:, None]
-    axes.pcolormesh(
-        np.array([0, 1]),
-        np.arange(rows + 1),
-        np.ma.masked_invalid(values),
-        cmap=colours,
-        norm=norm,
-        edgecolors="white",
-        linewidth=0.4,
-    )
+    norm = Normalize(0, 100)
+    cells(axes, np.array(accuracy, dtype=float)[:, None], COLOURS, norm, edgecolors="white", linewidth=0.4)
     for place, value in enumerate(accuracy):
         known = bool(np.isfinite(value))
-        ink = _ink_on(colours(float(norm(value)))) if known else "#333333"
+        ink = ink_on(COLOURS(float(norm(value)))) if known else "#333333"
         text = apa.number(value, 0) if known else apa.MISSING
         axes.text(0.5, place + 0.52, text, ha="center", va="center", fontsize=6.5, color=ink)
-    axes.set_xlim(0, 1)
-    axes.set_ylim(rows + 1.4, 0)
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.grid(False)
-    for side in ("left", "right", "top", "bottom"):
-        axes.spines[side].set_visible(False)
+    axes.set(ylim=(len(accuracy) + 1.4, 0), xticks=[], yticks=[])
     axes.set_title("% right", fontsize=8.5, weight="normal", pad=3)
-
-
-def _patterns_in_words(title: str, panels: Sequence[Panel]) -> str:
-    told = []
-    for panel in panels:
-        rows = "; ".join(
-            f"{name} {apa.number(float(np.nanmean(raw)), 3)} and {apa.number(float(np.nanmean(other)), 3)}"
-            for name, raw, other in zip(panel.conditions, panel.cosine, panel.centred, strict=True)
-            if not np.isnan(raw).all()
-        )
-        told.append(f"{panel.title}, mean over layers of cosine and centred cosine: {rows}")
-    return f"{title}. {'. '.join(told)}."
-
-
-def _ink_on(colour: tuple[float, float, float, float]) -> str:
-    """Choose black or white for numbers on a colour, whichever stands out more (relative luminance, WCAG 2.2)."""
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
-    luminance = float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
-    return "black" if (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) else "white"
 
 
 COLUMNS_OF_MODELS, COLUMNS_OF_CONDITIONS = 2, 3
 MOST_PANELS = 8
 _MARKED = 16
 """Up to so many layers each has its mark; of more, every second, third … has."""
+_CHANCE = Look("#444444", "", (0, (4, 2)), "chance")
+_CONTROL = Look(GREY, "", (0, (1, 1.4)), "control task (random labels)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -505,108 +350,92 @@ class ModelLayers:
     name: str
     found: Accuracies
 
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """The conditions without all of them together."""
+        return self.found.names[: len(self.found.against.value) + 1]
+
 
 def accuracy_figures(name: str, title: str, models: Sequence[ModelLayers], predicted: str) -> list[Drawing]:
     """Draw accuracy against layer, a line a condition with its band, a panel a model."""
-    found = []
-    for number, start in enumerate(range(0, len(models), MOST_PANELS), 1):
-        own = models[start : start + MOST_PANELS]
-        again = number > 1
-        found.append(
-            _accuracy(
-                f"{name}_{number}" if again else name,
-                f"{title}, continued" if again else title,
-                own,
-                predicted,
+
+    def draw(name: str, title: str, models: Sequence[ModelLayers]) -> Drawing:
+        look = condition_looks(list(dict.fromkeys(level for one in models for level in one.conditions)))
+        key = key_height(look) + 0.22
+        low = min(
+            float(np.nanmin(part))
+            for one in models
+            for part in (one.found.accuracy.low, one.found.chance[-1])
+        )
+        high = max(float(np.nanmax(one.found.accuracy.high)) for one in models)
+        room = Room(2.3, 0.6, key + 0.42, COLUMNS_OF_MODELS, 0.25, widest=3.6)
+        with styled():
+            figure, panels = room.panels(len(models))
+            for place, (axes, one) in enumerate(zip(panels, models, strict=True)):
+                _lines(axes, one, look)
+                axes.set_ylim(max(0.0, 100 * low - 3), min(101.0, 100 * high + 3))
+                _layers_below(axes, one.found)
+                numbered(axes.yaxis, percent, nbins=6)
+                above(axes, "\n".join(fitted(lettered(place, len(models), one.name), 40)), 6, **_TITLE)
+            for axes in panels[::COLUMNS_OF_MODELS]:
+                axes.set_ylabel("Accuracy of the probe", fontsize=8.5)
+            axis_name(figure, panels, "Layer (0: embedding)", key + 0.12)
+            condition_key(figure, panels, look, lines=True)
+            at = (middle(panels), key_height(look) / figure.get_figheight())
+            handles = [handle(_CHANCE, lw=0.9), handle(_CONTROL, lw=1.2)]
+            key_below(
+                figure, handles, 2, bbox_to_anchor=at, handlelength=2.6, columnspacing=1.4, borderaxespad=None
             )
-        )
-    return found
+            keep_width(figure)
+        values = {"title": title, "models": models, "predicted": predicted}
+        return Drawing.described(name, figure, {}, "probes", **values)
+
+    return paged(name, title, models, draw, MOST_PANELS)
 
 
-def _accuracy(name: str, title: str, models: Sequence[ModelLayers], predicted: str) -> Drawing:
-    levels = list(dict.fromkeys(level for one in models for level in _conditions(one.found)))
-    look = condition_looks(levels)
-    key = key_height(look) + 0.22
-    with styled():
-        figure, panels = grid(
-            len(models), 2.3, below=key + 0.42, left=0.6, columns=COLUMNS_OF_MODELS, between=0.25
-        )
-        low, high = _probing_limits(models)
-        for place, (axes, one) in enumerate(zip(panels, models, strict=True)):
-            _lines(axes, one.found, look)
-            axes.set_ylim(low, high)
-            _layers_below(axes, one.found, last=in_last_row(place, len(models), COLUMNS_OF_MODELS))
-            _percent(axes, named=in_first_column(place, COLUMNS_OF_MODELS))
-            axes.tick_params(labelleft=in_first_column(place, COLUMNS_OF_MODELS))
-            _name(axes, f"{'ABCDEFGH'[place]}  {one.name}" if len(models) > 1 else one.name)
-        axis_name(figure, panels, "Layer (0: embedding)", key + 0.12)
-        condition_key(figure, panels, look, lines=True)
-        _key_of_yardsticks(figure, panels, key_height(look))
-        keep_width(figure)
-    note = (
-        f"Share of held-out trials of which a logistic regression on the layer’s states tells {predicted}; one regression "
-        f"a layer, "
-        f"trained on all conditions together. Bands are 95% {models[0].found.intervals}; each value by itself. Chance is "
-        "the most frequent label of the training trials, or guessing; the control task has random labels."
-    )
-    told = "; ".join(f"{one.name}: {_probing_in_words(one.found)}" for one in models)
-    alternative = f"Accuracy of probes by layer and condition. {told}."
-    return Drawing.of(name, title, note, alternative, figure)
+_TITLE = {"weight": "bold", "color": "#111111", "va": "baseline"}
 
 
 def step_figure(name: str, title: str, model: ModelLayers) -> Drawing:
     """Draw what each layer adds to the accuracy at the one before, a panel a condition."""
-    found = model.found
-    levels = _conditions(found)
+    found, levels = model.found, model.conditions
     look = condition_looks(levels)
+    own = slice(0, len(levels))
+    reach = 100.0 * float(np.nanmax(np.abs([found.steps.low[own], found.steps.high[own]])))
+    reach = max(1.0, 1.08 * reach)
     with styled():
-        figure, panels = grid(
-            len(levels), 1.45, below=0.5, left=0.6, columns=COLUMNS_OF_CONDITIONS, between=0.14
-        )
-        own = slice(0, len(levels))
-        reach = 100.0 * float(np.nanmax(np.abs([found.steps.low[own], found.steps.high[own]])))
-        reach = max(1.0, 1.08 * reach)
+        figure, panels = Room(1.45, 0.6, 0.5, COLUMNS_OF_CONDITIONS, 0.14, widest=3.6).panels(len(levels))
         for place, (axes, level) in enumerate(zip(panels, levels, strict=True)):
             _steps(axes, found, place, look[level])
             axes.set_ylim(-reach, reach)
-            _layers_below(axes, found, last=in_last_row(place, len(levels), COLUMNS_OF_CONDITIONS))
-            _percent(
-                axes, named=in_first_column(place, COLUMNS_OF_CONDITIONS), label="Points gained", sign=True
-            )
-            axes.tick_params(labelleft=in_first_column(place, COLUMNS_OF_CONDITIONS))
-            _name(axes, level, look[level].colour)
+            _layers_below(axes, found)
+            numbered(axes.yaxis, lambda value: f"{'+' if value > 0 else ''}{apa.number(value, 0)}", nbins=6)
+            above(axes, "\n".join(fitted(level, 40)), 6, **_TITLE | {"color": look[level].colour})
+        for axes in panels[::COLUMNS_OF_CONDITIONS]:
+            axes.set_ylabel("Points gained", fontsize=8.5)
         axis_name(figure, panels, "Layer", 0.14)
         keep_width(figure)
-    note = (
-        "Percentage points by which the accuracy of the probe exceeds that at the layer before. Bars are 95% "
-        f"{found.intervals}; each value by itself. Filled points differ from 0 also when all layers and conditions are taken together."
-    )
-    alternative = f"Gain of accuracy by layer. {_steps_in_words(found)}."
-    return Drawing.of(name, title, note, alternative, figure)
+    best = [int(np.nanargmax(found.steps.value[place])) for place in range(len(levels))]
+    values = {"title": title, "found": found, "levels": levels, "best": best}
+    return Drawing.described(name, figure, {}, "probe_steps", **values)
 
 
-def _conditions(found: Accuracies) -> tuple[str, ...]:
-    """Return the conditions without all of them together."""
-    return found.names[: len(found.against.value) + 1]
-
-
-def _lines(axes: Axes, found: Accuracies, look: dict[str, Look]) -> None:
+def _lines(axes: Axes, one: ModelLayers, look: Mapping[str, Look]) -> None:
+    found = one.found
     layers = np.arange(found.accuracy.value.shape[1])
     together = len(found.names) - 1
-    axes.axhline(100 * found.chance[together, 0], color="#444444", lw=0.9, ls=(0, (4, 2)), zorder=1)
+    axes.axhline(100 * found.chance[together, 0], color=_CHANCE.colour, lw=0.9, ls=_CHANCE.line, zorder=1)
     control = 100 * found.control.value[together]
     if np.isfinite(control).any():
-        axes.plot(layers, control, color=GREY, lw=1.2, ls=(0, (1, 1.4)), zorder=2)
-    for place, level in enumerate(_conditions(found)):
-        it = look[level]
+        axes.plot(layers, control, color=_CONTROL.colour, lw=1.2, ls=_CONTROL.line, zorder=2)
+    every = -(-len(layers) // _MARKED)
+    for place, level in enumerate(one.conditions):
+        it = replace(look[level], is_hollow=place % 2 == 1)
         value, low, high = (
             100 * part[place] for part in (found.accuracy.value, found.accuracy.low, found.accuracy.high)
         )
         axes.fill_between(layers, low, high, color=it.colour, alpha=0.11, lw=0, zorder=2)
-        axes.plot(
-            layers, value, color=it.colour, ls=it.line, lw=1.3, marker=it.marker, ms=4.2,
-            markevery=-(-len(layers) // _MARKED), mfc="white" if place % 2 else it.colour, mec=it.colour, mew=1.0, zorder=4,
-        )  # fmt: skip
+        points(axes, it, layers, value, join=1.3, size=4.2, edge=1.0, markevery=every)
 
 
 def _steps(axes: Axes, found: Accuracies, place: int, it: Look) -> None:
@@ -615,77 +444,19 @@ def _steps(axes: Axes, found: Accuracies, place: int, it: Look) -> None:
     value, low, high = (100 * part[place] for part in (steps.value, steps.low, steps.high))
     sure = (steps.low_all[place] > 0) | (steps.high_all[place] < 0)
     size = 4.2 if len(layers) <= 2 * _MARKED else 2.6
-    axes.axhline(0, color="#444444", lw=0.8, zorder=1)
-    axes.vlines(layers, low, high, color=it.colour, lw=1.0, alpha=0.75, zorder=2)
-    for some, face in ((sure, it.colour), (~sure, "white")):
-        marks(axes, layers[some], value[some], it.marker, it.colour, face, size=size, edge=0.9, zorder=3)
+    axes.axhline(0, color=_CHANCE.colour, lw=0.8, zorder=1)
+    for some in (sure, ~sure):
+        ends = Estimates(value[some], low[some], high[some])
+        points(
+            axes, replace(it, is_hollow=some is not sure), layers[some], ends, size=size, edge=0.9, bar=1.0
+        )
 
 
-def _probing_limits(models: Sequence[ModelLayers]) -> tuple[float, float]:
-    """Return limits of the accuracy axis, in percent, that every panel shares."""
-    low = min(float(np.nanmin(one.found.accuracy.low)) for one in models)
-    high = max(float(np.nanmax(one.found.accuracy.high)) for one in models)
-    low = min(low, *(float(one.found.chance[-1].min()) for one in models))
-    return max(0.0, 100 * low - 3), min(101.0, 100 * high + 3)
-
-
-def _layers_below(axes: Axes, found: Accuracies, *, last: bool) -> None:
+def _layers_below(axes: Axes, found: Accuracies) -> None:
     many = found.accuracy.value.shape[1]
     axes.set_xlim(-0.03 * many - 0.3, many - 1 + 0.03 * many + 0.3)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
-    axes.tick_params(labelsize=8, labelbottom=last)
-
-
-def _percent(axes: Axes, *, named: bool, label: str = "Accuracy of the probe", sign: bool = False) -> None:
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=6))
-
-    def written(value: float, _: object) -> str:
-        text = apa.number(value, 0)
-        return f"+{text}" if sign and value > 0 else str(text) if sign else f"{text}%"
-
-    axes.yaxis.set_major_formatter(FuncFormatter(written))
-    if named:
-        axes.set_ylabel(label, fontsize=8.5)
-
-
-def _name(axes: Axes, text: str, colour: str = "#111111") -> None:
-    axes.annotate(
-        "\n".join(fitted(text, 40)), (0, 1), (0, 6), xycoords="axes fraction", textcoords="offset points", fontsize=8.5,
-        weight="bold", color=colour, va="baseline", linespacing=1.0,
-    )  # fmt: skip
-
-
-def _key_of_yardsticks(figure: Figure, panels: Sequence[Axes], height: float) -> None:
-    """Write under the panels which lines are chance and the control task."""
-    handles = [
-        Line2D([], [], color="#444444", lw=0.9, ls=(0, (4, 2)), label="chance"),
-        Line2D([], [], color=GREY, lw=1.2, ls=(0, (1, 1.4)), label="control task (random labels)"),
-    ]
-    places = [axes.get_position() for axes in panels]
-    middle = max((min(place.x0 for place in places) + max(place.x1 for place in places)) / 2, 0.32)
-    figure.legend(
-        handles=handles, loc="lower center", bbox_to_anchor=(middle, height / figure.get_size_inches()[1]), ncols=2,
-        fontsize=8, frameon=False, handlelength=2.6, columnspacing=1.4,
-    )  # fmt: skip
-
-
-def _probing_in_words(found: Accuracies) -> str:
-    layers = found.accuracy.value.shape[1]
-    return ", ".join(
-        f"{level} {apa.number(100 * found.accuracy.value[place, 0], 0)}% at layer 0, "
-        f"{apa.number(100 * found.accuracy.value[place, -1], 0)}% at layer {layers - 1}"
-        for place, level in enumerate(_conditions(found))
-    )
-
-
-def _steps_in_words(found: Accuracies) -> str:
-    told = []
-    for place, level in enumerate(_conditions(found)):
-        best = int(np.nanargmax(found.steps.value[place]))
-        told.append(
-            f"{level}: most at layer {best + 1}, {apa.number(100 * found.steps.value[place, best], 1)} points"
-        )
-    return "; ".join(told)
+    axes.tick_params(labelsize=8)
 
 
 PLANE_LONGEST = 26
@@ -693,65 +464,31 @@ PLANE_LONGEST = 26
 
 def profile_plane(
     name: str,
-    title: str,
+    caption: tuple[str, str],
     people: tuple[str, Array],
     models: tuple[Sequence[str], Array],
     shares: tuple[float, float],
-    kinds: dict[str, str],
-    note: str,
+    kinds: Mapping[str, str],
 ) -> Drawing:
-    """Draw a point for each person and a marker for each model."""
-    group, points = people
-    names, places = models
-    present = {group: kinds[group], **{one: kinds.get(one, "model") for one in names}}
-    style = looks(present)
+    """Draw a point for each person and a marker for each model on the axes that take these shares of people's variance."""
+    (group, own), (names, places), (title, note) = people, models, caption
+    look = looks({group: kinds[group], **{one: kinds.get(one, "model") for one in names}})
     with styled():
         figure = Figure(figsize=(WIDTH, 3.6))
         axes = figure.add_axes((0.1, 0.14, 0.56, 0.8))
         axes.axhline(0, color="#999999", lw=0.7, zorder=0)
         axes.axvline(0, color="#999999", lw=0.7, zorder=0)
-        handles = [
-            axes.scatter(
-                points[:, 0],
-                points[:, 1],
-                s=16,
-                color=style[group].colour,
-                alpha=0.55,
-                lw=0,
-                marker=style[group].marker,
-                label=f"{style[group].label}, a point each",
-            )
-        ]
+        points(axes, look[group], *own.T, size=4, edge=0, alpha=0.55, zorder=2)
+        handles = [handle(look[group], f"{look[group].label}, a point each", ls="", ms=4, mew=0, alpha=0.55)]
         for one, (x, y) in zip(names, places, strict=True):
-            look = style[one]
-            handles.append(
-                axes.scatter(
-                    [x],
-                    [y],
-                    s=52,
-                    facecolor="white",
-                    edgecolor=look.colour,
-                    lw=1.6,
-                    marker=look.marker,
-                    label=shortened(look.label, PLANE_LONGEST),
-                    zorder=3,
-                )
-            )
-        for axis, share, said in zip((axes.xaxis, axes.yaxis), shares, ("First", "Second"), strict=True):
-            axis.set_label_text(f"{said} component ({apa.percent(share, 0)})")
+            it = replace(look[one], is_hollow=True)
+            points(axes, it, x, y, size=7.2, edge=1.6)
+            handles.append(handle(it, shortened(it.label, PLANE_LONGEST), ls="", ms=7.2, mew=1.6))
+        for axis, share, nth in zip((axes.xaxis, axes.yaxis), shares, ("First", "Second"), strict=True):
+            axis.set_label_text(f"{nth} component ({apa.percent(share, 0)})")
             axis.set_major_locator(MaxNLocator(nbins=6))
-        figure.legend(
-            handles=handles, loc="upper left", bbox_to_anchor=(0.68, 0.95), frameon=False, fontsize=8.5
-        )
-        mark_not_data(figure, present)
-    told = "; ".join(
-        f"{one} at {apa.number(float(x), 2)} and {apa.number(float(y), 2)}"
-        for one, (x, y) in zip(names, places, strict=True)
-    )
-    spread = points.std(axis=0)
-    alternative = (
-        f"{title}. {headed(group)}, {len(points)}, spread about the middle with standard deviations "
-        f"{apa.number(float(spread[0]), 2)} and "
-        f"{apa.number(float(spread[1]), 2)}" + (f"; {told}." if told else ".")
-    )
-    return Drawing.of(name, title, note, alternative, figure)
+        at = (0.68, 0.95)
+        figure.legend(handles=handles, loc="upper left", bbox_to_anchor=at, frameon=False, fontsize=8.5)
+    values = {"title": title, "note": note, "group": group, "many": len(own), "spread": own.std(axis=0)}
+    located = [(one, float(x), float(y)) for one, (x, y) in zip(names, places, strict=True)]
+    return Drawing.described(name, figure, look, "profile_plane", located=located, **values)

@@ -2,54 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap, to_hex, to_rgb
+from matplotlib.colors import LinearSegmentedColormap, Normalize, to_hex, to_rgb
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import MaxNLocator
 
 from analysis import apa
-from analysis.figures.drawing import (
-    WIDTH,
-    Drawing,
-    Look,
-    axes_at,
-    intervals,
-    keep_width,
-    looks,
-    mark_not_data,
-    marks,
-    shortened,
-    styled,
+from analysis.figures.drawing import WIDTH, Drawing, Look, keep_width, looks, shortened, styled
+from analysis.figures.marks import (
+    INK,
+    STEPS,
+    Estimates,
+    cells,
+    dodged,
+    handle,
+    in_the_middle,
+    ink_on,
+    name_rows,
+    numbered,
+    points,
+    widened,
 )
+from analysis.figures.panels import Room, axes_at
 from analysis.letters.letter_costs import BITS, RIGHT, TIME, Beside, Cost, Pair
 from analysis.readers import marked, spoken
 
 KIND_LOOKS = {
-    "transposition": ("o", "-", True),
-    "substitution": ("s", (0, (4, 1.6)), False),
-    "shuffle": ("^", (0, (1.2, 1.2)), True),
-    "other": ("D", (0, (6, 1.5, 1.2, 1.5)), False),
+    "transposition": Look(INK, "o", "-", "two letters transposed"),
+    "substitution": Look(INK, "s", (0, (4, 1.6)), "letters substituted", is_hollow=True),
+    "shuffle": Look(INK, "^", (0, (1.2, 1.2)), "several letters moved"),
+    "other": Look(INK, "D", (0, (6, 1.5, 1.2, 1.5)), "other changes", is_hollow=True),
 }
-"""Marker, line and whether the marker is filled: kinds differ in grey as in colour."""
-KIND_WORDS = {
-    "transposition": "two letters transposed",
-    "substitution": "letters substituted",
-    "shuffle": "several letters moved",
-    "other": "other changes",
+"""Kinds differ in grey as in colour."""
+KIND_NAMES = {
+    "transposition": "transposed",
+    "substitution": "substituted",
+    "shuffle": "several moved",
+    "other": "other",
 }
 PLACE_TICKS = {"outer": "both ends"}
 """Places whose names in tables of data are not those of the text."""
 FEWEST_ITEMS = 3
 """A point of fewer items has no interval: resampling could not tell items apart."""
 MOST_ROWS = 5
-CURVES_TOP, CURVES_BOTTOM, CURVES_HEAD, GAP = 0.66, 0.50, 0.47, 0.16
-"""Inches above the first row of panels, under the last, above each panel for its name, and between segments."""
+CURVES_HEAD, GAP = 0.47, 0.16
+"""Inches above each panel for its name, and between segments."""
 DODGE = 0.055
 """Inches between the points of two kinds at one place."""
 LONGEST_NAME = 38
@@ -67,6 +69,12 @@ class CurvePoint:
     high: float
     items: int
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Its interval, if it has one that means something."""
+        known = np.isfinite(self.low) and self.items >= FEWEST_ITEMS
+        return (self.low, self.high) if known else (np.nan, np.nan)
+
 
 @dataclass(frozen=True)
 class CurvePanel:
@@ -76,10 +84,8 @@ class CurvePanel:
     ----------
     group, kind : str
         Reader group and reader kind.
-    measure : str
-        In words, for the text alternative.
-    axis : str
-        What the vertical axis counts, with its unit.
+    measure, axis : str
+        The measure in words, for the text alternative, and what the vertical axis counts, with its unit.
     segments : tuple of (str, tuple of str, tuple of CurvePoint)
         Title of each segment (``from the start``), its places from left to right, and its points.
     """
@@ -90,49 +96,91 @@ class CurvePanel:
     axis: str
     segments: tuple[tuple[str, tuple[str, ...], tuple[CurvePoint, ...]], ...]
 
+    @property
+    def points(self) -> list[CurvePoint]:
+        """The points of all segments."""
+        return [point for _, _, own in self.segments for point in own]
+
+
+def _kinds_in(panels: Sequence[CurvePanel]) -> list[str]:
+    """Return the kinds of change that panels show, in one order."""
+    seen = {point.kind for panel in panels for point in panel.points}
+    return [kind for kind in KIND_LOOKS if kind in seen]
+
+
+def _sides(chosen: Sequence[CurvePoint]) -> Estimates:
+    return Estimates(*np.array([(one.cost, *one.ends) for one in chosen], dtype=float).reshape(-1, 3).T)
+
 
 def letter_curves(name: str, panels: Sequence[CurvePanel], title: str, note: str) -> Drawing:
-    """Draw the panels: readers from top to bottom, measures side by side."""
+    """Draw the panels: readers from top to bottom, measures side by side; or readers alone, two in a row."""
     readers = list(dict.fromkeys(panel.group for panel in panels))
-    kinds = {panel.group: panel.kind for panel in panels}
-    look = looks(kinds)
-    places, grid = _laid_out(panels, readers), len(readers) == len(panels)
-    rows = 1 + max(row for row, _ in places)
-    columns = 1 + max(column for _, column in places)
+    look = looks({panel.group: panel.kind for panel in panels})
+    is_single = len(readers) == len(panels)
+    places = []
+    for n, panel in enumerate(panels):
+        before = sum(one.group == panel.group for one in panels[:n])
+        places.append(divmod(n, 2) if is_single else (readers.index(panel.group), before))
+    rows, columns = (1 + max(one) for one in zip(*places, strict=True))
     each = 1.75 if rows < 3 else 1.4 if rows < 5 else 1.2
-    height = CURVES_TOP + CURVES_BOTTOM + rows * each + (rows - 1) * CURVES_HEAD
-    limits = _curves_limits(panels)
+    limits = {
+        axis: widened(
+            [(one.value, one.low, one.high) for panel in panels if panel.axis == axis for one in [_sides(panel.points)]], 0.07, 0.0
+        )
+        for axis in dict.fromkeys(panel.axis for panel in panels)
+    }  # fmt: skip
+    left, top, between = 0.66, 0.66, 0.76 if any("\n" in panel.axis for panel in panels) else 0.62
+    wide = (WIDTH * (0.72 if columns == 1 else 1.0) - left - 0.12 - between * (columns - 1)) / columns
+    kinds = _kinds_in(panels)
     with styled():
-        figure = Figure(figsize=(WIDTH, height))
-        left, right = 0.66, 0.12
-        between = 0.76 if any("\n" in panel.axis for panel in panels) else 0.62
-        width = WIDTH * (0.72 if columns == 1 else 1.0) - left - right
-        wide = (width - between * (columns - 1)) / columns
+        high = top + 0.5 + rows * (each + CURVES_HEAD) - CURVES_HEAD
+        figure = Figure(figsize=(WIDTH, high))
         for panel, (row, column) in zip(panels, places, strict=True):
-            x = left + column * (wide + between)
-            y = height - CURVES_TOP - (row + 1) * each - row * CURVES_HEAD
-            last = (row + 1, column) not in places
-            box = (x / WIDTH, y / height, wide / WIDTH, each / height)
-            _curves_panel(figure, box, panel, look[panel.group].colour, limits[panel.axis], last)
-            if column == 0 or grid:
-                head = middle_shortened(look[panel.group].label, LONGEST_NAME if grid else 2 * LONGEST_NAME)
-                figure.text(
-                    x / WIDTH, (y + each + 0.07) / height, head, fontsize=9, weight="bold", va="bottom"
-                )
-        _curves_key(figure, panels, height)
-        mark_not_data(figure, kinds)
+            x, y = left + column * (wide + between), high - top - each - row * (each + CURVES_HEAD)
+            colour, sizes = look[panel.group].colour, [max(len(own), 3.6) for _, own, _ in panel.segments]
+            start, room = x, wide - GAP * (len(sizes) - 1)
+            for turn, (text, named, own) in enumerate(panel.segments):
+                axes = axes_at(figure, start, y, room * sizes[turn] / sum(sizes), each)
+                start += room * sizes[turn] / sum(sizes) + GAP
+                _segment(axes, named, own, _kinds_in([panel]), colour)
+                axes.set_ylim(*limits[panel.axis])
+                if (row + 1, column) not in places:
+                    axes.set_xlabel(text, fontsize=8.5, labelpad=3)
+                if turn:
+                    axes.spines["left"].set_visible(False)
+                    axes.tick_params(axis="y", length=0, labelleft=False)
+                else:
+                    axes.set_ylabel(panel.axis, fontsize=8.5, labelpad=3)
+            if column == 0 or is_single:
+                most = LONGEST_NAME * (1 if is_single else 2)
+                head = middle_shortened(look[panel.group].label, most)
+                at = (x / WIDTH, (y + each + 0.07) / high)
+                figure.text(*at, head, fontsize=9, weight="bold", va="bottom")
+        handles = [handle(KIND_LOOKS[kind], lw=1.4, ms=4.8, mew=1.2) for kind in kinds]
+        _key_above(figure, handles, len(handles), fontsize=8.5, handlelength=3.4, columnspacing=2.0)
         keep_width(figure)
-    alternative = _curves_in_words(panels)
-    return Drawing.of(name, title, note, alternative, figure)
+    told = [
+        {"who": looks({panel.group: panel.kind})[panel.group].label, "panel": panel, "parts": _parts(panel)}
+        for panel in panels
+    ]
+    return Drawing.described(name, figure, look, "letter_curves", title=title, note=note, told=told)
+
+
+def _parts(panel: CurvePanel) -> list[tuple[str, str, list[CurvePoint]]]:
+    """Return the points of each kind in each segment, in the order of places."""
+    found = []
+    for title, places, own in panel.segments:
+        for kind in _kinds_in([panel]):
+            of_place = {point.place: point for point in own if point.kind == kind}
+            found.append((KIND_LOOKS[kind].label, title, [of_place[p] for p in places if p in of_place]))
+    return [part for part in found if part[2]]
 
 
 def pages(panels: Sequence[CurvePanel]) -> list[list[CurvePanel]]:
     """Divide panels among figures so that none has more than :data:`MOST_ROWS` rows; a reader's panels stay together."""
     readers = list(dict.fromkeys(panel.group for panel in panels))
-    single = len(readers) == len(panels)
-    most = MOST_ROWS * (2 if single else 1)
-    pieces = -(-len(readers) // most) or 1
-    size = -(-len(readers) // pieces)
+    most = MOST_ROWS * (2 if len(readers) == len(panels) else 1)
+    size = -(-len(readers) // (-(-len(readers) // most) or 1))
     groups = [readers[start : start + size] for start in range(0, len(readers), size)]
     return [[panel for panel in panels if panel.group in own] for own in groups]
 
@@ -145,258 +193,106 @@ def middle_shortened(name: str, most: int) -> str:
     return name if len(name) <= most else f"{name[: most - 1 - keep]}…{name[-keep:]}"
 
 
-def _laid_out(panels: Sequence[CurvePanel], readers: Sequence[str]) -> list[tuple[int, int]]:
-    if len(readers) == len(panels):
-        return [(n // 2, n % 2) for n in range(len(panels))]
-    seen: dict[str, int] = {}
-    found = []
-    for panel in panels:
-        seen[panel.group] = seen.get(panel.group, -1) + 1
-        found.append((readers.index(panel.group), seen[panel.group]))
-    return found
-
-
-def _curves_limits(panels: Sequence[CurvePanel]) -> dict[str, tuple[float, float]]:
-    """Give all panels with one axis one range, so that readers can be compared; zero is always in it."""
-    found: dict[str, tuple[float, float]] = {}
-    for axis in dict.fromkeys(panel.axis for panel in panels):
-        points = [p for panel in panels if panel.axis == axis for _, _, own in panel.segments for p in own]
-        ends = [v for p in points for v in (p.cost, *((p.low, p.high) if drawn(p) else ())) if np.isfinite(v)]
-        low, high = min([0.0, *ends]), max([0.0, *ends])
-        room = 0.07 * (high - low) or 1.0
-        found[axis] = (low - room, high + room)
-    return found
-
-
-def drawn(point: CurvePoint) -> bool:
-    """Whether a point has an interval that means something."""
-    return bool(np.isfinite(point.low)) and point.items >= FEWEST_ITEMS
-
-
-def _curves_panel(
-    figure: Figure,
-    box: tuple[float, float, float, float],
-    panel: CurvePanel,
-    colour: str,
-    limits: tuple[float, float],
-    last: bool,
+def _segment(
+    axes: Axes, places: Sequence[str], own: Sequence[CurvePoint], kinds: Sequence[str], colour: str
 ) -> None:
-    x, y, wide, high = box
-    gap = GAP / WIDTH * (len(panel.segments) - 1)
-    sizes = [max(len(places), 3.6) for _, places, _ in panel.segments]
-    start = x
-    kinds = kinds_in([panel])
-    for turn, (title, places, points) in enumerate(panel.segments):
-        share = (wide - gap) * sizes[turn] / sum(sizes)
-        axes = figure.add_axes((start, y, share, high))
-        start += share + GAP / WIDTH
-        axes.set_xlim(-0.6, len(places) - 0.4)
-        inch = (len(places) + 0.2) / (share * WIDTH)
-        axes.set_ylim(*limits)
-        axes.axhline(0, color="#333333", lw=0.8, zorder=1)
-        axes.set_xticks(range(len(places)), [PLACE_TICKS.get(place, place) for place in places])
-        axes.tick_params(axis="x", labelsize=8)
-        if last:
-            axes.set_xlabel(title, fontsize=8.5, labelpad=3)
-        axes.yaxis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]))
-        axes.yaxis.set_major_formatter(FuncFormatter(_tick))
-        if turn:
-            axes.spines["left"].set_visible(False)
-            axes.tick_params(axis="y", length=0, labelleft=False)
-        else:
-            axes.set_ylabel(panel.axis, fontsize=8.5, labelpad=3)
-        for at, kind in enumerate(kinds):
-            own = [point for point in points if point.kind == kind and np.isfinite(point.cost)]
-            if own:
-                _line(axes, own, places, kind, colour, inch * DODGE * (at - (len(kinds) - 1) / 2))
+    axes.set_xlim(-0.6, len(places) - 0.4)
+    unit = (len(places) + 0.2) / float(axes.get_position().width * WIDTH)
+    axes.axhline(0, color=INK, lw=0.8, zorder=1)
+    axes.set_xticks(range(len(places)), [PLACE_TICKS.get(place, place) for place in places])
+    axes.tick_params(axis="x", labelsize=8)
+    numbered(axes.yaxis, _tick, nbins=5, steps=STEPS)
+    for turn, kind in enumerate(kinds):
+        known = [one for one in own if one.kind == kind and np.isfinite(one.cost)]
+        known = sorted(known, key=lambda one: places.index(one.place))
+        at = np.array([places.index(one.place) for one in known], dtype=float)
+        look = replace(KIND_LOOKS[kind], colour=colour)
+        for run in np.split(np.arange(len(at)), np.flatnonzero(np.diff(at) > 1.5) + 1):
+            x = at[run] + dodged(turn, len(kinds), unit * DODGE, np.inf)
+            points(axes, look, x, _sides([known[n] for n in run]), join=1.4, size=4.8, edge=1.2, bar=1.1)
 
 
-def _tick(value: float, _: object) -> str:
+def _tick(value: float) -> str:
     return apa.number(value, 0 if float(value).is_integer() else 1 if float(10 * value).is_integer() else 2)
 
 
-def _line(
-    axes: Axes, points: Sequence[CurvePoint], places: Sequence[str], kind: str, colour: str, shift: float
-) -> None:
-    marker, style, filled = KIND_LOOKS.get(kind, KIND_LOOKS["other"])
-    x = np.array([places.index(point.place) for point in points], dtype=float)
-    order = np.argsort(x)
-    y = np.array([point.cost for point in points])[order]
-    x = x[order] + shift
-    broken = np.flatnonzero(np.diff(x) > 1.5) + 1
-    for run in np.split(np.arange(len(x)), broken):
-        axes.plot(x[run], y[run], color=colour, ls=style, lw=1.4, zorder=3)
-    for at, point in zip(x, np.array(points, dtype=object)[order], strict=True):
-        if drawn(point):
-            intervals(axes, at, point.low, point.high, colour, width=1.1, solid_capstyle="butt")
-    face = colour if filled else "white"
-    marks(axes, x, y, marker, colour, face, size=4.8, edge=1.2)
-
-
-def kinds_in(panels: Sequence[CurvePanel]) -> list[str]:
-    """Return the kinds of change that panels show, in one order."""
-    seen = {p.kind for panel in panels for _, _, points in panel.segments for p in points}
-    return [kind for kind in KIND_LOOKS if kind in seen]
-
-
-def _curves_key(figure: Figure, panels: Sequence[CurvePanel], height: float) -> None:
-    """Say once, above all panels, which line is which kind of change."""
-    lines = []
-    for kind in kinds_in(panels):
-        marker, style, filled = KIND_LOOKS[kind]
-        face = "#333333" if filled else "white"
-        line = Line2D([], [], color="#333333", ls=style, lw=1.4, marker=marker, ms=4.8, mfc=face, mew=1.2)
-        line.set_label(KIND_WORDS[kind])
-        lines.append(line)
+def _key_above(figure: Figure, handles: Sequence[Any], columns: int, **more: Any) -> None:
+    """Say once, above all panels, which mark is which."""
+    at = (0.0, 1 - 0.12 / figure.get_figheight())
     figure.legend(
-        handles=lines,
-        loc="upper left",
-        bbox_to_anchor=(0.0, 1 - 0.12 / height),
-        ncols=len(lines),
-        frameon=False,
-        fontsize=8.5,
-        handlelength=3.4,
-        columnspacing=2.0,
-        borderaxespad=0.0,
-    )
+        handles=handles, loc="upper left", bbox_to_anchor=at, ncols=columns, frameon=False, borderaxespad=0.0, **more
+    )  # fmt: skip
 
 
-def _curves_in_words(panels: Sequence[CurvePanel]) -> str:
-    told = []
-    for panel in panels:
-        parts = []
-        for title, places, points in panel.segments:
-            for kind in kinds_in([panel]):
-                own = {point.place: point for point in points if point.kind == kind}
-                values = ", ".join(
-                    f"{PLACE_TICKS.get(p, p)} {apa.number(own[p].cost, 1)}" for p in places if p in own
-                )
-                parts += [f"{KIND_WORDS[kind]}, {title}: {values}"] if values else []
-        who = looks({panel.group: panel.kind})[panel.group].label
-        told.append(
-            f"{who}, {panel.measure} ({panel.axis.lower().replace(chr(10), ' ')}): {'; '.join(parts)}."
-        )
-    return " ".join(told)
-
-
-KIND_NAMES = {
-    "transposition": "transposed",
-    "substitution": "substituted",
-    "shuffle": "several moved",
-    "other": "other",
-}
 SHADES = LinearSegmentedColormap.from_list("cost", ["#FFFFFF", "#CFE1F2", "#6AAED6", "#08306B"])
 ACROSS = 3
 WIDEST, CHARACTER = 2.9, 0.053
 """Inches: a map at its widest, and what a character of an interval takes in a cell."""
-CELL, MAP_HEAD, FOOT, MAP_LEFT = 0.44, 0.42, 0.30, 0.95
-"""Inches: height of a cell, room above and below a map, room for the names of rows."""
+CELL, MAP_LEFT = 0.44, 0.95
+"""Inches: height of a cell, room for the names of rows."""
 
 
 def letter_map(name: str, panels: Sequence[CurvePanel], title: str, note: str) -> Drawing:
     """Draw a map for each panel: kinds as rows, places as columns, darker where it costs more."""
-    kinds = {panel.group: panel.kind for panel in panels}
-    look = looks(kinds)
-    rows = [k for k in KIND_LOOKS if any(p.kind == k for panel in panels for p in panel.segments[0][2])]
-    decimals = _decimals(panels)
-    needed = _needed(panels, decimals)
-    across = _across(len(panels), needed)
-    down = -(-len(panels) // across)
-    each = MAP_HEAD + FOOT + CELL * len(rows)
-    top = 0.28
-    height = top + down * each
-    most = max([p.cost for panel in panels for p in panel.segments[0][2] if np.isfinite(p.cost)] + [1e-9])
-    wide = _wide(across, needed)
-    with styled():
-        figure = Figure(figsize=(WIDTH, height))
-        for turn, panel in enumerate(panels):
-            row, column = divmod(turn, across)
-            x, y = MAP_LEFT + column * (wide + 0.2), height - top - row * each - MAP_HEAD - CELL * len(rows)
-            axes = axes_at(figure, x, y, wide, CELL * len(rows))
-            _map(axes, panel, rows, most, decimals, column == 0)
-            label = middle_shortened(look[panel.group].label, int(13 * wide))
-            axes.set_title(label, fontsize=9)
-        mark_not_data(figure, kinds)
-        keep_width(figure)
-    alternative = _map_in_words(panels, look)
-    return Drawing.of(name, title, note, alternative, figure)
+    look = looks({panel.group: panel.kind for panel in panels})
+    shown = [point for panel in panels for point in panel.segments[0][2]]
+    rows = [kind for kind in KIND_LOOKS if any(point.kind == kind for point in shown)]
+    known = [point.cost for point in shown if np.isfinite(point.cost)]
+    largest = max(map(abs, known), default=0.0)
+    decimals = 0 if largest >= 20 else 1 if largest >= 2 else 2
+    written = [apa.interval(*one.ends, decimals) for one in shown if np.isfinite(one.ends[0])]
+    needed = max(map(len, written), default=0) * CHARACTER * max(len(one.segments[0][1]) for one in panels)
 
+    def wide(across: int) -> float:
+        room = (WIDTH - MAP_LEFT - 0.05 - 0.2 * (across - 1)) / across
+        return float(min(room, max(WIDEST, needed)))
 
-def _wide(across: int, needed: float) -> float:
-    """Return the inches that a map is wide where so many stand beside each other and one needs so much."""
-    return min((WIDTH - MAP_LEFT - 0.05 - 0.2 * (across - 1)) / across, max(WIDEST, needed))
-
-
-def _needed(panels: Sequence[CurvePanel], decimals: int) -> float:
-    """Return the inches that a map has to be wide for each cell to hold its interval."""
-    ends = [_map_ends(point, decimals) for panel in panels for point in panel.segments[0][2] if drawn(point)]
-    places = max(len(panel.segments[0][1]) for panel in panels)
-    return max(map(len, ends), default=0) * CHARACTER * places
-
-
-def _across(many: int, needed: float) -> int:
-    """Return how many maps stand beside each other: as many as have the width that they need."""
-    fitting = [across for across in range(1, ACROSS + 1) if _wide(across, needed) >= needed]
-    return min(max(fitting, default=1), many)
-
-
-def _decimals(panels: Sequence[CurvePanel]) -> int:
-    """Return the decimals of numbers of the size of the largest cost or saving."""
-    sizes = [abs(p.cost) for panel in panels for p in panel.segments[0][2] if np.isfinite(p.cost)]
-    largest = max(sizes, default=0.0)
-    return 0 if largest >= 20 else 1 if largest >= 2 else 2
-
-
-def _map_ends(point: CurvePoint, decimals: int) -> str:
-    return apa.interval(point.low, point.high, decimals)
-
-
-def _map(axes: Axes, panel: CurvePanel, rows: Sequence[str], most: float, decimals: int, first: bool) -> None:
-    _, places, points = panel.segments[0]
-    axes.set_xlim(0, len(places))
-    axes.set_ylim(len(rows), 0)
-    axes.grid(False)
-    axes.set_xticks(np.arange(len(places)) + 0.5, [PLACE_TICKS.get(one, one) for one in places], fontsize=8.5)
-    axes.set_yticks(
-        np.arange(len(rows)) + 0.5, [KIND_NAMES[kind] for kind in rows] if first else [""] * len(rows)
+    fitting = [across for across in range(1, ACROSS + 1) if wide(across) >= needed]
+    across = max(fitting, default=1)
+    across = min(across, len(panels))
+    room = Room(
+        CELL * len(rows),
+        MAP_LEFT,
+        0.3,
+        across,
+        above=0.42,
+        gap=0.3,
+        top=0.28,
+        widest=wide(across),
+        shared="y",
     )
+    norm = Normalize(0, max([*known, 1e-9]), clip=True)
+    with styled():
+        figure, drawn = room.panels(len(panels))
+        for axes, panel in zip(drawn, panels, strict=True):
+            _map(axes, panel, rows, norm, decimals)
+            label = middle_shortened(look[panel.group].label, int(13 * wide(across)))
+            axes.set_title(label, fontsize=9)
+        keep_width(figure)
+    values = {"panels": panels, "names": KIND_NAMES, "ticks": PLACE_TICKS}
+    return Drawing.described(name, figure, look, "letter_map", title=title, note=note, **values)
+
+
+def _map(axes: Axes, panel: CurvePanel, rows: Sequence[str], norm: Normalize, decimals: int) -> None:
+    _, places, own = panel.segments[0]
+    costs = np.full((len(rows), len(places)), np.nan)
+    of_cell = {(rows.index(point.kind), places.index(point.place)): point for point in reversed(own)}
+    for (down, across), point in of_cell.items():
+        costs[down, across] = point.cost if np.isfinite(point.cost) else np.nan
+        if np.isnan(costs[down, across]):
+            continue
+        ink = ink_on(SHADES(float(norm(point.cost))))
+        has_ends = bool(np.isfinite(point.ends[0]))
+        style: dict[str, Any] = {"ha": "center", "va": "center", "color": ink}
+        text = apa.number(point.cost, decimals)
+        axes.text(across + 0.5, down + (0.36 if has_ends else 0.5), text, fontsize=9, **style)
+        if has_ends:
+            axes.text(across + 0.5, down + 0.74, apa.interval(*point.ends, decimals), fontsize=6.5, **style)
+    axes.patch.set(hatch="////", edgecolor="#AAAAAA", linewidth=0)
+    cells(axes, costs, SHADES, norm, edgecolors="#D5D5D5", linewidth=0.8)
+    axes.set_xticks(np.arange(len(places)) + 0.5, [PLACE_TICKS.get(one, one) for one in places], fontsize=8.5)
+    axes.set_yticks(np.arange(len(rows)) + 0.5, [KIND_NAMES[kind] for kind in rows])
     axes.tick_params(length=0)
-    for side in axes.spines.values():
-        side.set_visible(False)
-    for down, kind in enumerate(rows):
-        for across, place in enumerate(places):
-            own = next((p for p in points if p.kind == kind and p.place == place), None)
-            if own is None or not np.isfinite(own.cost):
-                empty = Rectangle((across, down), 1, 1, fc="white", ec="#AAAAAA", hatch="////", lw=0.6)
-                axes.add_patch(empty)
-                continue
-            share = min(max(own.cost / most, 0.0), 1.0)
-            axes.add_patch(Rectangle((across, down), 1, 1, fc=SHADES(share), ec="#D5D5D5", lw=0.8))
-            ink = "white" if share > 0.78 else "#111111"
-            middle = down + (0.36 if drawn(own) else 0.5)
-            told = apa.number(own.cost, decimals)
-            axes.text(across + 0.5, middle, told, ha="center", va="center", fontsize=9, color=ink)
-            if drawn(own):
-                axes.text(
-                    across + 0.5,
-                    down + 0.74,
-                    _map_ends(own, decimals),
-                    ha="center",
-                    va="center",
-                    fontsize=6.5,
-                    color=ink,
-                )
-
-
-def _map_in_words(panels: Sequence[CurvePanel], look: dict[str, Look]) -> str:
-    told = []
-    for panel in panels:
-        values = ", ".join(
-            f"{KIND_NAMES[p.kind]} {PLACE_TICKS.get(p.place, p.place)} {apa.number(p.cost, 1)}"
-            for p in panel.segments[0][2]
-        )
-        told.append(f"{look[panel.group].label}, {panel.axis}: {values}.")
-    return " ".join(told)
 
 
 MARKERS = {"initial": "^", "internal": "o", "final": "s", "outer": "D"}
@@ -415,8 +311,6 @@ AXES: dict[str, tuple[str, Callable[[float], float]]] = {
     BITS: ("Surprisal added (bits a text)", lambda value: value),
     RIGHT: ("Accuracy lost (points)", lambda value: 100.0 * value),
 }
-EACH, BESIDE_TOP, BESIDE_BOTTOM, BESIDE_HEAD = 2.05, 0.76, 0.52, 0.30
-"""Inches of a panel's height, above the first row, under the last, and above each row for its name."""
 
 
 def percent_added(log_ratio: float) -> float:
@@ -426,81 +320,79 @@ def percent_added(log_ratio: float) -> float:
 
 def letter_beside_figures(name: str, pairs: Sequence[Pair], title: str, note: str) -> list[Drawing]:
     """Draw people's added reading time against a model's added surprisal and lost accuracy, a row of panels for each model."""
+    starts = range(0, len(pairs), MOST_MODELS)
+    names = [name if start == 0 else f"{name}_{start // MOST_MODELS + 1}" for start in starts]
     found = []
-    for start in range(0, len(pairs), MOST_MODELS):
-        named = name if start == 0 else f"{name}_{start // MOST_MODELS + 1}"
-        found.append(_figure(named, pairs[start : start + MOST_MODELS], pairs, title, note))
+    for named, start in zip(names, starts, strict=True):
+        found.append(_beside(named, pairs[start : start + MOST_MODELS], pairs, (title, note)))
     return found
 
 
-def _figure(name: str, shown: Sequence[Pair], every: Sequence[Pair], title: str, note: str) -> Drawing:
-    kinds = {every[0].people: every[0].people_kind, **dict.fromkeys((one.model for one in every), "model")}
-    look = looks(kinds)
-    height = BESIDE_TOP + BESIDE_BOTTOM + len(shown) * EACH + (len(shown) - 1) * (BESIDE_HEAD + 0.18)
-    times = _beside_limits(percent_added, [row.people[TIME] for one in every for row in one.apart])
+def _beside(name: str, shown: Sequence[Pair], every: Sequence[Pair], caption: tuple[str, str]) -> Drawing:
+    people = every[0].people
+    look = looks({people: every[0].people_kind, **dict.fromkeys((one.model for one in every), "model")})
+    times = _limits(percent_added, [row.people[TIME] for one in every for row in one.apart])
+    room = Room(2.05, 0.72, 0.52, 2, between=0.34, right=0.12, above=0.48, gap=0.0, top=0.28)
     with styled():
-        figure = Figure(figsize=(WIDTH, height))
-        left, right, between = 0.72, 0.12, 0.34
-        wide = (WIDTH - left - right - between) / 2
-        for at, pair in enumerate(shown):
-            below = height - BESIDE_TOP - EACH - at * (EACH + BESIDE_HEAD + 0.18)
-            for column, (measure, (axis, scaled)) in enumerate(AXES.items()):
-                axes = axes_at(figure, left + column * (wide + between), below, wide, EACH)
-                values = [row.model[measure] for one in every for row in one.apart if measure in row.model]
-                axes.set_ylim(*times)
-                axes.set_xlim(*_beside_limits(scaled, values))
-                _beside_panel(axes, pair, measure, scaled, look[pair.model])
-                axes.tick_params(labelsize=8, labelleft=column == 0)
-                if at == len(shown) - 1:
-                    axes.set_xlabel(axis, fontsize=8.5, labelpad=3)
-                if column == 0:
-                    axes.set_ylabel(
-                        f"Reading time added,\n{spoken(every[0].people)} (%)", fontsize=8.5, labelpad=3
-                    )
-            figure.text(
-                left / WIDTH, (below + EACH + 0.06) / height, shortened(marked(pair.model, "model"), 70),
-                fontsize=9, weight="bold", color=look[pair.model].colour, va="bottom",
-            )  # fmt: skip
-        _beside_key(figure, shown, height)
-        mark_not_data(figure, kinds)
-    alternative = _beside_in_words(shown)
-    return Drawing.of(name, title, note, alternative, figure)
+        figure, panels = room.panels(2 * len(shown))
+        for n, axes in enumerate(panels):
+            pair, (measure, (axis, scaled)) = shown[n // 2], list(AXES.items())[n % 2]
+            costs = [row.model[measure] for one in every for row in one.apart if measure in row.model]
+            axes.set(xlim=_limits(scaled, costs), ylim=times)
+            _beside_panel(axes, pair, measure, look[pair.model])
+            axes.tick_params(labelsize=8, labelbottom=True)
+            if pair is shown[-1]:
+                axes.set_xlabel(axis, fontsize=8.5, labelpad=3)
+            if n % 2 == 0:
+                axes.set_ylabel(f"Reading time added,\n{spoken(people)} (%)", fontsize=8.5, labelpad=3)
+                frame = axes.get_position()
+                at = (frame.x0, frame.y1 + 0.06 / figure.get_figheight())
+                head = shortened(look[pair.model].label, 70)
+                colour = look[pair.model].colour
+                figure.text(*at, head, fontsize=9, weight="bold", color=colour, va="bottom")
+        handles = _beside_handles(shown)
+        columns = len(handles) if len(handles) < 6 else 3 if len(handles) == 6 else 4
+        _key_above(
+            figure, handles, columns, fontsize=8, handlelength=1.2, handletextpad=0.4, columnspacing=1.6
+        )
+    title, note = caption
+    told = [
+        {
+            "pair": pair,
+            "people": marked(pair.people, pair.people_kind),
+            "rows": [_row(row) for row in pair.apart],
+        }
+        for pair in shown
+    ]
+    return Drawing.described(name, figure, look, "letter_beside", title=title, note=note, told=told)
 
 
-def _beside_limits(scaled: Callable[[float], float], costs: Sequence[Cost]) -> tuple[float, float]:
+def _limits(scaled: Callable[[float], float], costs: Sequence[Cost]) -> tuple[float, float]:
     """Return a range that holds all points, their intervals and zero."""
-    ends = [scaled(value) for one in costs for value in _beside_ends(one) if np.isfinite(value)]
-    low, high = min([0.0, *ends]), max([0.0, *ends])
-    room = 0.07 * (high - low) or 1.0
-    return low - room, high + room
+    return widened([[scaled(value) for one in costs for value in _ends(one)]], 0.07, 0.0)
 
 
-def _beside_ends(cost: Cost) -> tuple[float, ...]:
+def _ends(cost: Cost) -> tuple[float, float, float]:
     """Return a cost and its interval; of fewer than three items there is none that means something."""
-    return (cost.value, cost.low, cost.high) if cost.items >= FEWEST_ITEMS else (cost.value,)
+    ends = (cost.low, cost.high) if cost.items >= FEWEST_ITEMS else (np.nan, np.nan)
+    return (cost.value, *ends)
 
 
-def _beside_panel(axes: Axes, pair: Pair, measure: str, scaled: Callable[[float], float], look: Look) -> None:
-    axes.axhline(0, color="#333333", lw=0.7, zorder=1)
-    axes.axvline(0, color="#333333", lw=0.7, zorder=1)
+def _beside_panel(axes: Axes, pair: Pair, measure: str, look: Look) -> None:
+    axes.axhline(0, color=INK, lw=0.7, zorder=1)
+    axes.axvline(0, color=INK, lw=0.7, zorder=1)
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]))
+        axis.set_major_locator(MaxNLocator(nbins=5, steps=STEPS))
     drawn, distances = [row for row in pair.apart if measure in row.model], _distances([pair])
     if not drawn:
-        said = "tells no surprisal" if measure == BITS else "answers no questions"
-        axes.text(
-            0.5, 0.5, said, transform=axes.transAxes, ha="center", va="center", fontsize=8.5, color="#555555"
-        )
+        text = "tells no surprisal" if measure == BITS else "answers no questions"
+        in_the_middle(axes, text, fontsize=8.5)
     for row in drawn:
-        x, *wide = (scaled(value) for value in _beside_ends(row.model[measure]))
-        y, *high = (percent_added(value) for value in _beside_ends(row.people[TIME]))
+        x = Estimates(*map(AXES[measure][1], _ends(row.model[measure])))
+        y = Estimates(*map(percent_added, _ends(row.people[TIME])))
         colour = _shade(look.colour, row.distance, distances)
-        if wide:
-            intervals(axes, y, wide[0], wide[1], colour, across=True, width=0.9, zorder=3, alpha=0.75)
-        if high:
-            intervals(axes, x, high[0], high[1], colour, width=0.9, zorder=3, alpha=0.75)
-        face = colour if row.kind == "transposition" else "white"
-        marks(axes, x, y, MARKERS[row.place], colour, face, size=6.2, edge=1.2)
+        it = Look(colour, MARKERS[row.place], is_hollow=row.kind != "transposition")
+        points(axes, it, x, y, size=6.2, edge=1.2, bar=0.9)
 
 
 def _distances(pairs: Sequence[Pair]) -> list[str]:
@@ -516,56 +408,31 @@ def _shade(colour: str, distance: str, distances: Sequence[str]) -> str:
     return to_hex([one + (1.0 - one) * white for one in to_rgb(colour)])
 
 
-def _beside_key(figure: Figure, shown: Sequence[Pair], height: float) -> None:
-    """Say once, above all panels, which marker is which place and which filling which kind of change."""
+def _beside_handles(shown: Sequence[Pair]) -> list[Any]:
+    """Return which marker is which place, which filling which kind of change, and which shade which distance."""
     rows = [row for pair in shown for row in pair.rows]
     distances = _distances(shown)
-    handles = []
+    found = []
     for place, marker in MARKERS.items():
-        own = [row for row in rows if row.place == place]
-        if own:
+        if own := [row for row in rows if row.place == place]:
             together = bool(distances) and not any(row.distance for row in own)
-            label = f"{PLACE_WORDS[place]} ({TOGETHER})" if together else PLACE_WORDS[place]
-            handles.append(_mark(marker, "#333333", label))
-    for kind in KIND_WORDS:
-        if any(row.kind == kind for row in rows):
-            handles.append(_mark("p", "#333333" if kind == "transposition" else "white", KIND_WORDS[kind]))
-    handles += [
-        _mark("p", colour, f"distance {one}", edge=colour)
-        for one in distances
-        for colour in [_shade("#333333", one, distances)]
+            found.append(Look(INK, marker, "", PLACE_WORDS[place] + (f" ({TOGETHER})" if together else "")))
+    found += [
+        Look(INK, "p", "", it.label, is_hollow=kind != "transposition")
+        for kind, it in KIND_LOOKS.items()
+        if any(row.kind == kind for row in rows)
     ]
-    columns = len(handles) if len(handles) < 6 else 3 if len(handles) == 6 else 4
-    figure.legend(
-        handles=handles, loc="upper left", bbox_to_anchor=(0.0, 1 - 0.12 / height), ncols=columns,
-        frameon=False, fontsize=8, handlelength=1.2, handletextpad=0.4, columnspacing=1.6, borderaxespad=0.0,
-    )  # fmt: skip
-
-
-def _mark(marker: str, face: str, label: str, edge: str = "#333333") -> Line2D:
-    return Line2D(
-        [], [], color="#333333", ls="", marker=marker, ms=6, mfc=face, mec=edge, mew=1.1, label=label
-    )
-
-
-def _beside_in_words(shown: Sequence[Pair]) -> str:
-    told = []
-    for pair in shown:
-        cells = "; ".join(_row(row) for row in pair.apart)
-        told.append(f"{marked(pair.people, pair.people_kind)} and {marked(pair.model, 'model')}: {cells}.")
-    return " ".join(told)
+    found += [Look(_shade(INK, one, distances), "p", "", f"distance {one}") for one in distances]
+    return [handle(it, ms=6, mew=1.1) for it in found]
 
 
 def _row(row: Beside) -> str:
-    def parts() -> Iterator[str]:
-        yield f"{apa.number(percent_added(row.people[TIME].value), 1)}% time"
-        for measure, unit, decimals in ((BITS, "bits", 2), (RIGHT, "points", 1)):
-            if measure in row.model:
-                value = AXES[measure][1](row.model[measure].value)
-                yield f"{apa.number(value, decimals)} {unit}"
-
+    values = [f"{apa.number(percent_added(row.people[TIME].value), 1)}% time"]
+    for measure, unit, decimals in ((BITS, "bits", 2), (RIGHT, "points", 1)):
+        if measure in row.model:
+            values.append(f"{apa.number(AXES[measure][1](row.model[measure].value), decimals)} {unit}")
     where = PLACE_WORDS[row.place] + (f", distance {row.distance}" if row.distance else "")
-    return f"{KIND_WORDS[row.kind]}, {where}: {', '.join(parts())}"
+    return f"{KIND_LOOKS[row.kind].label}, {where}: {', '.join(values)}"
 
 
 MOST_READERS = 3
@@ -590,77 +457,53 @@ def letter_weights(
     name: str, found: Sequence[Explained], predictors: Sequence[str], title: str, note: str
 ) -> Drawing:
     """Draw weights as bars above, gains as points with intervals below."""
-    kinds = {one.group: one.kind for one in found}
-    look = looks(kinds)
-    high = LINE * len(predictors)
-    top, between, bottom = 0.55, 0.62, 0.45
-    height = top + 2 * high + between + bottom
-    room = WIDTH - WEIGHTS_LEFT - 0.1
-    wide = min((room - 0.22 * (len(kinds) - 1)) / len(kinds), 2.6)
-    spans = [v for one in found for v in (one.gain, one.low, one.high) if np.isfinite(v)] + [0.0]
-    margin = 0.06 * (max(spans) - min(spans)) or 1.0
-    ends = (min(spans) - margin, max(spans) + margin)
+    look = looks({one.group: one.kind for one in found})
+    ends = widened([(one.gain, one.low, one.high) for one in found], 0.06, 0.0)
+    room = Room(
+        LINE * len(predictors), WEIGHTS_LEFT, 0.45, len(look), between=0.22, right=0.1, above=0.55, gap=0.07, top=0, widest=2.6,
+        shared="y",
+    )  # fmt: skip
     with styled():
-        figure = Figure(figsize=(WIDTH, height))
-        for turn, group in enumerate(kinds):
+        figure, panels = room.panels(2 * len(look))
+        for n, axes in enumerate(panels):
+            is_gain, turn = divmod(n, len(look))
+            group, it = list(look.items())[turn]
             own = {one.predictor: one for one in found if one.group == group}
-            x = WEIGHTS_LEFT + turn * (wide + 0.22)
-            for part, y in enumerate((bottom + high + between, bottom)):
-                axes = axes_at(figure, x, y, wide, high)
-                axes.set_ylim(len(predictors) - 0.4, -0.6)
-                axes.set_yticks(range(len(predictors)), predictors if turn == 0 else [""] * len(predictors))
-                axes.tick_params(axis="y", labelsize=8, length=0)
-                axes.tick_params(axis="x", labelsize=8)
-                axes.grid(True, axis="x")
-                draw = _gains if part else _bars
-                draw(axes, own, predictors, look[group].colour, ends)
-                if not part:
-                    axes.set_title(middle_shortened(look[group].label, int(15 * wide)), fontsize=8.5)
-                if turn == 0:
-                    text = "B  Held-out gain (nats per 1,000)" if part else "A  Akaike weight"
-                    figure.text(
-                        0.01, (y + high + 0.12 + 0.2 * (1 - part)) / height, text, fontsize=9, weight="bold"
-                    )
-        mark_not_data(figure, kinds)
+            name_rows(axes, predictors, 8, 0.6)
+            axes.tick_params(axis="x", labelsize=8)
+            draw = _gains if is_gain else _bars
+            axes.set_xlim(*(ends if is_gain else (0, 1.02)))
+            draw(axes, own, predictors, it)
+            frame = axes.get_position()
+            if not is_gain:
+                wide = frame.width * WIDTH
+                axes.set_title(middle_shortened(it.label, int(15 * wide)), fontsize=8.5)
+            if turn == 0:
+                text = "B  Held-out gain (nats per 1,000)" if is_gain else "A  Akaike weight"
+                up = (0.12 if is_gain else 0.32) / figure.get_figheight()
+                figure.text(0.01, frame.y1 + up, text, fontsize=9, weight="bold")
         keep_width(figure)
-    alternative = _weights_in_words(found)
-    return Drawing.of(name, title, note, alternative, figure)
+    ranked = {
+        group: sorted((one for one in found if one.group == group), key=lambda one: -one.weight)
+        for group in look
+    }
+    return Drawing.described(name, figure, look, "letter_weights", title=title, note=note, ranked=ranked)
 
 
-def _bars(
-    axes: Axes, own: dict[str, Explained], predictors: Sequence[str], colour: str, _: tuple[float, float]
-) -> None:
-    axes.set_xlim(0, 1.02)
+def _bars(axes: Axes, own: Mapping[str, Explained], predictors: Sequence[str], look: Look) -> None:
     axes.set_xticks([0, 0.5, 1], ["0", ".5", "1"])
     for place, name in enumerate(predictors):
         if name not in own:
             axes.text(0.02, place, "not known", fontsize=6.5, color="#666666", va="center")
         elif np.isfinite(own[name].weight):
-            axes.barh(place, own[name].weight, height=0.66, color=colour, zorder=3)
+            axes.barh(place, own[name].weight, height=0.66, color=look.colour, zorder=3)
 
 
-def _gains(
-    axes: Axes, own: dict[str, Explained], predictors: Sequence[str], colour: str, ends: tuple[float, float]
-) -> None:
-    axes.set_xlim(*ends)
-    axes.axvline(0, color="#333333", lw=0.8, zorder=1)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 5, 10]))
-    axes.xaxis.set_major_formatter(lambda value, _: apa.number(value, 0 if float(value).is_integer() else 1))
+def _gains(axes: Axes, own: Mapping[str, Explained], predictors: Sequence[str], look: Look) -> None:
+    axes.axvline(0, color=INK, lw=0.8, zorder=1)
+    numbered(axes.xaxis, _tick, nbins=4, steps=[1, 2, 5, 10])
     for place, name in enumerate(predictors):
-        one = own.get(name)
-        if one is None or not np.isfinite(one.gain):
-            continue
-        intervals(axes, place, one.low, one.high, colour, across=True, width=1.2, zorder=3)
-        sure = np.isfinite(one.low) and one.low > 0
-        axes.plot(
-            one.gain, place, ls="", marker="o", ms=4.2, mfc=colour if sure else "white", mec=colour, zorder=4
-        )
-
-
-def _weights_in_words(found: Sequence[Explained]) -> str:
-    told = []
-    for group in dict.fromkeys(one.group for one in found):
-        own = sorted((one for one in found if one.group == group), key=lambda one: -one.weight)
-        values = ", ".join(f"{one.predictor} {apa.number(one.weight)}" for one in own)
-        told.append(f"Akaike weights of {group}: {values}.")
-    return " ".join(told)
+        if name in own:
+            one = own[name]
+            it = replace(look, marker="o", is_hollow=not one.low > 0)
+            points(axes, it, Estimates(one.gain, one.low, one.high), place, size=4.2, edge=1.0, bar=1.2)

@@ -17,7 +17,8 @@ from analysis.figures.conditions import (
     condition_figure,
     has_contrasts,
 )
-from analysis.figures.drawing import TALLEST, Drawing, are_numbers_in_order
+from analysis.figures.drawing import TALLEST, Drawing
+from analysis.figures.marks import are_numbers_in_order
 from analysis.plan import MEASURES, RATING, Measure
 from analysis.report.content import gather
 from analysis.report.felt import felt
@@ -76,7 +77,8 @@ def test_conditions_are_rows_in_design_order_and_no_line_joins_them(row: Conditi
     assert [one.get_text() for one in first.get_yticklabels()] == list(row.levels)
     assert first.get_ylim()[0] > first.get_ylim()[1] and len(titles(drawing)) == len(row.panels)
     for axes in drawing.figure.axes:
-        joining = [line for line in axes.lines if len(set(line.get_ydata())) > 1 and line.get_ydata()[0] != 0]
+        lines = [line.get_ydata() for line in axes.lines if line.get_linestyle() != "None"]
+        joining = [y for y in lines if len(set(y)) > 1 and y[0] != 0]
         assert not joining
     assert not has_contrasts(drawing) and row.levels[-1] in drawing.alternative
 
@@ -121,7 +123,7 @@ def test_the_answers_figure_draws_the_intervals_of_the_table_and_its_grades(
     drawing = content.figures[0].drawing
     assert has_contrasts(drawing)
     (forest,) = [axes for axes in drawing.figure.axes if axes.get_label() == CONTRASTS]
-    drawn = [tuple(line.get_xdata()) for line in forest.lines if len(set(line.get_xdata())) == 2]
+    drawn = [tuple(bar[:, 0]) for bars in forest.collections for bar in bars.get_segments()]
     (section,) = content.planned
     for one in section.analysis.contrasts:
         assert felt([one], section.analysis.plan.measure).ends in drawn

@@ -14,7 +14,8 @@ from click.testing import CliRunner
 
 from analysis import load
 from analysis.carrying_out import carry_out
-from analysis.figures.drawing import NOT_DATA, spread
+from analysis.figures.drawing import NOT_DATA
+from analysis.figures.marks import spread
 from analysis.recovery_check import recovered, recovery_plans
 from analysis.report import chapters
 from analysis.report.content import _carried_out

@@ -74,12 +74,11 @@ def _of_factor(found: list[tuple[Profiles, PeopleTold]], factor: str, material: 
         name, where = f"profiles_models_{plain(factor)}", plane(one)
         figure = profile_plane(
             f"{name}_plane",
-            f"Condition profiles over {factor}",
+            (f"Condition profiles over {factor}", LAYOUT.sentences("plane", conditions=len(one.conditions))),
             (one.group, where.people),
             (one.models, where.models),
             where.shares,
             material.kinds,
-            LAYOUT.sentences("plane", conditions=len(one.conditions)),
         )
         known = told.typical[np.isfinite(told.typical)]
         low, middle, high = np.quantile(known, [0.05, 0.5, 0.95]) if len(known) else (np.nan,) * 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -222,7 +223,7 @@ def _examples_figure(found: Asked, kinds: dict[str, str]) -> Drawing:
     present = {group: kinds[group] for group in group_order(found.trials)}
     caption = LAYOUT.caption("h_test_examples", of_shares=OF_SHARES, partial=list(partial))
     steps_named = [str(k) for k in found.ks]
-    return lines_figure("h_test_examples", *caption, panels, steps_named, "Solved examples (k)", present)
+    return lines_figure("h_test_examples", caption, panels, steps_named, "Solved examples (k)", present)
 
 
 def _family_figure(found: Asked, readers: Mapping[str, Any], kinds: dict[str, str]) -> Drawing | None:
@@ -249,7 +250,7 @@ def _family_figure(found: Asked, readers: Mapping[str, Any], kinds: dict[str, st
     told = "; ".join(f"{family}: {', '.join(names)}" for family, names in families.items())
     present = {line.group: kinds[line.group] for line in lines}
     caption = LAYOUT.caption("h_test_families", of_shares=OF_SHARES, families=told, partial=list(partial))
-    return lines_figure("h_test_families", *caption, [("", lines)], steps, "Size within the family", present)
+    return lines_figure("h_test_families", caption, [("", lines)], steps, "Size within the family", present)
 
 
 def _steps(most: int) -> list[str]:
@@ -272,7 +273,8 @@ def _thoughts_figure(found: Asked, pairs: list[tuple[str, str]], kinds: dict[str
     pooled += [f"{apa.listing(found.makings)} items"] if len(found.makings) > 1 else []
     caption = LAYOUT.caption("h_test_thoughts_figure", of_shares=OF_SHARES, pooled=pooled)
     steps = ["direct", "with thoughts"]
-    return lines_figure("h_test_thoughts", *caption, [("", lines)], steps, "How models were asked", present)
+    apart = [replace(line, is_joined=False) for line in lines]
+    return lines_figure("h_test_thoughts", caption, [("", apart)], steps, "How models were asked", present)
 
 
 Compared = tuple[str, str, str, pd.DataFrame, pd.DataFrame]

@@ -126,10 +126,8 @@ def beside_figure(
     """Draw Figure 5 with the study's readers over the paper's printed models, and return the two lines drawn."""
     printed = printed_points()
     line, theirs = fitted([one for one in points if one.kind == "model"]), fitted(printed)
-    title, note = LAYOUT.caption(
-        "beside_figure", line=line, theirs=theirs, partial=partial, of_shares=OF_SHARES
-    )
-    return geometry_figure(name, title, note, points, printed, line, theirs), line, theirs
+    caption = LAYOUT.caption("beside_figure", line=line, theirs=theirs, partial=partial, of_shares=OF_SHARES)
+    return geometry_figure(name, caption, points, printed, (line, theirs)), line, theirs
 
 
 def together(

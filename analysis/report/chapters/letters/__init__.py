@@ -12,7 +12,6 @@ from analysis.figures.letters import (
     AXES,
     FEWEST_ITEMS,
     KIND_LOOKS,
-    KIND_WORDS,
     PLACE_WORDS,
     CurvePanel,
     letter_beside_figures,
@@ -184,7 +183,7 @@ def _readers(
     for group, own in _zones(one).groupby("reader_group", sort=False):
         by_kind = [
             (kind, cells.sort_values("place", key=lambda places: places.map(ZONES.index)).to_dict("records"))
-            for kind in KIND_WORDS
+            for kind in KIND_LOOKS
             if len(cells := own[own["change"] == kind])
         ]
         if group in kinds:
@@ -255,7 +254,7 @@ def _places_table(by: str, found: Sequence[Measured]) -> ApaTable | None:
                     {
                         "reader_group": group,
                         "reader_kind": kind,
-                        "change": KIND_WORDS[change],
+                        "change": KIND_LOOKS[change].label,
                         "place": place,
                         "here": here,
                         **most,
@@ -409,7 +408,7 @@ def _paired(row: Beside) -> dict[str, Any]:
 
     points = AXES[RIGHT][1]
     return {
-        "change": KIND_WORDS[row.kind],
+        "change": KIND_LOOKS[row.kind].label,
         "place": PLACE_WORDS[row.place].removesuffix(" letters"),
         "distance": row.distance,
         "time": scaled(row.people[TIME], percent_added),
