@@ -31,6 +31,7 @@ def backup(study: Path, target: Path | None, as_json: bool) -> None:
     from experiment.custody.upkeep import copy_of
     from experiment.store.backups import FOLDER
     from experiment.store.restoring import contents
+    from stimuli.audit.findings import counted
 
     with opened_study(study) as opened:
         own = opened.study.folder / FOLDER
@@ -46,5 +47,7 @@ def backup(study: Path, target: Path | None, as_json: bool) -> None:
             json.dumps({"file": str(file), "bytes": size, "sessions": held.sessions, "trials": held.trials})
         )
         return
-    click.echo(f"{file}  ({held.sessions} sessions, {held.trials} trials, {size / 1e6:.1f} MB)")
+    click.echo(
+        f"{file}  ({counted(held.sessions, 'session')}, {counted(held.trials, 'trial')}, {size / 1e6:.1f} MB)"
+    )
     click.echo(f"Restore it with: wrods restore {shlex.quote(str(study))} {shlex.quote(str(file))}")

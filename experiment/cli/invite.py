@@ -83,6 +83,7 @@ def invite(
     from experiment.people.recruitment.invitations import numbered
     from experiment.store import open_store
     from experiment.store.records import now
+    from stimuli.audit.findings import counted
     from stimuli.errors import UserError
 
     if (participants is None) == (number is None):
@@ -104,7 +105,7 @@ def invite(
     names = [] if participants is None else _named(participants)
     if signed:
         _write(file, _signed(loaded, names, days, base_url))
-        click.echo(f"{len(names)} signed links are in {file}. They are valid for {days:g} days.")
+        click.echo(f"Wrote {counted(len(names), 'signed link')} to {file}, valid for {days:g} days.")
         return
     with open_store(store_address(read_config()) or loaded.folder) as store:
 
@@ -115,7 +116,9 @@ def invite(
         made = store.write(make).result()
         note_place(store, loaded.id, INVITED_TO, file, this_user())
     _write(file, made)
-    click.echo(f"{len(made)} links are in {file}." + (f" They are valid for {days:g} days." if days else ""))
+    click.echo(
+        f"Wrote {counted(len(made), 'link')} to {file}" + (f", valid for {days:g} days." if days else ".")
+    )
 
 
 def _signed(study: Study, names: list[str], days: float | None, base_url: str) -> list[Invitation]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stimuli.audit.findings import counted
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
@@ -91,8 +92,13 @@ def _ask(backup: Contents, present: Contents | None, *, yes: bool, others: Compa
     click.echo(f"Backup:  {_say(backup)}", err=True)
     click.echo(f"Current: {_say(present)}", err=True)
     for name, (now, then) in () if others is None else others.others.items():
-        click.echo(f"Also replaced: {name}, with {now} sessions now and {then} in the backup", err=True)
-    click.confirm("Replace the current database (a copy is kept) with the backup?", abort=True, err=True)
+        click.echo(
+            f"Also replaced: {name}, with {counted(now, 'session')} now and {then} in the backup", err=True
+        )
+    from experiment.cli.study_store import ADD_YES, confirm
+
+    mend = "Run it at a terminal: other studies are replaced too." if others and others.others else ADD_YES
+    confirm("Replace the current database (a copy is kept) with the backup?", "nothing was replaced", mend)
 
 
 def _warn_of_the_unknown(file: Path, lists: Sequence[Path]) -> None:
@@ -148,7 +154,7 @@ def _say(held: Contents | None) -> str:
     if held is None:
         return "no readable database"
     last = f", last active {held.newest}" if held.newest else ""
-    return f"{held.sessions} sessions, {held.trials} trials{last}"
+    return f"{counted(held.sessions, 'session')}, {counted(held.trials, 'trial')}{last}"
 
 
 def _first_broken(checked: Checked) -> str:

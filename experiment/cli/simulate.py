@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from experiment.cli.next_step import tell_report
+from stimuli.audit.findings import counted
 
 
 @click.command()
@@ -67,9 +68,11 @@ def simulate(study: Path, readers: int, truth: Path | None, page: bool) -> None:
                         first=first,
                         told=lambda _: bar.update(1),
                     )
-    click.echo(f"{readers} simulated readers answered {done} trials; all are stored and marked as simulated.")
+    click.echo(
+        f"{counted(readers, 'simulated reader')} answered {counted(done, 'trial')}; all are stored and marked as simulated."
+    )
     tell_report(loaded, study)
 
 
 def _told(reader: str, trials: int) -> None:
-    click.echo(f"  {reader}: {trials} trials")
+    click.echo(f"  {reader}: {counted(trials, 'trial')}")

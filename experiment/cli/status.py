@@ -100,6 +100,7 @@ def _print(told: Mapping[str, Any]) -> None:
     from experiment.models.runs import Figures
     from experiment.models.runs.live import SILENT_S
     from experiment.models.runs.telling import unread
+    from stimuli.audit.findings import counted
     from stimuli.durations import short_duration
 
     click.echo(f"{told['study']}")
@@ -107,10 +108,13 @@ def _print(told: Mapping[str, Any]) -> None:
         ended = told["ended"].get(one["reader"]) if one["reader_kind"] == "model" else None
         why = f"; {ended['sessions']} ended: {ended['reason']}" if ended and ended["sessions"] else ""
         click.echo(
-            f"  {one['reader']} ({one['reader_kind']}): {one['sessions']} sessions{_states(one)}, {one['trials']} trials{why}"
+            f"  {one['reader']} ({one['reader_kind']}): {counted(one['sessions'], 'session')}{_states(one)}, "
+            f"{counted(one['trials'], 'trial')}{why}"
         )
         if ended and ended["trials"]:
-            click.echo(f"    can never be answered, and are not asked again: {ended['trials']} trials")
+            click.echo(
+                f"    can never be answered, and are not asked again: {counted(ended['trials'], 'trial')}"
+            )
             for fault in ended["faults"][:SHOWN]:
                 click.echo(f"      {fault}")
             if ended["trials"] > SHOWN:
@@ -119,8 +123,10 @@ def _print(told: Mapping[str, Any]) -> None:
             named = ", ".join(f"{count} {status}" for status, count in sorted(one["unanswered"].items()))
             click.echo(f"    without an answer: {named}")
         for reason, count in sorted(one["excluded"].items()):
-            whole = f"{count['sessions']} sessions with " if count["sessions"] else ""
-            click.echo(f"    excluded, not counted above: {whole}{count['trials']} trials ({reason})")
+            whole = f"{counted(count['sessions'], 'session')} with " if count["sessions"] else ""
+            click.echo(
+                f"    excluded, not counted above: {whole}{counted(count['trials'], 'trial')} ({reason})"
+            )
     if not told["readers"]:
         click.echo("  no sessions yet")
     for kind, done in (

@@ -8,11 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
     from experiment.store import Store
     from experiment.study import Study
+
+
+ADD_YES = "Add --yes to run the command without confirmation."
 
 
 @dataclass(frozen=True)
@@ -67,3 +72,17 @@ def this_user() -> str:
         return f"command line: {getpass.getuser()}"
     except (KeyError, OSError):
         return "command line"
+
+
+def confirm(question: str, otherwise: str, mend: str = ADD_YES) -> None:
+    """Ask whether to go on; raise what did not happen where the answer is no or nobody answers."""
+    try:
+        wanted = click.confirm(question, err=True)
+    except click.Abort as unanswered:
+        raise UserError(
+            f"{otherwise}: the question was not answered",
+            mend=mend,
+            exit_code=1,
+        ) from unanswered
+    if not wanted:
+        raise UserError(otherwise, exit_code=1)

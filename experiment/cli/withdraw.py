@@ -76,7 +76,7 @@ def withdraw(
     rewritten, on SQLite and PostgreSQL. Whatever still holds answers is listed, and the exit code is 1. A tombstone without a
     name remains, and `wrods freeze --verify` still holds.
     """
-    from experiment.cli.study_store import opened_study, this_user
+    from experiment.cli.study_store import confirm, opened_study, this_user
     from experiment.custody import withdrawal
 
     given = {
@@ -116,26 +116,12 @@ def withdraw(
         if not (as_json and yes):
             _tell(scope, participant, alike)
         if not yes:
-            _confirm()
+            confirm("\nPermanently erase this?", "nothing was erased")
         ids = [*(one.session_id for one in scope.sessions), *scope.links]
         erased, scrubbed = withdrawal.withdraw(
             opened.store, name, folder, ids, actor=this_user(), backups=places
         )
         _finish(study, {**told, "erased": dict(erased.rows)}, scrubbed, as_json)
-
-
-def _confirm() -> None:
-    """Ask whether to erase; raise where nobody answers."""
-    try:
-        wanted = click.confirm("\nPermanently erase this?", err=True)
-    except click.Abort as unanswered:
-        raise UserError(
-            "nothing was erased: the question was not answered",
-            mend="Add --yes to run the command without confirmation.",
-            exit_code=1,
-        ) from unanswered
-    if not wanted:
-        raise UserError("nothing was erased", exit_code=1)
 
 
 def _moment(
@@ -224,7 +210,7 @@ def _line(one: Found) -> str:
     parts = [f"{number}: session {one.session_id[:KEY]}, began {one.began_at}"]
     if one.station:
         parts.append(one.station if re.search(r"\D", one.station) else f"station {one.station}")
-    parts += [f"{one.trials} trials", one.state, *(["a pilot"] if one.is_pilot else []), *one.known_as]
+    parts += [counted(one.trials, "trial"), one.state, *(["a pilot"] if one.is_pilot else []), *one.known_as]
     return ", ".join(parts)
 
 
@@ -244,7 +230,7 @@ def _tell(scope: Scope, participant: str | None, alike: Sequence[str]) -> None:
     if scope.links:
         click.echo(f"  {participant}: invited, has not begun; the personal link no longer works", err=True)
     if scope.derived:
-        click.echo(f"  {scope.derived} sessions of models that read these answers", err=True)
+        click.echo(f"  {counted(scope.derived, 'session')} of models that read these answers", err=True)
     click.echo(
         f"  the same data in backups ({len(scope.backups)}) and folders of hidden states ({len(scope.states)})",
         err=True,

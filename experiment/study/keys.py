@@ -62,9 +62,9 @@ def key_fault(key: object) -> str | None:
     simple = re.sub(r"[\s_.-]", "", name)
     pad = NUMBER_PAD.fullmatch(simple)
     close = (pad[1] or pad[2]) if pad else known["mistaken"].get(simple) or nearest(simple, known["named"])
-    hint = f"did you mean {close!r}? " if close else ""
+    hint = f" (did you mean {close!r}?)" if close else ""
     named = ", ".join(known["named"])
-    return f"no keyboard has this key; {hint}A key is one letter, digit or sign, or one of: {named}"
+    return f"no keyboard has this key{hint}; a key is one letter, digit or sign, or one of: {named}"
 
 
 def _fault_of_sign(sign: str) -> str | None:

@@ -112,6 +112,8 @@ def test_restore_shows_both_and_asks(collected: Study, tmp_path: Path) -> None:
     told(wrods("withdraw", collected.folder, "--participant", "S001", "--yes", "--json"))
     asked = wrods("restore", collected.folder, copy, given="n\n")
     assert asked.exit_code == 1 and "Backup:" in asked.output and "Current: 2 sessions" in asked.output
+    nobody = wrods("restore", collected.folder, copy)
+    assert nobody.exit_code == 1 and "nothing was replaced: the question was not answered" in nobody.output
     assert not list(collected.folder.glob("*restoring.db*"))
 
 

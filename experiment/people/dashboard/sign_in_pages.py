@@ -30,6 +30,7 @@ from experiment.people.dashboard.signing_in import (
 )
 from experiment.people.site import this_site
 from experiment.store.records import add_audit
+from stimuli.audit.findings import counted
 from stimuli.errors import UserError
 
 BROWSER_COOKIE = "wrods_browser"
@@ -46,7 +47,9 @@ def _code_form(problem: str | None, status: int) -> Page:
 
 
 def _too_many(refusal: TooManyTries) -> str:
-    return f"Too many sign-in attempts. Please wait {int(refusal.wait_s) + 1} seconds and try again."
+    return (
+        f"Too many sign-in attempts. Please wait {counted(int(refusal.wait_s) + 1, 'second')} and try again."
+    )
 
 
 @admin.get("/login")

@@ -53,5 +53,5 @@ def withdraw_session(study: str, key: str) -> AnyResponse:
         this_site().live.forget(session_id)
         this_site().findings.forget(session_id)
     left = f" Not erased: {'; '.join(scrubbed.left)}." if scrubbed.left else ""
-    flash(f"{row['reader']} is withdrawn; {len(scrubbed.backups)} backups were cleaned.{left}")
+    flash(f"{row['reader']} is withdrawn. Backups cleaned: {len(scrubbed.backups)}.{left}")
     return redirect(url_for("admin.show"))

@@ -9,6 +9,7 @@ from experiment.people.lab.numbers import example, written
 from experiment.people.lab.settings import this_lab
 from experiment.people.problems import Problem
 from experiment.people.service import StudyService
+from stimuli.audit.findings import counted
 
 
 def typed_number(service: StudyService, typed: str | None) -> str | None:
@@ -70,7 +71,7 @@ def is_experimenter(pin: str | None) -> bool:
             429,
             "too many wrong PINs were typed here",
             rule="after ten wrong PINs each further one lengthens the wait, up to five minutes",
-            mend=f"Wait {wait} seconds and type the PIN that `wrods serve` printed.",
+            mend=f"Wait {counted(wait, 'second')} and type the PIN that `wrods serve` printed.",
             retry_after_s=wait,
         ) from None
     if not lab.accepts(pin):

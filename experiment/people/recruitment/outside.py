@@ -21,6 +21,8 @@ from urllib.parse import SplitResult, urlencode, urlsplit
 
 from flask import Flask, Response, abort, jsonify, request, session
 
+from stimuli.audit.findings import counted
+
 PATH = "/assets/outside/"
 PATIENCE_S = 10
 RENEW_DAYS = 14
@@ -210,7 +212,7 @@ def _certificate_mend(error: ssl.SSLCertVerificationError, host: str) -> str:
 def _validity(host: str, certificate: Mapping[str, Any]) -> Finding:
     ends = str(certificate.get("notAfter", ""))
     days = int((ssl.cert_time_to_seconds(ends) - time.time()) // 86400) if ends else 0
-    told = f"the certificate of {host} is valid for {days} days"
+    told = f"the certificate of {host} is valid for {counted(days, 'day')}"
     if days < RENEW_DAYS:
         return Finding(False, told, "Renew it before participants arrive.")
     return Finding(True, told)

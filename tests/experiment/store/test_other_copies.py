@@ -274,8 +274,12 @@ def test_restoring_a_dump_names_the_other_studies_and_asks_whatever_is_given(
     address, small, dump = two_studies
     asked = wrods("restore", small.folder, dump, "--yes", given="n\n")
     assert asked.exit_code == 1 and sessions_in(address) == 4
+    nobody = wrods("restore", small.folder, dump, "--yes")
+    assert (
+        nobody.exit_code == 1 and "nothing was replaced" in nobody.output and "Add --yes" not in nobody.output
+    )
     assert "Also replaced: large, with 2 sessions now and 1 in the backup" in asked.output
-    assert "Backup:  1 sessions, 1 trials" in asked.output and "Current: 2 sessions" in asked.output
+    assert "Backup:  1 session, 1 trial" in asked.output and "Current: 2 sessions" in asked.output
     assert wrods("restore", small.folder, dump, "--yes", given="").exit_code == 1
     done = wrods("restore", small.folder, dump, given="y\n")
     assert done.exit_code == 0 and sessions_in(address) == 2, done.output
