@@ -147,21 +147,7 @@ def fit(
 
 
 class FittedModel:
-    """A fitted mixed-effects model; :func:`fit` returns it.
-
-    Attributes
-    ----------
-    coefficients : DataFrame
-        term, estimate, se, statistic, df, p, ci_low, ci_high of each fixed effect.
-    thresholds : DataFrame or None
-        term, estimate, se, ci_low, ci_high of the thresholds between the categories of an ordinal model.
-    distribution : DataFrame or None
-        The same of sigma and the shift ndt (shifted_lognormal) or the exponential mean beta (exgaussian).
-    converged : bool
-        Whether the search for the estimates ended well.
-    warnings : tuple of str
-        Rows and columns dropped, singular terms, no convergence, separation.
-    """
+    """A fitted mixed-effects model; :func:`fit` returns it."""
 
     def __init__(
         self,
@@ -183,17 +169,17 @@ class FittedModel:
 
     @property
     def coefficients(self) -> pd.DataFrame:
-        """Table of the fixed effects."""
+        """The fixed effects: term, estimate, se, statistic, df, p, ci_low, ci_high."""
         return self._fit.told.copy()
 
     @property
     def thresholds(self) -> pd.DataFrame | None:
-        """Table of the thresholds of an ordinal model; None for others."""
+        """Of an ordinal model the thresholds between categories: term, estimate, se, ci_low, ci_high; else None."""
         return None if self._fit.thresholds is None else self._fit.thresholds.copy()
 
     @property
     def distribution(self) -> pd.DataFrame | None:
-        """Table of sigma and ndt or beta of response times; None for other models."""
+        """Of response times sigma and the shift ndt (shifted_lognormal) or mean beta (exgaussian); None for other models."""
         return self._fit.distribution
 
     @property
@@ -203,7 +189,7 @@ class FittedModel:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Return rows and columns dropped, singular terms, no convergence, separation."""
+        """Rows and columns dropped, singular terms, no convergence, separation."""
         return self._fit.warnings
 
     def summary(self) -> str:
