@@ -106,6 +106,13 @@ def span(lowest: float | None, highest: float | None, decimals: int = 2) -> str:
     return Written.of(f"[{number(lowest, decimals)}, {number(highest, decimals)}]", lowest, highest)
 
 
+def with_ends(value: float, low: float, high: float, decimals: int = 2, unit: str = "") -> str:
+    """Write an estimate with its interval, ``12.3% [4.5, 20.1]``; alone where there is no interval, or none of any width."""
+    told = number(value, decimals) + (unit if math.isfinite(value) else "")
+    is_known = math.isfinite(low) and math.isfinite(high) and not without_width(low, high)
+    return f"{told} {interval(low, high, decimals)}" if is_known else told
+
+
 def degrees_of_freedom(value: float | None) -> str:
     """Write degrees of freedom: whole where they are, else to two decimals; none where infinite."""
     if value is None or math.isnan(value) or math.isinf(value):

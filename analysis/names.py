@@ -22,6 +22,12 @@ def upper_first(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def sentence(text: str) -> str:
+    """Return text that begins with a capital and ends with a stop."""
+    text = upper_first(text.strip())
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
 def stem_of(factor: str, trials: str | None, within: Iterable[tuple[str, str]]) -> str:
     """Name the means by a factor, of trials of one kind and within levels of other factors, as files are named."""
     return "_".join([*factor.split(TIMES), *([trials] if trials else []), *(plain(*one) for one in within)])

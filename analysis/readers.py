@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
@@ -20,6 +20,17 @@ def group_order(trials: pd.DataFrame) -> list[str]:
     """Return the reader groups of a table: people, simulated readers, models by name, baselines by name."""
     kinds = kinds_of(trials)
     return sorted(kinds, key=lambda group: (_RANK[kinds[group]], group))
+
+
+def in_order(table: pd.DataFrame, groups: Iterable[str], column: str, levels: Iterable[str]) -> pd.DataFrame:
+    """Sort rows by reader group and by what a column holds, in these orders."""
+    places = {
+        "reader_group": {name: place for place, name in enumerate(groups)},
+        column: {name: place for place, name in enumerate(levels)},
+    }
+    return table.sort_values(
+        list(places), key=lambda own: own.astype(str).map(places[str(own.name)]), kind="stable"
+    )
 
 
 def kinds_of(trials: pd.DataFrame) -> dict[str, str]:

@@ -24,11 +24,12 @@ from ruamel.yaml import YAML
 from analysis import apa, readers
 from analysis.figures import Drawing
 from analysis.mixed import Fit
-from analysis.names import upper_first
+from analysis.names import sentence, upper_first
 from analysis.report import filters
 from analysis.report.apa_tables import ApaTable, Head, Origin, as_percent, decimals
-from analysis.report.blocks import Block
+from analysis.report.blocks import Block, Chapter, marks_of
 from analysis.report.felt import p_said
+from analysis.report.many_levels import by_level, which_of
 from analysis.report.references import cite
 
 _CODE = re.compile(r"(\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\})", re.DOTALL)
@@ -96,9 +97,10 @@ def _reference(block: ApaTable | Drawing) -> Markup:
 
 WORDS: dict[str, Any] = {
     **{name: value for module in (apa, filters) for name, value in vars(module).items() if name[0] != "_"},
-    **{"marked": _marked, "named": _named, "headed": _headed, "listed": _listed, "ref": _reference},
-    **{"as_percent": as_percent, "decimals": decimals, "str": str, "len": len, "cite": cite},
-    **{"p_said": p_said, "upper_first": upper_first},
+    **{"marked": _marked, "named": _named, "headed": _headed, "listed": _listed, "spoken": readers.spoken},
+    **{"as_percent": as_percent, "decimals": decimals, "str": str, "len": len, "range": range, "cite": cite},
+    **{"p_said": p_said, "upper_first": upper_first, "sentence": sentence, "ref": _reference},
+    **{"by_level": by_level, "which_of": which_of},
 }
 """What tables and texts may call. ``marked``, ``named``, ``headed`` and ``listed`` need ``kinds`` among the values."""
 
@@ -132,15 +134,20 @@ def _expression(text: str) -> Any:
 
 
 class Layout:
-    """The tables and texts of one chapter."""
+    """The tables and texts of one chapter, in the files of a folder; ``constants`` are known in all of them."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, **constants: Any) -> None:
+        self.folder, self.constants = folder, constants
 
     @cached_property
     def _tables(self) -> dict[str, Any]:
         loaded: dict[str, Any] = YAML(typ="safe").load((self.folder / "tables.yaml").read_text("utf-8"))
         return loaded
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """What ``tables.yaml`` calls things that rows have in code, under ``_names``, in its order."""
+        return dict(self._tables["_names"])
 
     @cached_property
     def _text(self) -> Template:
@@ -178,9 +185,10 @@ class Layout:
         be missing, and ``each`` with a list where there is a column for each of its values; a list among them is read as if its
         columns stood there); ``group`` (an expression; where its value changes, ``heading`` is printed above the rows unless it is
         empty); ``missing`` (a condition under which a row has en dashes behind its first cell); ``note`` (a text, or a list of
-        texts, of which some have an ``if``); ``source`` (as in :class:`Origin`); ``drawn``; ``of_paper``.
+        texts, of which some have an ``if``); ``source`` (as in :class:`Origin`; ``each`` there lists columns by an expression);
+        ``drawn``; ``of_paper``.
         """
-        spec = self._tables[key]
+        spec, values = self._tables[key], {**self.constants, **values}
         told = list(rows.to_dict("records")) if isinstance(rows, pd.DataFrame) else list(rows)
         columns = [
             (_filled(head, {**values, "each": each}), _expression(str(cell)), each)
@@ -216,15 +224,38 @@ class Layout:
             of_paper=bool(spec.get("of_paper", False)),
         )
 
+    def chapter(
+        self,
+        name: str,
+        blocks: Iterable[Block],
+        groups: Iterable[str],
+        kinds: dict[str, str],
+        methods: Sequence[Markup] | None = None,
+        part: str = "",
+        **more: Any,
+    ) -> Chapter | None:
+        """Return a chapter; None without blocks.
+
+        Its heading, its question and, unless given, its method are the passages ``title``, ``question`` and ``methods``, whose
+        names begin with ``part`` where several chapters share a folder.
+        """
+        told = tuple(blocks)
+        if not told:
+            return None
+        more["methods"] = (self.sentences(f"{part}methods"),) if methods is None else tuple(methods)
+        title, question = (self.sentences(f"{part}{one}", **more).unescape() for one in ("title", "question"))
+        marks = marks_of(tuple(dict.fromkeys(groups)), kinds)
+        return Chapter(name, title, told, marks, question=question, **more)
+
     def caption(self, key: str, **values: Any) -> tuple[str, str]:
         """Return the title and the note of a figure as ``tables.yaml`` has them."""
-        spec = self._tables[key]
+        spec, values = self._tables[key], {**self.constants, **values}
         return _filled(spec["title"], values), self._note(spec.get("note", ""), values)
 
     def blocks(self, passage: str, **values: Any) -> list[Block]:
         """Write a passage of ``text.md.j2``: its headings and paragraphs, with tables and figures where it places them."""
         placed: list[Block] = []
-        context = self._text.new_context({**values, "placed": placed})
+        context = self._text.new_context({**self.constants, **values, "placed": placed})
         text = "".join(self._text.blocks[passage](context))
         return [block for part in text.split(_END) for block in _of_paragraph(part, placed)]
 
@@ -249,7 +280,7 @@ class Layout:
         if source is None:
             return Origin(tuple(fits)) if fits else None
         listed = {
-            key: tuple(filter(None, (_filled(one, values) for one in source.get(key, ()))))
+            key: tuple(filter(None, (one for part in source.get(key, ()) for one in _names(part, values))))
             for key in ("columns", "seed", "beside")
         }
         where = source.get("where")
@@ -271,6 +302,11 @@ def _flat(parts: Iterable[Any]) -> Iterator[Any]:
     """Yield columns, or parts of a note, one by one, also those of lists among them."""
     for one in parts:
         yield from _flat(one) if isinstance(one, list) else (one,)
+
+
+def _names(part: Any, values: Mapping[str, Any]) -> Iterable[str]:
+    """Return one name of a source, or with ``each`` the names that an expression lists."""
+    return _expression(part["each"])(**values) if isinstance(part, Mapping) else [_filled(part, values)]
 
 
 def _as_text(cell: Any) -> str:

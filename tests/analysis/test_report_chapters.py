@@ -29,7 +29,7 @@ def _writer(material: Material) -> Chapter:
     shown = ApaTable("own", "A table of the chapter", ("a", "b"), (("1", "2.5"), ("3", "4.5")))
     text = Markup("<h3>Part</h3>"), Markup("See [[table:own]] and [[figure:bare]].")
     fits = (ReportedFit("the model of the chapter", model.source),)
-    return Chapter("trial", "Trial chapter", (*text, shown, _drawing()), fits=fits)
+    return Chapter("trial", "Trial chapter", (*text, shown, _drawing()), fits=fits, question="Why?")
 
 
 def test_a_chapter_is_numbered_after_what_stands_before_it_and_its_files_are_written(
@@ -38,7 +38,7 @@ def test_a_chapter_is_numbered_after_what_stands_before_it_and_its_files_are_wri
     monkeypatch.setattr(
         chapters,
         "DECLARED",
-        (chapters.Declared("none", "", lambda material: None), chapters.Declared("trial", "Why?", _writer)),
+        (chapters.Declared("none", lambda material: None), chapters.Declared("trial", _writer)),
     )
     page = write_report(load(handover(human=12, items=16)), tmp_path, datetime(2026, 11, 21, tzinfo=UTC))
     html = page.read_text("utf-8")

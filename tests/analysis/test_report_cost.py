@@ -177,7 +177,7 @@ def test_of_many_conditions_the_text_tells_the_cheapest_and_the_dearest_and_slop
         for scale in ("log", "ms")
         for place, level in enumerate(levels[1:])
     ]  # fmt: skip
-    said = cost_words._zone_sentence(pd.DataFrame(rows), "form", "intact", "people", "target")
+    said = cost_words.in_zone(pd.DataFrame(rows), "form")["told"]
     assert "from c0 0.0 [1.0, 99.0] ms or 0.0% [1.0, 30.0] to c8 80.0" in said and "c4" not in said
     slopes = " + ".join(f"form_c{number}" for number in range(9))
     climbed = Climb(
@@ -188,12 +188,11 @@ def test_of_many_conditions_the_text_tells_the_cheapest_and_the_dearest_and_slop
             "b + (1 | item)",
         ),
     )
-    (told,) = cost_words._reductions(
+    ((way, models),) = cost_words.reductions(
         SpillOver(pd.DataFrame(), {("human", "target", "log"): climbed}, ()), "form", levels
-    )
-    assert told.startswith(
-        "Random effects of the models of the changed word (log scale): (1 + 9 conditions | participant) + (1 | item): singular"
-    )
+    )["ways"]
+    assert models == ["the changed word (log scale)"]
+    assert way.startswith("(1 + 9 conditions | participant) + (1 | item): singular")
 
 
 def test_the_reading_profile_counts_places_from_the_changed_word_and_averages_readers(words: Written) -> None:

@@ -50,7 +50,7 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reported]:
     chapter = probing.write(Material(tables, kinds={"net": "model", "other": "model"}, told=lines.append))
     assert chapter is not None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chapters, "DECLARED", (chapters.Declared("probing", "", probing.write),))
+        patch.setattr(chapters, "DECLARED", (chapters.Declared("probing", probing.write),))
         patch.setattr(content, "plans", lambda tables: [])
         page = write_report(tables, home / "reports", datetime(2026, 11, 22, tzinfo=UTC))
     yield Reported(data, chapter, page.parent, lines)
@@ -83,7 +83,7 @@ def test_what_is_said_of_two_models_alike_stays_in_the_page_for_both(
     data = probing_study(
         tmp_path, items=30, layers=2, models=("net", "other"), probing={"penalties": [0.01], "controls": 0}
     )
-    monkeypatch.setattr(chapters, "DECLARED", (chapters.Declared("probing", "", probing.write),))
+    monkeypatch.setattr(chapters, "DECLARED", (chapters.Declared("probing", probing.write),))
     monkeypatch.setattr(content, "plans", lambda tables: [])
     page = write_report(load(data), tmp_path / "reports", datetime(2026, 11, 22, tzinfo=UTC))
     said = page.read_text("utf-8")

@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis.families import with_adjusted
 from analysis.measures.accuracy import asked
-from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
+from analysis.report.blocks import Block, Chapter, Material, ReportedFit
 from analysis.report.layout import Layout
 from analysis.report.parted import of_part, parts_by
 from analysis.robustness import asked_otherwise
@@ -23,18 +23,8 @@ LAYOUT = Layout(Path(__file__).parent)
 def write(material: Material) -> Chapter | None:
     """Write each model's variation by prompt variant, labels, order, session and item; None without a model."""
     reported: list[ReportedFit] = []
-    blocks = tuple(_blocks(material, reported))
-    if not blocks:
-        return None
-    marks = marks_of(tuple(material.kinds), material.kinds)
-    return Chapter(
-        "asking",
-        "How models were asked",
-        blocks,
-        marks,
-        methods=(LAYOUT.sentences("methods"),),
-        fits=tuple(reported),
-    )
+    blocks = list(_blocks(material, reported))
+    return LAYOUT.chapter("asking", blocks, material.kinds, material.kinds, fits=tuple(reported))
 
 
 def _blocks(material: Material, reported: list[ReportedFit]) -> Iterator[Block]:

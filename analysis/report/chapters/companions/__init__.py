@@ -13,7 +13,7 @@ from analysis.descriptives import Cell, describe, describe_rows, described_rows
 from analysis.frames import LEAD
 from analysis.planned import held_by
 from analysis.random_structure import MODELS_FOR_A_CLAIM
-from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
+from analysis.report.blocks import Block, Chapter, Material, ReportedFit
 from analysis.report.layout import Layout
 from analysis.report.results import paragraphs
 from analysis.report.results.tables import contrast_table, model_table
@@ -26,8 +26,6 @@ def write(material: Material) -> Chapter | None:
     """Write the chapter, or None where no companion applies."""
     found = companions(material.analyses, material.tables, material.told)
     shown = [one for one in found if one.analysis.has_results or one.analysis.remarks]
-    if not shown:
-        return None
     blocks: list[Block] = []
     for place, one in enumerate(shown, 1):
         blocks += _told(one, place, material)
@@ -38,25 +36,19 @@ def write(material: Material) -> Chapter | None:
         if one.analysis.model is not None and one.analysis.model.source is not None
     ]
     groups = dict.fromkeys(group for one in shown for group in one.analysis.plan.groups)
-    return Chapter(
-        "accuracy-otherwise",
-        "Accuracy, modelled otherwise",
-        tuple(blocks),
-        marks=marks_of(tuple(groups), material.kinds),
-        methods=tuple(
-            LAYOUT.sentences(f"methods_of_{kind.replace(' ', '_')}", fewest=MODELS_FOR_A_CLAIM)
-            for kind in kinds
-        ),
-        fits=tuple(fits),
+    methods = [
+        LAYOUT.sentences(f"methods_of_{kind.replace(' ', '_')}", fewest=MODELS_FOR_A_CLAIM) for kind in kinds
+    ]
+    return LAYOUT.chapter(
+        "accuracy-otherwise", blocks, groups, material.kinds, methods=methods, fits=tuple(fits)
     )
 
 
 def _told(one: Companion, place: int, material: Material) -> list[Block]:
     analysis = one.analysis
-    name = analysis.plan.name
     blocks = LAYOUT.blocks(
         one.kind.replace(" ", "_"),
-        name=name[0].upper() + name[1:],
+        name=analysis.plan.name,
         doubts=warnings_of(analysis) if analysis.has_results else [],
     )
     if not analysis.has_results:

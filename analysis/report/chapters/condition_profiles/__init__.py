@@ -18,7 +18,7 @@ from analysis.inside.condition_profiles import (
     told_of,
 )
 from analysis.names import plain
-from analysis.report.blocks import Block, Chapter, Material, marks_of
+from analysis.report.blocks import Block, Chapter, Material
 from analysis.report.layout import Layout
 
 LAYOUT = Layout(Path(__file__).parent)
@@ -40,17 +40,10 @@ def write(material: Material) -> Chapter | None:
             one = profiles(tables.trials, factor, list(levels), measure, study)
             if one is not None:
                 found.setdefault(factor, []).append((one, told_of(one, study)))
-    if not found:
-        return None
     groups = [group for own in found.values() for one, _ in own for group in (one.group, *one.models)]
-    return Chapter(
-        "profiles",
-        "Condition profiles of people and models",
-        tuple(block for factor, own in found.items() for block in _of_factor(own, factor, material)),
-        marks_of(tuple(dict.fromkeys(groups)), material.kinds),
-        methods=(LAYOUT.sentences("methods"),),
-        sources=("finn2015", "spearman1910", "brown1910"),
-    )
+    blocks = [block for factor, own in found.items() for block in _of_factor(own, factor, material)]
+    sources = ("finn2015", "spearman1910", "brown1910")
+    return LAYOUT.chapter("profiles", blocks, groups, material.kinds, sources=sources)
 
 
 def _of_factor(found: list[tuple[Profiles, PeopleTold]], factor: str, material: Material) -> Iterator[Block]:

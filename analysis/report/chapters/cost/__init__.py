@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from markupsafe import Markup, escape
 
 from analysis import apa
 from analysis.costs.ratios import (
@@ -32,13 +31,12 @@ from analysis.figures.cost import cost_accuracy_figures, cost_profile_figures
 from analysis.intervals import OF_SHARES
 from analysis.names import plain
 from analysis.plan import MEASURES
-from analysis.preparing.exclusions import TIMED
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of, marked, named
 from analysis.report.apa_tables import ApaTable
-from analysis.report.blocks import Chapter, Material, marks_of
+from analysis.report.blocks import Block, Chapter, Material
 from analysis.report.chapters.cost import times as cost_times
 from analysis.report.chapters.cost import words as cost_words
-from analysis.report.chapters.cost.times import LAYOUT, Part, chosen_words, sentence, with_ends
+from analysis.report.chapters.cost.times import LAYOUT, Part
 from analysis.report.many_levels import by_level
 from analysis.report.parted import Part as Shown
 from analysis.report.parted import of_part, parts_by
@@ -51,12 +49,7 @@ OF_A_MODEL = ("reasoning_tokens", "completion_tokens", "prompt_tokens", "latency
 
 
 def write(material: Material) -> Chapter | None:
-    """Write what reading cost people and models; None where nobody has a time, tokens or surprisal in two conditions.
-
-    Parameters
-    ----------
-    material : Material
-    """
+    """Write what reading cost people and models; None where nobody has a time, tokens or surprisal in two conditions."""
     tables, left = fewer_participants(material.tables)
     whole = Part()
     trials = tables.trials
@@ -66,18 +59,16 @@ def write(material: Material) -> Chapter | None:
             shown = parts_by(factor, used, tables)
             whole.add(_of_factor(material, tables, factor, shown, left))
     for cells in material.tables.crossed:
-        if cost_times.are_timed_by(material, cells):
+        if cost_times.timed_by(material, cells):
             whole.add(cost_times.on_two_scales(material, tables, cells, left))
-    if not whole.blocks:
-        return None
     if left:
         whole.methods.append(LAYOUT.sentences("methods_of_sampling", left=left))
-    return Chapter(
+    return LAYOUT.chapter(
         "cost",
-        "Cost",
-        tuple(whole.blocks),
-        marks=marks_of(whole.groups, material.kinds),
-        methods=tuple(whole.methods),
+        whole.blocks,
+        whole.groups,
+        material.kinds,
+        methods=whole.methods,
         fits=tuple(whole.fits),
         sources=tuple(whole.sources),
     )
@@ -107,40 +98,37 @@ def _named(part: Part, one: Shown) -> Part:
 
 def _side_by_side(material: Material, tables: Tables, factor: str, left: tuple[str, ...]) -> Part:
     part = Part()
-    words, why = _words(tables, factor)
+    words, why_not = _words(tables, factor)
     costs = unit_costs(tables, factor, words, of_words=words is not None)
     if words is not None:
         part.add(_word_by_word(material, tables, factor, words, left))
-    elif why and not costs.rows.empty:
-        part.say(why)
+    elif not costs.rows.empty:
+        part.blocks += why_not
     if not costs.rows.empty:
         part.add(side_by_side(material, costs, left))
     return part
 
 
-def _words(tables: Tables, factor: str) -> tuple[WordTable | None, str]:
+def _words(tables: Tables, factor: str) -> tuple[WordTable | None, list[Block]]:
     """Return the words of a study, or why single words are not compared by this factor."""
     try:
         words = word_table(tables, factor)
     except UserError as error:
-        return None, f"Single words are not compared by {factor}: {error.message}."
+        return None, LAYOUT.blocks("no_words", factor=factor, why=error.message)
     if cost_words.base_changes_words(words) or not cost_words.has_targets(words):
-        return None, (
-            f"Single words are not compared by {factor}: texts in {words.levels[0]} have changed words too, so that it is no "
-            "baseline for them."
-        )
-    return words, ""
+        return None, LAYOUT.blocks("no_words", factor=factor, why="", base=words.levels[0])
+    return words, []
 
 
 def _word_by_word(
     material: Material, tables: Tables, factor: str, words: WordTable, left: tuple[str, ...]
 ) -> Part:
     part = Part()
-    kinds = tables.trials["reader_kind"]
-    if kinds.isin(PARTICIPANT_KINDS).any():
+    are_people = tables.trials["reader_kind"].isin(PARTICIPANT_KINDS)
+    if are_people.any():
         part.add(cost_words.spilling(material, tables, factor, words, left))
     part.add(cost_words.profile(material, tables, factor, words, left))
-    if kinds.isin(PARTICIPANT_KINDS).any() and (~kinds.isin(PARTICIPANT_KINDS)).any():
+    if are_people.any() and not are_people.all():
         part.add(cost_words.milliseconds_a_bit(material, tables, factor, words))
     return part
 
@@ -155,20 +143,33 @@ def side_by_side(material: Material, costs: UnitCosts, thinned: tuple[str, ...])
         return part
     found = cost_profiles(costs, study=str(tables.dictionary["study"]))
     found = [_with_tested(one, material.analyses) for one in found]
+    shown = shown_profiles(found)
     part.groups = group_order(costs.rows)
     kinds = kinds_of(costs.rows)
-    name = plain("cost_ratios", factor)
     ratios = log_ratios(found, factor) if found else pd.DataFrame()
-    laid = _ratio_table(name, costs, ratios, kinds)
-    part.blocks += LAYOUT.blocks("log_ratios", table=laid, factor=factor, base=base)
-    shown = shown_profiles(found)
-    part.say(*_ratio_sentences(shown, base, kinds))
-    if free:
-        part.say(f"Zero in every condition: {chosen_words(free)}.")
-    part.say(_lacking(tables, costs, recorded, found), *(sentence(one) for one in thinned))
-    part.blocks.append(laid)
-    part.add(_against_accuracy(tables, shown, factor, costs.levels))
-    part.add(_shapes(found, shown, factor, base, kinds))
+    reader_kinds = tables.trials.loc[tables.trials["excluded_reason"].isna(), "reader_kind"]
+    profiled = {(one.measure, one.group) for one in found}
+    named_costs = _named_costs(costs.rows)
+    part.write(
+        "log_ratios",
+        table=_ratio_table(plain("cost_ratios", factor), costs, ratios, kinds),
+        ratios=[(one, told) for one in shown if (told := _ratios_in_words(one))],
+        free=free,
+        remarks=costs.remarks,
+        has_model=bool((reader_kinds == "model").any()),
+        has_people=bool(reader_kinds.isin(PARTICIPANT_KINDS).any()),
+        unrecorded=[TITLES[one].split(",")[0].lower() for one in OF_A_MODEL if one not in recorded],
+        is_timed="latency_ms" in recorded,
+        without=[
+            f"{reader} ({title})" for key, (title, reader) in named_costs.items() if key not in profiled
+        ],
+        zeros=[
+            f"{one.group} ({TITLES[one.measure].lower()}, {one.without:,})" for one in found if one.without
+        ],
+        **{"factor": factor, "base": base, "kinds": kinds, "thinned": thinned},
+    )
+    part.blocks += _against_accuracy(tables, shown, factor, costs.levels)
+    part.blocks += _shapes(found, shown, factor, base, kinds)
     part.methods = [LAYOUT.sentences("methods_of_log_ratios")]
     part.sources.append("owen2007")
     return part
@@ -186,183 +187,117 @@ def _with_tested(one: CostProfile, analyses: Sequence[Analysis]) -> CostProfile:
     return replace(one, profile=one.profile.with_tested(tested)) if tested else one
 
 
+def _named_costs(rows: pd.DataFrame) -> dict[tuple[str, str], tuple[str, str]]:
+    """Return what each measure and reader is called."""
+    return {
+        (str(measure), str(group)): (
+            TITLES[str(measure)].lower(),
+            marked(str(group), str(own["reader_kind"].iloc[0])),
+        )
+        for (measure, group), own in rows.groupby(["measure", "reader_group"], sort=False)
+    }
+
+
 def _without_free(costs: UnitCosts) -> tuple[UnitCosts, list[str]]:
     """Leave out what costs a reader nothing in any condition (a local model's bill), and name it."""
     most = costs.rows.groupby(["measure", "reader_group"], sort=False)["cost"].transform("max")
-    free = costs.rows[most == 0]
-    names = [
-        f"{TITLES[str(measure)].lower()} of {marked(str(group), str(own['reader_kind'].iloc[0]))}"
-        for (measure, group), own in free.groupby(["measure", "reader_group"], sort=False)
-    ]
+    names = [f"{title} of {reader}" for title, reader in _named_costs(costs.rows[most == 0]).values()]
     return replace(costs, rows=costs.rows[most != 0]), names
 
 
-def _ratio_sentences(shown: list[CostProfile], base: str, kinds: dict[str, str]) -> list[Markup]:
-    told = []
-    for one in shown:
-        values: list[str] = []
-        levels: list[str] = []
-        sizes: list[float] = []
-        for place, level in enumerate(one.profile.levels):
-            ends, estimate = one.profile.interval(place), float(one.profile.estimate[place])
-            if not np.isfinite(estimate):
-                continue
-            ratio = with_ends(estimate, ends.low, ends.high)
-            values.append(f"{ratio} ({apa.number(100 * np.expm1(estimate), 1)}%)")
-            levels.append(level)
-            sizes.append(estimate)
-        who = named(one.group, kinds)
-        if values:
-            told.append(
-                escape(
-                    f"{TITLES[one.measure]} of {who}, log ratio against {base}: {by_level(levels, values, sizes)} condition."
-                )
-            )
-    return told
-
-
-def _lacking(tables: Tables, costs: UnitCosts, recorded: set[str], found: list[CostProfile]) -> Markup:
-    """Report costs recorded for no model (``recorded``: those of at least one), and readers without a baseline."""
-    trials = tables.trials
-    kinds = trials.loc[trials["excluded_reason"].isna(), "reader_kind"]
-    profiled = {(one.group, one.measure) for one in found}
-    without = [
-        f"{marked(str(group), str(own['reader_kind'].iloc[0]))} ({TITLES[str(measure)].lower()})"
-        for (measure, group), own in costs.rows.groupby(["measure", "reader_group"], sort=False)
-        if (str(group), str(measure)) not in profiled
+def _ratios_in_words(one: CostProfile) -> str:
+    """Write a reader's log ratios by condition, each with its interval and in percent; empty without any."""
+    known = {
+        level: (value, one.profile.interval(place))
+        for place, level in enumerate(one.profile.levels)
+        if np.isfinite(value := float(one.profile.estimate[place]))
+    }
+    values = [
+        f"{apa.with_ends(value, ends.low, ends.high)} ({apa.number(100 * np.expm1(value), 1)}%)"
+        for value, ends in known.values()
     ]
-    return LAYOUT.sentences(
-        "lacking",
-        remarks=[sentence(one) for one in costs.remarks],
-        has_model=bool((kinds == "model").any()),
-        has_people=bool(kinds.isin(PARTICIPANT_KINDS).any()),
-        unrecorded=[TITLES[one].split(",")[0].lower() for one in OF_A_MODEL if one not in recorded],
-        is_timed="latency_ms" in recorded,
-        base=costs.levels[0],
-        without=list(dict.fromkeys(without)),
-        zeros=[
-            f"{one.group} ({TITLES[one.measure].lower()}, {one.without:,})" for one in found if one.without
-        ],
-    )
+    return by_level(list(known), values, [value for value, _ in known.values()]) if known else ""
 
 
-def _against_accuracy(tables: Tables, shown: list[CostProfile], factor: str, levels: tuple[str, ...]) -> Part:
-    part = Part()
+def _against_accuracy(
+    tables: Tables, shown: list[CostProfile], factor: str, levels: tuple[str, ...]
+) -> list[Block]:
     trials = tables.trials
     # a million trials have a gigabyte of columns that this needs not copy
-    kept = [
-        "reader_group",
-        "reader_kind",
-        "reader",
-        "item_id",
-        "trial_type",
-        "response_status",
-        "correct",
-        factor,
-    ]
-    cells = describe(trials.loc[trials["excluded_reason"].isna(), kept], MEASURES["correct"], factor, levels)
-    points = cost_and_accuracy(shown, cells, factor)
+    kept = ["reader_group", "reader_kind", "reader", "item_id", "trial_type", "response_status", "correct"]
+    used = trials.loc[trials["excluded_reason"].isna(), [*kept, factor]]
+    points = cost_and_accuracy(shown, describe(used, MEASURES["correct"], factor, levels), factor)
     if points.empty:
-        if shown:
-            part.say(LAYOUT.sentences("no_accuracy"))
-        return part
-    name = plain("cost_accuracy", factor)
-    rows = []
-    for (group, measure), own in points.groupby(["reader_group", "measure"], sort=False):
+        return LAYOUT.blocks("no_accuracy") if shown else []
+    values: dict[str, Any] = {"factor": factor, "base": levels[0], "kinds": kinds_of(points)}
+    by_reader = [own for _, own in points.groupby(["reader_group", "measure"], sort=False)]
+    name, rows = plain("cost_accuracy", factor), []
+    for own in by_reader:
         changed, base = own[own[factor] != levels[0]], own[own[factor] == levels[0]]
         if not base.empty and not changed.empty:
             most = changed.iloc[int(changed["log_ratio"].to_numpy(dtype=float).argmax())]
-            what = TITLES[str(measure)].lower()
-            rows.append(
-                {"group": str(group), "measure": what, "base": base["correct"].iloc[0], "most": dict(most)}
-            )
-    part.blocks += LAYOUT.blocks(
+            rows.append({"correct": base["correct"].iloc[0], "most": dict(most)})
+    return LAYOUT.blocks(
         "accuracy",
-        table=_accuracy_table(name, points, factor, levels[0]),
+        table=LAYOUT.table("accuracy", pd.concat(by_reader), name, shares=OF_SHARES, **values),
         figures=cost_accuracy_figures(name, points, factor, levels),
         rows=rows,
-        factor=factor,
-        level=levels[0],
-        kinds=kinds_of(points),
+        **values,
     )
-    return part
 
 
 def _shapes(
     found: list[CostProfile], shown: list[CostProfile], factor: str, base: str, kinds: dict[str, str]
-) -> Part:
-    part = Part()
-    if not any(len(one.profile.levels) > 1 for one in shown):
-        if shown:
-            part.say(LAYOUT.sentences("one_condition"))
-        return part
-    reference = next(
-        (one for one in shown if one.kind in PARTICIPANT_KINDS and len(one.profile.levels) > 1), None
-    )
+) -> list[Block]:
+    """Write profiles scaled to their own mean, each with its difference from the reference reader's."""
+    several = [one for one in shown if len(one.profile.levels) > 1]
+    if not several:
+        return LAYOUT.blocks("one_condition") if shown else []
+    reference = next((one for one in several if one.kind in PARTICIPANT_KINDS), None)
     table = profiles(found, factor, (reference.group, reference.measure) if reference else None)
-    own = pd.concat(
-        [table[(table["reader_group"] == one.group) & (table["measure"] == one.measure)] for one in shown],
-        ignore_index=True,
-    )
+    by_reader = dict(iter(table.groupby(["reader_group", "measure"], sort=False)))
+    keys = [(one.group, one.measure) for one in shown if (one.group, one.measure) in by_reader]
+    own = pd.concat([by_reader[key] for key in keys], ignore_index=True)
+    is_sure = reference is None or not by_reader[reference.group, reference.measure]["unsure"].any()
+    apart, alike = [], []
+    for key in keys if reference is not None and is_sure else ():
+        rows = by_reader[key]
+        rows = rows[~rows["unsure"].astype(bool) & np.isfinite(rows["difference"].to_numpy(dtype=float))]
+        away = rows[(rows["difference_low"] > 0) | (rows["difference_high"] < 0)].to_dict("records")
+        names = ("difference", "difference_low", "difference_high")
+        values = [f"{row[factor]} ({apa.with_ends(*(row[name] for name in names))})" for row in away]
+        if values:
+            apart.append((_reader(key, kinds), values))
+        elif len(rows):
+            alike.append(_reader(key, kinds))
+
+    def who(rows: pd.DataFrame) -> list[str]:
+        return [marked(group, kinds[group]) for group in dict.fromkeys(rows["reader_group"])]
+
+    unsure = own["unsure"].astype(bool)
     name = plain("cost_profiles", factor)
-    told = [
-        Markup(
-            "[[figure:{0}]] and [[table:{0}]] scale each reader's log ratios to their own mean: what is left is which "
-            "conditions cost that "
-            "reader more than its average one."
-        ).format(name)
-    ]
-    told += [escape(one) for one in _without_shape(own, kinds)]
-    told += _apart(own, factor, reference, kinds)
-    part.say(*told)
-    part.blocks += [
-        *cost_profile_figures(name, own, factor, base),
-        _profile_table(name, own, factor, base, reference, kinds),
-    ]
-    return part
+    told: dict[str, Any] = {
+        "factor": factor,
+        "reference_name": "" if reference is None else _reader((reference.group, reference.measure), kinds),
+    }
+    laid = LAYOUT.table(
+        "profiles", own, name, is_sure=is_sure, has_unsure=unsure.any(), base=base, kinds=kinds, **told
+    )
+    return LAYOUT.blocks(
+        "profiles",
+        table=laid,
+        figures=cost_profile_figures(name, own, factor, base),
+        unsure=who(own[unsure & own["mean_low"].notna()]),
+        unknown=who(own[unsure & own["mean_low"].isna()]),
+        apart=apart,
+        alike=alike,
+        **told,
+    )
 
 
-def _without_shape(own: pd.DataFrame, kinds: dict[str, str]) -> Iterator[str]:
-    """Say whose profile has no shape: its mean cost may be 0, or has no interval."""
-    known = own["mean_low"].notna()
-    for rows, told in (
-        (own[own["unsure"] & known], "The interval of the mean cost includes 0 for {}: the shape of that profile means nothing."),
-        (own[own["unsure"] & ~known], "Too few have answered for an interval of the mean cost of {}: no shape is shown."),
-    ):  # fmt: skip
-        if len(rows):
-            yield told.format(chosen_words(marked(g, kinds[g]) for g in dict.fromkeys(rows["reader_group"])))
-
-
-def _apart(
-    own: pd.DataFrame, factor: str, reference: CostProfile | None, kinds: dict[str, str]
-) -> list[Markup]:
-    if reference is None:
-        return []
-    at_reference = (own["reader_group"] == reference.group) & (own["measure"] == reference.measure)
-    if own.loc[at_reference, "unsure"].any():
-        return []
-    told, alike = [], []
-    sure = own[~own["unsure"].astype(bool) & np.isfinite(own["difference"].to_numpy(dtype=float))]
-    people = f"{named(reference.group, kinds)} ({TITLES[reference.measure].lower()})"
-    for (group, measure), rows in sure.groupby(["reader_group", "measure"], sort=False):
-        away = rows[(rows["difference_low"] > 0) | (rows["difference_high"] < 0)]
-        who = f"{named(str(group), kinds)} ({TITLES[str(measure)].lower()})"
-        if away.empty:
-            alike.append(who)
-            continue
-        values = [
-            f"{row[factor]} ({with_ends(row['difference'], row['difference_low'], row['difference_high'])})"
-            for row in away.to_dict("records")
-        ]
-        told.append(escape(f"The profile of {who} differs from that of {people} in {apa.listing(values)}."))
-    if alike:
-        told.append(
-            escape(
-                f"In no condition is the profile of {apa.listing(alike)} shown to differ from that of {people}; this is not "
-                "evidence that they are the same."
-            )
-        )
-    return [*told, escape("These intervals are not corrected for their number.")] if told else []
+def _reader(key: tuple[str, str], kinds: dict[str, str]) -> str:
+    """Name a reader with the measure of its profile."""
+    return f"{named(key[0], kinds)} ({TITLES[key[1]].lower()})"
 
 
 def _ratio_table(name: str, costs: UnitCosts, ratios: pd.DataFrame, kinds: dict[str, str]) -> ApaTable:
@@ -377,28 +312,23 @@ def _ratio_table(name: str, costs: UnitCosts, ratios: pd.DataFrame, kinds: dict[
         (str(m), str(g)): own for (m, g), own in all_rows.groupby(["measure", "reader_group"], sort=False)
     }
     rows = []
-    for (measure, group), own in sorted(
-        cells.items(), key=lambda one: (order.index(one[0][1]), names.index(one[0][0]))
-    ):
+    for measure, group in sorted(cells, key=lambda one: (order.index(one[1]), names.index(one[0]))):
         is_people = kinds[group] in PARTICIPANT_KINDS
         title, unit = TITLES[measure].lower(), UNITS[measure]
         for level in costs.levels:
-            cell = own[own[factor] == level]
+            cell = cells[measure, group][cells[measure, group][factor] == level]
             if cell.empty:
                 continue
-            mean = (
-                float(np.exp(cell.groupby("reader")["value"].mean().mean()))
-                if is_people
-                else float(cell.groupby("item")["cost"].mean().mean())
-            )
+            column, by = ("value", "reader") if is_people else ("cost", "item")
+            means = cell.groupby(by)[column].mean()
             rows.append(
                 {
                     "measure": measure,
                     "reader_group": group,
                     "title": title if unit in title.split() else f"{title} ({unit})",
                     "level": level,
-                    "units": int(cell["reader" if is_people else "item"].nunique()),
-                    "mean": mean,
+                    "units": int(cell[by].nunique()),
+                    "mean": float(np.exp(means.mean()) if is_people else means.mean()),
                     "places": 4 if measure == "cost_usd" else 0 if unit == "ms" else 2,
                     "ratio_row": known.get((measure, group, level)),
                 }
@@ -413,33 +343,6 @@ def _ratio_table(name: str, costs: UnitCosts, ratios: pd.DataFrame, kinds: dict[
         factor=factor,
         base=costs.levels[0],
         kinds=kinds,
-        names=[*sorted(in_trials & measures), *[""] * len(in_trials)],
+        names=sorted(in_trials & measures),
         of_words=not measures <= {*in_trials, "total_tokens"},
-        timed=TIMED,
     )
-
-
-def _accuracy_table(name: str, points: pd.DataFrame, factor: str, base: str) -> ApaTable:
-    rows = pd.concat([own for _, own in points.groupby(["reader_group", "measure"], sort=False)])
-    values: dict[str, Any] = {"kinds": kinds_of(points), "titles": TITLES, "shares": OF_SHARES}
-    return LAYOUT.table("accuracy", rows, name, factor=factor, base=base, **values)
-
-
-def _profile_table(
-    name: str, own: pd.DataFrame, factor: str, base: str, reference: CostProfile | None, kinds: dict[str, str]
-) -> ApaTable:
-    """Lay out normalised profiles, each with its difference from the reference reader's."""
-    name_of, is_sure = "", True
-    if reference is not None:
-        name_of = f"{named(reference.group, kinds)} ({TITLES[reference.measure].lower()})"
-        at_reference = (own["reader_group"] == reference.group) & (own["measure"] == reference.measure)
-        is_sure = not own.loc[at_reference, "unsure"].any()
-    values: dict[str, Any] = {
-        "is_sure": is_sure,
-        "has_unsure": bool(own["unsure"].any()),
-        "reference_name": name_of,
-        "titles": TITLES,
-        "timed": TIMED,
-    }
-    rows = pd.concat([cells for _, cells in own.groupby(["reader_group", "measure"], sort=False)])
-    return LAYOUT.table("profiles", rows, name, factor=factor, base=base, kinds=kinds, **values)

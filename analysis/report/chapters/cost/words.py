@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from markupsafe import Markup, escape
 
 from analysis import apa
-from analysis.costs.words import (
-    TARGET,
-    TIME,
-    ReadingProfile,
-    SpillOver,
-    WordTable,
-    linking,
-    reading_profile,
-    spill_over,
-)
+from analysis.costs.words import TARGET, TIME, SpillOver, WordTable, linking, reading_profile, spill_over
 from analysis.families import with_adjusted
 from analysis.figures.cost import reading_profile_figures
 from analysis.frames import indicator
 from analysis.names import plain
-from analysis.readers import group_order, kinds_of, named, spoken
-from analysis.report.apa_tables import ApaTable, decimals
+from analysis.readers import group_order, kinds_of, spoken
+from analysis.report.apa_tables import decimals
 from analysis.report.blocks import Block, Material, ReportedFit
-from analysis.report.chapters.cost.times import FAILURES, LAYOUT, Part, sentence, with_ends
+from analysis.report.chapters.cost.times import FAILURES, LAYOUT, Part
 from analysis.report.many_levels import MOST_NAMED, MOST_TOLD, by_level
 from analysis.tables import Tables
 from stimuli.errors import reason_of
@@ -47,117 +38,100 @@ def spilling(
     try:
         found = spill_over(tables, factor, table=words)
     except FAILURES as error:
-        part.say(f"Times of single words were not modelled: {reason_of(error)}.")
+        part.write("no_spill_over", why=reason_of(error))
         return part
-    kinds = kinds_of(tables.trials)
-    part.head(f"Word by word: {factor}")
     if found.table.empty:
-        part.say("No model of single words could be fitted.", *map(sentence, found.remarks))
+        part.write("no_word_models", factor=factor, remarks=found.remarks)
         return part
-    name = plain("spill_over", factor)
-    table = pd.concat(
-        [with_adjusted(own, "low", "high") for _, own in found.table.groupby("scale", sort=False)]
-    ).sort_index()
+    by_scale = [with_adjusted(own, "low", "high") for _, own in found.table.groupby("scale", sort=False)]
+    table = pd.concat(by_scale).sort_index()
     log = table["scale"] == "log"
     for end in ("low", "high"):
         table.loc[log, f"percent_{end}"] = 100 * np.expm1(table.loc[log, end])
+    table["places"] = [decimals(se, 2) if is_log else 1 for se, is_log in zip(table["se"], log, strict=True)]
     part.groups = list(dict.fromkeys(table["reader_group"]))
-    shown = table.assign(
-        places=[
-            decimals(se, 2) if scale == "log" else 1
-            for scale, se in zip(table["scale"], table["se"], strict=True)
-        ]
-    )
+    zones = [own for _, own in table.groupby(["reader_group", "zone"], sort=False)]
+    values: dict[str, Any] = {
+        "factor": factor,
+        "base": words.levels[0],
+        "kinds": kinds_of(tables.trials),
+        "zones": ZONES,
+    }
+    fits = {key: climbed.fit for key, climbed in found.models.items() if climbed.fit is not None}
     laid = LAYOUT.table(
+        "spill_over", pd.concat(zones), plain("spill_over", factor), list(fits.values()), **values
+    )
+    part.write(
         "spill_over",
-        pd.concat([own for _, own in shown.groupby(["reader_group", "zone"], sort=False)]),
-        name,
-        [climbed.fit for climbed in found.models.values() if climbed.fit is not None],
-        factor=factor,
-        base=words.levels[0],
-        kinds=kinds,
-        zones=ZONES,
+        table=laid,
+        zone_times=[in_zone(own, factor) for own in zones],
+        remarks=[*found.remarks, *thinned],
+        **_scales_apart(table, factor),
+        **reductions(found, factor, words.levels),
+        **values,
     )
-    part.blocks += LAYOUT.blocks("spill_over", table=laid)
-    for group in part.groups:
-        for zone in dict.fromkeys(table["zone"]):
-            own = table[(table["reader_group"] == group) & (table["zone"] == zone)]
-            part.say(_zone_sentence(own, factor, words.levels[0], named(group, kinds), zone))
-    part.say(
-        *_scales_apart(table, factor), *map(sentence, found.remarks), *(sentence(one) for one in thinned)
-    )
-    part.say(*_reductions(found, factor, words.levels))
-    part.blocks.append(laid)
     part.fits = [
-        ReportedFit(f"times of single words by {factor}: {zone}, {scale} scale ({group})", climbed.fit)
-        for (group, zone, scale), climbed in found.models.items()
-        if climbed.fit is not None
+        ReportedFit(f"times of single words by {factor}: {zone}, {scale} scale ({group})", fit)
+        for (group, zone, scale), fit in fits.items()
     ]
     part.sources = ["lo2015", "benjamini1995"]
-    part.methods = [LAYOUT.sentences("methods_of_words"), LAYOUT.sentences("methods_of_milliseconds")]
+    part.methods = [LAYOUT.sentences(f"methods_of_{name}") for name in ("words", "milliseconds")]
     return part
 
 
-def _zone_sentence(own: pd.DataFrame, factor: str, base: str, who: str, zone: str) -> Markup:
-    logs = own[own["scale"] == "log"].set_index(factor)
-    plain = own[own["scale"] == "ms"].set_index(factor)
-    values = []
-    for level in dict.fromkeys(own[factor]):
-        told = []
-        if level in plain.index:
-            row = plain.loc[level]
-            told.append(f"{with_ends(row['estimate'], row['low'], row['high'], 1)} ms")
-        if level in logs.index:
-            row = logs.loc[level]
-            told.append(with_ends(row["percent"], row["percent_low"], row["percent_high"], 1, "%"))
-        values.append(f"{level} {' or '.join(told)}")
-    first = own.iloc[0]
-    told_of = apa.listing(values)
-    if len(values) > MOST_TOLD:
-        sizes = logs["percent"] if len(logs) else plain["estimate"]
-        order = list(dict.fromkeys(own[factor]))
-        told_of = f"from {values[order.index(sizes.idxmin())]} to {values[order.index(sizes.idxmax())]}"
-    text = (
-        f"On {ZONES[zone]} {who} took {apa.milliseconds(first['intact'])} in the {base} condition "
-        f"({'geometric mean' if first['scale'] == 'log' else 'mean'} at mean covariates); against it, {told_of}."
+def in_zone(own: pd.DataFrame, factor: str) -> dict[str, Any]:
+    """Return one reader's differences in a zone in words, on both scales; of many conditions the least and the greatest."""
+    log, ms = (
+        {row[factor]: row for row in own[own["scale"] == scale].to_dict("records")} for scale in ("log", "ms")
     )
-    return escape(sentence(text))
+    told: dict[str, str] = {}
+    for level in dict.fromkeys(own[factor]):
+        values = []
+        if level in ms:
+            value, low, high = (ms[level][name] for name in ("estimate", "low", "high"))
+            values.append(f"{apa.with_ends(value, low, high, 1)} ms")
+        if level in log:
+            value, low, high = (log[level][name] for name in ("percent", "percent_low", "percent_high"))
+            values.append(apa.with_ends(value, low, high, 1, "%"))
+        told[level] = f"{level} {' or '.join(values)}"
+    said = apa.listing(list(told.values()))
+    if len(told) > MOST_TOLD:
+        sizes = {level: row["percent"] for level, row in log.items()}
+        sizes = sizes or {level: row["estimate"] for level, row in ms.items()}
+        said = f"from {told[min(sizes, key=sizes.__getitem__)]} to {told[max(sizes, key=sizes.__getitem__)]}"
+    return {"first": own.iloc[0].to_dict(), "told": said}
 
 
-def _scales_apart(table: pd.DataFrame, factor: str) -> list[str]:
+def _scales_apart(table: pd.DataFrame, factor: str) -> dict[str, Any]:
     """Name the rows of which one scale's interval excludes 0 and the other's does not."""
     side = np.sign(table["low"]) * (np.sign(table["low"]) == np.sign(table["high"]))
     wide = table.assign(side=side).pivot_table(
         index=["reader_group", "zone", factor], columns="scale", values="side", aggfunc="first", sort=False
     )
     if not {"log", "ms"} <= set(wide.columns):
-        return []
-    apart = wide.dropna()
-    apart = apart[apart["log"] != apart["ms"]]
-    if apart.empty:
-        return ["Both scales agree on which of these differences have intervals without 0."]
-    names = [f"{level} on {ZONES[str(zone)]}" for _, zone, level in apart.index]
-    return [f"The scales do not agree on {apa.listing(names)}: whether there is a cost depends on the scale."]
+        return {"has_both_scales": False, "apart": []}
+    apart = wide.dropna().query("log != ms").index
+    names = [f"{level} on {ZONES[str(zone)]}" for _, zone, level in apart]
+    return {"has_both_scales": True, "apart": names}
 
 
-def _reductions(found: SpillOver, factor: str, levels: Sequence[str]) -> list[str]:
-    """Say how random effects were reduced, models that went the same way together, and which fits are doubtful.
+def reductions(found: SpillOver, factor: str, levels: Sequence[str]) -> dict[str, Any]:
+    """Return how random effects were reduced, models that went the same way together, and which fits did not converge.
 
     Slopes of many conditions are told by their number: their names fill a page and say no more.
     """
     slopes = " + ".join(indicator(factor, level) for level in levels[1:])
     short = f"{len(levels) - 1} conditions" if len(levels) - 1 > MOST_NAMED else slopes
     ways: dict[str, list[str]] = {}
-    told = []
+    unconverged = []
     for (group, zone, scale), climbed in found.models.items():
         name = f"{ZONES[zone]} ({scale} scale{'' if group == 'human' else ', ' + spoken(group)})"
         if len(climbed.steps) > 1:
             way = "; ".join(step[step.index(" + (1") + 3 :].replace(slopes, short) for step in climbed.steps)
             ways.setdefault(way, []).append(name)
         if climbed.fit is not None and not climbed.fit.converged:
-            told.append(f"The model of {name} did not converge; its numbers are not to be trusted.")
-    steps = [f"Random effects of the models of {apa.listing(names)}: {way}." for way, names in ways.items()]
-    return [*steps, *told]
+            unconverged.append(name)
+    return {"ways": ways.items(), "unconverged": unconverged}
 
 
 def profile(
@@ -169,50 +143,35 @@ def profile(
     found = reading_profile(tables, factor, words)
     if found.table.empty:
         return part
-    name = plain("reading_profile", factor)
-    kinds = kinds_of(tables.trials)
+    name, by_reader = plain("reading_profile", factor), ["measure", "reader_group"]
     part.groups = group_order(found.table)
-    figures = reading_profile_figures(name, found)
-    told = []
-    if figures:
-        told.append(Markup("[[figure:{}]] follows readers word by word ([[table:{}]]).").format(name, name))
-    else:
-        told.append(
-            Markup(
-                "[[table:{}]] has the means of changed words; a profile needs other words around them."
-            ).format(name)
-        )
-    told += _profile_sentences(found, kinds)
-    part.say(*told, *(sentence(one) for one in thinned))
-    part.blocks += [*figures, _profile_table(name, found, kinds)]
+    values: dict[str, Any] = {"factor": factor, "kinds": kinds_of(tables.trials), "time": TIME}
+    rows = [
+        row | {"intervals": list(dict.fromkeys(own["interval"]))}
+        for _, own in found.table.groupby(by_reader, sort=False)
+        for row in own.drop(columns="interval").to_dict("records")
+    ]
+    at_word = found.table[found.table["place"] == 0]
+    part.write(
+        "profile",
+        figures=reading_profile_figures(name, found),
+        table=LAYOUT.table("profile", rows, name, base=found.levels[0], **values),
+        changed=[
+            {"measure": measure, "group": group, "told": _means(own, factor, 0 if measure == TIME else 2)}
+            for (measure, group), own in at_word.groupby(by_reader, sort=False)
+        ],
+        thinned=thinned,
+        **values,
+    )
     part.sources = ["cousineau2005", "morey2008"]
     return part
 
 
-def _profile_sentences(found: ReadingProfile, kinds: dict[str, str]) -> list[Markup]:
-    told = []
-    own = found.table[found.table["place"] == 0]
-    for (measure, group), rows in own.groupby(["measure", "reader_group"], sort=False):
-        unit, places = ("ms", 0) if measure == TIME else ("bits", 2)
-        values = [with_ends(row["mean"], row["low"], row["high"], places) for row in rows.to_dict("records")]
-        levels = [str(level) for level in rows[found.factor]]
-        what = "Mean time" if measure == TIME else "Mean surprisal"
-        found_of = by_level(levels, values, rows["mean"].tolist())
-        told.append(
-            escape(f"{what} of {named(str(group), kinds)} on a changed word ({unit}): {found_of} condition.")
-        )
-    return told
-
-
-def _profile_table(name: str, found: ReadingProfile, kinds: dict[str, str]) -> ApaTable:
-    rows = [
-        row | {"intervals": list(dict.fromkeys(own["interval"]))}
-        for _, own in found.table.groupby(["measure", "reader_group"], sort=False)
-        for row in own.drop(columns="interval").to_dict("records")
-    ]
-    return LAYOUT.table(
-        "profile", rows, name, factor=found.factor, base=found.levels[0], kinds=kinds, time=TIME
-    )
+def _means(own: pd.DataFrame, factor: str, places: int) -> str:
+    """Write a reader's means with their intervals by condition."""
+    ends = zip(own["mean"], own["low"], own["high"], strict=True)
+    told = [apa.with_ends(*each, places) for each in ends]
+    return by_level([str(level) for level in own[factor]], told, own["mean"].tolist())
 
 
 def base_changes_words(words: WordTable) -> bool:
@@ -231,13 +190,13 @@ def milliseconds_a_bit(material: Material, tables: Tables, factor: str, words: W
     """Relate people's times to each model's surprisal, linearly in milliseconds, with the gain in held-out likelihood."""
     part = Part()
     material.told(f"cost: milliseconds a bit by {factor}")
+    why, table = "", pd.DataFrame()
     try:
         table = linking(tables, factor, table=words)
     except FAILURES as error:
-        part.say(LAYOUT.sentences("no_linking", why=reason_of(error)))
-        return part
+        why = reason_of(error)
     if table.empty:
-        part.say(LAYOUT.sentences("no_linking", why=""))
+        part.write("no_linking", why=why)
         return part
     part.groups = list(dict.fromkeys([*table["reader_group"], *table["model"]]))
     part.blocks = linking_blocks(table, kinds_of(tables.trials), factor)
@@ -251,4 +210,4 @@ def linking_blocks(table: pd.DataFrame, kinds: dict[str, str], factor: str) -> l
     pairs = [own for _, own in table.groupby(["reader_group", "model"], sort=False)]
     full = [own[own["baseline"] & own["spill_over"]].to_dict("records") for own in pairs]
     laid = LAYOUT.table("linking", pd.concat(pairs), plain("linking", factor), factor=factor, kinds=kinds)
-    return LAYOUT.blocks("linking", table=laid, pairs=full, factor=factor, kinds=kinds, with_ends=with_ends)
+    return LAYOUT.blocks("linking", table=laid, pairs=full, factor=factor, kinds=kinds)

@@ -10,24 +10,14 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
+from analysis import fidelity
 from analysis.departures import why_no_bound
-from analysis.fidelity import (
-    BOTH,
-    EQUIVALENT,
-    NOT_ESTIMABLE,
-    WITHIN,
-    effects,
-    item_agreement,
-    item_means_by_level,
-    rank_agreement,
-    trial_profiles,
-)
 from analysis.figures import Drawing
 from analysis.figures.fidelity import MapScale, fidelity_map, item_scatter
 from analysis.names import plain
-from analysis.readers import PARTICIPANT_KINDS, spoken
+from analysis.readers import PARTICIPANT_KINDS
 from analysis.report.apa_tables import as_percent
-from analysis.report.blocks import Block, Chapter, Material, marks_of
+from analysis.report.blocks import Block, Chapter, Material
 from analysis.report.layout import Layout
 from analysis.report.many_levels import MOST_NAMED
 from analysis.results import Analysis
@@ -49,15 +39,7 @@ PAIRS = (
         for cost in ("surprisal", "completion_tokens", "reasoning_tokens")
     ),
 )
-WORDS = {
-    "correct": "accuracy",
-    "margin": "margin of the label",
-    "reading_time": "reading time",
-    "rt": "response time",
-    "surprisal": "surprisal",
-    "completion_tokens": "completion tokens",
-    "reasoning_tokens": "reasoning tokens",
-}
+WORDS = LAYOUT.names
 DRAWN = {("correct", "correct"), ("reading_time", "surprisal"), ("rt", "surprisal")}
 MOST_DRAWN = 8
 """Models whose items are drawn; those of more are in the table."""
@@ -86,25 +68,19 @@ def write(material: Material) -> Chapter | None:
     if missing:
         blocks += LAYOUT.blocks("not_estimable", missing=list(dict.fromkeys(missing)))
     bounded = any(one.plan.equivalence is not None for one, _ in found)
-    return Chapter(
+    return LAYOUT.chapter(
         "fidelity",
-        "Fidelity: how similar each model is to people",
-        tuple(blocks),
-        marks=marks_of([str(group) for group in used["reader_group"].unique()], material.kinds),
+        blocks,
+        map(str, used["reader_group"].unique()),
+        material.kinds,
         planned=any(one.plan.planned for one, _ in found),
-        methods=(
-            *([LAYOUT.sentences("methods_of_effects", bounded=bounded)] if found else ()),
-            LAYOUT.sentences("methods_of_items"),
-        ),
+        methods=LAYOUT.paragraphs("methods", has_effects=bool(found), bounded=bounded),
         sources=(*SOURCES, *(("schuirmann1987", "lakens2017") if bounded else ())),
     )
 
 
 def compared(material: Material) -> list[tuple[Analysis, pd.DataFrame]]:
-    """Return the analyses that hold people and models, with their effects; planned ones where there are any.
-
-    The attributes of each table name the people's measure, which may differ from the models'.
-    """
+    """Return the analyses that hold people and models (planned ones, if any), with their effects; ``attrs`` name people's measure."""
     found = []
     by_key: dict[str, Analysis] = {}
     for one in material.analyses:
@@ -116,7 +92,7 @@ def compared(material: Material) -> list[tuple[Analysis, pd.DataFrame]]:
         if first is None or not (one.has_results or first.has_results):
             continue
         try:
-            table = effects(one) if first is one else effects(one, first)
+            table = fidelity.effects(one) if first is one else fidelity.effects(one, first)
         except UserError:  # people alone, or models alone
             continue
         if len(table):  # fidelity of baselines is not assessed
@@ -124,8 +100,7 @@ def compared(material: Material) -> list[tuple[Analysis, pd.DataFrame]]:
         if len(table):
             table.attrs["people"] = first.plan.measure.noun
             found.append((one, table))
-    planned = [one for one in found if one[0].plan.planned]
-    return planned or found
+    return [one for one in found if one[0].plan.planned] or found
 
 
 def effects_blocks(analysis: Analysis, table: pd.DataFrame, material: Material) -> list[Block]:
@@ -133,14 +108,14 @@ def effects_blocks(analysis: Analysis, table: pd.DataFrame, material: Material) 
     plan, kinds = analysis.plan, material.kinds
     stem, measure, bound = plain(plan.name), plan.measure, plan.equivalence
     noun, scale = str(table.attrs["people"]), measure.scale
-    said = "" if bound is None else bound.said or f"{bound.value:g}"
     known = table[table["human"].notna() & table["machine"].notna()]
     drawing = None
     if len(known):
-        unit = {"points": "percentage points", "ratio": "natural log of the ratio", "raw": measure.unit}[
-            scale
-        ]
-        drawing = fidelity_map(f"fidelity_map_{stem}", known, kinds, MapScale(measure.noun, unit, noun), said)
+        said = "" if bound is None else bound.said or f"{bound.value:g}"
+        units = {"points": "percentage points", "ratio": "natural log of the ratio"}
+        of_map = MapScale(measure.noun, units.get(scale, measure.unit), noun)
+        drawing = fidelity_map(f"fidelity_map_{stem}", known, kinds, of_map, said)
+    rows = _printed(table, analysis).to_dict("records")
     values: dict[str, Any] = {
         "analysis": analysis,
         "people": str(table["people"].iloc[0]),
@@ -150,15 +125,13 @@ def effects_blocks(analysis: Analysis, table: pd.DataFrame, material: Material) 
         "scale": scale,
         "places": 2 if scale == "raw" else 1,
         "kinds": kinds,
-        "spoken": spoken,
+        "rows": rows,
     }
-    rows = _printed(table, analysis).to_dict("records")
     source = None if analysis.model is None else analysis.model.source
     laid = LAYOUT.table(
         "effects",
-        rows,
-        f"fidelity_{stem}",
-        () if source is None else (source,),
+        fits=() if source is None else (source,),
+        name=f"fidelity_{stem}",
         level=round(100 * (1 - 2 * plan.alpha)),
         left_out=list(dict.fromkeys(str(why) for why in table["why"] if why)),
         **values,
@@ -167,12 +140,11 @@ def effects_blocks(analysis: Analysis, table: pd.DataFrame, material: Material) 
         "effects",
         table=laid,
         figure=drawing,
-        rows=rows,
         contrasts=list(dict.fromkeys(row["contrast"] for row in rows)),
         models=[_counts(rows, model) for model in dict.fromkeys(row["model"] for row in rows)],
         in_full=len(rows) <= MOST_REPORTED,
         most_named=MOST_NAMED,
-        NOT_ESTIMABLE=NOT_ESTIMABLE,
+        NOT_ESTIMABLE=fidelity.NOT_ESTIMABLE,
         **values,
     )
 
@@ -182,16 +154,17 @@ def _printed(table: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
     shown = table.copy()
     for part in ("human", "machine", "difference", "equivalence"):
         own = [name for name in (part, f"{part}_low", f"{part}_high") if name in shown]
+        values = shown[own].astype(float)
         if analysis.plan.measure.scale == "ratio":
-            shown[own] = shown[own].astype(float).map(as_percent)
-        shown[own] = shown[own].astype(float).where(np.isfinite(shown[own].astype(float)))
-        ends = own[-2:]
-        shown.loc[shown[ends].isna().any(axis=1), ends] = np.nan
-    estimable = shown["verdict"] != NOT_ESTIMABLE
-    differs = np.where(shown["p"] < analysis.plan.alpha, YES, NOT_SHOWN)
-    shown["differs"] = np.where(estimable, differs, UNKNOWN)
-    alike = np.where(shown["verdict"].isin((EQUIVALENT, BOTH)), YES, NOT_SHOWN)
-    shown["equivalent"] = np.where(estimable, alike, UNKNOWN)
+            values = values.map(as_percent)
+        shown[own] = values.where(np.isfinite(values))
+        shown.loc[shown[own[-2:]].isna().any(axis=1), own[-2:]] = np.nan
+    estimable = shown["verdict"] != fidelity.NOT_ESTIMABLE
+    for name, is_so in (
+        ("differs", shown["p"] < analysis.plan.alpha),
+        ("equivalent", shown["verdict"].isin((fidelity.EQUIVALENT, fidelity.BOTH))),
+    ):
+        shown[name] = np.where(estimable, np.where(is_so, YES, NOT_SHOWN), UNKNOWN)
     return shown
 
 
@@ -206,23 +179,23 @@ def _counts(rows: list[dict[Any, Any]], model: str) -> dict[str, Any]:
         "model": model,
         "answers": [(answer, those) for answer, those in names.items() if those],
         "equivalent": [row["contrast"] for row in own if row["equivalent"] == YES],
-        "reversed": sum(not row["same_direction"] for row in own if row["verdict"] != NOT_ESTIMABLE),
+        "reversed": sum(not row["same_direction"] for row in own if row["verdict"] != fidelity.NOT_ESTIMABLE),
     }
 
 
 def _pairs_of(tables: Tables) -> list[tuple[str, str]]:
     """Return the measures that people and models have, people's first; one kind of time is enough."""
     trials = tables.trials[tables.trials["excluded_reason"].isna()]
-    people = trials["reader_kind"].isin(PARTICIPANT_KINDS)
-    models = trials["reader_kind"] == "model"
-
-    def has(own: pd.Series, name: str) -> bool:
-        return name in trials and bool(trials.loc[own, name].notna().any())
-
-    found = [(one, other) for one, other in PAIRS if has(people, one) and has(models, other)]
-    if any(one == "reading_time" for one, _ in found):
-        found = [pair for pair in found if pair[0] != "rt"]
-    return found
+    people, models = (
+        {name for name in WORDS if name in own and own[name].notna().any()}
+        for own in (
+            trials[trials["reader_kind"].isin(PARTICIPANT_KINDS)],
+            trials[trials["reader_kind"] == "model"],
+        )
+    )
+    found = [(one, other) for one, other in PAIRS if one in people and other in models]
+    has_reading_time = any(one == "reading_time" for one, _ in found)
+    return [pair for pair in found if not (has_reading_time and pair[0] == "rt")]
 
 
 def _items_part(material: Material, factor: str, missing: list[Markup]) -> list[Block]:
@@ -232,7 +205,7 @@ def _items_part(material: Material, factor: str, missing: list[Markup]) -> list[
         names = [WORDS[measure] for measure in pair]
         material.told(f"items: {names[0]} and {names[1]} by {factor}")
         try:
-            table = item_agreement(material.tables, factor, *pair)
+            table = fidelity.item_agreement(material.tables, factor, *pair)
         except UserError as error:
             missing.append(LAYOUT.sentences("no_items", names=names, why=error.message))
             continue
@@ -248,12 +221,12 @@ def _items_part(material: Material, factor: str, missing: list[Markup]) -> list[
         for _, own in table.rename(columns={"correlation": "r"}).groupby(["people", "model"], sort=False)
         for row in own.to_dict("records")
     ]
-    values: dict[str, Any] = {"factor": factor, "spoken": spoken, "kinds": material.kinds}
+    values: dict[str, Any] = {"factor": factor, "kinds": material.kinds}
     return LAYOUT.blocks(
         "items",
         table=LAYOUT.table("items", rows, f"items_{factor}", **values),
         figures=list(_scatters(found, material, factor, missing)),
-        rows=[row for row in rows if row["level"] == WITHIN],
+        rows=[row for row in rows if row["level"] == fidelity.WITHIN],
         **values,
     )
 
@@ -264,11 +237,11 @@ def _scatters(
     for pair, table in found.items():
         if pair not in DRAWN:
             continue
-        own = item_means_by_level(material.tables, factor, pair[0])
-        other = own if pair[0] == pair[1] else item_means_by_level(material.tables, factor, pair[1])
+        own = fidelity.item_means_by_level(material.tables, factor, pair[0])
+        other = own if pair[0] == pair[1] else fidelity.item_means_by_level(material.tables, factor, pair[1])
         turn = 0
         for (people, model), rows in table.groupby(["people", "model"], sort=False):
-            rows = rows[(rows[factor] != WITHIN) & (rows["items"] >= LEAST_DRAWN)]
+            rows = rows[(rows[factor] != fidelity.WITHIN) & (rows["items"] >= LEAST_DRAWN)]
             if rows.empty or material.kinds[str(model)] == "baseline":
                 continue
             turn += 1
@@ -290,12 +263,12 @@ def _order_part(material: Material, factor: str, missing: list[Markup]) -> list[
     rows = []
     for one, other in _pairs_of(tables):
         material.told(f"order: {WORDS[one]} and {WORDS[other]} by {factor}")
-        own = trial_profiles(tables, factor, one)
-        models = own if one == other else trial_profiles(tables, factor, other)
+        own = fidelity.trial_profiles(tables, factor, one)
+        models = own if one == other else fidelity.trial_profiles(tables, factor, other)
         for people in (profile for profile in own if profile.kind in PARTICIPANT_KINDS):
             for model in (profile for profile in models if profile.kind not in PARTICIPANT_KINDS):
                 try:
-                    row: dict[Any, Any] = rank_agreement(people, [model]).iloc[0].to_dict()
+                    row: dict[Any, Any] = fidelity.rank_agreement(people, [model]).iloc[0].to_dict()
                 except UserError as error:
                     missing.append(LAYOUT.sentences("no_order", why=error.message))
                     continue
@@ -304,6 +277,6 @@ def _order_part(material: Material, factor: str, missing: list[Markup]) -> list[
     if not rows:
         missing.append(LAYOUT.sentences("no_conditions", factor=factor))
         return []
-    table = LAYOUT.table("order", rows, f"order_{factor}", factor=factor, spoken=spoken)
+    table = LAYOUT.table("order", rows, f"order_{factor}", factor=factor)
     accuracy = [row for row in rows if row["is_accuracy"]]
     return LAYOUT.blocks("order", table=table, rows=accuracy, factor=factor, kinds=material.kinds)

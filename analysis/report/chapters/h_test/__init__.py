@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -13,36 +13,13 @@ import pandas as pd
 from analysis import apa
 from analysis.figures import Drawing
 from analysis.figures.h_test import Line, lines_figure
-from analysis.intervals import OF_SHARES
 from analysis.plan import ALPHA
-from analysis.published.h_test import (
-    FEWEST_ITEMS,
-    TASKS,
-    Asked,
-    accuracy,
-    asked,
-    between_makings,
-    both_parsers,
-    covers,
-    family_pairs,
-    in_common,
-    is_as_published,
-    label_maps,
-    mean_with_ends,
-    paired,
-    printed,
-    rank,
-    rules_by_task,
-    rules_stated,
-    sizes_of,
-    thinking_pairs,
-)
+from analysis.published import h_test as paper
 from analysis.readers import PARTICIPANT_KINDS, group_order, headed, kinds_of, marked
 from analysis.report.apa_tables import ApaTable
-from analysis.report.blocks import Block, Chapter, Material, marks_of
+from analysis.report.blocks import Block, Chapter, Material
 from analysis.report.chapters.h_test.pictures import (
     LAYOUT,
-    NAMES,
     Row,
     adjusted,
     bound_of,
@@ -59,7 +36,7 @@ ORDINALS = ("2nd", "3rd", *(f"{place}th" for place in range(4, 20)))
 
 def write(material: Material) -> Chapter | None:
     """Write the tables of H-TEST; None where a study asks none of its tasks."""
-    found = asked(material.tables)
+    found = paper.asked(material.tables)
     if found is None:
         return None
     material.told("H-TEST")
@@ -74,28 +51,17 @@ def write(material: Material) -> Chapter | None:
         blocks += _readings(found, kinds, material)
     blocks += _stated(found, kinds, material.tables.dictionary.get("rating"))
     blocks += LAYOUT.blocks("printed", table=LAYOUT.table("h_test_printed", _printed()))
-    return Chapter(
-        "h-test",
-        "H-TEST: rules learnt from examples",
-        tuple(blocks),
-        marks_of(tuple(kinds), kinds),
-        methods=(LAYOUT.sentences("methods"),),
-        sources=("lee2024htest", "benjamini1995", "schuirmann1987"),
-    )
+    sources = ("lee2024htest", "benjamini1995", "schuirmann1987")
+    return LAYOUT.chapter("h-test", blocks, kinds, kinds, sources=sources)
 
 
 def _printed() -> list[Row]:
-    cells = printed().dropna(subset=["k"]).astype({"k": int})
+    cells = paper.printed().dropna(subset=["k"]).astype({"k": int})
     shares = {key: own.set_index("task")["printed"] for key, own in cells.groupby(["k", "model"], sort=False)}
     return [
         {"k": k, "model": str(model), "mean": own.drop("average").mean(), "average": own["average"]}
         for (k, model), own in shares.items()
     ]
-
-
-def _examples(k: Any) -> str:
-    """Write a number of examples as a cell; a dash where a study does not vary it."""
-    return apa.MISSING if pd.isna(k) else apa.count(k)
 
 
 def _shares(own: pd.DataFrame, index: str, columns: str) -> dict[str, dict[str, float]]:
@@ -107,42 +73,52 @@ def _shares(own: pd.DataFrame, index: str, columns: str) -> dict[str, dict[str, 
     }
 
 
-def _classified(found: Asked, readers: Mapping[str, Any], kinds: dict[str, str]) -> Iterator[Block]:
+def _classified(found: paper.Asked, readers: Mapping[str, Any], kinds: dict[str, str]) -> Iterator[Block]:
     """Lay out accuracy by task, number of examples and reader, for each making of items, and draw it."""
     order = group_order(found.trials)
-    shares = accuracy(found.trials, ("k", "making"))
+    shares = paper.accuracy(found.trials, ("k", "making"))
     if found.unanswered:
         yield LAYOUT.sentences("unanswered", unanswered=found.unanswered)
     for making in found.makings:
         own = shares[shares["making"] == making]
         most = own["k"].max()
         at_most = own if pd.isna(most) else own[own["k"] == most]
-        where = "" if pd.isna(most) else f" at k = {int(most)}"
-        of, stem = (f", {making} items", f"_{making}") if making else ("", "")
+        stem = f"_{making}" if making else ""
         present = [reader for reader in order if (own["reader_group"] == reader).any()]
         means = at_most[at_most["task"] == "average"].set_index("reader_group")["accuracy"]
         told = [group for group in present if kinds[group] != "baseline" and pd.notna(means.get(group))]
+        values: dict[str, Any] = {
+            "of": f", {making} items" if making else "",
+            "where": "" if pd.isna(most) else f" at k = {int(most)}",
+            "kinds": kinds,
+        }
+        full, by_reader = _full_rows(own), _reader_rows(at_most, present, readers)
         yield from LAYOUT.blocks(
             "accuracy",
-            full=_full_table(f"h_test_full{stem}", own, present, kinds, of),
-            readers=_reader_table(f"h_test_readers{stem}", at_most, present, kinds, readers, f"{where}{of}"),
+            full=LAYOUT.table("h_test_full", full, f"h_test_full{stem}", readers=present, **values),
+            readers=LAYOUT.table(
+                "h_test_readers",
+                by_reader,
+                f"h_test_readers{stem}",
+                tasks=[task for task in (*sorted(paper.TASKS), "average") if (at_most["task"] == task).any()],
+                **values,
+            ),
             means=[{"group": group, "mean": means[group]} for group in told],
-            **{"of": of, "where": where, "kinds": kinds},
+            **values,
         )
     if len(found.ks) > 1:
         drawing = _examples_figure(found, kinds)
         yield from LAYOUT.blocks("figure", drawing=drawing, what="the number of examples")
-    figure = _family_figure(found, readers, kinds) if family_pairs(readers) else None
+    figure = _family_figure(found, readers, kinds) if paper.family_pairs(readers) else None
     if figure is not None:
         yield from LAYOUT.blocks("figure", drawing=figure, what="size within families")
-    pairs = [pair for pair in thinking_pairs(readers) if set(pair) <= set(order)]
+    pairs = [pair for pair in paper.thinking_pairs(readers) if set(pair) <= set(order)]
     if pairs:
-        means = _in_order(shares[shares["task"] == "average"])
         rows = [
-            one | {"headed": headed(reader), "how": how, "k": _examples(one["k"])}
+            {**one, "headed": headed(reader), "how": how}
             for pair in pairs
             for reader, how in zip(pair, ("direct", "with thoughts"), strict=True)
-            for one in means[means["reader_group"] == reader].to_dict("records")
+            for one in _means(shares, [reader])
         ]
         yield from LAYOUT.blocks(
             "thoughts",
@@ -151,59 +127,58 @@ def _classified(found: Asked, readers: Mapping[str, Any], kinds: dict[str, str])
         )
 
 
-def _in_order(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return rows with released items first, then fresh, then matched ones, and few examples before many."""
-    return rows.assign(_rank=rows["making"].map(rank)).sort_values(["_rank", "k"], kind="stable")
+def _means(shares: pd.DataFrame, readers: Sequence[str]) -> list[dict[Any, Any]]:
+    """Return readers' means over tasks: released items first, then fresh, then matched ones, and few examples before many."""
+    means = shares[shares["task"] == "average"]
+    means = means.assign(_rank=means["making"].map(paper.rank)).sort_values(["_rank", "k"], kind="stable")
+    return [one for name in readers for one in means[means["reader_group"] == name].to_dict("records")]
 
 
-def _full_table(
-    name: str, shares: pd.DataFrame, readers: list[str], kinds: Mapping[str, str], of: str
-) -> ApaTable:
-    """Lay accuracy out as Table 6: a part for each number of examples, a row a task, a column a reader."""
-    rows: list[Row] = []
+def _full_rows(shares: pd.DataFrame) -> Iterator[Row]:
+    """Yield accuracy as in Table 6: a part for each number of examples, a row a task, a column a reader."""
     for k, own in shares.groupby("k", dropna=False, sort=True):
-        head = "" if pd.isna(k) else f"k = {int(float(str(k)))}"
         by_task = _shares(own, "task", "reader_group")
-        present = [task for task in (*TASKS, "average") if task in by_task]
-        rows += [{"k": head, "task": task, "shares": by_task[task]} for task in present]
-    return LAYOUT.table("h_test_full", rows, name, readers=readers, names=NAMES, kinds=kinds, of=of)
+        for task in (*paper.TASKS, "average"):
+            if task in by_task:
+                yield {"k": k, "task": task, "shares": by_task[task]}
 
 
-def _reader_table(
-    name: str,
-    shares: pd.DataFrame,
-    readers: list[str],
-    kinds: Mapping[str, str],
-    described: Mapping[str, Any],
-    of: str,
-) -> ApaTable:
-    """Lay accuracy out as Table 5: a row a reader, a column a task, families from small to large under heads; at one k."""
+def _reader_rows(shares: pd.DataFrame, readers: list[str], described: Mapping[str, Any]) -> Iterator[Row]:
+    """Yield accuracy as in Table 5: a row a reader, a column a task, families from small to large under heads; at one k."""
     settings = {
         name: one.get("settings") or {} for name, one in described.items() if isinstance(one, Mapping)
     }
     families = {reader: str(settings.get(reader, {}).get("family") or "") for reader in readers}
-    sizes = sizes_of(described)
+    sizes = paper.sizes_of(described)
     by_reader = _shares(shares, "reader_group", "task")
-    tasks = [task for task in (*sorted(TASKS), "average") if (shares["task"] == task).any()]
-    rows = [
-        {"reader": reader, "family": family, "shares": by_reader[reader]}
-        for family in sorted(dict.fromkeys(families.values()), key=bool)
-        for reader in (sorted(readers, key=lambda one: sizes.get(one, 0.0)) if family else readers)
-        if families[reader] == family and reader in by_reader
-    ]
-    return LAYOUT.table("h_test_readers", rows, name, tasks=tasks, names=NAMES, kinds=kinds, of=of)
+    for family in sorted(dict.fromkeys(families.values()), key=bool):
+        for reader in sorted(readers, key=lambda one: sizes.get(one, 0.0)) if family else readers:
+            if families[reader] == family and reader in by_reader:
+                yield {"reader": reader, "family": family, "shares": by_reader[reader]}
 
 
 def _line(label: str, group: str, steps: Mapping[int, pd.DataFrame], *, is_open: bool = False) -> list[Line]:
     """Return the line through the means of those steps that have rows, or none."""
-    points = [(place, *mean_with_ends(rows)) for place, rows in steps.items() if len(rows)]
+    points = [(place, *paper.mean_with_ends(rows)) for place, rows in steps.items() if len(rows)]
     if not points:
         return []
     places, values, low, high = zip(*points, strict=True)
     return [Line(label, group, places, values, low, high, is_open)]
 
 
-def _examples_figure(found: Asked, kinds: dict[str, str]) -> Drawing:
+def _drawn(
+    name: str,
+    panels: Sequence[tuple[str, Sequence[Line]]],
+    steps: Sequence[str],
+    axis: str,
+    kinds: dict[str, str],
+    key: str = "",
+    **values: Any,
+) -> Drawing:
+    return lines_figure(name, LAYOUT.caption(key or name, **values), panels, steps, axis, kinds)
+
+
+def _examples_figure(found: paper.Asked, kinds: dict[str, str]) -> Drawing:
     panels = []
     partial: dict[str, None] = {}
     for making in found.makings:
@@ -214,25 +189,25 @@ def _examples_figure(found: Asked, kinds: dict[str, str]) -> Drawing:
             for place, k in enumerate(found.ks):
                 every = own[own["k"] == k]
                 rows = every[every["reader_group"] == group]
-                if covers(rows, every):
+                if paper.covers(rows, every):
                     steps[place] = rows
                 elif len(rows):
                     partial[headed(group)] = None
             lines += _line(group, group, steps)
         panels.append((f"{making} items".capitalize() if making else "", lines))
     present = {group: kinds[group] for group in group_order(found.trials)}
-    caption = LAYOUT.caption("h_test_examples", of_shares=OF_SHARES, partial=list(partial))
     steps_named = [str(k) for k in found.ks]
-    return lines_figure("h_test_examples", caption, panels, steps_named, "Solved examples (k)", present)
+    axis = "Solved examples (k)"
+    return _drawn("h_test_examples", panels, steps_named, axis, present, partial=list(partial))
 
 
-def _family_figure(found: Asked, readers: Mapping[str, Any], kinds: dict[str, str]) -> Drawing | None:
+def _family_figure(found: paper.Asked, readers: Mapping[str, Any], kinds: dict[str, str]) -> Drawing | None:
     rows_of = {str(group): own for group, own in found.trials.groupby("reader_group")}
     families: dict[str, list[str]] = {}
     partial: dict[str, None] = {}
-    for family, small, large in family_pairs(readers):
+    for family, small, large in paper.family_pairs(readers):
         for name in (small, large):
-            if name in rows_of and not covers(rows_of[name], found.trials):
+            if name in rows_of and not paper.covers(rows_of[name], found.trials):
                 partial[headed(name)] = None
             elif name in rows_of and name not in families.setdefault(family, []):
                 families[family].append(name)
@@ -249,8 +224,8 @@ def _family_figure(found: Asked, readers: Mapping[str, Any], kinds: dict[str, st
     )
     told = "; ".join(f"{family}: {', '.join(names)}" for family, names in families.items())
     present = {line.group: kinds[line.group] for line in lines}
-    caption = LAYOUT.caption("h_test_families", of_shares=OF_SHARES, families=told, partial=list(partial))
-    return lines_figure("h_test_families", caption, [("", lines)], steps, "Size within the family", present)
+    values: dict[str, Any] = {"families": told, "partial": list(partial)}
+    return _drawn("h_test_families", [("", lines)], steps, "Size within the family", present, **values)
 
 
 def _steps(most: int) -> list[str]:
@@ -260,28 +235,27 @@ def _steps(most: int) -> list[str]:
     return ["smallest", *(f"{ordinal} smallest" for ordinal in ORDINALS[: most - 1])]
 
 
-def _thoughts_figure(found: Asked, pairs: list[tuple[str, str]], kinds: dict[str, str]) -> Drawing:
+def _thoughts_figure(found: paper.Asked, pairs: list[tuple[str, str]], kinds: dict[str, str]) -> Drawing:
     rows_of = {str(group): own for group, own in found.trials.groupby("reader_group")}
     lines = []
     for direct, thinks in pairs:
-        first, second = in_common(rows_of[direct], rows_of[thinks])
+        first, second = paper.in_common(rows_of[direct], rows_of[thinks])
         read = [rows[rows["answered"] == 1] for rows in (first, second)]
         lines += _line(direct, direct, {0: first, 1: second})
         lines += _line(f"{direct}, adjusted", direct, dict(enumerate(read)), is_open=True)
     present = {direct: kinds[direct] for direct, _ in pairs}
     pooled = [f"all numbers of examples ({apa.listing([str(k) for k in found.ks])})"] if found.ks else []
     pooled += [f"{apa.listing(found.makings)} items"] if len(found.makings) > 1 else []
-    caption = LAYOUT.caption("h_test_thoughts_figure", of_shares=OF_SHARES, pooled=pooled)
-    steps = ["direct", "with thoughts"]
-    apart = [replace(line, is_joined=False) for line in lines]
-    return lines_figure("h_test_thoughts", caption, [("", apart)], steps, "How models were asked", present)
+    steps, axis = ["direct", "with thoughts"], "How models were asked"
+    key, apart = "h_test_thoughts_figure", [replace(line, is_joined=False) for line in lines]
+    return _drawn("h_test_thoughts", [("", apart)], steps, axis, present, key, pooled=pooled)
 
 
 Compared = tuple[str, str, str, pd.DataFrame, pd.DataFrame]
 """A reader, what is compared, the making of items, and the trials of both conditions."""
 
 
-def _pairs(found: Asked, readers: Mapping[str, Any], kinds: dict[str, str]) -> Iterator[Compared]:
+def _pairs(found: paper.Asked, readers: Mapping[str, Any], kinds: dict[str, str]) -> Iterator[Compared]:
     """Go through the comparisons that the paper makes."""
 
     def by_making(
@@ -289,7 +263,7 @@ def _pairs(found: Asked, readers: Mapping[str, Any], kinds: dict[str, str]) -> I
     ) -> Iterator[Compared]:
         for making in found.makings:
             both = [rows[rows["making"] == making] for rows in (first, second)]
-            yield group, what, making, *in_common(both[0], both[1], varied=varied)
+            yield group, what, making, *paper.in_common(both[0], both[1], varied=varied)
 
     rows_of = {str(group): own for group, own in found.trials.groupby("reader_group")}
     models = {group: rows for group, rows in rows_of.items() if kinds[group] not in PARTICIPANT_KINDS}
@@ -299,19 +273,19 @@ def _pairs(found: Asked, readers: Mapping[str, Any], kinds: dict[str, str]) -> I
             what = f"k = {few}, k = {many}"
             yield from by_making(group, what, rows[rows["k"] == few], rows[rows["k"] == many], "k")
         if "label_map" in rows:
-            published = rows["label_map"].astype(str).map(is_as_published)
+            published = rows["label_map"].astype(str).map(paper.is_as_published)
             if published.any() and not published.all():
-                both = in_common(rows[published], rows[~published], varied="label_map")
+                both = paper.in_common(rows[published], rows[~published], varied="label_map")
                 yield group, "labels as published, swapped", "", *both
-    for direct, thinks in thinking_pairs(readers):
+    for direct, thinks in paper.thinking_pairs(readers):
         if direct in models and thinks in models:
             what = f"direct, with thoughts ({thinks})"
             for _, _, making, first, second in by_making(direct, what, models[direct], models[thinks]):
                 yield direct, what, making, first, second
-                read = in_common(first[first["answered"] == 1], second[second["answered"] == 1])
+                read = paper.in_common(first[first["answered"] == 1], second[second["answered"] == 1])
                 if 0 < len(read[1]) < len(second):
                     yield direct, f"{what}, both read", making, *read
-    for family, small, large in family_pairs(readers):
+    for family, small, large in paper.family_pairs(readers):
         if small in models and large in models:
             yield from by_making(small, f"{small}, {large} ({family})", models[small], models[large])
 
@@ -322,7 +296,7 @@ def _data_first(tested: list[Row], kinds: Mapping[str, str]) -> list[Row]:
 
 
 def _compared(
-    found: Asked, readers: Mapping[str, Any], kinds: dict[str, str], material: Material
+    found: paper.Asked, readers: Mapping[str, Any], kinds: dict[str, str], material: Material
 ) -> Iterator[Block]:
     """Test every claim that a condition has no effect, over the items that both conditions asked."""
     half, bound = bound_of(material)
@@ -330,7 +304,7 @@ def _compared(
     tested: list[Row] = [
         {"reader": reader, "what": what, "making": making, **vars(one)}
         for reader, what, making, first, second in _pairs(found, readers, kinds)
-        if (one := paired(first, second, half)) is not None
+        if (one := paper.paired(first, second, half)) is not None
     ]
     if not tested:
         yield LAYOUT.sentences("not_paired")
@@ -343,20 +317,20 @@ def _compared(
         "paired",
         table=LAYOUT.table(
             "h_test_paired",
-            sorted(rows, key=lambda row: (order.index(row["reader"]), rank(row["making"]))),
+            sorted(rows, key=lambda row: (order.index(row["reader"]), paper.rank(row["making"]))),
             bound=bound,
-            fewest=FEWEST_ITEMS,
+            fewest=paper.FEWEST_ITEMS,
             first_head="% first",
             second_head="% second",
         ),
         number_of=len(data),
         differ=[row for row in data if row["adjusted"] < ALPHA],
         alike=sum(row["p_equal"] < ALPHA for row in data),
-        **{"bound": bound, "most": MOST_TOLD, "why": no_bound(material)},
+        **{"bound": bound, "why": no_bound(material), "most": MOST_TOLD},
     )
 
 
-def _makings(found: Asked, kinds: dict[str, str], material: Material) -> Iterator[Block]:
+def _makings(found: paper.Asked, kinds: dict[str, str], material: Material) -> Iterator[Block]:
     """Contrast released with fresh, and fresh with matched items."""
     if len(found.makings) < 2:
         return
@@ -365,7 +339,7 @@ def _makings(found: Asked, kinds: dict[str, str], material: Material) -> Iterato
     for group in group_order(found.trials):
         own = found.trials[found.trials["reader_group"] == group]
         for first, second in pairwise(found.makings):
-            one = between_makings(own[own["making"] == first], own[own["making"] == second], half)
+            one = paper.between_makings(own[own["making"] == first], own[own["making"] == second], half)
             if one is not None:
                 contrasted.append({"reader": group, "what": f"{second} − {first}", **vars(one)})
     if not contrasted:
@@ -386,12 +360,12 @@ def _by_reader(rows: pd.DataFrame, order: list[str]) -> pd.DataFrame:
     return rows.sort_values("reader_group", key=lambda names: names.map(order.index), kind="stable")
 
 
-def _readings(found: Asked, kinds: dict[str, str], material: Material) -> Iterator[Block]:
+def _readings(found: paper.Asked, kinds: dict[str, str], material: Material) -> Iterator[Block]:
     """Compare parsers and labels, and count answers that could not be read."""
     order = group_order(found.trials)
-    if read := both_parsers(found.trials, material.tables.folder):
+    if read := paper.both_parsers(found.trials, material.tables.folder):
         yield from parsers_blocks("h_test_parsers", read, kinds)
-    maps = label_maps(found.trials)
+    maps = paper.label_maps(found.trials)
     if len(maps):
         rows = _by_reader(maps, order).to_dict("records")
         says_a = [
@@ -405,23 +379,17 @@ def _readings(found: Asked, kinds: dict[str, str], material: Material) -> Iterat
     if (found.trials["answered"] != 0).all():
         yield LAYOUT.sentences("all_read")
     elif readers:
-        shares = accuracy(found.trials, ("making", "k"))
-        means = _in_order(shares[shares["task"] == "average"])
-        rows = [
-            one | {"k": _examples(one["k"])}
-            for reader in readers
-            for one in means[means["reader_group"] == reader].to_dict("records")
-        ]
-        yield from LAYOUT.blocks("read", table=LAYOUT.table("h_test_read", rows, kinds=kinds))
+        means = _means(paper.accuracy(found.trials, ("making", "k")), readers)
+        yield from LAYOUT.blocks("read", table=LAYOUT.table("h_test_read", means, kinds=kinds))
 
 
-def _stated(found: Asked, kinds: dict[str, str], rating: Mapping[str, Any] | None) -> Iterator[Block]:
+def _stated(found: paper.Asked, kinds: dict[str, str], rating: Mapping[str, Any] | None) -> Iterator[Block]:
     """Lay out how many rules were stated right, as Table 7, and beside the items that the same readers sorted."""
     statements = found.statements[found.statements["reader_kind"] != "baseline"]
     if statements.empty:
         return
     order = group_order(statements)
-    stated = _by_reader(rules_stated(statements), order)
+    stated = _by_reader(paper.rules_stated(statements), order)
     yield from LAYOUT.blocks(
         "rules",
         table=_rules_table(stated, kinds),
@@ -429,10 +397,10 @@ def _stated(found: Asked, kinds: dict[str, str], rating: Mapping[str, Any] | Non
         rating=rating,
         agreement=agreement_said(rating) if rating and rating["agreements"] else "",
     )
-    told = rules_by_task(found.trials[found.trials["reader_group"].isin(order)], statements)
+    told = paper.rules_by_task(found.trials[found.trials["reader_group"].isin(order)], statements)
     if len(told):
         rows = _by_reader(told, order)
-        table = LAYOUT.table("h_test_rules_tasks", rows, kinds=kinds, names=NAMES)
+        table = LAYOUT.table("h_test_rules_tasks", rows, kinds=kinds)
         yield from LAYOUT.blocks("rules_tasks", table=table)
 
 
@@ -445,17 +413,6 @@ def _rules_table(stated: pd.DataFrame, kinds: Mapping[str, str]) -> ApaTable:
     for group, own in stated.groupby("reader_group", sort=False):
         at = {head: own[own["k"].isna() if pd.isna(k) else own["k"] == k] for head, k in heads.items()}
         totals = {head: one[["readers", "stated", "rated", "right"]].sum() for head, one in at.items()}
-        right = {
-            head: f"{apa.count(one['right'])}/{apa.count(one['rated'])}" if one["rated"] else apa.MISSING
-            for head, one in totals.items()
-        }
-        counts = {
-            column: {head: apa.count(one[column]) for head, one in totals.items()}
-            for column in ("stated", "readers")
-        }
-        rows += [
-            {"reader_group": group, "what": "Rules stated right, of those rated", "cells": right},
-            {"reader_group": group, "what": "Rules stated", "cells": counts["stated"]},
-            {"reader_group": group, "what": "Readers", "cells": counts["readers"]},
-        ]
+        for what in ("right", "stated", "readers"):
+            rows.append({"reader_group": group, "what": what, "totals": totals})
     return LAYOUT.table("h_test_rules", rows, kinds=kinds, examples=list(heads))

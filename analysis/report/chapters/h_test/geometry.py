@@ -14,34 +14,27 @@ import pandas as pd
 from analysis import apa, load
 from analysis.figures import Drawing
 from analysis.figures.h_test import geometry_figure
-from analysis.intervals import OF_SHARES
-from analysis.mixed.inference import corrected
-from analysis.published.h_test import ALL as EVERY
-from analysis.published.h_test import (
-    CHANCE,
-    FAMILIES,
-    Fitted,
-    Point,
-    asked,
-    both_parsers,
-    both_tests,
-    by_option_alone,
-    fitted,
-    geometry,
-    printed_points,
-    share,
-)
-from analysis.readers import group_order, kinds_of, marked
+from analysis.names import upper_first
+from analysis.published import h_test as paper
+from analysis.readers import group_order, kinds_of
 from analysis.report.apa_tables import ApaTable
-from analysis.report.blocks import Block, Chapter, Material, marks_of
-from analysis.report.chapters.h_test.pictures import LAYOUT, bound_of, no_bound, parsers_blocks, pictures
+from analysis.report.blocks import Block, Chapter, Material
+from analysis.report.chapters.h_test.pictures import (
+    LAYOUT,
+    Row,
+    adjusted,
+    bound_of,
+    no_bound,
+    parsers_blocks,
+    pictures,
+)
 from analysis.report.studies_page import Page
 from stimuli.errors import UserError
 
 ALL = "All questions"
 NAMES = {
-    **{family: family.replace("_", " or ").capitalize() for family in FAMILIES},
-    **{EVERY: ALL, "average": ALL},
+    **{family: upper_first(family.replace("_", " or ")) for family in paper.FAMILIES},
+    **{paper.ALL: ALL, "average": ALL},
 }
 ABOUT = Page(
     "H-TEST and letter geometry in these studies",
@@ -54,7 +47,8 @@ _BOTH = "Give two studies: one made with --part tasks, the other with --part geo
 
 def write(material: Material) -> Chapter | None:
     """Write right answers to letter geometry; None where a study asks none."""
-    rows = geometry(material.tables)
+    tables = material.tables
+    rows = paper.geometry(tables)
     if rows is None:
         return None
     material.told("letter geometry")
@@ -63,90 +57,59 @@ def write(material: Material) -> Chapter | None:
     blocks: list[Block] = LAYOUT.blocks(
         "geometry",
         table=geometry_table("letter_geometry", rows, kinds),
-        shares=[{"group": group, **vars(share(rows[rows["reader_group"] == group]))} for group in groups],
-        alone=by_option_alone(material.tables.items),
+        shares=[
+            {"group": group, **vars(paper.share(rows[rows["reader_group"] == group]))} for group in groups
+        ],
+        alone=paper.by_option_alone(tables.items),
         kinds=kinds,
     )
-    blocks += pictures(
-        rows,
-        material.tables.dictionary["readers"],
-        *bound_of(material),
-        name="letter_geometry_pictures",
-        tasks=FAMILIES,
-        names=NAMES,
-        noun="kind",
-        why=no_bound(material),
-    )
-    if read := both_parsers(rows, material.tables.folder, FAMILIES, is_pooled=True):
+    bound, why = bound_of(material), no_bound(material)
+    blocks += pictures(rows, tables.dictionary["readers"], *bound, tasks=paper.FAMILIES, names=NAMES, why=why)
+    if read := paper.both_parsers(rows, tables.folder, paper.FAMILIES, is_pooled=True):
         blocks += parsers_blocks("letter_geometry_parsers", read, kinds, NAMES)
-    return Chapter(
-        "letter-geometry",
-        "Letter geometry",
-        tuple(blocks),
-        marks_of(tuple(kinds), kinds),
-        methods=(LAYOUT.sentences("geometry_methods"),),
-        sources=("lee2024htest", "benjamini1995"),
-    )
+    sources = ("lee2024htest", "benjamini1995")
+    return LAYOUT.chapter("letter-geometry", blocks, kinds, kinds, part="geometry_", sources=sources)
 
 
 def geometry_table(name: str, rows: pd.DataFrame, kinds: Mapping[str, str]) -> ApaTable:
     """Show right answers by reader and kind of question, each against chance."""
-    found = []
+    found: list[Row] = []
     for group in group_order(rows):
         own = rows[rows["reader_group"] == group]
-        parts = {NAMES[family]: own[own["task"] == family] for family in FAMILIES} | {ALL: own}
+        parts = {NAMES[family]: own[own["task"] == family] for family in paper.FAMILIES} | {ALL: own}
         found += [
-            {"reader_group": group, "what": what, **vars(share(part))}
+            {"reader_group": group, "what": what, **vars(paper.share(part))}
             for what, part in parts.items()
             if len(part)
         ]
-    p = np.array([one["p"] for one in found], dtype=np.float64)
     # baselines are not data: their p values are adjusted only where nothing else is there
-    counts = np.array([kinds[str(one["reader_group"])] != "baseline" for one in found])
-    told = np.isfinite(p) & (counts if counts.any() else True)
-    adjusted = np.full(len(p), np.nan)
-    adjusted[told] = corrected(p[told], "BH")
-    cells = [one | {"adjusted": float(value)} for one, value in zip(found, adjusted, strict=True)]
-    return LAYOUT.table("letter_geometry", cells, name, kinds=kinds, chance=f"{100 * CHANCE:.0f}")
+    counted = [one for one in found if kinds[one["reader_group"]] != "baseline"] or found
+    counted = [one for one in counted if np.isfinite(one["p"])]
+    told = {id(old): new["adjusted"] for old, new in zip(counted, adjusted(counted), strict=True)}
+    cells = [one | {"adjusted": told.get(id(one), np.nan)} for one in found]
+    return LAYOUT.table("letter_geometry", cells, name, kinds=kinds, chance=f"{100 * paper.CHANCE:.0f}")
 
 
-def beside_table(name: str, points: Sequence[Point], printed: Sequence[Point]) -> ApaTable:
+def beside_table(name: str, points: Sequence[paper.Point], printed: Sequence[paper.Point]) -> ApaTable:
     """Show H-TEST and letter geometry of the study's readers, and below them the paper's printed numbers."""
-    rows = [
-        vars(one)
-        | {"reader": marked(one.group, one.kind), "part": "" if one.kind else "As printed in the paper"}
-        for one in (*points, *printed)
-    ]
-    return LAYOUT.table("beside", rows, name, of_shares=OF_SHARES)
+    kinds = {one.group: one.kind for one in points}
+    return LAYOUT.table("beside", map(vars, (*points, *printed)), name, kinds=kinds)
 
 
 def beside_figure(
-    name: str, points: Sequence[Point], partial: Sequence[str] = ()
-) -> tuple[Drawing, Fitted | None, Fitted | None]:
+    name: str, points: Sequence[paper.Point], partial: Sequence[str] = ()
+) -> tuple[Drawing, paper.Fitted | None, paper.Fitted | None]:
     """Draw Figure 5 with the study's readers over the paper's printed models, and return the two lines drawn."""
-    printed = printed_points()
-    line, theirs = fitted([one for one in points if one.kind == "model"]), fitted(printed)
-    caption = LAYOUT.caption("beside_figure", line=line, theirs=theirs, partial=partial, of_shares=OF_SHARES)
+    printed = paper.printed_points()
+    line, theirs = paper.fitted([one for one in points if one.kind == "model"]), paper.fitted(printed)
+    caption = LAYOUT.caption("beside_figure", line=line, theirs=theirs, partial=partial)
     return geometry_figure(name, caption, points, printed, (line, theirs)), line, theirs
 
 
 def together(
     folders: Sequence[Path], told: Callable[[str], None] = lambda _: None
 ) -> list[ApaTable | Drawing]:
-    """Lay out both tests side by side and draw Figure 5.
-
-    Parameters
-    ----------
-    folders : sequence of Path
-        The study of the tasks and that of letter geometry, in either order: folders with a report, or exports.
-    told : callable
-        Called with remarks on the studies: that tables are older than the store, and which readers are left out.
-
-    Raises
-    ------
-    UserError
-        There are not two studies, one of each kind, or no reader is in both.
-    """
+    """Lay out both tests of two studies (or their exports) side by side and draw Figure 5; ``told`` hears remarks on them."""
     if len(folders) != 2:
         raise UserError(f"Figure 5 needs two studies; {len(folders)} given", mend=_BOTH)
     sorted_lines = answered = None
@@ -154,14 +117,14 @@ def together(
         tables = load(folder)
         for remark in tables.remarks:
             told(remark)
-        lines, questions = asked(tables), geometry(tables)
+        lines, questions = paper.asked(tables), paper.geometry(tables)
         if lines is None and questions is None:
             raise UserError(f"{folder} has neither H-TEST's tasks nor letter geometry", mend=_BOTH)
         sorted_lines, answered = lines or sorted_lines, answered if questions is None else questions
     if sorted_lines is None or answered is None:
         missing = "has H-TEST's tasks" if sorted_lines is None else "has letter geometry"
         raise UserError(f"neither of {folders[0]} and {folders[1]} {missing}", mend=_BOTH)
-    points = sorted(both_tests(sorted_lines, answered), key=lambda one: (_RANK[one.kind], one.group))
+    points = sorted(paper.both_tests(sorted_lines, answered), key=lambda one: (_RANK[one.kind], one.group))
     found = {one.group for one in points}
     partial = sorted((set(sorted_lines.trials["reader_group"]) & set(answered["reader_group"])) - found)
     if partial:
@@ -172,4 +135,4 @@ def together(
             mend="Give the same models the same names in both studies, or let people take part in both.",
         )
     drawing, _, _ = beside_figure("figure_5", points, partial)
-    return [drawing, beside_table("figure_5_numbers", points, printed_points())]
+    return [drawing, beside_table("figure_5_numbers", points, paper.printed_points())]

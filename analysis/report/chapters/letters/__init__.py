@@ -38,7 +38,7 @@ from analysis.letters.letter_costs import (
 )
 from analysis.plan import ALPHA
 from analysis.report.apa_tables import ApaTable
-from analysis.report.blocks import Block, Chapter, Material, marks_of
+from analysis.report.blocks import Block, Chapter, Material
 from analysis.report.chapters.letters.competing import LAYOUT, explanations, gathered
 from analysis.report.chapters.letters.measures import (
     MEASURES,
@@ -98,17 +98,17 @@ def write(material: Material) -> Chapter | None:
         blocks = [LAYOUT.sentences("few_alike", noun="", fewest=FEWEST_ITEMS)]
     blocks += explained.blocks
     if explained.blocks:
-        methods.append(LAYOUT.sentences("methods_of_predictors", **explained.limits))
+        methods.append(LAYOUT.sentences("methods_of_predictors"))
         sources += ["davis2010", "gomez2008"]
     left_out = gathered([*remarks, *explained.remarks])
     if left_out:
         blocks += LAYOUT.blocks("left_out", remarks=left_out)
-    return Chapter(
+    return LAYOUT.chapter(
         "letter-position",
-        "Letter position" if placed else "Changed letters",
-        tuple(blocks),
-        marks_of(tuple(kinds), kinds),
-        methods=tuple(methods),
+        blocks,
+        kinds,
+        kinds,
+        methods=methods,
         fits=explained.fits,
         sources=tuple(sources),
     )
@@ -210,7 +210,7 @@ def _maps(found: Sequence[Measured]) -> Iterator[Block]:
 def _source(found: Sequence[Measured]) -> dict[str, Any]:
     """Return which columns and files costs of letters come from."""
     names = [one.measure.name for one in found if not one.measure.name.endswith("_changed")]
-    return {"measures": [*names, "answer", "", "", ""], "of_words": len(names) < len(found)}
+    return {"measures": [*names, "answer"], "of_words": len(names) < len(found)}
 
 
 def _places_table(by: str, found: Sequence[Measured]) -> ApaTable | None:
@@ -219,55 +219,31 @@ def _places_table(by: str, found: Sequence[Measured]) -> ApaTable | None:
     if not told:
         return None
     shown = [one for one in found if one.measure.name in told]
-    every = pd.concat(told.values(), ignore_index=True)
+    every = pd.concat([table.assign(measure=name) for name, table in told.items()], ignore_index=True)
     if by != "zone" and every["place"].nunique() < 2:
         return None
-    names = {
-        noun: [name for name in told if name.endswith("_changed") == (noun == "words")]
-        for noun in ("items", "words")
+    order: dict[str, list[str]] = {
+        "reader_group": list(dict.fromkeys(every["reader_group"])),
+        "change": list(KIND_LOOKS),
+        "place": list(ZONES) if by == "zone" else sorted(set(every["place"]), key=float),
     }
+    every = every[every["change"].isin(order["change"]) & every["place"].isin(order["place"])]
+    every = every.sort_values(list(order), key=lambda own: own.map(order[str(own.name)].index), kind="stable")
+    nouns = {name: "words" if name.endswith("_changed") else "items" for name in told}
     rows = []
-    for group, kind in every.drop_duplicates("reader_group")[["reader_group", "reader_kind"]].itertuples(
-        index=False
-    ):
-        own = every[every["reader_group"] == group]
-        for change in KIND_LOOKS:
-            there = set(own.loc[own["change"] == change, "place"])
-            order = [zone for zone in ZONES if zone in there] if by == "zone" else sorted(there, key=float)
-            for place in order:
-                here = {
-                    name: cells[0]
-                    for name, t in told.items()
-                    if (
-                        cells := t[
-                            (t["reader_group"] == group) & (t["change"] == change) & (t["place"] == place)
-                        ].to_dict("records")
-                    )
-                }
-                most = {
-                    f"most_{noun}": max(
-                        (int(here[name]["items_of_level"]) for name in those if name in here), default=None
-                    )
-                    for noun, those in names.items()
-                }
-                rows.append(
-                    {
-                        "reader_group": group,
-                        "reader_kind": kind,
-                        "change": KIND_LOOKS[change].label,
-                        "place": place,
-                        "here": here,
-                        **most,
-                    }
-                )
+    for (group, change, place), own in every.groupby(list(order), sort=False):
+        here = {row["measure"]: row for row in own.to_dict("records")}
+        most = own.groupby(own["measure"].map(nouns))["items_of_level"].max()
+        row = {"reader_group": group, "change": KIND_LOOKS[str(change)].label, "place": place, "here": here}
+        rows.append(row | {f"most_{noun}": most.get(noun) for noun in ("items", "words")})
     return LAYOUT.table(
         TABLES[by],
         rows,
         shown=shown,
-        kinds={row["reader_group"]: row["reader_kind"] for row in rows},
+        kinds=dict(zip(every["reader_group"], every["reader_kind"], strict=True)),
         has_intact=found[0].given.has_intact,
         has_words=any(one.measure.name.endswith("_changed") for one in found),
-        nouns={noun for noun, those in names.items() if those},
+        nouns=set(nouns.values()),
         cell=lambda row, decimals: _cell(
             Cost(row["cost"], row["low"], row["high"], row["items_of_level"]), decimals
         ),
@@ -312,18 +288,7 @@ def contrasts_in_words(
 
 
 def costs_beside(tables: Tables, found: Sequence[Measured], kinds: dict[str, str]) -> list[Block]:
-    """Compare people's reading time with models' surprisal and accuracy, place by place.
-
-    Empty where people have no reading times or no model has surprisal.
-
-    Parameters
-    ----------
-    tables : Tables
-    found : sequence of Measured
-        What the chapter has measured already.
-    kinds : dict of str to str
-        Reader kind of each group.
-    """
+    """Compare people's reading time with models' surprisal and accuracy, place by place; empty where either has none."""
     of_models = {BITS: _of_text(tables, found, "surprisal")}
     times = _of_text(tables, found, "reading_time")
     if not times or not of_models[BITS]:
@@ -359,10 +324,7 @@ def costs_beside(tables: Tables, found: Sequence[Measured], kinds: dict[str, str
 
 
 def _of_text(tables: Tables, found: Sequence[Measured], name: str) -> list[GroupCosts]:
-    """Return the costs of whole texts by kind and place, and by distance too, even if the chapter used single words.
-
-    None without intact ones.
-    """
+    """Return costs of whole texts by kind and place, and by distance too; none without intact ones."""
     known = next((one for one in found if one.measure.name == name), None)
     given = rows_of(tables, OF_TEXTS[name]) if known is None else known.given
     if given is None or not given.has_intact:

@@ -8,43 +8,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from analysis import apa
 from analysis.figures import Drawing
 from analysis.figures.letters import MOST_READERS, Explained, letter_weights
 from analysis.letters.competing import NOTHING, Competing, competing_predictors
-from analysis.readers import PARTICIPANT_KINDS, group_order
+from analysis.names import upper_first
+from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of
 from analysis.report.blocks import Block, ReportedFit
 from analysis.report.chapters.letters.measures import READERS, Measured
 from analysis.report.layout import Layout
 from analysis.tables import Tables
 from stimuli.errors import UserError
 
-LAYOUT = Layout(Path(__file__).parent)
 FOLDS = 4
 MOST_ROWS = 4_000
 """Trials of a reader that models are fitted to: some eighty fits a reader and measure have to be done in half a minute."""
 CLEAR = 2.0
 """Difference of AIC below which models are not distinguished."""
-PREDICTORS = {
-    "length and frequency": "Length and frequency alone",
-    "letter place": "Letter place",
-    "kind of change": "Kind of change",
-    "distance": "Distance of the letters",
-    "match_slot": "Slots",
-    "match_open_bigram": "Open bigrams",
-    "match_open_bigram_overlap": "Overlap open bigrams",
-    "match_seriol": "SERIOL",
-    "match_overlap_model": "Overlap model",
-    "match_spatial": "Spatial coding",
-    "match_spatial_length": "Spatial coding by length",
-    "match_levenshtein": "Edit similarity",
-    "levenshtein": "Edit distance",
-    "osa": "Edit distance with transpositions",
-    "shown_bigram_mean": "Bigram frequency",
-    "token ratio": "Ratio of tokens",
-    "token edit distance": "Token edit distance",
-}
+LAYOUT = Layout(Path(__file__).parent, folds=FOLDS, most_rows=MOST_ROWS, clear=CLEAR, NOTHING=NOTHING)
+PREDICTORS = LAYOUT.names
+"""Names of predictors in words, in the order in which figures show them."""
 """Names of predictors in words, in the order in which figures show them."""
 
 
@@ -56,32 +41,20 @@ class Explanations:
     fits: tuple[ReportedFit, ...] = ()
     remarks: tuple[str, ...] = ()
 
-    @property
-    def limits(self) -> dict[str, int]:
-        """Settings of the fits, for the methods."""
-        return {"folds": FOLDS, "most_rows": MOST_ROWS}
-
 
 def explanations(tables: Tables, found: Sequence[Measured], told: Callable[[str], None]) -> Explanations:
-    """Let predictors compete for each reader on accuracy, on people's times and on models' surprisal.
-
-    Parameters
-    ----------
-    tables : Tables
-    found : sequence of Measured
-        Which measures the study has.
-    told : callable
-        Called with a line before each slow step.
-    """
+    """Let predictors compete for each reader on accuracy, on people's times and on models' surprisal."""
     blocks: list[Block] = []
     fits: list[ReportedFit] = []
     remarks: list[str] = []
-    for measure, noun, people in _measures(tables, found):
+    used = tables.trials[tables.trials["excluded_reason"].isna()]
+    kinds = kinds_of(used)
+    for measure, noun, people in _measures(used, found):
         told(f"letter position: competing predictors of {noun}")
         groups = [
             group
-            for group, kind in _groups(tables).items()
-            if kind in READERS and (people is None or (kind in PARTICIPANT_KINDS) == people)
+            for group in group_order(used)
+            if kinds[group] in READERS and (people is None or (kinds[group] in PARTICIPANT_KINDS) == people)
         ]
         if not groups:
             continue
@@ -95,29 +68,23 @@ def explanations(tables: Tables, found: Sequence[Measured], told: Callable[[str]
         own = _fits(done, measure, noun)
         blocks += _of_measure(done, measure, noun, own)
         fits += own
-    if not blocks:
-        return Explanations(remarks=tuple(remarks))
-    return Explanations((*LAYOUT.blocks("predictors_heading"), *blocks), tuple(fits), tuple(remarks))
+    if blocks:
+        blocks[:0] = LAYOUT.blocks("predictors_heading")
+    return Explanations(tuple(blocks), tuple(fits), tuple(remarks))
 
 
-def _measures(tables: Tables, found: Sequence[Measured]) -> list[tuple[str, str, bool | None]]:
-    names = {one.measure.name for one in found}
-    asked: list[tuple[str, str, bool | None]] = [("correct", "accuracy", None)] if "correct" in names else []
-    used = tables.trials[tables.trials["excluded_reason"].isna()]
-    for name, noun in (("reading_time", "reading time"), ("rt", "response time")):
-        own = used["reader_kind"].isin(PARTICIPANT_KINDS)
-        if name in used and used.loc[own, name].notna().any():
-            asked.append((name, noun, True))
-            break
+def _measures(used: pd.DataFrame, found: Sequence[Measured]) -> list[tuple[str, str, bool | None]]:
+    """Return what predictors compete for, with its noun and whether people or models alone have it."""
+    is_person = used["reader_kind"].isin(PARTICIPANT_KINDS)
+    asked: list[tuple[str, str, bool | None]] = []
+    if any(one.measure.name == "correct" for one in found):
+        asked.append(("correct", "accuracy", None))
+    times = {"reading_time": "reading time", "rt": "response time"}
+    there = [name for name in times if name in used and used.loc[is_person, name].notna().any()]
+    asked += [(name, times[name], True) for name in there[:1]]
     if "surprisal" in used and used.loc[used["reader_kind"] == "model", "surprisal"].notna().any():
         asked.append(("surprisal", "surprisal", False))
     return asked
-
-
-def _groups(tables: Tables) -> dict[str, str]:
-    used = tables.trials[tables.trials["excluded_reason"].isna()]
-    kinds = dict(zip(used["reader_group"].astype(str), used["reader_kind"].astype(str), strict=True))
-    return {group: kinds[group] for group in group_order(used)} if len(used) else {}
 
 
 def _of_measure(done: Competing, measure: str, noun: str, fits: Sequence[ReportedFit]) -> list[Block]:
@@ -145,19 +112,19 @@ def _of_measure(done: Competing, measure: str, noun: str, fits: Sequence[Reporte
         near = [_label(row["name"]) for row in [row for row in known if 0 <= row["delta_aic"] <= CLEAR][1:]]
         readers.append({"group": str(group), "best": best, "base": base, "near": near})
     figures = list(_figures(done, name, noun, values["kinds"]))
-    return LAYOUT.blocks(
-        "predictors", table=laid, figures=figures, readers=readers, NOTHING=NOTHING, clear=CLEAR, **values
-    )
+    return LAYOUT.blocks("predictors", table=laid, figures=figures, readers=readers, **values)
 
 
 def _figures(done: Competing, name: str, noun: str, kinds: dict[str, str]) -> Iterator[Drawing]:
-    shown = [one for one in PREDICTORS if (done.table["name"] == one).any()]
-    shown += [one for one in dict.fromkeys(done.table["name"]) if one not in shown]
+    there = dict.fromkeys(done.table["name"])
+    shown = sorted(
+        there, key=lambda one: list(PREDICTORS).index(one) if one in PREDICTORS else len(PREDICTORS)
+    )
     words = [PREDICTORS.get(one, one) for one in shown]
     groups = list(kinds)
     size = -(-len(groups) // -(-len(groups) // MOST_READERS))
     for number, start in enumerate(range(0, len(groups), size), 1):
-        own = done.table[done.table["reader_group"].isin(groups[start : start + size])]
+        those = groups[start : start + size]
         explained = [
             Explained(
                 str(row["reader_group"]),
@@ -166,9 +133,9 @@ def _figures(done: Competing, name: str, noun: str, kinds: dict[str, str]) -> It
                 float(row["weight"]),
                 *(1000 * float(row[end]) for end in ("gain", "gain_low", "gain_high")),
             )
-            for row in own.to_dict("records")
+            for row in done.table[done.table["reader_group"].isin(those)].to_dict("records")
         ]
-        is_simulated = "simulated" in {kinds[group] for group in groups[start : start + size]}
+        is_simulated = "simulated" in {kinds[group] for group in those}
         caption = LAYOUT.caption("weights", noun=noun, is_simulated=is_simulated)
         yield letter_weights(name if number == 1 else f"{name}_{number}", explained, words, *caption)
 
@@ -200,8 +167,12 @@ def gathered(remarks: Sequence[str]) -> list[str]:
     for rest, own in heads.items():
         if rest.endswith(UNABLE):
             unable.setdefault(tuple(own), []).append(_label(rest.removesuffix(UNABLE)))
-        else:
-            told.append(_of_readers(own, _twins(rest)))
+            continue
+        first, is_twin, others = rest.partition(TWIN)
+        if is_twin:
+            second, on, tail = others.partition(" on these items")
+            rest = f"{_label(first)}{TWIN}{_label(second)}{on}{tail}"
+        told.append(_of_readers(own, rest))
     for readers, names in unable.items():
         why = f"{apa.listing(names)} cannot compete: unknown for these items, or constant."
         told.append(_of_readers(readers, why))
@@ -212,19 +183,10 @@ UNABLE = " cannot compete: it is not known of these items or does not vary."
 TWIN = " is the same as "
 
 
-def _twins(rest: str) -> str:
-    if TWIN not in rest:
-        return rest
-    first, _, others = rest.partition(TWIN)
-    second, on, tail = others.partition(" on these items")
-    return f"{_label(first)}{TWIN}{_label(second)}{on}{tail}"
-
-
 def _of_readers(heads: Sequence[str], rest: str) -> str:
     names = {", human": ", people", ", simulated": ", simulated readers"}
     told = [
         next((head.removesuffix(old) + new for old, new in names.items() if head.endswith(old)), head)
         for head in heads
     ]
-    text = f"{'; '.join(told)}: {rest}"
-    return text[0].upper() + text[1:]
+    return upper_first(f"{'; '.join(told)}: {rest}")

@@ -35,27 +35,15 @@ READERS = (*PARTICIPANT_KINDS, "model")
 
 @dataclass(frozen=True)
 class LetterMeasure:
-    """A measure of the chapter.
-
-    Attributes
-    ----------
-    name, noun : str
-    lost, level : str
-        Axis where there is an intact form to compare with, and where there is none.
-    unit : str
-        Of differences, after a number.
-    decimals : int
-    people : bool or None
-        Of people alone, of models alone, or of both.
-    """
+    """A measure of the chapter."""
 
     name: str
     noun: str
-    lost: str
+    lost: str  # the axis where there is an intact form to compare with, and where there is none
     level: str
-    unit: str
+    unit: str  # of differences, after a number
     decimals: int
-    people: bool | None
+    people: bool | None  # of people alone, of models alone, or of both
 
     def shown(self, value: float) -> float:
         """Return a value on the scale of :mod:`analysis.letters` as it is printed: points, percent, bits."""
@@ -64,44 +52,29 @@ class LetterMeasure:
         return 100.0 * float(np.expm1(value)) if self.people else value
 
 
-MEASURES = (
-    LetterMeasure("correct", "accuracy", "Accuracy lost (points)", "Wrong answers (%)", "percentage points", 1, None),
-    LetterMeasure(
-        "time_changed", "time on the changed word", "Word time added (%)", "Time against\nown mean (%)", "percent", 1, True
-    ),
-    LetterMeasure("reading_time", "reading time", "Reading time\nadded (%)", "Time against\nown mean (%)", "percent", 1, True),
-    LetterMeasure("rt", "response time", "Response time\nadded (%)", "Time against\nown mean (%)", "percent", 1, True),
-    LetterMeasure(
-        "surprisal_changed",
-        "surprisal of the changed word",
-        "Surprisal of word\nadded (bits)",
-        "Surprisal of\nword (bits)",
-        "bits",
-        2,
-        False,
-    ),
-    LetterMeasure("surprisal", "surprisal of the text", "Surprisal added\n(bits)", "Surprisal (bits)", "bits", 2, False),
+_OWN_MEAN = "Time against\nown mean (%)"
+MEASURES = tuple(
+    LetterMeasure(*one)
+    for one in (
+        ("correct", "accuracy", "Accuracy lost (points)", "Wrong answers (%)", "percentage points", 1, None),
+        ("time_changed", "time on the changed word", "Word time added (%)", _OWN_MEAN, "percent", 1, True),
+        ("reading_time", "reading time", "Reading time\nadded (%)", _OWN_MEAN, "percent", 1, True),
+        ("rt", "response time", "Response time\nadded (%)", _OWN_MEAN, "percent", 1, True),
+        ("surprisal_changed", "surprisal of the changed word", "Surprisal of word\nadded (bits)", "Surprisal of\nword (bits)",
+         "bits", 2, False),
+        ("surprisal", "surprisal of the text", "Surprisal added\n(bits)", "Surprisal (bits)", "bits", 2, False),
+    )
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Costs of letters on one measure.
-
-    Attributes
-    ----------
-    measure : LetterMeasure
-    given : LetterRows
-    by : dict of str to list of GroupCosts
-        By kind and ``zone``, ``place``, ``place_from_end``, ``distance``.
-    contrasts : pandas.DataFrame
-        As :func:`analysis.letters.costs_of_letters.contrast_table`.
-    """
+    """Costs of letters on one measure."""
 
     measure: LetterMeasure
     given: LetterRows
-    by: dict[str, list[GroupCosts]]
-    contrasts: pd.DataFrame = field(default_factory=pd.DataFrame)
+    by: dict[str, list[GroupCosts]]  # by kind and ``zone``, ``place``, ``place_from_end``, ``distance``
+    contrasts: pd.DataFrame = field(default_factory=pd.DataFrame)  # as :func:`contrast_table` has them
 
     @property
     def axis(self) -> str:
@@ -121,13 +94,9 @@ class Measured:
 
 
 def measured(tables: Tables, analyses: Sequence[Analysis] = ()) -> tuple[list[Measured], list[str]]:
-    """Measure what changed letters cost: accuracy, people's times (of words where they were recorded), models' surprisal.
+    """Measure what changed letters cost on each measure (people's times of words where they were recorded), with remarks.
 
-    Returns
-    -------
-    list of Measured
-        Empty where no reader met changed letters.
-    remarks : list of str
+    Empty where no reader met changed letters.
     """
     study, found, remarks = str(tables.dictionary["study"]), [], []
     had: set[bool | None] = set()
@@ -144,10 +113,9 @@ def measured(tables: Tables, analyses: Sequence[Analysis] = ()) -> tuple[list[Me
         if not by["zone"]:
             continue
         had.add(measure.people)
-        remarks += [
-            f"{measure.noun}: {one}" if ": " not in one else f"{measure.noun}, {one}" for one in given.remarks
-        ]
-        found.append(Measured(measure, given, by, contrast_table(_all(by), _questions(by))))
+        remarks += [f"{measure.noun}{', ' if ': ' in one else ': '}{one}" for one in given.remarks]
+        contrasts = contrast_table([*by["zone"], *by["distance"]], _questions(by))
+        found.append(Measured(measure, given, by, contrasts))
     return [_with_tested(one, analyses) for one in _adjusted(found, analyses)], remarks
 
 
@@ -163,10 +131,6 @@ def rows_of(tables: Tables, measure: LetterMeasure) -> LetterRows | None:
     if rows.empty or not (rows["zone"] != "intact").any():
         return None
     return replace(given, rows=rows.reset_index(drop=True))
-
-
-def _all(by: dict[str, list[GroupCosts]]) -> list[GroupCosts]:
-    return [*by["zone"], *by["distance"]]
 
 
 def _tested(one: Measured, group: str, analyses: Sequence[Analysis]) -> dict[tuple[str, str], Contrast]:
@@ -229,41 +193,37 @@ def _questions(by: dict[str, list[GroupCosts]]) -> list[Question]:
     """Return the questions that the levels allow: about places, kinds and distance."""
     levels = _told_apart(by["zone"])
     kinds = [kind for kind in KIND_LOOKS if any(level.startswith(kind + SEPARATOR) for level in levels)]
-    asked = []
-
-    def places(name: str, first: Sequence[str], second: Sequence[str]) -> None:
-        pairs = []
-        for kind in kinds:
-            sides = [[f"{kind}{SEPARATOR}{zone}" for zone in side] for side in (first, second)]
-            if {level for side in sides for level in side} <= levels:
-                pairs.append((sides[0], sides[1]))
-        if pairs:
-            asked.append(Question.of_pairs(name, pairs))
-
-    places("initial − internal", ["initial"], ["internal"])
-    places("final − internal", ["final"], ["internal"])
-    places("initial − final", ["initial"], ["final"])
-    places("initial and final − internal", ["initial", "final"], ["internal"])
-    places("both ends − internal", ["outer"], ["internal"])
-    pairs = [
-        ([f"substitution{SEPARATOR}{zone}"], [f"transposition{SEPARATOR}{zone}"])
-        for zone in ZONES
-        if {f"{kind}{SEPARATOR}{zone}" for kind in ("substitution", "transposition")} <= levels
+    sides = {
+        name: [
+            ([f"{kind}{SEPARATOR}{zone}" for zone in first], [f"{kind}{SEPARATOR}{zone}" for zone in second])
+            for kind in kinds
+        ]
+        for name, (first, second) in _COMPARED.items()
+    }
+    sides["substitution − transposition"] = [
+        ([f"substitution{SEPARATOR}{zone}"], [f"transposition{SEPARATOR}{zone}"]) for zone in ZONES
     ]
-    if pairs:
-        asked.append(Question.of_pairs("substitution − transposition", pairs))
-    asked += _of_distance(by["distance"], kinds)
-    return asked
+    there = {
+        name: [pair for pair in pairs if {*pair[0], *pair[1]} <= levels] for name, pairs in sides.items()
+    }
+    asked = [Question.of_pairs(name, pairs) for name, pairs in there.items() if pairs]
+    return asked + _of_distance(by["distance"], kinds)
+
+
+_COMPARED = {
+    "initial − internal": (["initial"], ["internal"]),
+    "final − internal": (["final"], ["internal"]),
+    "initial − final": (["initial"], ["final"]),
+    "initial and final − internal": (["initial", "final"], ["internal"]),
+    "both ends − internal": (["outer"], ["internal"]),
+}
 
 
 def _told_apart(costs: Sequence[GroupCosts]) -> set[str]:
     """Return the levels of which every reader that met them met enough items for an interval."""
     levels = {level for one in costs for level in one.profile.levels}
-    return {
-        level
-        for level in levels
-        if all(one.items_of.get(level, FEWEST_ITEMS) >= FEWEST_ITEMS for one in costs)
-    }
+    few = {level for one in costs for level, many in one.items_of.items() if many < FEWEST_ITEMS}
+    return levels - few
 
 
 def _of_distance(costs: Sequence[GroupCosts], kinds: Sequence[str]) -> list[Question]:
@@ -289,23 +249,23 @@ def panels(found: Sequence[Measured]) -> list[CurvePanel]:
 
 
 def _panels(one: Measured) -> list[CurvePanel]:
-    groups = {costs.group: costs.kind for costs in one.by["zone"]}
     from_start, from_end, zones = (one.table(name) for name in ("place", "place_from_end", "zone"))
     made = []
-    for group, kind in groups.items():
+    for costs in one.by["zone"]:
         segments = [
-            _segment(table, group, title, backwards=backwards)
-            for table, title, backwards in (
-                (from_start, "letter from the start", False),
-                (from_end, "letter from the end", True),
-            )
+            _segment(from_start, costs.group, "letter from the start"),
+            _segment(from_end, costs.group, "letter from the end", backwards=True),
         ]
-        met = int(zones.loc[zones["reader_group"] == group, "items_of_level"].sum())
-        if all(segment is not None and _tells(segment, met) for segment in segments):
-            shown = tuple(_with_enough(segment) for segment in segments if segment is not None)
-        else:
-            shown = (zone_segment(zones, group),)
-        made.append(CurvePanel(group, kind, one.measure.noun, one.axis, shown))
+        met = int(zones.loc[zones["reader_group"] == costs.group, "items_of_level"].sum())
+        known = tuple(segment for segment in segments if segment is not None and _tells(segment, met))
+        # positions of so few items that one of them bends the curve are left out
+        shown = tuple(
+            (title, places, tuple(point for point in points if point.items >= FEWEST_ITEMS))
+            for title, places, points in known
+        )
+        if len(known) < len(segments):
+            shown = (zone_segment(zones, costs.group),)
+        made.append(CurvePanel(costs.group, costs.kind, one.measure.noun, one.axis, shown))
     return made
 
 
@@ -319,16 +279,14 @@ def zone_segment(table: pd.DataFrame, group: str) -> Segment:
     return ("place of the changed letters", places, _points(own))
 
 
-def _segment(table: pd.DataFrame, group: str, title: str, *, backwards: bool) -> Segment | None:
+def _segment(table: pd.DataFrame, group: str, title: str, *, backwards: bool = False) -> Segment | None:
     if table.empty:
         return None
     numbers = table["place"].astype(float)
     own = table[(table["reader_group"] == group) & (numbers <= MOST_PLACES)]
     if own.empty:
         return None
-    most = int(min(numbers.max(), MOST_PLACES))
-    least = int(numbers.min())
-    places = [str(place) for place in range(least, most + 1)]
+    places = [str(place) for place in range(int(numbers.min()), int(min(numbers.max(), MOST_PLACES)) + 1)]
     return (title, tuple(places[::-1] if backwards else places), _points(own))
 
 
@@ -337,12 +295,6 @@ def _tells(segment: Segment, met: int) -> bool:
     _, _, points = segment
     enough = {point.place for point in points if point.items >= FEWEST_ITEMS}
     return len(enough) > 1 and 2 * sum(point.items for point in points) >= met
-
-
-def _with_enough(segment: Segment) -> Segment:
-    """Leave out positions of so few items that one of them bends the curve."""
-    title, places, points = segment
-    return title, places, tuple(point for point in points if point.items >= FEWEST_ITEMS)
 
 
 def _points(own: pd.DataFrame) -> tuple[CurvePoint, ...]:

@@ -17,20 +17,10 @@ from analysis.figures.inside import Panel, pattern_figures
 from analysis.inside.pattern_similarity import accuracy_of, between_sets
 from analysis.inside.representations import Represented, represented
 from analysis.measures.levels import levels_of
-from analysis.published.mind_scramble import Near, Values, factor_of, fault_prices, stored_texts, values_of
+from analysis.published import mind_scramble as paper
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable
-from analysis.report.chapters.mind_scramble.tables import (
-    LAYOUT,
-    agreement_table,
-    edit_table,
-    fault_table,
-    floor_table,
-    rank_table,
-    reordering_table,
-    similarity_table,
-    unit_table,
-)
+from analysis.report.chapters.mind_scramble import tables as laid
 from analysis.report.chapters.representations import sets_table
 from analysis.report.studies_page import Page
 from analysis.tables import Tables
@@ -46,32 +36,19 @@ ABOUT = Page(
 def together(
     folders: Sequence[Path], told: Callable[[str], None] = lambda _: None
 ) -> list[ApaTable | Drawing]:
-    """Lay out Tables 1 to 4, Figure 5, ranks and faults over several studies.
-
-    Parameters
-    ----------
-    folders : sequence of Path
-        Studies with a report, or their exports.
-    told : callable
-        Called with what must be said of a study's tables: that they are older than its store.
-
-    Raises
-    ------
-    UserError
-        A study has none of the paper's operations, or two have the same name.
-    """
-    completed: list[tuple[str, Values]] = []
-    perceived: list[tuple[str, Values]] = []
+    """Lay out Tables 1 to 4, Figure 5, ranks and faults over studies (or their exports); ``told`` hears remarks on them."""
+    completed: list[tuple[str, paper.Values]] = []
+    perceived: list[tuple[str, paper.Values]] = []
     names: set[str] = set()
     kinds: dict[str, str] = {}
     prices: list[pd.DataFrame] = []
-    near: dict[str, list[tuple[str, tuple[Near, ...]]]] = {}
+    near: dict[str, list[tuple[str, tuple[paper.Near, ...]]]] = {}
     maps: list[tuple[str, Represented, Panel]] = []
     for folder in folders:
         tables = load(folder)
         for remark in tables.remarks:
             told(remark)
-        factor = factor_of(tables)
+        factor = paper.factor_of(tables)
         if factor is None:
             raise UserError(
                 f"{folder} has none of Mind Scramble's operations",
@@ -82,7 +59,7 @@ def together(
             raise UserError(f"two studies are called {name}", mend="Name each once.")
         names.add(name)
         kinds |= kinds_of(tables.trials)
-        measured = values_of(tables, factor)
+        measured = paper.values_of(tables, factor)
         if not measured:
             told(
                 f"{name} has no part here: none of its answers is judged. `wrods score --similarity` compares answers with those "
@@ -93,37 +70,32 @@ def together(
                 name if len(measured) == 1 else f"{name}, {values.measure.axis.removesuffix(' (%)').lower()}"
             )
             (perceived if values.measure.is_perception else completed).append((titled, values))
-        prices.append(fault_prices(tables))
-        if (stored := stored_texts(tables.folder)) is not None:
+        prices.append(paper.fault_prices(tables))
+        if (stored := paper.stored_texts(tables.folder)) is not None:
             near.setdefault(stored[0], []).append((name, stored[1]))
         maps += _maps(tables, factor, name, told)
-    found: list[ApaTable | Drawing] = []
+    found: list[ApaTable | Drawing | None] = []
     if completed:
-        found.append(reordering_table("table_1", completed, kinds, number=1))
+        found.append(laid.reordering_table("table_1", completed, kinds, number=1))
     if perceived:
-        found.append(reordering_table("table_2", perceived, kinds, number=2))
-        floors = floor_table("table_2_floors", [one for one in perceived if one[1].floors], kinds)
-        found += [] if floors is None else [floors]
+        found.append(laid.reordering_table("table_2", perceived, kinds, number=2))
+        found.append(laid.floor_table("table_2_floors", [one for one in perceived if one[1].floors], kinds))
     if completed:
-        found.append(edit_table("table_3", completed, kinds))
+        found.append(laid.edit_table("table_3", completed, kinds))
     for number, (use, parts) in enumerate(near.items(), 1):
         name = "table_4" if number == 1 else f"table_4_{number}"
-        found.append(similarity_table(name, parts, use))
-        units = unit_table(f"{name}_units", parts, use)
-        found += [] if units is None else [units]
+        found += [laid.similarity_table(name, parts, use), laid.unit_table(f"{name}_units", parts, use)]
     found += _alike(maps)
     if len(completed) + len(perceived) > 1:
-        ranked = (
-            rank_table("ranks", [*completed, *perceived], kinds),
-            agreement_table("ranks_alike", completed, perceived, kinds),
-        )
-        found += [one for one in ranked if one is not None]
-        if ranked[0] is None and "model" in kinds.values():
+        ranked = laid.rank_table("ranks", [*completed, *perceived], kinds)
+        found += [ranked, laid.agreement_table("ranks_alike", completed, perceived, kinds)]
+        if ranked is None and "model" in kinds.values():
             told(
                 "Models are not ranked: in every task it takes answers under all operations, or cosines that differ from their floor."
             )
     together = pd.concat(prices, ignore_index=True) if prices else pd.DataFrame()
-    return [*found, fault_table("faults", together, kinds)] if len(together) else found
+    found += [laid.fault_table("faults", together, kinds)] if len(together) else []
+    return [one for one in found if one is not None]
 
 
 def _maps(
@@ -136,16 +108,8 @@ def _maps(
         pattern, accuracy = one.pattern, accuracy_of(tables.trials, one)
         named = f"{study}, {one.part}" if one.part else study
         answers = tuple(float(value) for value in accuracy) if np.isfinite(accuracy).any() else ()
-        panel = Panel(
-            f"{one.group}: {named}",
-            pattern.conditions,
-            pattern.map(),
-            pattern.map(centred=True),
-            pattern.apart,
-            pattern.apart_centred,
-            answers,
-        )
-        yield named, one, panel
+        maps = (pattern.map(), pattern.map(centred=True), pattern.apart, pattern.apart_centred)
+        yield named, one, Panel(f"{one.group}: {named}", pattern.conditions, *maps, answers)
 
 
 def _alike(maps: Sequence[tuple[str, Represented, Panel]]) -> Iterator[ApaTable | Drawing]:
@@ -153,7 +117,7 @@ def _alike(maps: Sequence[tuple[str, Represented, Panel]]) -> Iterator[ApaTable 
     if not maps:
         return
     panels = [panel for _, _, panel in sorted(maps, key=lambda one: one[1].group)]
-    title, note = LAYOUT.caption("maps")
+    title, note = laid.LAYOUT.caption("maps")
     yield from pattern_figures("figure_5", title, panels, note)
     pairs = list(between_sets([(name, one) for name, one, _ in maps], "mind-scramble"))
     if pairs:

@@ -18,9 +18,9 @@ from analysis.names import stem_of
 from analysis.plan import MEASURES, Plan
 from analysis.preparing.exclusions import sessions_against_rules, time_bounds
 from analysis.preparing.flow import flow_steps, time_steps
-from analysis.readers import group_order, headed, kinds_of, marked, named
+from analysis.readers import group_order, headed, in_order, kinds_of, marked, named
 from analysis.report.apa_tables import Origin
-from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
+from analysis.report.blocks import Block, Chapter, Material, ReportedFit
 from analysis.report.layout import Layout
 from analysis.report.parted import Part, crossed_parts, of_part, parts_of
 from analysis.report.results import paragraphs
@@ -37,7 +37,7 @@ MOST_ROWS = 15_000
 """Analysed trials above which the model of missing answers takes whole readers drawn by a stable hash."""
 
 
-LAYOUT = Layout(Path(__file__).parent)
+LAYOUT = Layout(Path(__file__).parent, fewest=FEWEST, slopes=TRIALS_FOR_A_SLOPE)
 OF_STEPS = "formulas and log-likelihoods of the models fitted before the reported one, to the same rows"
 
 
@@ -54,14 +54,7 @@ def write(material: Material) -> Chapter | None:
     if len(rows) and tables.factors:
         blocks.append(Markup("<h3>Missing answers</h3>"))
         blocks += _missing(material, fits)
-    return Chapter(
-        "exclusions",
-        "Exclusions and missing answers",
-        tuple(blocks),
-        marks=marks_of(tuple(material.kinds), material.kinds),
-        methods=(LAYOUT.sentences("methods", fewest=FEWEST, slopes=TRIALS_FOR_A_SLOPE),),
-        fits=tuple(fits),
-    )
+    return LAYOUT.chapter("exclusions", blocks, material.kinds, material.kinds, fits=tuple(fits))
 
 
 def _exclusions(tables: Tables) -> list[Block]:
@@ -111,14 +104,7 @@ def _flow_rows(timed: dict[str, pd.DataFrame]) -> Iterator[dict[Any, Any]]:
             for one in own.to_dict("records"):
                 is_first = one["step"] == 0
                 if is_first or one["trials_lost"] or one["sessions_lost"]:
-                    said = str(one["why"])
-                    said = said[0].upper() + said[1:] if is_first else f"left out: {said}"
-                    yield {
-                        **one,
-                        "head": f"{name}: {part}" if part else name,
-                        "is_first": is_first,
-                        "said": said,
-                    }
+                    yield {**one, "head": f"{name}: {part}" if part else name, "is_first": is_first}
 
 
 def _rule_rows(held: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -154,10 +140,9 @@ def _missing(material: Material, fits: list[ReportedFit]) -> Iterator[Block]:
         if not counts["missing"].sum():
             yield LAYOUT.sentences("all_valid", factor=factor, of=part.told)
             continue
-        order = {level: place for place, level in enumerate(part.levels)}
         groups = group_order(rows)
-        counts = _sorted(counts, factor, groups, order)
-        shares = _sorted(accuracy(rows, [factor], study=study), factor, groups, order)
+        counts = in_order(counts, groups, factor, part.levels)
+        shares = in_order(accuracy(rows, [factor], study=study), groups, factor, part.levels)
         told: dict[str, Any] = {"factor": factor, "kinds": kinds_of(rows)}
         fixed = ("reader_group", factor, "trials", "missing", "missing_share", "valid")
         statuses = [str(name) for name in counts.columns if name not in fixed]
@@ -195,12 +180,6 @@ def _of_reader(group: str, own: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _sorted(table: pd.DataFrame, factor: str, groups: list[str], order: dict[str, int]) -> pd.DataFrame:
-    """Put reader groups and levels in the order of all tables."""
-    keys = table.assign(_group=table["reader_group"].map(groups.index), _level=table[factor].map(order))
-    return keys.sort_values(["_group", "_level"], kind="stable").drop(columns=["_group", "_level"])
-
-
 def _plan_of(material: Material, part: Part) -> Plan | None:
     """Return a comparison of accuracy by a factor, freed of what was planned for accuracy alone."""
     found = [one.plan for one in material.analyses if one.plan.measure.name == "correct"]
@@ -227,7 +206,7 @@ def _model(plan: Plan, counts: pd.DataFrame, material: Material, fits: list[Repo
     many = int(own["missing"].sum())
     if many < FEWEST:
         readers = [named(one, material.kinds) for one in plan.groups]
-        yield LAYOUT.sentences("too_few", many=many, readers=readers, fewest=FEWEST)
+        yield LAYOUT.sentences("too_few", many=many, readers=readers)
         return
     lacking = own.groupby("reader_group", sort=False)["missing"].sum()
     groups = tuple(group for group in plan.groups if lacking.get(group, 0) > 0)

@@ -8,25 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
+from analysis import rankings
 from analysis.families import with_adjusted
 from analysis.figures.fidelity import recovery_figure, size_figure, told_size
 from analysis.measures.accuracy import asked
 from analysis.mixed.inference import corrected
-from analysis.rankings import (
-    CELLS,
-    ErrorVectors,
-    Matching,
-    error_consistency,
-    error_vectors,
-    matchings,
-    recovery_order,
-    robustness,
-    robustness_by_size,
-    robustness_table,
-    sizes,
-)
+from analysis.names import upper_first
 from analysis.readers import PARTICIPANT_KINDS, spoken
-from analysis.report.blocks import Block, Chapter, Material, marks_of
+from analysis.report.blocks import Block, Chapter, Material
 from analysis.report.layout import Layout
 from analysis.report.parted import of_part, parts_by
 from stimuli.errors import UserError
@@ -72,19 +61,17 @@ def write(material: Material) -> Chapter | None:
         ranks += _recovery_part(material, factor, missing)
         remarks += [LAYOUT.sentences(what, why=why, part="") for what, why in missing]
     errors = by_parts(_errors_part)
-    blocks = LAYOUT.blocks("few", models=len(models)) if len(models) < MANY_MODELS else []
-    blocks = [*(blocks if ranks or errors else []), *ranks, *errors]
+    is_few = len(models) < MANY_MODELS and bool(ranks or errors)
+    blocks = [*(LAYOUT.blocks("few", models=len(models)) if is_few else []), *ranks, *errors]
     if remarks:
         blocks += LAYOUT.blocks("not_estimable", remarks=list(dict.fromkeys(remarks)))
-    if not blocks:
-        return None
     passages = [("ranks", "kendall1938")] * bool(models) + [("errors", "geirhos2020")] * bool(errors)
-    return Chapter(
+    return LAYOUT.chapter(
         "rankings",
-        "Rankings and error patterns",
-        tuple(blocks),
-        marks=marks_of(groups, material.kinds),
-        methods=tuple(LAYOUT.sentences(f"methods_of_{name}") for name, _ in passages),
+        blocks,
+        groups,
+        material.kinds,
+        methods=[LAYOUT.sentences(f"methods_of_{name}") for name, _ in passages],
         sources=tuple(source for _, source in passages),
     )
 
@@ -93,13 +80,13 @@ def _sizes_part(material: Material, factor: str, missing: Missing) -> Iterator[B
     tables = material.tables
     material.told(f"robustness by {factor}")
     try:
-        known = sizes(tables.dictionary["readers"])
-        found = robustness(tables, factor)
+        known = rankings.sizes(tables.dictionary["readers"])
+        found = rankings.robustness(tables, factor)
     except UserError as error:
         missing.append(("no_robustness", error.message))
         return
-    table = robustness_table(found, known)
-    slopes = robustness_by_size(found, known, str(tables.dictionary["study"]))
+    table = rankings.robustness_table(found, known)
+    slopes = rankings.robustness_by_size(found, known, str(tables.dictionary["study"]))
     unknown = [str(one) for one in table.loc[table["family"].isna() | table["parameters"].isna(), "model"]]
     laid = LAYOUT.table("robustness", table.sort_values("lost"), factor=factor, told_size=told_size)
     steep = drawing = None
@@ -118,7 +105,7 @@ def _recovery_part(material: Material, factor: str, missing: Missing) -> Iterato
         return
     material.told(f"recovery and task by {factor}")
     try:
-        found = recovery_order(material.tables, factor)
+        found = rankings.recovery_order(material.tables, factor)
     except UserError as error:
         missing.append(("no_order", error.message))
         return
@@ -132,7 +119,7 @@ def _recovery_part(material: Material, factor: str, missing: Missing) -> Iterato
 def _errors_part(material: Material, factor: str, missing: Missing) -> Iterator[Block]:
     material.told(f"error patterns by {factor}")
     try:
-        vectors = error_vectors(material.tables, factor)
+        vectors = rankings.error_vectors(material.tables, factor)
     except UserError as error:
         missing.append(("no_errors", error.message))
         return
@@ -142,7 +129,9 @@ def _errors_part(material: Material, factor: str, missing: Missing) -> Iterator[
     yield from blocks
 
 
-def _matched(material: Material, vectors: ErrorVectors, factor: str, missing: Missing) -> list[Block]:
+def _matched(
+    material: Material, vectors: rankings.ErrorVectors, factor: str, missing: Missing
+) -> list[Block]:
     """Write whether halves of readers find their own reader by error pattern."""
     study = str(material.tables.dictionary["study"])
     sides = [(spoken(group), [group]) for group, kind in vectors.kinds.items() if kind in PARTICIPANT_KINDS]
@@ -151,29 +140,29 @@ def _matched(material: Material, vectors: ErrorVectors, factor: str, missing: Mi
         missing.append(("one_model", ""))
     elif models:
         sides.append(("models", models))
-    found: list[tuple[str, Matching]] = []
+    found: list[tuple[str, rankings.Matching]] = []
     for who, groups in sides:
         try:
-            found += [(who, one) for one in matchings(vectors, groups, study)]
+            found += [(who, one) for one in rankings.matchings(vectors, groups, study)]
         except UserError as error:
             missing.append(("no_errors", error.message))
     if not found:
         return []
     adjusted = corrected(np.array([one.p for _, one in found]), "BH")
     rows = [
-        {"who": who[0].upper() + who[1:], "matching": one, "adjusted": float(p), "by_session": one.features == CELLS}
+        {"who": upper_first(who), "matching": one, "adjusted": float(p), "by_session": one.features == rankings.CELLS}
         for (who, one), p in zip(found, adjusted, strict=True)
     ]  # fmt: skip
     return LAYOUT.blocks("matched", table=LAYOUT.table("told_apart", rows, factor=factor), rows=rows)
 
 
-def _consistency(vectors: ErrorVectors, factor: str, missing: Missing) -> list[Block]:
+def _consistency(vectors: rankings.ErrorVectors, factor: str, missing: Missing) -> list[Block]:
     """Write whether pairs of readers err on the same items; in full for pairs with people, where there are any."""
-    found = error_consistency(vectors)
+    found = rankings.error_consistency(vectors)
     if found.empty:
         missing.append(("no_pairs", ""))
         return []
-    table = LAYOUT.table("error_consistency", found, factor=factor, spoken=spoken)
+    table = LAYOUT.table("error_consistency", found, factor=factor)
     people = found["one"].map(lambda group: vectors.kinds[group] in PARTICIPANT_KINDS)
     rows = (found[people] if people.any() else found).to_dict("records")
     more = max(len(rows) - MOST_REPORTED, 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,8 @@ from analysis.measures.retention import cost_ratios, relative_gains, retentions
 from analysis.measures.similarity import scored_similarities
 from analysis.names import plain
 from analysis.preparing.exclusions import TIMED
-from analysis.readers import group_order, kinds_of
-from analysis.report.blocks import Block, Chapter, Material, marks_of
+from analysis.readers import group_order, in_order, kinds_of
+from analysis.report.blocks import Block, Chapter, Material
 from analysis.report.described import with_copies_told
 from analysis.report.layout import Layout
 from analysis.report.parted import of_part, parts_of
@@ -67,14 +67,7 @@ def write(material: Material) -> Chapter | None:
     if lacking:
         blocks.append(Markup(" ").join(lacking))
     kinds = kinds_of(used)
-    return Chapter(
-        "ratios",
-        "Ratios of the field, and answers against chance",
-        tuple(blocks),
-        marks_of(tuple(kinds), kinds),
-        methods=(LAYOUT.sentences("methods"),),
-        sources=("cao2023",),
-    )
+    return LAYOUT.chapter("ratios", blocks, kinds, kinds, sources=("cao2023",))
 
 
 def _accuracy_rows(tables: Tables, does: Levels) -> pd.DataFrame:
@@ -110,7 +103,9 @@ def _gains(tables: Tables, does: Levels, study: str) -> Iterator[Block]:
     }
     complete = _with_levels(rows, does.factor, (does.intact, floor))
     gains = relative_gains(complete, does.factor, intact=does.intact, substituted=floor, study=study)
-    gains = _in_order(gains[gains[does.factor].isin(does.changed)], rows, does.factor, does.changed)
+    gains = in_order(
+        gains[gains[does.factor].isin(does.changed)], group_order(rows), does.factor, does.changed
+    )
     yield from LAYOUT.blocks(
         "gains",
         table=LAYOUT.table("gains", gains, f"relative_gain_{plain(does.factor)}", **values),
@@ -132,7 +127,7 @@ def _retentions(tables: Tables, does: Levels, study: str) -> Iterator[Block]:
         return
     groups = {"all": transforms, **({one: [one] for one in transforms} if len(transforms) > 1 else {})}
     kept = retentions(complete, does.factor, intact=does.intact, groups_of_levels=groups, study=study)
-    kept = _in_order(kept, rows, "levels", list(groups))
+    kept = in_order(kept, group_order(rows), "levels", groups)
     values: dict[str, Any] = {"factor": does.factor, "intact": does.intact, "kinds": kinds}
     table = LAYOUT.table("retention", kept, f"retention_{plain(does.factor)}", **values)
     readers = _readers(kept[kept["levels"] == "all"], kinds)
@@ -148,7 +143,8 @@ def _costs(tables: Tables, does: Levels, study: str) -> Iterator[Block]:
         return
     levels = tables.factors[does.factor]
     by_measure = [own for _, own in ratios.groupby("measure", sort=False)]
-    rows = pd.concat([_in_order(own, tables.trials, does.factor, levels) for own in by_measure])
+    order = group_order(tables.trials)
+    rows = pd.concat([in_order(own, order, does.factor, levels) for own in by_measure])
     table = LAYOUT.table(
         "costs",
         rows,
@@ -191,16 +187,6 @@ def _with_levels(rows: pd.DataFrame, factor: str, levels: tuple[str, ...]) -> pd
     return rows[rows[GROUP].isin(seen[seen == len(set(levels))].index)]
 
 
-def _in_order(table: pd.DataFrame, trials: pd.DataFrame, column: str, levels: Sequence[str]) -> pd.DataFrame:
-    """Sort rows by reader group (people, models, baselines) and level."""
-    groups, places = group_order(trials), list(levels)
-    keys = table.assign(
-        _g=[groups.index(str(one)) for one in table[GROUP]],
-        _l=[places.index(str(one)) for one in table[column]],
-    )
-    return keys.sort_values(["_g", "_l"]).drop(columns=["_g", "_l"])
-
-
 def _chances(tables: Tables, study: str) -> Iterator[Block]:
     """Write accuracy against chance by each factor; nothing if no trial offered choices."""
     trials = tables.trials
@@ -218,7 +204,7 @@ def _chances(tables: Tables, study: str) -> Iterator[Block]:
         found = against_chance(part.rows(rows), [factor], study=study)
         if found.empty:
             continue
-        found = _in_order(found, trials, factor, part.levels)
+        found = in_order(found, group_order(trials), factor, part.levels)
         present = [name for name in part.levels if (found[factor] == name).any()]
         does = levels_of(part.of(tables).items, factor, present, tables.dictionary.get("between"))
         readers = found[found["kind"] != "baseline"]

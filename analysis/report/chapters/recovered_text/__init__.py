@@ -16,9 +16,9 @@ from analysis.measures.recovery import recovery, recovery_trials
 from analysis.names import plain
 from analysis.plan import WORDS, WORDS_WITH_ONE_TYPO, Measure, Plan, against_reference
 from analysis.planned import parted_by_sessions, shown
-from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order, kinds_of
+from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order, in_order, kinds_of
 from analysis.report.apa_tables import ApaTable
-from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
+from analysis.report.blocks import Block, Chapter, Material, ReportedFit
 from analysis.report.filters import where
 from analysis.report.layout import Layout
 from analysis.report.many_levels import MOST_TOLD
@@ -51,14 +51,14 @@ def write(material: Material) -> Chapter | None:
     try:
         measured = recovery_trials(trials, tables.items, list(tables.factors))
     except UserError as error:
-        said = LAYOUT.sentences("failed", texts=int(asked.sum()), why=error.message)
-        return Chapter("recovered-text", "Restored texts", (said,), marks_of(tuple(kinds), kinds))
+        said = LAYOUT.blocks("failed", texts=int(asked.sum()), why=error.message)
+        return LAYOUT.chapter("recovered-text", said, kinds, kinds, methods=())
     blocks: list[Block] = []
     fits: list[ReportedFit] = []
     study = str(tables.dictionary["study"])
     for part, is_described in _parts(own, tables.factors):
         rows = measured[shown(measured, part.within)]
-        sums = _sums(rows, part.factor, list(part.levels), group_order(own), study)
+        sums = _sums(rows, part, group_order(own), study)
         if is_described:
             blocks += _described(sums, part, {one: kinds[one] for one in group_order(own)})
         name = part.factor or "all"
@@ -68,15 +68,7 @@ def write(material: Material) -> Chapter | None:
             some, models = _modelled(material, part, changing, any_typo=any_typo)
             blocks += some
             fits += models
-    return Chapter(
-        "recovered-text",
-        "Restored texts: recovered words, edit distance and recovery rate",
-        tuple(blocks),
-        marks_of(tuple(kinds), kinds),
-        methods=(LAYOUT.sentences("methods"),),
-        fits=tuple(fits),
-        sources=("cao2023",),
-    )
+    return LAYOUT.chapter("recovered-text", blocks, kinds, kinds, fits=tuple(fits), sources=("cao2023",))
 
 
 def _parts(own: pd.DataFrame, factors: dict[str, list[str]]) -> Iterator[tuple[Part, bool]]:
@@ -107,41 +99,28 @@ def _by(part: Part) -> str:
     return f" by {part.factor}{part.told}" if part.factor else ""
 
 
-def _sums(
-    measured: pd.DataFrame, factor: str, levels: list[str], groups: list[str], study: str
-) -> pd.DataFrame:
-    name = factor or "all"
-    rows = measured if factor else measured.assign(all="all")
-    sums = recovery(rows, [name], study=study)
-    place = {level: number for number, level in enumerate(levels)}
-    order = {group: number for number, group in enumerate(groups)}
-    keys = sums.assign(_g=sums[GROUP].map(order), _l=sums[name].map(place)).sort_values(["_g", "_l"])
-    return keys.drop(columns=["_g", "_l"]).reset_index(drop=True)
+def _sums(measured: pd.DataFrame, part: Part, groups: list[str], study: str) -> pd.DataFrame:
+    name = part.factor or "all"
+    sums = recovery(measured if part.factor else measured.assign(all="all"), [name], study=study)
+    return in_order(sums, groups, name, part.levels).reset_index(drop=True)
 
 
 def _described(sums: pd.DataFrame, part: Part, kinds: dict[str, str]) -> list[Block]:
     factor, stem, levels = part.factor, _stem(part), list(part.levels)
     name = factor or "all"
-    nothing = [level for level in levels if not (sums.loc[sums[name] == level, "changed"] > 0).any()]
+    changed = set(sums.loc[sums["changed"] > 0, name])
     told: dict[str, Any] = {"factor": factor, "column": name, "kinds": kinds}
     by = f"by {factor} and reader{part.told}" if factor else "by reader"
     held = tuple(where(one, level) for one, level in part.within)
-    words, rates = (
-        LAYOUT.table(key, sums, own, by=by, held=held, **told)
-        for key, own in (("words", stem), ("rates", f"{stem}_rates"))
-    )
+    readers = [group for group in dict.fromkeys(sums[GROUP]) if kinds[str(group)] != "baseline"]
     return LAYOUT.blocks(
         "described",
-        words=words,
-        rates=rates,
+        words=LAYOUT.table("words", sums, stem, by=by, held=held, **told),
+        rates=LAYOUT.table("rates", sums, f"{stem}_rates", by=by, held=held, **told),
         drawing=recovered_figure(stem, sums, name, levels, kinds),
         by=_by(part),
-        readers=[
-            {"group": str(group), **_of_reader(own)}
-            for group, own in sums.groupby(GROUP, sort=False)
-            if kinds[str(group)] != "baseline"
-        ],
-        nothing=nothing if factor else [],
+        readers=[{"group": str(group), **_of_reader(sums[sums[GROUP] == group])} for group in readers],
+        nothing=[level for level in levels if level not in changed] if factor else [],
         **told,
     )
 
@@ -213,14 +192,10 @@ def _told(analysis: Analysis, stem: str, kinds: dict[str, str]) -> tuple[list[Bl
     model, plan = analysis.model, analysis.plan
     cells = []
     if analysis.has_results:
-        cells = describe_rows(
-            described_rows(analysis.rows, plan.measure), plan.measure, plan.factor, analysis.levels
-        )
-    told = paragraphs(analysis, cells, kinds, None)
-    if not told:
-        told = [LAYOUT.sentences("not_fitted", title=plan.measure.title)]
-    name = f"{plan.name[0].upper()}{plan.name[1:]}"
-    blocks = [*LAYOUT.blocks("heading", name=name, doubts=warnings_of(analysis)), *told]
+        rows = described_rows(analysis.rows, plan.measure)
+        cells = describe_rows(rows, plan.measure, plan.factor, analysis.levels)
+    told = paragraphs(analysis, cells, kinds, None) or LAYOUT.blocks("not_fitted", title=plan.measure.title)
+    blocks = [*LAYOUT.blocks("heading", name=plan.name, doubts=warnings_of(analysis)), *told]
     if not analysis.has_results:
         return blocks, []
     shown: list[ApaTable] = [contrast_table(analysis, f"{stem}_differences")] if analysis.contrasts else []

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from analysis.published.scrambled_bench_study import (
 from analysis.rankings import sizes
 from analysis.readers import group_order, kinds_of, marked
 from analysis.report.apa_tables import ApaTable
-from analysis.report.blocks import Block, Chapter, Material, marks_of
+from analysis.report.blocks import Block, Chapter, Material
 from analysis.report.layout import Layout
 
 TYPES = Panel("Types of scramble (Figure 2)", ("100%", "KF", "KFL"))
@@ -61,30 +62,19 @@ def write(material: Material) -> Chapter | None:
         kinds = {group: kinds_of(own)[group] for group in order}
         shown |= set(order)
         blocks += _part(part, cells, kinds, tables.dictionary["readers"])
-    if not blocks:
-        return None
-    kinds = kinds_of(tables.trials)
-    return Chapter(
-        "scrambled-bench",
-        "The tables and figures of Scrambled Bench",
-        tuple(blocks),
-        marks_of(tuple(shown), kinds),
-        methods=(LAYOUT.sentences("methods"),),
-        sources=("cao2023",),
-    )
+    return LAYOUT.chapter("scrambled-bench", blocks, shown, kinds_of(tables.trials), sources=("cao2023",))
 
 
 def _part(
     part: StudyPart, cells: pd.DataFrame, kinds: dict[str, str], readers: dict[str, dict[str, object]]
 ) -> list[Block]:
     manner = "behind examples" if part.few_shot or part.task == "problem" else "without examples"
-    lacking = [name for name in ("Ori", "Sub") if name not in set(cells["column"])]
     stem = f"scrambled_bench_{part.table}"
     figures: list[Block] = []
     if part.task != "problem":
         measure, label = ("RR", "Recovery rate") if part.task == "rec" else ("RPG", "Relative gain")
-        all_cells = cells[(cells["category"] == "all") & cells[measure].notna()]
-        drawn = all_cells.assign(place=all_cells["column"], value=all_cells[measure])
+        drawn = cells[(cells["category"] == "all") & cells[measure].notna()]
+        drawn = drawn.assign(place=drawn["column"], value=drawn[measure])
         there = set(drawn["place"])
         panels = [
             Panel(one.title, tuple(place for place in one.places if place in there), one.joined)
@@ -98,90 +88,69 @@ def _part(
         figures += _sizes(stem, drawn, label, part, kinds, readers)
     return LAYOUT.blocks(
         "part",
-        kind={"rec": "Sentences to recover", "qa": "Questions", "problem": "Word problems"}[part.task],
-        data=part.data,
+        part=part,
         manner=manner.replace("behind", "after"),
         laid=_tables(part, cells, kinds),
         figures=figures,
-        many=apa.count(int(cells.loc[cells["category"] == "all", "items"].max())),
-        is_answered=part.task == "qa",
-        is_problem=part.task == "problem",
-        lacking=lacking if part.task == "qa" else [],
+        many=int(cells.loc[cells["category"] == "all", "items"].max()),
+        lacking=[name for name in ("Ori", "Sub") if name not in set(cells["column"])],
     )
 
 
 def _tables(part: StudyPart, cells: pd.DataFrame, kinds: dict[str, str]) -> list[ApaTable]:
     """Lay out a part's cells in one table; those of DREAM with categories in three."""
-    columns = [name for name in COLUMNS if (cells["column"] == name).any()]
     if part.task == "problem":
         return [_problems(part, cells, kinds)]
+    columns = [name for name in COLUMNS if (cells["column"] == name).any()]
     names = ("ED", "RR") if part.task == "rec" else ("Acc", "RPG")
-    whole = cells[cells["category"] == "all"]
-    rows: list[Row] = []
-    for group, kind in kinds.items():
-        own = whole[whole[GROUP] == group].set_index("column")
-        cells_of = {name: {column: _number(own, column, name) for column in columns} for name in names}
-        cells_of["95% CI"] = {column: _interval(own, column, names[1]) for column in columns}
-        rows += _rows(marked(group, kind), cells_of)
+    whole = cells[cells["category"] == "all"].set_index("column")
+    measured: Lines = {name: (whole, partial(_number, measure=name)) for name in names}
+    measured["95% CI"] = whole, partial(_interval, measure=names[1])
     title = f"questions about scrambled text ({part.data})"
     if part.task == "rec":
         title = f"sentences recovered {'after' if part.few_shot else 'without'} examples ({part.data})"
-    made = [
-        _laid(
-            "pairs",
-            part,
-            rows + _in_print(part.table, names, columns),
-            {column: column for column in columns},
-            what="Measure",
-            title=title,
-            is_answered=part.task == "qa",
-            is_flagged=_is_flagged(whole),
-        )
-    ]
+    values: dict[str, Any] = {
+        "title": title,
+        "is_answered": part.task == "qa",
+        "is_flagged": _is_flagged(whole),
+    }
+    rows = _by_reader(measured, columns, kinds) + _in_print(part.table, names, columns)
+    made = [_laid("pairs", part, rows, columns, what="Measure", **values)]
     there = [name for name in CATEGORIES if (cells["category"] == name).any()]
     for table, measure in (("7", "Acc"), ("8", "RPG")) if there else ():
-        rows = []
-        for group, kind in kinds.items():
-            of_group = cells[cells[GROUP] == group]
-            by_category = {
-                name: of_group[of_group["category"] == name].set_index("column") for name in ("all", *there)
-            }
-            rows += _rows(
-                marked(group, kind),
-                {
-                    name: {column: _number(own, column, measure) for column in columns}
-                    for name, own in by_category.items()
-                },
-            )
+        own: Lines = {
+            name: (cells[cells["category"] == name].set_index("column"), partial(_number, measure=measure))
+            for name in ("all", *there)
+        }
         printed = _in_print(table, [f"{measure} {name}" for name in ("all", *CATEGORIES)], columns)
-        made.append(
-            _laid(
-                "categories",
-                part,
-                rows + printed,
-                {column: column for column in columns},
-                table,
-                what="Category",
-                measured=measure,
-                is_flagged=measure == "RPG" and _is_flagged(cells),
-            )
-        )
+        values = {"measured": measure, "is_flagged": measure == "RPG" and _is_flagged(cells)}
+        rows = _by_reader(own, columns, kinds) + printed
+        made.append(_laid("categories", part, rows, columns, table, what="Category", **values))
     return made
+
+
+Lines = dict[str, tuple[pd.DataFrame, Callable[[pd.DataFrame, str], str]]]
+"""Lines of a reader, each with the cells of all readers by column and what writes one of them."""
+
+
+def _by_reader(lines: Lines, columns: Sequence[str], kinds: dict[str, str]) -> list[Row]:
+    """Return the same lines of each reader."""
+    rows: list[Row] = []
+    for group, kind in kinds.items():
+        own = {name: (cells[cells[GROUP] == group], write) for name, (cells, write) in lines.items()}
+        told = {name: {c: write(cells, c) for c in columns} for name, (cells, write) in own.items()}
+        rows += _rows(marked(group, kind), told)
+    return rows
 
 
 def _problems(part: StudyPart, cells: pd.DataFrame, kinds: dict[str, str]) -> ApaTable:
     columns = [name for name in COLUMNS if (cells["examples"] == name).any()]
-    problems = [name for name in COLUMNS if (cells["column"] == name).any()]
-    rows: list[Row] = []
-    for group, kind in kinds.items():
-        own = {
-            name: cells[(cells[GROUP] == group) & (cells["column"] == name)].set_index("examples")
-            for name in problems
-        }
-        rows += _rows(
-            marked(group, kind),
-            {name: {column: _number(of, column, "Acc") for column in columns} for name, of in own.items()},
-        )
+    lines: Lines = {
+        name: (cells[cells["column"] == name].set_index("examples"), partial(_number, measure="Acc"))
+        for name in COLUMNS
+        if (cells["column"] == name).any()
+    }
+    rows = _by_reader(lines, columns, kinds)
     printed = all_printed_cells()
     told = printed[printed["table"] == "1"].set_index(["model", "column", "measure"])["printed"]
     for model in PRINTED[:3]:
@@ -190,25 +159,14 @@ def _problems(part: StudyPart, cells: pd.DataFrame, kinds: dict[str, str]) -> Ap
             for name in ("Ori", "20%", "50%", "100%")
         }
         rows += _rows(model, by_problem, IN_PRINT)
-    heads = {column: f"Examples {column}" for column in columns}
-    return _laid("problems", part, rows, heads, "1", what="Problem")
+    return _laid("problems", part, rows, columns, "1", what="Problem", head="Examples ")
 
 
 def _laid(
-    key: str, part: StudyPart, rows: list[Row], heads: dict[str, str], table: str = "", **values: Any
+    key: str, part: StudyPart, rows: list[Row], columns: list[str], table: str = "", **values: Any
 ) -> ApaTable:
-    number = table or part.table
-    return LAYOUT.table(
-        key,
-        rows,
-        f"scrambled_bench_{number}",
-        number_of=number,
-        columns=list(heads),
-        heads=heads,
-        factor=part.factor,
-        set_name=part.set_name,
-        **values,
-    )
+    told = {"head": "", "number_of": table or part.table, "columns": columns, "part_of": part, **values}
+    return LAYOUT.table(key, rows, f"scrambled_bench_{told['number_of']}", **told)
 
 
 def _rows(reader: str, cells: dict[str, dict[str, str]], part: str = "") -> list[Row]:
@@ -266,11 +224,8 @@ def _categories(
             continue
         panels.append(Panel(f"{title} (Figure 4)", ("all", *there)))
         parts.append(own.assign(place=own["category"], value=own[measure], panel=panels[-1].title))
-    return [
-        panels_figure(
-            f"{stem}_categories", f"{label} by category of question and reader", pd.concat(parts), panels, label, kinds
-        )
-    ]  # fmt: skip
+    title = f"{label} by category of question and reader"
+    return [panels_figure(f"{stem}_categories", title, pd.concat(parts), panels, label, kinds)]
 
 
 def _sizes(

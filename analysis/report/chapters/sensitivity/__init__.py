@@ -13,21 +13,11 @@ from markupsafe import escape
 from analysis import apa
 from analysis.families import with_adjusted
 from analysis.figures.measures import sensitivity_figure
-from analysis.measures.signal_detection import (
-    GROUP,
-    Classes,
-    ProbitModel,
-    differences_in_sensitivity,
-    of_groups,
-    probit_model,
-    sensitivity_and_bias,
-    signal_detection,
-    two_class_trials,
-)
+from analysis.measures import signal_detection as detection
 from analysis.names import plain
 from analysis.preparing.exclusions import each_answer_once, not_told_apart, unseen
 from analysis.readers import headed, kinds_of, named
-from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
+from analysis.report.blocks import Block, Chapter, Material, ReportedFit
 from analysis.report.felt import p_said
 from analysis.report.layout import Layout
 
@@ -40,10 +30,9 @@ ALPHA = 0.05
 def write(material: Material) -> Chapter | None:
     """Write signal detection for each pair of classes that a study asks for; None where there is none."""
     tables = material.tables
-    asked = two_class_trials(tables.trials, tables.items)
-    if not asked:
-        return None
-    material.told("signal detection")
+    asked = detection.two_class_trials(tables.trials, tables.items)
+    if asked:
+        material.told("signal detection")
     blocks: list[Block] = []
     fits: list[ReportedFit] = []
     kinds: dict[str, str] = {}
@@ -59,62 +48,49 @@ def write(material: Material) -> Chapter | None:
         own, models = _of_classes(classes, stem, material)
         blocks += own
         fits += models
-    return Chapter(
-        "signal-detection",
-        "Signal detection: sensitivity and bias",
-        tuple(blocks),
-        marks_of(tuple(kinds), kinds),
-        methods=(LAYOUT.sentences("methods"),),
-        fits=tuple(fits),
-        sources=("hautus1995", "decarlo1998"),
-    )
+    sources = ("hautus1995", "decarlo1998")
+    return LAYOUT.chapter("signal-detection", blocks, kinds, kinds, fits=tuple(fits), sources=sources)
 
 
-def _of_classes(classes: Classes, stem: str, material: Material) -> tuple[list[Block], list[ReportedFit]]:
-    factors = {
-        name: [level for level in levels if (classes.trials[name] == level).any()]
+def _of_classes(
+    classes: detection.Classes, stem: str, material: Material
+) -> tuple[list[Block], list[ReportedFit]]:
+    trials = classes.trials
+    by_factor = {
+        name: [level for level in levels if (trials[name] == level).any()]
         for name, levels in material.tables.factors.items()
     }
-    factors = {name: levels for name, levels in factors.items() if levels}
     blocks: list[Block] = []
     fits: list[ReportedFit] = []
-    settled = [name for name in factors if _settles_the_answer(classes.trials, name)]
+    settled = [name for name, levels in by_factor.items() if levels and _settles_the_answer(trials, name)]
     if settled:
         blocks.append(LAYOUT.sentences("settled", settled=settled))
-        factors = {name: levels for name, levels in factors.items() if name not in settled}
+    factors = {name: levels for name, levels in by_factor.items() if levels and name not in settled}
     if not factors:
-        blocks += _described(_each_once(classes, []), None, [], stem)
+        blocks += _described(replace(classes, trials=each_answer_once(trials, [])), None, [], stem)
     for factor, levels in factors.items():
-        own, told = f"{stem}_{plain(factor)}", _each_once(classes, [factor])
+        # answers of a model that copy one another within the levels are counted once
+        own, told = f"{stem}_{plain(factor)}", replace(classes, trials=each_answer_once(trials, [factor]))
         blocks += _described(told, factor, levels, own)
         if len(levels) < 2:
             continue
-        blind = _blind(told.trials, factor, levels)
+        shown = told.trials[told.trials[factor].isin(levels)]
+        blind = not_told_apart(shown, factor) if "same_prompt" in shown else []
         if blind:
             # one answer under the name of each level is no answer to each of them
-            told = replace(told, trials=told.trials[~told.trials[GROUP].isin(blind)])
+            told = replace(told, trials=told.trials[~told.trials[detection.GROUP].isin(blind)])
             said = " ".join(unseen(headed(group), factor) for group in blind)
             blocks.append(LAYOUT.sentences("blind", said=said, factor=factor, blind=blind))
         if told.trials.empty:
             continue
         material.told(f"signal detection: model by {factor}")
-        model = probit_model(told, factor, levels)
-        if isinstance(model, ProbitModel):
+        model = detection.probit_model(told, factor, levels)
+        if isinstance(model, detection.ProbitModel):
             blocks += _modelled(model, factor, own, material.kinds)
             fits.append(ReportedFit(f"signal detection by {factor}", model.fit))
         else:
             blocks.append(escape(" ".join(model)))
     return blocks, fits
-
-
-def _each_once(classes: Classes, by: list[str]) -> Classes:
-    """Count answers of a model once that copy one another within the levels of some factors."""
-    return replace(classes, trials=each_answer_once(classes.trials, by))
-
-
-def _blind(trials: pd.DataFrame, factor: str, levels: list[str]) -> list[str]:
-    """Name the models whose prompts do not show which level of a factor they have."""
-    return not_told_apart(trials[trials[factor].isin(levels)], factor) if "same_prompt" in trials else []
 
 
 def _settles_the_answer(trials: pd.DataFrame, factor: str) -> bool:
@@ -123,11 +99,13 @@ def _settles_the_answer(trials: pd.DataFrame, factor: str) -> bool:
     return bool((told == 1).all())
 
 
-def _described(classes: Classes, factor: str | None, levels: list[str], stem: str) -> list[Block]:
-    cells = of_groups(classes, factor, levels)
-    readers = signal_detection(classes.trials, [factor] if factor else [], classes.signal)
-    kinds = {str(one[GROUP]): str(one["kind"]) for one in cells.to_dict("records")}
-    grouped = {str(group): own.to_dict("records") for group, own in cells.groupby(GROUP, sort=False)}
+def _described(classes: detection.Classes, factor: str | None, levels: list[str], stem: str) -> list[Block]:
+    cells = detection.of_groups(classes, factor, levels)
+    readers = detection.signal_detection(classes.trials, [factor] if factor else [], classes.signal)
+    kinds = {str(one[detection.GROUP]): str(one["kind"]) for one in cells.to_dict("records")}
+    grouped = {
+        str(group): own.to_dict("records") for group, own in cells.groupby(detection.GROUP, sort=False)
+    }
     told = [group for group in grouped if len(levels) <= SPOKEN_LEVELS and kinds[group] != "baseline"]
     return LAYOUT.blocks(
         "described",
@@ -153,16 +131,18 @@ def _one_answer(cells: pd.DataFrame, kinds: dict[str, str]) -> list[str]:
     said, asked = cells["hits"] + cells["false_alarms"], cells["signals"] + cells["others"]
     always = cells[(asked > 0) & ((said == 0) | (said == asked))]
     told = []
-    for group, own in always.groupby(GROUP, sort=False):
-        every = len(own) == (cells[GROUP] == group).sum()
+    for group, own in always.groupby(detection.GROUP, sort=False):
+        every = len(own) == (cells[detection.GROUP] == group).sum()
         where = "every condition" if every else apa.listing(list(own["level"]))
         told.append(named(str(group), kinds) + (f" in {where}" if own["level"].iloc[0] else ""))
     return told
 
 
-def _modelled(model: ProbitModel, factor: str, stem: str, kinds: dict[str, str]) -> list[Block]:
-    estimates = sensitivity_and_bias(model.fit, model.data)
-    differences = with_adjusted(differences_in_sensitivity(model.fit, model.data), "ci_low", "ci_high")
+def _modelled(model: detection.ProbitModel, factor: str, stem: str, kinds: dict[str, str]) -> list[Block]:
+    estimates = detection.sensitivity_and_bias(model.fit, model.data)
+    differences = with_adjusted(
+        detection.differences_in_sensitivity(model.fit, model.data), "ci_low", "ci_high"
+    )
     rows = [
         one | {"who": " vs. ".join(headed(group or model.groups[0]) for group in one["groups"])}
         for measure in ("d_prime", "criterion")
@@ -189,10 +169,10 @@ def _modelled(model: ProbitModel, factor: str, stem: str, kinds: dict[str, str])
     )
 
 
-def _cells(estimates: pd.DataFrame, model: ProbitModel, factor: str) -> Iterator[dict[Any, Any]]:
+def _cells(estimates: pd.DataFrame, model: detection.ProbitModel, factor: str) -> Iterator[dict[Any, Any]]:
     """Yield d′ and criterion of each reader and level."""
     for group in model.groups:
-        own = estimates[estimates[GROUP] == group] if GROUP in estimates else estimates
+        own = estimates[estimates[detection.GROUP] == group] if detection.GROUP in estimates else estimates
         for level in model.levels:
             by_measure = own[own[factor] == level].set_index("measure")
             yield {"reader_group": group, "level": level, **by_measure.to_dict("index")}

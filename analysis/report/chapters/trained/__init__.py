@@ -8,42 +8,25 @@ from typing import Any
 
 from analysis import apa
 from analysis.figures.inside import TaskRow, conditions_figure, loss_figure, tasks_figure
-from analysis.inside.trained import (
-    AVERAGE,
-    CONTROL,
-    RECOVERY,
-    Difference,
-    Family,
-    Modelled,
-    Part,
-    Trained,
-    Transfer,
-    cells_of,
-    differences,
-    families,
-    loss_of,
-    modelled,
-    parts_of,
-    printed_diagonal,
-    transfer,
-)
+from analysis.inside import trained as inside
 from analysis.names import in_words, plain
 from analysis.plan import ALPHA
 from analysis.published.h_test import Asked, asked, mean_with_ends
 from analysis.report.apa_tables import ApaTable
-from analysis.report.blocks import Block, Chapter, Material, ReportedFit, marks_of
+from analysis.report.blocks import Block, Chapter, Material, ReportedFit
 from analysis.report.chapters.h_test.pictures import NAMES, bound_of, no_bound
 from analysis.report.layout import Layout
 
-MOST_NAMED = 4
-LAYOUT = Layout(Path(__file__).parent)
+LAYOUT = Layout(
+    Path(__file__).parent, names=NAMES, most=4, alpha=ALPHA, control=inside.CONTROL, of_task=in_words
+)
 IN_DOMAIN, DIFFERS = "†", "*"
 
 
 def write(material: Material) -> Chapter | None:
     """Write what training changed; None where no model of the study was trained."""
     tables = material.tables
-    found = families(tables)
+    found = inside.families(tables)
     if not found:
         return None
     material.told("trained models")
@@ -59,11 +42,11 @@ def write(material: Material) -> Chapter | None:
             names = [one.group for one in family.models]
             blocks.append(LAYOUT.sentences("no_base", base=family.base, models=names))
         if asked_h_test is not None:
-            one = transfer(asked_h_test.trials, family, half, seed)
+            one = inside.transfer(asked_h_test.trials, family, half, seed)
             if one is not None:
                 blocks += _transfer(one, asked_h_test, stem, bound, no_bound(material))
                 is_transferred = True
-        some, models = _conditions(parts_of(tables, family), family, stem, study)
+        some, models = _conditions(inside.parts_of(tables, family), family, stem, study)
         blocks += some
         fits += models
     members = {
@@ -77,88 +60,69 @@ def write(material: Material) -> Chapter | None:
     sources += (
         ["hu2022"] if any(one.settings.get("method") == "lora" for f in found for one in f.models) else []
     )
-    return Chapter(
-        "trained-models",
-        "Trained models",
-        tuple(blocks),
-        marks_of(tuple(members), members),
-        methods=(
-            *methods,
-            LAYOUT.sentences("methods"),
-            *([LAYOUT.sentences("transfer_methods")] if is_transferred else []),
-        ),
-        fits=tuple(fits),
-        sources=tuple(dict.fromkeys(sources)),
+    methods += [
+        LAYOUT.sentences(name) for name in ("methods", *(("transfer_methods",) if is_transferred else ()))
+    ]
+    sources = list(dict.fromkeys(sources))
+    return LAYOUT.chapter(
+        "trained-models", blocks, members, members, methods, fits=tuple(fits), sources=tuple(sources)
     )
 
 
-def _trainings(material: Material, found: list[Family]) -> list[Block]:
+def _trainings(material: Material, found: list[inside.Family]) -> list[Block]:
     """Say what was trained and draw how losses fell."""
-    models = [(family, one) for family in found for one in family.models]
+    rows = [
+        {"family": family, "one": one, "record": one.record, "many": _records(one).get("trained_on")}
+        for family in found
+        for one in family.models
+    ]
     curves = [
         (one.group, losses)
-        for _, one in models
-        if (losses := loss_of(material.tables, one.training)) is not None
+        for family in found
+        for one in family.models
+        if (losses := inside.loss_of(material.tables, one.training)) is not None
         and losses["training_loss"].notna().any()
-    ]
-    rising = [
-        one.group
-        for _, one in models
-        if (one.record.get("validation_loss") or 0)
-        > (one.record.get("first_validation_loss") or float("inf"))
-    ]
-    losses_of = ("first_validation_loss", "validation_loss", "training_loss")
-    rows = [
-        {
-            "group": one.group,
-            "base": family.base,
-            "trained_on": in_words(one.task) if one.task else _rule(one) if one.settings else apa.MISSING,
-            "records": (one.record.get("records") or {}).get("trained_on"),
-            "tokens": one.record.get("tokens"),
-            **{name: one.record.get(name) for name in losses_of},
-        }
-        for family, one in models
     ]
     return LAYOUT.blocks(
         "models",
         table=LAYOUT.table("trained_models", rows),
         loss=loss_figure("trained_loss", "Loss of each training by step", curves) if curves else None,
-        rising=rising,
+        rising=[
+            one.group
+            for family in found
+            for one in family.models
+            if (one.record.get("validation_loss") or 0)
+            > (one.record.get("first_validation_loss") or float("inf"))
+        ],
     )
 
 
-def _rule(one: Trained) -> str:
-    return str(one.rule or CONTROL)
-
-
-def _told_of(family: Family) -> dict[str, Any]:
+def _told_of(family: inside.Family) -> dict[str, Any]:
     """Return what was trained from one model, and how."""
     known = [one for one in family.models if one.settings]
-    ways: dict[str, list[Trained]] = {}
+    ways: dict[str, list[inside.Trained]] = {}
     for one in known:
         ways.setdefault(repr(_way(one)), []).append(one)
     on_texts = [one.settings for one in known if one.rule is not None]
     left_out = [_about(one).get("samples_left_out") for one in known if one.task is None]
-    counts = (
-        sorted({int(number) for number in left_out if number is not None}) if None not in left_out else []
+    counts = sorted(
+        {int(number) for number in left_out if number is not None} if None not in left_out else ()
     )
+    same = {(one["on"], one["texts"], one["seed"]) for one in on_texts}
+    is_one_way = len(ways) == 1
     return {
         "base": family.base,
         "number_of": len(family.models),
-        "control": CONTROL,
         "data": list(_data(family)),
         "ways": [
             {
                 **_way(some[0]),
-                "is_one": len(some) == 1 or len(ways) == 1,
-                "who": "Each"
-                if len(ways) == 1 and len(some) > 1
-                else apa.listing([one.group for one in some]),
+                "is_one": len(some) == 1 or is_one_way,
+                "who": "Each" if is_one_way and len(some) > 1 else apa.listing([one.group for one in some]),
             }
             for some in ways.values()
         ],
-        "same_texts": len(on_texts) > 1
-        and len({(one["on"], one["texts"], one["seed"]) for one in on_texts}) == 1,
+        "same_texts": len(on_texts) > 1 and len(same) == 1,
         "has_tasks": any(one.task for one in known),
         "left_out": " to ".join(map(apa.count, dict.fromkeys((counts[0], counts[-1])))) if counts else "",
         "several": len(left_out) > 1,
@@ -166,30 +130,31 @@ def _told_of(family: Family) -> dict[str, Any]:
     }
 
 
-def _about(one: Trained) -> Mapping[str, Any]:
-    return (one.record.get("records") or {}).get("about") or {}
+def _records(one: inside.Trained) -> Mapping[str, Any]:
+    return one.record.get("records") or {}
 
 
-def _data(family: Family) -> Iterator[dict[str, Any]]:
+def _about(one: inside.Trained) -> Mapping[str, Any]:
+    return _records(one).get("about") or {}
+
+
+def _data(family: inside.Family) -> Iterator[dict[str, Any]]:
     """Yield what each model was trained on, those on tasks of H-TEST together."""
     on_tasks: dict[str, list[str]] = {}
     for one in family.models:
-        records = one.record.get("records") or {}
+        records = _records(one)
         number = records.get("trained_on") or records.get("number")
         many = "" if number is None else f"{apa.count(number)} "
         if one.task is not None:
             lines = "released lines" if one.settings.get("on") == "released" else "lines"
             on_tasks.setdefault(f"{many}{lines} of", []).append(f"{in_words(str(one.task))} ({one.group})")
             continue
-        texts, words = (
-            _about(one).get(name) for name in ("share_of_samples_drawn", "share_of_words_changed")
-        )
+        about = _about(one)
+        texts, words = (about.get(name) for name in ("share_of_samples_drawn", "share_of_words_changed"))
         yield {
-            "group": one.group,
-            "is_known": bool(one.settings),
+            "one": one,
             "many": many,
             "kind": "records" if "prompt" in str(records.get("kind", "")) else "texts",
-            "rule": _rule(one),
             "texts": "in some" if texts is None else f"in {apa.percent(texts, 0)}",
             "words": "30%" if words is None else apa.percent(words, 0),
         }
@@ -197,34 +162,26 @@ def _data(family: Family) -> Iterator[dict[str, Any]]:
         yield {"lines": lines, "models": models}
 
 
-def _way(one: Trained) -> dict[str, Any]:
+SHARED = ("method", "learning_rate", "warmup", "decay", "weight_decay", "clip", "asked", "validation", "seed")
+"""Settings that trainings of one study have in common."""
+
+
+def _way(one: inside.Trained) -> dict[str, Any]:
     """Return how a model was trained, without what distinguishes trainings of one study."""
     settings, schedule = one.settings, one.record.get("schedule") or {}
     is_ours = not str(settings.get("use", "")).startswith("openai:")
-    epochs = schedule.get("epochs") or settings.get("epochs")
-    shared = (
-        "method",
-        "learning_rate",
-        "warmup",
-        "decay",
-        "weight_decay",
-        "clip",
-        "asked",
-        "validation",
-        "seed",
-    )
     return {
-        "settings": {name: settings.get(name) for name in shared},
+        "settings": {name: settings.get(name) for name in SHARED},
         "lora": settings.get("lora") if settings.get("method") == "lora" else None,
         "is_ours": is_ours,
         "is_task": one.task is not None,
-        "epochs": int(epochs) if epochs else 0,
+        "epochs": int(schedule.get("epochs") or settings.get("epochs") or 0),
         "batch": (schedule.get("batch_tokens") or settings.get("batch_tokens")) if is_ours else None,
         "length": schedule.get("sequence_length") or settings.get("sequence_length"),
     }
 
 
-def _transfer(found: Transfer, h_test: Asked, stem: str, bound: str | None, why: str) -> list[Block]:
+def _transfer(found: inside.Transfer, h_test: Asked, stem: str, bound: str | None, why: str) -> list[Block]:
     differ = sorted(
         (one for one in found.cells if one.p_adjusted < ALPHA), key=lambda one: -abs(one.compared.difference)
     )
@@ -234,26 +191,22 @@ def _transfer(found: Transfer, h_test: Asked, stem: str, bound: str | None, why:
         table=_transfer_table(f"trained_transfer{stem}", found),
         drawing=_tasks_figure(f"trained_tasks{stem}", found, h_test),
         tests=_cells_table(f"trained_transfer_cells{stem}", found, bound),
-        base=found.base,
-        number_of=len(found.cells),
+        found=found,
         differ=len(differ),
         own=sum(one.in_domain for one in found.cells),
         better=sum(one.compared.difference > 0 for one in own),
-        beyond=len(beyond),
         told=[beyond, own],
-        names=NAMES,
         alike=sum(one.compared.p_equal < ALPHA for one in found.cells),
-        diagonal=found.diagonal,
-        printed=printed_diagonal(),
-        **{"most": MOST_NAMED, "bound": bound, "why": why, "alpha": ALPHA},
+        printed=inside.printed_diagonal(),
+        **{"bound": bound, "why": why},
     )
 
 
-def _transfer_table(name: str, found: Transfer) -> ApaTable:
+def _transfer_table(name: str, found: inside.Transfer) -> ApaTable:
     """Lay transfer out as Table 8: a row a test task, a column a training, marks for cells in domain and cells that differ."""
     tested = {(one.task, one.model.group): one for one in (*found.cells, *found.averages)}
     rows = []
-    for task in (*found.tasks, AVERAGE):
+    for task in (*found.tasks, inside.AVERAGE):
         cells = {}
         for model in found.models:
             value = 100 * float(found.accuracy[model.group][task])
@@ -261,27 +214,25 @@ def _transfer_table(name: str, found: Transfer) -> ApaTable:
             mark = IN_DOMAIN if model.task == task else ""
             mark += DIFFERS if one is not None and one.p_adjusted < ALPHA else ""
             cells[model.group] = apa.Written.of(f"{apa.number(value, 1)}{mark}", value)
-        rows.append(
-            {"task": NAMES[task], "base": apa.number(100 * found.base_accuracy[task], 1), "cells": cells}
-        )
+        rows.append({"task": task, "base": 100 * found.base_accuracy[task], "cells": cells})
     heads = {one.group: NAMES.get(one.task or "", one.group) for one in found.models}
-    return LAYOUT.table("transfer", rows, name, base=found.base, models=list(heads), heads=heads)
+    return LAYOUT.table("transfer", rows, name, base_name=found.base, heads=heads)
 
 
-def _cells_table(name: str, found: Transfer, bound: str | None) -> ApaTable:
+def _cells_table(name: str, found: inside.Transfer, bound: str | None) -> ApaTable:
     """Lay out the test behind every cell of the table of transfer."""
     rows = []
     for model in found.models:
         on = f", trained on {NAMES[model.task].lower()}" if model.task in NAMES else ""
         for one in (*found.cells, *found.averages):
             if one.model is model:
-                task = "All items" if one.task == AVERAGE else NAMES[one.task]
+                task = "All items" if one.task == inside.AVERAGE else NAMES[one.task]
                 told = {"model": f"{model.group}{on}", "task": task + IN_DOMAIN * one.in_domain}
                 rows.append({**told, **vars(one.compared), "p_adjusted": one.p_adjusted})
     return LAYOUT.table("cells", rows, name, base=found.base, bound=bound)
 
 
-def _tasks_figure(name: str, found: Transfer, h_test: Asked) -> Block:
+def _tasks_figure(name: str, found: inside.Transfer, h_test: Asked) -> Block:
     rows_of = {str(group): own for group, own in h_test.trials.groupby("reader_group")}
     rows = []
     for task in found.tasks:
@@ -295,35 +246,27 @@ def _tasks_figure(name: str, found: Transfer, h_test: Asked) -> Block:
 
 
 def _conditions(
-    parts: list[Part], family: Family, stem: str, study: str
+    parts: list[inside.Part], family: inside.Family, stem: str, study: str
 ) -> tuple[list[Block], list[ReportedFit]]:
     """Compare models condition by condition, materials by materials, and draw all of them together."""
     told: list[dict[str, Any]] = []
     fits: list[ReportedFit] = []
     panels = []
     for part in parts:
-        compared = differences(part, family)
+        compared = inside.differences(part, family)
         if not compared:
             continue
-        is_recovery = part.measure == RECOVERY
-        label = "Recovery rate" if is_recovery else "Right answers"
-        panels.append((part.title, label, cells_of(part, study), tuple(part.levels.values())))
-        model = modelled(part, family)
+        label = "Recovery rate" if part.measure == inside.RECOVERY else "Right answers"
+        panels.append((part.title, label, inside.cells_of(part, study), tuple(part.levels.values())))
+        model = inside.modelled(part, family)
         from_base = [one for one in compared if not one.against_control]
         beyond = [one for one in compared if one.against_control]
         counted = [_counted(from_base, "from the base")] if from_base else []
         counted += [_counted(beyond, f"from {beyond[0].first}, the control")] if beyond else []
-        told.append(
-            {
-                "table": _differences_table(f"trained_conditions{stem}_{plain(part.name)}", part, compared),
-                "title": part.title,
-                "counted": counted,
-                "is_recovery": is_recovery,
-                "no_model": model if isinstance(model, str) else "",
-                "model": model,
-            }
-        )
-        if isinstance(model, Modelled):
+        table = _differences_table(f"trained_conditions{stem}_{plain(part.name)}", part, compared)
+        no_model = model if isinstance(model, str) else ""
+        told.append({"table": table, "part": part, "counted": counted, "no_model": no_model, "model": model})
+        if isinstance(model, inside.Modelled):
             of = f" ({part.title})" if part.title else ""
             fits.append(ReportedFit(f"Training by condition{of}", model.fit))
     if not panels:
@@ -331,27 +274,17 @@ def _conditions(
     groups = [family.base] * family.base_was_asked + [one.group for one in family.models]
     title, _ = LAYOUT.caption("conditions", base=family.base)
     drawing = conditions_figure(f"trained_conditions{stem}", title, panels, groups)
-    return LAYOUT.blocks("conditions", drawing=drawing, parts=told, most=MOST_NAMED), fits
+    return LAYOUT.blocks("conditions", drawing=drawing, parts=told, RECOVERY=inside.RECOVERY), fits
 
 
-def _counted(compared: list[Difference], what: str) -> dict[str, Any]:
-    """Return how many differences there are, how many are significant, and the largest of these."""
+def _counted(compared: list[inside.Difference], what: str) -> dict[str, Any]:
+    """Return how many differences there are, and those that are significant, the largest first."""
     differ = sorted((one for one in compared if one.p_adjusted < ALPHA), key=lambda one: -abs(one.difference))
-    return {"what": what, "number_of": len(compared), "differ": len(differ), "shown": differ[:MOST_NAMED]}
+    return {"what": what, "number_of": len(compared), "differ": differ}
 
 
-def _differences_table(name: str, part: Part, found: list[Difference]) -> ApaTable:
+def _differences_table(name: str, part: inside.Part, found: list[inside.Difference]) -> ApaTable:
     """Lay out every difference between models, condition by condition; those from the control below those from the base."""
-    rests = {
-        False: "not trained",
-        True: "trained on the same texts as they are (what scrambles do beyond more training)",
-    }
-    rows = [
-        {**vars(one), "head": f"Compared with {one.first}, {rest}"}
-        for against_control, rest in rests.items()
-        for one in found
-        if one.against_control is against_control
-    ]
-    unit = "RR" if part.measure == RECOVERY else "% right"
-    of = f": {part.title}" if part.title else ""
-    return LAYOUT.table("differences", rows, name, unit=unit, of=of, factor=part.factor)
+    rows = [vars(one) for one in sorted(found, key=lambda one: one.against_control)]
+    unit = "RR" if part.measure == inside.RECOVERY else "% right"
+    return LAYOUT.table("differences", rows, name, unit=unit, title=part.title, factor=part.factor)

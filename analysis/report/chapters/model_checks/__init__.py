@@ -1,0 +1,77 @@
+"""Checks of each planned model: simulated residuals, and influential participants and items; a figure and a sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from analysis.figures.model_checks import model_checks_figure
+from analysis.mixed import simulated_residuals
+from analysis.names import plain
+from analysis.plan import ALPHA
+from analysis.report.blocks import Block, Chapter, Material
+from analysis.report.layout import Layout
+from analysis.results import Analysis
+from analysis.shares import influences
+
+LAYOUT = Layout(Path(__file__).parent)
+MOST_MODELS = 6
+MOST_ROWS = 20_000
+"""Rows above which a model is not checked."""
+
+
+def write(material: Material) -> Chapter | None:
+    """Write the checks of the planned models; None where there are none."""
+    wanted = [one for one in material.analyses if one.plan.planned and one.has_results][:MOST_MODELS]
+    blocks: list[Block] = []
+    for one in wanted:
+        if 0 < len(one.rows) <= MOST_ROWS:
+            material.told(f"model checks: {one.plan.name}")
+            blocks += _checked(one, material)
+    groups = [group for one in wanted for group in one.groups]
+    return LAYOUT.chapter("model-checks", blocks, groups, material.kinds, planned=True, sources=("dunn1996",))
+
+
+def _checked(analysis: Analysis, material: Material) -> list[Block]:
+    plan, model = analysis.plan, analysis.model
+    residuals = None
+    if model is not None and model.source is not None:
+        seed = f"{material.tables.dictionary['study']} {plan.name}"
+        residuals = simulated_residuals(model.source, seed=seed)
+    changes = influences(analysis, material.tables)
+    if residuals is None and not changes:
+        return []
+    largest = {unit: table.abs().max(axis=1) for unit, table in changes.items()}
+    text = LAYOUT.sentences(
+        "checked",
+        name=plan.name,
+        residuals=residuals,
+        changes=[(unit, own.max(), own.idxmax()) for unit, own in largest.items()],
+        turned=[(many, unit) for unit, many in _turned(analysis, changes).items() if many],
+        alpha=ALPHA,
+    )
+    drawn = None if residuals is None else residuals.residuals
+    name = f"model_checks_{plain(plan.name)}"
+    figure = model_checks_figure(name, f"Checks of {plan.name}", drawn, changes, text.unescape())
+    return [text + Markup(" ([[figure:{}]])").format(name), figure]
+
+
+def _turned(analysis: Analysis, changes: Mapping[str, pd.DataFrame]) -> dict[str, int]:
+    """Count the units without which a contrast would be significant, or no longer be, at its standard error."""
+    tested = [one for one in analysis.contrasts if one.estimable and one.se > 0]
+    t, reach, side = (
+        np.array([getattr(one, name) for one in tested]) for name in ("statistic", "reach", "side")
+    )
+
+    def excludes(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        return np.asarray(np.where(side == 0, np.abs(values), side * values) > reach)
+
+    return {
+        unit: int((excludes(t + table.to_numpy()) != excludes(t)).any(axis=1).sum())
+        for unit, table in changes.items()
+    }

@@ -1,0 +1,241 @@
+"""Chapter on probing: from which layer on a model's hidden states tell the answer, and in which conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from analysis import apa
+from analysis.figures.inside import ModelLayers, accuracy_figures, step_figure
+from analysis.inside.probing import Probing, probings
+from analysis.inside.probing_fit import CONDITION, INNER_FOLDS, TARGETS, settings_of
+from analysis.inside.probing_intervals import RESAMPLES, Accuracies, Estimates, accuracies, widening
+from analysis.report.blocks import Block, Chapter, Material
+from analysis.report.layout import Layout
+from analysis.tables import Tables
+
+LAYOUT = Layout(Path(__file__).parent)
+SOURCES = ("cao2023", "tenney2019", "hewitt2019", "pedregosa2011")
+SOURCES_OF_FOLDS = ("nadeau2003", "bengio2004")
+TOLD_IN_FULL = 4
+"""Up to so many models are told one by one; of more, tables and figures tell."""
+SKEWED = 0.1
+"""By so much the most frequent label may exceed an equal share before that is said."""
+
+
+@dataclass(frozen=True, eq=False)
+class Probed:
+    """One model's probes with what they get right."""
+
+    probing: Probing
+    found: Accuracies
+
+    @property
+    def name(self) -> str:
+        """The model."""
+        return self.probing.group
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """The conditions without all of them together."""
+        return self.probing.conditions
+
+    @property
+    def last(self) -> int:
+        """The last layer."""
+        return len(self.probing.layers) - 1
+
+    @property
+    def by_label(self) -> tuple[float, float]:
+        """Least and greatest chance as labels' frequencies give it; single conditions that are predicted have another."""
+        own = self.found.chance[-1:] if self.probing.target == CONDITION else self.found.chance
+        return float(own.min()), float(own.max())
+
+    def first_above(self, place: int) -> int | None:
+        """Return the first layer at which a condition's accuracy lies above chance, all layers and conditions taken together."""
+        above = np.flatnonzero(self.found.accuracy.low_all[place] > self.found.chance[place])
+        return int(above[0]) if len(above) else None
+
+    def steepest(self, place: int) -> int | None:
+        """Return the layer that adds most to a condition's accuracy; None where none adds anything."""
+        gained = self.found.steps.value[place]
+        return int(np.argmax(gained)) + 1 if gained.size and gained.max() > 0 else None
+
+
+def write(material: Material) -> Chapter | None:
+    """Write the chapter; None where no model kept the states of its prompts' last tokens, or the study wants no probing."""
+    tables = material.tables
+    study = str(tables.dictionary["study"])
+    found, failed = probings(tables, material.told)
+    if not found and not (failed and tables.dictionary.get("probing") is not None):
+        return None
+    probed: dict[str, list[Probed]] = {}
+    for one in found:
+        probed.setdefault(one.target, []).append(Probed(one, accuracies(one, study)))
+    blocks = LAYOUT.blocks("opening") if found else []
+    for target, models in probed.items():
+        blocks += _of_target(target, models, tables, headed=len(probed) > 1)
+    blocks += LAYOUT.blocks("not_probed", failed=failed, targets=TARGETS) if failed else []
+    names = [*(one.group for one in found), *(one.group for one in failed)]
+    folds = SOURCES_OF_FOLDS if any(len(one.dealt.splits) > 1 for one in found) else ()
+    methods = _methods(tables, [one.probing for own in probed.values() for one in own])
+    sources = (*SOURCES, *folds) if found else ()
+    return LAYOUT.chapter("probing", blocks, names, material.kinds, methods=methods, sources=sources)
+
+
+def _of_target(target: str, models: Sequence[Probed], tables: Tables, *, headed: bool) -> list[Block]:
+    """Write sentences, tables and figures of what was predicted."""
+    what, first = TARGETS[target], models[0].probing
+    shares = np.bincount(first.label, minlength=len(first.classes)) / len(first.label)
+    share_of = dict(zip(first.classes, shares, strict=True))
+    named = first.conditions if target == CONDITION else first.classes
+    layers = f"probing_layers_{target}"
+    drawn = accuracy_figures(
+        layers,
+        f"Accuracy of probes by layer and condition: {what}",
+        [ModelLayers(one.name, one.found) for one in models],
+        what,
+    )
+    steps = [
+        step_figure(
+            f"probing_steps_{target}" + (f"_{number}" if number > 1 else ""),
+            f"What each layer adds to the accuracy of the probe: {one.name}, {what}",
+            ModelLayers(one.name, one.found),
+        )
+        for number, one in enumerate(models, 1)
+        if one.found.steps.value.size
+    ]
+    values: dict[str, Any] = {
+        "what": what,
+        "is_condition": target == CONDITION,
+        "several": any(len(one.conditions) > 1 for one in models),
+        "intervals": models[0].found.intervals,
+        "names": [one.name for one in models],
+        "factors": tables.factors,
+        "resamples": RESAMPLES,
+        "ends": _ends,
+        "told": _with_ends,
+    }
+    return LAYOUT.blocks(
+        "target",
+        target=target,
+        heading=what[0].upper() + what[1:] if headed else "",
+        shares=[f"{name} {apa.percent(share_of[name], 0)}" for name in named],
+        probing=first,
+        models=[_in_words(one) for one in models[:TOLD_IN_FULL]],
+        cautions=[(one.name, said) for one in models if (said := _cautions(one))],
+        most_frequent=max(one.by_label[1] for one in models),
+        is_skewed=any(one.by_label[1] > 1 / len(one.probing.classes) + SKEWED for one in models),
+        overview=LAYOUT.table("overview", _overview(models), f"probing_{target}", **values),
+        layers=LAYOUT.table("layers", _layers(models), layers, **values),
+        controls=LAYOUT.table("controls", _controls(models), f"probing_controls_{target}", **values),
+        drawn=[*drawn, *steps],
+        pointed=[layers, *(one.name for one in steps[:TOLD_IN_FULL])],
+    )
+
+
+def _in_words(one: Probed) -> dict[str, Any]:
+    """Return from where on a model's accuracy lies above chance in which conditions, and where it differs from the first."""
+    above: dict[int, list[str]] = {}
+    never: list[str] = []
+    for place, level in enumerate(one.conditions):
+        first = one.first_above(place)
+        (never if first is None else above.setdefault(first, [])).append(level)
+    against = one.found.against
+    differing = {
+        word: [
+            f"{level} ({apa.number(100 * abs(against.value[place, one.last]), 1)} points)"
+            for place, level in enumerate(one.conditions[1:])
+            if sure[place]
+        ]
+        for word, sure in (
+            ("below", against.high_all[:, one.last] < 0),
+            ("above", against.low_all[:, one.last] > 0),
+        )
+    }
+    return {"one": one, "above": sorted(above.items()), "never": never, "differing": differing}
+
+
+def _cautions(one: Probed) -> tuple[Markup, ...]:
+    """Say what a reader must know of a model's probes."""
+    own = one.probing
+    return LAYOUT.paragraphs(
+        "cautions",
+        left_out=own.left_out,
+        dealt=own.dealt,
+        most=max(len(split.train) for split in own.dealt.splits),
+        unconverged=sum(layer.unconverged for layer in own.layers),
+        fits=sum(layer.fits for layer in own.layers),
+        clipped=[str(number) for number, layer in enumerate(own.layers) if layer.clipped],
+    )
+
+
+def _overview(models: Sequence[Probed]) -> Iterator[dict[str, Any]]:
+    for one in models:
+        for place, level in enumerate(one.conditions):
+            first, best = one.first_above(place), one.steepest(place)
+            yield {"one": one, "place": place, "level": level, "first": first, "best": best}
+
+
+def _layers(models: Sequence[Probed]) -> Iterator[dict[str, Any]]:
+    for one in models:
+        for place, level in enumerate(one.found.names):
+            is_compared = 0 < place < len(one.conditions)
+            for layer in range(one.last + 1):
+                yield {"one": one, "place": place, "level": level, "layer": layer, "is_compared": is_compared}
+
+
+def _controls(models: Sequence[Probed]) -> Iterator[dict[str, Any]]:
+    """Yield of every layer its penalties, and means of folds on training items, weighted by their number."""
+    for one in models:
+        weights = [len(split.train) for split in one.probing.dealt.splits]
+        for layer, probed in enumerate(one.probing.layers):
+            controls = probed.trained_controls
+            learnt = np.average(controls.mean(axis=1), weights=weights) if controls.size else np.nan
+            low, high = probed.penalties.min(), probed.penalties.max()
+            yield {
+                "one": one,
+                "layer": layer,
+                "penalties": f"{low:g}" if low == high else f"{low:g} to {high:g}",
+                "trained": float(np.average(probed.trained, weights=weights)),
+                "learnt": float(learnt),
+            }
+
+
+def _ends(estimates: Estimates, place: int, layer: int, together: bool = False) -> str:
+    """Write an interval in percent, by itself or together with those of all layers and conditions."""
+    low, high = (estimates.low_all, estimates.high_all) if together else (estimates.low, estimates.high)
+    return apa.interval(100 * low[place, layer], 100 * high[place, layer], 1)
+
+
+def _with_ends(estimates: Estimates, place: int, layer: int, together: bool = False) -> str:
+    """Write a percentage with its interval."""
+    value = apa.number(100 * estimates.value[place, layer], 1)
+    return apa.joined(value, _ends(estimates, place, layer, together))
+
+
+def _methods(tables: Tables, found: Sequence[Probing]) -> tuple[Markup, ...]:
+    """Write the paragraphs of the Method section; none without a probing."""
+    settings = settings_of(tables.dictionary.get("probing"))
+    if settings is None or not found:
+        return ()
+    folds = len(found[0].dealt.splits)
+    return LAYOUT.paragraphs(
+        "methods",
+        settings=settings,
+        whats=[TARGETS[target] for target in dict.fromkeys(one.target for one in found)],
+        values=[f"{one:.10f}".rstrip("0").rstrip(".") for one in settings.penalties],
+        test_splits=found[0].dealt.test_splits,
+        folds=apa.NUMBERS[folds] if folds < len(apa.NUMBERS) else folds,
+        inner_folds=INNER_FOLDS,
+        scikit_learn=metadata.version("scikit-learn"),
+        predicts_conditions=any(one.target == CONDITION for one in found),
+        resamples=RESAMPLES,
+        widest=max(widening(len(one.dealt.splits)) for one in found),
+    )
