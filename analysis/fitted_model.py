@@ -503,7 +503,8 @@ class FittedModel:
         DataFrame
             ``check, value, p, unit``: the distance of the residuals from uniform ones (Kolmogorov and Smirnov), their dispersion
             (1 if the model holds) and the number of outliers, each tested against the simulations; then, for each grouping factor,
-            the largest change of a fixed effect in standard errors if one of its units is left out (not of ordinal models).
+            the largest change of a fixed effect in standard errors if one of its units is left out (not of ordinal
+            models or response times).
         """
         found = mixed.simulated_residuals(self._fit, seed=seed)
         rows: list[tuple[str, float, float, str]] = [
@@ -511,7 +512,7 @@ class FittedModel:
             ("dispersion", found.dispersion, found.p_dispersion, ""),
             ("outliers", found.outliers, found.p_outliers, ""),
         ]
-        for group in self._fit.groups if self._fit.cuts is None else ():
+        for group in () if self._fit.cuts or self._fit.shape else self._fit.groups:
             changes = mixed.influence(self._fit, group).abs() / np.sqrt(np.diag(self._fit.vcov))
             largest = changes.max(axis=1)
             rows.append((f"influence of {group}", float(largest.max()), np.nan, str(largest.idxmax())))

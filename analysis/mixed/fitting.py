@@ -312,11 +312,10 @@ def sketch(
     link: str | None = None,
     **options: Unpack[Options],
 ) -> Fit:
-    """Fit as :func:`fit` does, but leave out what a model that is singular, and will be simplified for that, does not need.
+    """Fit as :func:`fit` does, but without second derivatives where a model is singular and will be simplified for that.
 
-    Second derivatives take as many evaluations as there are parameters, as many as the search. A singular generalised fit of
-    ``MANY`` rows or more that has converged by the average information has its standard errors from there, and says so among its
-    warnings. Estimates, variances and likelihood are those of ``fit``; :func:`completed` adds the rest.
+    A singular generalised fit of ``MANY`` rows or more that has converged by the average information has its standard errors from
+    there, and says so among its warnings. All else is as in ``fit``; :func:`completed` adds the second derivatives.
     """
     return fit_model(make_model(formula, data, family, link, **options), is_sketch=True)
 

@@ -148,20 +148,20 @@ def predict(
     if data is not None and data.columns.has_duplicates:
         twice = str(data.columns[data.columns.duplicated()][0])
         raise UserError(f"the new rows have two columns named {twice!r}", mend="Rename one of them.")
-    if scale not in SCALES:
-        raise unknown_name("scale", scale, SCALES)
-    if se and scale == "response" and fit.cuts is not None:
+    for what, chosen, known in (
+        ("scale", scale, SCALES),
+        ("treatment of new levels", new_levels, NEW_LEVELS),
+    ):
+        if chosen not in known:
+            raise unknown_name(what, chosen, known)
+    is_ordinal = fit.cuts is not None
+    if se and scale == "response" and (is_ordinal or fit.family == "shifted_lognormal"):
+        what = "probabilities of categories" if is_ordinal else "times of a shifted lognormal model"
+        other = "category_margins()" if is_ordinal else "margins() on the response scale"
         raise UserError(
-            "predicted probabilities of categories come without standard errors",
-            mend="Ask for scale='link', or for category_margins(), which has them.",
+            f"predicted {what} come without standard errors",
+            mend=f"Ask for scale='link', or for {other}, which has them.",
         )
-    if se and scale == "response" and fit.family == "shifted_lognormal":
-        raise UserError(
-            "predicted times of a shifted lognormal model come without standard errors",
-            mend="Ask for scale='link', or for margins() on the response scale, which has them.",
-        )
-    if new_levels not in NEW_LEVELS:
-        raise unknown_name("treatment of new levels", new_levels, NEW_LEVELS)
     check_level(level)
     given = fit.model.frame.data if data is None else data.rename(columns=str)
     terms = _terms(fit) if random else []

@@ -327,11 +327,6 @@ class Thresholds:
         return _table(names, estimate, se, estimate - half, estimate + half)
 
     @property
-    def log_gaps(self) -> Array:
-        """Logs of the distances between neighbours, shape (J - 2,)."""
-        return np.log(np.diff(self.centred))
-
-    @property
     def scores(self) -> Array:
         """Numbers that the categories stand for, shape (J,): their own, or 1 to J where they are words."""
         try:

@@ -89,3 +89,9 @@ def test_a_fitted_model_tells_its_checks(rows: pd.DataFrame) -> None:
     assert found.loc["influence of participant", "unit"] == "3"
     with pytest.raises(UserError, match="the model has no 'item'"):
         mixed.influence(mixed.fit("y ~ cond + (1 | participant)", odd), "item")
+
+
+@pytest.mark.parametrize("family", ["shifted_lognormal", "exgaussian"])
+def test_diagnostics_of_response_times_are_those_of_the_simulations(rows: pd.DataFrame, family: str) -> None:
+    found = fit(rows.assign(rt=400 + 100 * np.exp(rows["y"])), "rt ~ cond + (1 | participant)", family)
+    assert found.diagnostics()["check"].tolist() == ["uniformity", "dispersion", "outliers"]
