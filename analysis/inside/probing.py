@@ -232,6 +232,13 @@ def deal(
     most: int,
 ) -> Dealt:
     """Deal rows to training and test."""
+
+    def split(train: Codes, test: Codes) -> Split:
+        train = _drawn(train, names, families, study, most)
+        own = [names[place] for place in train]
+        seed = (study, "probing penalty")
+        return Split(train, test, dealt_folds(own, labels[train], families[train], INNER_FOLDS, seed))
+
     tests = _test_splits(splits, settings)
     if not tests:
         folds = settings.folds or FOLDS
@@ -244,9 +251,7 @@ def deal(
         fold = dealt_folds(names, labels, families, folds, (study, "probing folds"))
         parts = [(np.flatnonzero(fold != one), np.flatnonzero(fold == one)) for one in range(folds)]
         training = max(len(train) for train, _ in parts)
-        return Dealt(
-            tuple(_split(*part, names, labels, families, study, most) for part in parts), (), 0, training
-        )
+        return Dealt(tuple(split(*part) for part in parts), (), 0, training)
     testing = np.array([one in tests for one in splits])
     both = set(families[testing]) & set(families[~testing])
     mixed = np.isin(families, np.array(sorted(both), dtype=np.intp))
@@ -256,8 +261,7 @@ def deal(
             f"analysis.probing.test: {', '.join(tests)} leaves no item to {'test' if len(train) else 'train'} on",
             mend="Name splits of which the study has items beside others.",
         )
-    one = _split(train, test, names, labels, families, study, most)
-    return Dealt((one,), tests, int(mixed.sum()), len(train))
+    return Dealt((split(train, test),), tests, int(mixed.sum()), len(train))
 
 
 def _test_splits(splits: Sequence[str | None], settings: Settings) -> tuple[str, ...]:
@@ -271,33 +275,16 @@ def _test_splits(splits: Sequence[str | None], settings: Settings) -> tuple[str,
     return others if TRAIN in there else ()
 
 
-def _split(
-    train: Codes, test: Codes, names: Sequence[str], labels: Codes, families: Codes, study: str, most: int
-) -> Split:
-    train = _drawn(train, names, families, study, most)
-    inner = dealt_folds(
-        [names[place] for place in train],
-        labels[train],
-        families[train],
-        INNER_FOLDS,
-        (study, "probing penalty"),
-    )
-    return Split(train, test, inner)
-
-
 def _drawn(train: Codes, names: Sequence[str], families: Codes, study: str, most: int) -> Codes:
     """Return the training rows, of drawn families where they are too many."""
     if len(train) <= most:
         return train
-    called: dict[int, str] = {}
-    for place in train:
-        family = int(families[place])
-        called[family] = min(called.get(family, names[place]), names[place])
-    order = sorted(called, key=lambda one: (stable_seed(study, "probing rows", called[one]), called[one]))
-    rank = {family: place for place, family in enumerate(order)}
-    ranks = np.array([rank[int(families[place])] for place in train])
-    cumulated = np.cumsum(np.bincount(ranks))
-    return train[ranks < max(1, int(np.searchsorted(cumulated, most, side="right")))]
+    rows = pd.DataFrame({"family": families[train], "name": [names[place] for place in train]})
+    told = rows.groupby("family")["name"].agg(["min", "size"])
+    seeds = [stable_seed(study, "probing rows", name) for name in told["min"]]
+    told = told.assign(seed=seeds).sort_values(["seed", "min"])
+    many = max(1, int(np.searchsorted(told["size"].cumsum(), most, side="right")))
+    return train[np.isin(families[train], told.index[:many])]
 
 
 def dealt_folds(

@@ -185,14 +185,16 @@ def _weights(fit: Fit, data: ProbitData) -> list[dict[str, NDArray[np.float64]]]
     """Write d' and criterion of each cell as linear functions of the fixed effects."""
     terms = [str(term) for term in fit.fixed["term"]]
     levels = data.settings["levels"]
-    found = []
+    found: list[dict[str, NDArray[np.float64]]] = []
     for cell in data.cells:
-        present = {name: cell[name] for name in levels if cell[name] != levels[name][0]}
-        own: dict[str, NDArray[np.float64]] = {}
-        for measure, sign in zip(MEASURED, (1.0, -1.0), strict=True):
-            summed = _names(present, with_truth=measure == "d_prime")
-            own[measure] = np.array([sign * (term in summed) for term in terms])
-        found.append(own)
+        present = [f"{name}{cell[name]}" for name in levels if cell[name] != levels[name][0]]
+        # coefficients as lme4 names them: those with truth sum to d', those without to minus the criterion
+        summed = [some for many in range(len(present) + 1) for some in combinations(present, many)]
+        d_prime = {":".join(["truth", *some]) for some in summed}
+        bias = {":".join(some) or "(Intercept)" for some in summed}
+        signed = ((1.0, d_prime), (-1.0, bias))
+        rows = (np.array([sign * (term in own) for term in terms]) for sign, own in signed)
+        found.append(dict(zip(MEASURED, rows, strict=True)))
     return found
 
 
@@ -203,17 +205,6 @@ def _told(fit: Fit, names: list[dict[str, Any]], rows: list[NDArray[np.float64]]
 
 
 _SENSITIVITY = ("d_prime", "criterion", "d_prime_se", "criterion_se", "beta")
-
-
-def _names(present: dict[str, str], *, with_truth: bool) -> set[str]:
-    """Name the coefficients whose sum is a cell's d' (with truth) or minus its criterion, as lme4 names them."""
-    levels = [f"{name}{value}" for name, value in present.items()]
-    found = set()
-    for many in range(len(levels) + 1):
-        for some in combinations(levels, many):
-            parts = (["truth"] if with_truth else []) + list(some)
-            found.add(":".join(parts) or "(Intercept)")
-    return found
 
 
 def _answered(trials: pd.DataFrame, by: Sequence[str], signal: str | None) -> pd.DataFrame:
