@@ -165,7 +165,7 @@ def cost_profile_figures(name: str, shapes: pd.DataFrame, factor: str, base: str
 
 
 def _doubt(own: pd.DataFrame) -> str:
-    """Say why a profile has no shape."""
+    """Return why a profile has no shape."""
     return "may be 0" if own["mean_low"].notna().all() else "has no interval"
 
 
@@ -246,7 +246,7 @@ MOST_TOGETHER = 8
 
 @dataclass(frozen=True)
 class _Units:
-    """How a measure of reading word by word is called."""
+    """Names of a measure of reading word by word."""
 
     noun: str
     axis: str
@@ -318,7 +318,7 @@ def reading_profile_figures(name: str, profile: ReadingProfile) -> list[Drawing]
 
 
 def _shares(levels: list[str]) -> list[list[str]]:
-    """Return which conditions share a panel: all, or of many a few at a time, each beside the first."""
+    """Return which conditions share a panel: all, or a few of many at a time, each with the first."""
     if len(levels) <= MOST_TOGETHER:
         return [levels]
     panels = ceil((len(levels) - 1) / (MOST_TOGETHER - 1))

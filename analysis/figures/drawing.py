@@ -1,4 +1,4 @@
-"""What all figures share: their words, the look of each reader and condition, and saving as SVG and PNG."""
+"""The common parts of all figures: words, the look of each reader and condition, and saving as SVG and PNG."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ NOT_DATA = "Simulated readers: not data"
 PILOT_LABEL = "you (pilot)"
 WIDTH = 6.7
 TALLEST = 8.2
-"""Inches of a figure that fills a page; Word and LaTeX make it a little smaller, for its number, title and note stand there too."""
+"""Inches of a figure that fills a page; Word and LaTeX shrink it a little to leave room for its number, title and note."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """How a reader or condition is drawn: colour, marker and line differ, so that grey prints stay legible."""
+    """Colour, marker and line of a reader or condition; all differ, so that grey prints are legible."""
 
     colour: str
     marker: str | int
@@ -47,7 +47,7 @@ class Look:
 
     @property
     def face(self) -> str:
-        """What fills its marker."""
+        """The colour inside its marker."""
         return "white" if self.is_hollow else self.colour
 
 
@@ -228,7 +228,7 @@ def filled(figure: Figure) -> Bbox:
 
 
 def as_svg(figure: Figure, name: str, title: str, alternative: str) -> str:
-    """Return a figure as an SVG element that can stand in a page beside others."""
+    """Return a figure as an SVG element that can share a page with others."""
     stream = io.StringIO()
     with styled():
         figure.savefig(

@@ -38,7 +38,7 @@ TOGETHER = 3
 
 @dataclass(frozen=True)
 class MapScale:
-    """What a fidelity map measures of models, in which unit, and what of people, where that is something else."""
+    """The measure of models on a fidelity map, its unit, and the measure of people, if that differs."""
 
     noun: str
     unit: str
@@ -46,17 +46,17 @@ class MapScale:
 
     @property
     def of_people(self) -> str:
-        """What an axis says of people's effects."""
+        """The label of an axis of people's effects."""
         return f"difference in {self.people or self.noun} ({self.unit})"
 
     @property
     def of_models(self) -> str:
-        """What an axis says of a model's effects."""
+        """The label of an axis of a model's effects."""
         return f"difference in {self.noun} ({self.unit})"
 
     @property
     def both(self) -> str:
-        """What is measured, of people and models."""
+        """The measure of people and models."""
         same = self.people in ("", self.noun)
         return self.noun if same else f"{self.people} (people) and {self.noun} (models)"
 
@@ -204,7 +204,7 @@ def item_scatter(
     kinds: dict[str, str],
     measures: tuple[str, str],
 ) -> Drawing:
-    """Draw one model's item means against people's, a panel a condition."""
+    """Draw one model's item means against people's, with one panel per condition."""
     levels = [str(level) for level in means[0].columns if level in agreement.index]
     rows = agreement.loc[levels]
     look = looks({reader: kinds[reader] for reader in readers})

@@ -132,7 +132,7 @@ def geometry_figure(
 
 
 def _labels(axes: Axes, named: Sequence[tuple[Point, str, str]], drawn: Sequence[Box]) -> None:
-    """Write each name beside its point, where no other point or name stands, and where it touches the fewest lines."""
+    """Write each name next to its point, away from other points and names, and where it touches the fewest lines."""
     taken: list[Box] = [
         (one.x[0] - 1.0, one.x[0] + 1.0, one.y[0] - 1.5, one.y[0] + 1.5) for one, _, _ in named
     ]

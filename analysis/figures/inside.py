@@ -74,7 +74,7 @@ _SMOOTH = 0.05
 
 
 def loss_figure(name: str, title: str, curves: Sequence[tuple[str, pd.DataFrame]]) -> Drawing:
-    """Draw the losses of each training in a panel of its own, all on one axis."""
+    """Draw the losses of each training in a separate panel, all on one axis."""
     held_out, training = palette(["texts or lines held out", "training"])
     losses = pd.concat([one[["training_loss", "validation_loss"]] for _, one in curves]).to_numpy(dtype=float)
     known = losses[np.isfinite(losses)] if np.isfinite(losses).any() else np.array([0.0, 1.0])
@@ -236,7 +236,7 @@ class Panel:
 
     @property
     def names(self) -> list[str]:
-        """What its rows are called."""
+        """The labels of its rows."""
         return [shortened(one, PATTERNS_LONGEST) for one in (*self.conditions, DIFFERENT)]
 
 
@@ -304,7 +304,7 @@ def _patterns(panels: Sequence[Panel], norms: Sequence[Normalize]) -> Figure:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Return ticks of a scale, none so near its ends that its number meets one of the scale beside it."""
+    """Return ticks of a scale, none so near its ends that its number meets one of the next scale."""
     ticks = [float(one) for one in MaxNLocator(nbins=4).tick_values(low, high) if low <= one <= high]
     edge = _EDGE * (high - low)
     inner = [one for one in ticks if low + edge <= one <= high - edge]
@@ -323,7 +323,7 @@ def _map(axes: Axes, values: Array, apart: Array, norm: Normalize) -> None:
 
 
 def _answers(axes: Axes, accuracy: Sequence[float]) -> None:
-    """Draw the share of right answers beside each condition, written in its cell."""
+    """Draw the percentage of correct answers next to each condition, written in its cell."""
     norm = Normalize(0, 100)
     cells(axes, np.array(accuracy, dtype=float)[:, None], COLOURS, norm, edgecolors="white", linewidth=0.4)
     for place, value in enumerate(accuracy):
@@ -338,14 +338,14 @@ def _answers(axes: Axes, accuracy: Sequence[float]) -> None:
 COLUMNS_OF_MODELS, COLUMNS_OF_CONDITIONS = 2, 3
 MOST_PANELS = 8
 _MARKED = 16
-"""Up to so many layers each has its mark; of more, every second, third … has."""
+"""With at most this many layers, each has its mark; with more, every second, third … has."""
 _CHANCE = Look("#444444", "", (0, (4, 2)), "chance")
 _CONTROL = Look(GREY, "", (0, (1, 1.4)), "control task (random labels)")
 
 
 @dataclass(frozen=True, eq=False)
 class ModelLayers:
-    """What is drawn of one model."""
+    """The name and accuracies of one model's layers."""
 
     name: str
     found: Accuracies
@@ -357,7 +357,7 @@ class ModelLayers:
 
 
 def accuracy_figures(name: str, title: str, models: Sequence[ModelLayers], predicted: str) -> list[Drawing]:
-    """Draw accuracy against layer, a line a condition with its band, a panel a model."""
+    """Draw accuracy against layer, with one line and band per condition and one panel per model."""
 
     def draw(name: str, title: str, models: Sequence[ModelLayers]) -> Drawing:
         look = condition_looks(list(dict.fromkeys(level for one in models for level in one.conditions)))
@@ -397,7 +397,7 @@ _TITLE = {"weight": "bold", "color": "#111111", "va": "baseline"}
 
 
 def step_figure(name: str, title: str, model: ModelLayers) -> Drawing:
-    """Draw what each layer adds to the accuracy at the one before, a panel a condition."""
+    """Draw the accuracy that each layer adds to the one before, with one panel per condition."""
     found, levels = model.found, model.conditions
     look = condition_looks(levels)
     own = slice(0, len(levels))

@@ -1,4 +1,4 @@
-"""Words that fit: labels of axes and titles of panels are measured, then stand in one line, in several, or slanted."""
+"""Words that fit: labels of axes and titles of panels are measured, then written in one line, in several, or slanted."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ def pages(panels: Sequence[CurvePanel]) -> list[list[CurvePanel]]:
 
 
 def middle_shortened(name: str, most: int) -> str:
-    """Cut a long name: first what stands before the last slash, then its middle."""
+    """Cut a long name: first everything up to the last slash, then its middle."""
     if len(name) > most:
         name = name.rsplit("/", 1)[-1]
     keep = (most - 1) // 2
@@ -217,7 +217,7 @@ def _tick(value: float) -> str:
 
 
 def _key_above(figure: Figure, handles: Sequence[Any], columns: int, **more: Any) -> None:
-    """Say once, above all panels, which mark is which."""
+    """Write once, above all panels, which mark is which."""
     at = (0.0, 1 - 0.12 / figure.get_figheight())
     figure.legend(
         handles=handles, loc="upper left", bbox_to_anchor=at, ncols=columns, frameon=False, borderaxespad=0.0, **more
@@ -303,7 +303,7 @@ PLACE_WORDS = {
     "outer": "first and last letter",
 }
 TOGETHER = "all distances"
-"""Said of a place whose distances are not told apart where those of others are, for dark marks would say the shortest."""
+"""Added to a place whose distances are not separated where those of others are, since dark marks would mean the shortest."""
 MOST_MODELS = 4
 LIGHTEST = 0.55
 """How far towards white the farthest letters are drawn."""
@@ -442,7 +442,7 @@ LINE, WEIGHTS_LEFT = 0.175, 1.72
 
 @dataclass(frozen=True)
 class Explained:
-    """How well one predictor explains one reader: Akaike weight, and held-out gain in nats per 1,000 observations (nan: not known)."""
+    """Fit of one predictor to one reader: Akaike weight, and held-out gain in nats per 1,000 observations (nan: not known)."""
 
     group: str
     kind: str

@@ -86,7 +86,7 @@ def name_columns(axes: Axes, names: Sequence[str], margin: float = 0.45) -> None
 
 
 def dodged(turn: int, many: int, gap: float, most: float = 1.0) -> float:
-    """Return how far one of many that share a place stands aside, all of them within ``most``."""
+    """Return the shift of one of many points at the same place, all of them within ``most``."""
     return min(gap, most / max(many, 1)) * (turn - (many - 1) / 2)
 
 
@@ -176,7 +176,7 @@ def spread(positions: Sequence[float], gap: float, low: float, high: float) -> l
 
 
 def label_ends(axes: Axes, ends: list[tuple[float, float, str, str]], x: float) -> None:
-    """Write each line's name in its colour beside its right end, moved apart where they would overlap."""
+    """Write each line's name in its colour next to its right end, moved apart where they would overlap."""
     if not ends:
         return
     axes.set_ylim(axes.get_ylim())

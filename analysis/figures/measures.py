@@ -32,7 +32,7 @@ from analysis.figures.panels import LOWEST, Room, is_person
 
 TYPO = 0.028
 MOST_LABELS, LONGEST_LABEL = 4, 28
-"""More or longer names than this stand in a legend and not beside the lines."""
+"""More or longer names than this are in a legend and not next to the lines."""
 RECOVERED_LEGEND_COLUMNS, MOST_LETTERS = 2, 40
 
 
@@ -94,16 +94,16 @@ def recovered_figure(
 
 
 LOOKS_APART = 6
-"""Beyond so many readers colours and markers repeat, and numbers stand in their place."""
+"""With more readers than this, colours and markers repeat, and numbers replace them."""
 SENSITIVITY_LEGEND_COLUMNS = 3
 LONGEST_OF_THREE = 24
-"""Longer names stand in two columns."""
+"""Longer names are in two columns."""
 BESIDE = 1.2
 """How much farther the horizontal axis reaches, so that numbers at its ends do not touch those of the next panel."""
 LEAST_RANGE = 1.0
 """The axes reach at least this far from zero, so that next to no sensitivity looks like none."""
 LONGEST = 42
-"""Letters of a name in the key."""
+"""The most letters that the key shows."""
 
 
 def sensitivity_figure(

@@ -1,4 +1,4 @@
-"""Figures 3 and 4 of Mind Scramble from a study of one's own: what changed text costs, and what each operation in a word costs."""
+"""Figures 3 and 4 of Mind Scramble for any study: the cost of changed text, and the cost of each operation in a word."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def condition_looks(levels: Sequence[str]) -> dict[str, Look]:
 
 @dataclass(frozen=True)
 class Room:
-    """Inches of equal panels in rows: of a panel, around all, and ``above`` each for what stands over it.
+    """Inches of equal panels in rows: of a panel, around all, and ``above`` each for its titles.
 
     ``shared`` names the axes of which only the outer panels have numbers.
     """

@@ -105,11 +105,11 @@ def _frame(axes: Axes, test: Line, sizes: Sequence[float]) -> None:
 _LABELS = 0.36
 """Share of the figure's width that the effects' names take at most."""
 _APART = 1.25
-"""How many times the effects of the longest panel all panels together may have to stand in the same rows."""
+"""All panels together may have at most this many times the effects of the longest panel to share rows."""
 
 
 def _shared(of: Sequence[Sequence[str]]) -> list[str]:
-    """Return the effects that stand once beside all panels, top to bottom; empty where panels have few in common."""
+    """Return the effects that are named once for all panels, top to bottom; empty where panels have few in common."""
     if any(len(set(own)) < len(own) for own in of):
         return list(of[0]) if all(own == of[0] for own in of) else []
     longest = max(of, key=len)
@@ -118,7 +118,7 @@ def _shared(of: Sequence[Sequence[str]]) -> list[str]:
 
 
 def recovery_figure(name: str, recovered: Sequence[Recovered]) -> Drawing:
-    """Draw each effect's estimate with its interval and a mark where it was put in, one panel a measure."""
+    """Draw the estimate of each effect with its interval and its true value, with one panel per measure."""
     panels = {
         measure: [one for one in recovered if one.measure == measure]
         for measure in dict.fromkeys(one.measure for one in recovered)
