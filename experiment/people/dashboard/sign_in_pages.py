@@ -74,8 +74,8 @@ def login() -> Page:
         _note_failure(name, "too many tries")
         return _form(_too_many(refusal), 429, name)
     if found is None:
-        _note_failure(name, "name and password do not belong together")
-        return _form("Name and password do not belong together.", 401, name)
+        _note_failure(name, "name and password do not match")
+        return _form("The name and password do not match.", 401, name)
     if found.second_factor is None:
         return _sign_in(found, "password")
     give_token(site.sign_ins.begin(SECOND_STEP, found.name, found.stamp()))
