@@ -80,4 +80,7 @@ def add_headers(app: Flask, *, is_public: bool = False) -> None:
                 response.headers["Cache-Control"] = "public, max-age=3600"
         elif response.status_code != 304:
             response.headers["Cache-Control"] = "no-store"
+        if response.location is not None and response.location.startswith(request.host_url):
+            # a name in the Host header that somebody made up is not repeated
+            response.location = "/" + response.location.removeprefix(request.host_url).lstrip("/")
         return response

@@ -52,6 +52,11 @@ def test_every_answer_has_every_protecting_header(site: Any, at_tls: Any, path: 
     assert secure.headers["Strict-Transport-Security"] == f"max-age={A_DAY_S}"
 
 
+def test_a_redirection_does_not_repeat_an_invented_name(site: Any) -> None:
+    told = site.caller().get("/small", Host="evil.example")
+    assert (told.status, told.headers["Location"]) == (308, "/small/")
+
+
 def test_this_computers_own_names_are_never_bound_to_tls(at_tls: Any) -> None:
     for name in ("localhost", "127.0.0.1"):
         assert at_tls("GET", "/health", name).headers["Strict-Transport-Security"] is None
