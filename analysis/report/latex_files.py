@@ -6,42 +6,23 @@ A table's file can go into any document that loads booktabs, caption and longtab
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
+from typing import Any
 
+import jinja2
 from markupsafe import escape
 
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.document import Document, of_printed
 from analysis.report.inline import head_markup, note_markup, runs_of
-from analysis.report.nodes import Bullets, Facts, Finding, Heading, Node, Paragraph
-from analysis.report.numbered import Illustrated, Numbered
+from analysis.report.nodes import Node
+from analysis.report.numbered import Numbered
 from analysis.report.references import as_bibtex
 
 LONGEST = 34
 """A table with more rows than this runs over pages."""
-PREAMBLE = r"""
-% Compiles with pdflatex or xelatex (twice, for longer tables). Each table stands in a file of its own in latex/.
-\documentclass[11pt]{article}
-\usepackage{iftex}
-\ifPDFTeX
-  \usepackage[utf8]{inputenc}
-  \usepackage[T1]{fontenc}
-  \usepackage{lmodern}
-  \usepackage{textcomp}
-\else
-  \usepackage{fontspec}
-\fi
-\usepackage[margin=1in]{geometry}
-\usepackage{amsmath,array,booktabs,longtable,graphicx,float,caption,fancyhdr}
-\usepackage[hidelinks]{hyperref}
-\captionsetup{labelfont=bf,textfont=it,labelsep=newline,singlelinecheck=off,justification=raggedright,position=top}
-\floatplacement{table}{H}
-\floatplacement{figure}{H}
-\setlength{\LTleft}{0pt}
-\emergencystretch=3em
-\pagestyle{fancy}\fancyhf{}\fancyhead[R]{\thepage}\renewcommand{\headrulewidth}{0pt}
-""".lstrip()
 _SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "_": r"\_", "%": r"\%",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
@@ -90,6 +71,32 @@ def set_markup(markup: str) -> str:
     return "".join(parts)
 
 
+@cache
+def _environment() -> jinja2.Environment:
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader(__package__),
+        block_start_string="<%",
+        block_end_string="%>",
+        variable_start_string="<<",
+        variable_end_string=">>",
+        comment_start_string="<#",
+        comment_end_string="#>",
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    made.filters |= {"tex": escaped, "markup": lambda text: set_markup(escape(text)), "row": _laid_row}
+    made.filters |= {"note": lambda text: set_markup(note_markup(text)), "unbracketed": _unbracketed}
+    # paths of files break behind slashes and underscores
+    made.filters["source"] = lambda text: re.sub(r"(/|\\_)", r"\1\\allowbreak{}", escaped(text))
+    return made
+
+
+def _written(name: str, **facts: Any) -> str:
+    return _environment().get_template(f"{name}.tex.jinja").render(**facts)
+
+
 def write_latex(
     document: Document, folder: Path, sources: Mapping[str, str], filed: Sequence[Numbered] = ()
 ) -> Path:
@@ -107,43 +114,15 @@ def write_latex(
 
 def _write_file(document: Document, nodes: Sequence[Node], path: Path, sources: Mapping[str, str]) -> Path:
     """Write some nodes of a document into a file that compiles."""
-    body = "\n".join(line for node in nodes for line in _lines(node))
-    path.write_text(
-        "\n".join(
-            [
-                PREAMBLE,
-                *_head(document, nodes, body),
-                body,
-                *_sources(of_printed(nodes, sources)),
-                "\\end{document}",
-                "",
-            ]
-        ),
-        "utf-8",
-    )
-    return path
-
-
-def _head(document: Document, nodes: Sequence[Node], body: str) -> Iterator[str]:
+    body = _written("body", nodes=nodes)
     texts = [body, document.title, str(document.byline), *document.banner]
-    for node in nodes:
-        if isinstance(node, Numbered):
-            texts.append(table_in_latex(node, ""))
-    odd = sorted({letter for text in texts for letter in escaped_leftovers(text)})
-    if odd:
-        yield "% Letters that pdflatex has no font for; xelatex with a font that has them sets them as they are."
-        yield "\\ifPDFTeX"
-        yield from (
-            f"  \\DeclareUnicodeCharacter{{{ord(letter):04X}}}{{[U+{ord(letter):04X}]}}" for letter in odd
-        )
-        yield "\\fi"
-    if document.banner:
-        yield "\\fancyhead[L]{\\footnotesize\\textbf{Holds readers that are not data}}"
-    yield f"\\title{{{escaped(document.title)}}}"
-    yield f"\\author{{}}\n\\date{{{set_markup(str(document.byline))}}}"
-    yield "\\begin{document}\n\\maketitle\n\\thispagestyle{fancy}"
-    for line in (*document.banner, *(f"Warning. {one}" for one in document.warnings)):
-        yield f"\\noindent\\textbf{{{escaped(line)}}}\\par\\medskip"
+    texts += [table_in_latex(node, "") for node in nodes if isinstance(node, Numbered)]
+    letters = sorted(set().union(*map(escaped_leftovers, texts)))
+    odd = [f"{ord(letter):04X}" for letter in letters]
+    printed = of_printed(nodes, sources)
+    text = _written("report", document=document, body=body.removesuffix("\n"), odd=odd, printed=printed)
+    path.write_text(text, "utf-8")
+    return path
 
 
 def escaped_leftovers(text: str) -> set[str]:
@@ -151,124 +130,25 @@ def escaped_leftovers(text: str) -> set[str]:
     return {letter for letter in escaped(text) if not _LATIN.match(letter) and letter not in "\n\t"}
 
 
-def _lines(node: Node) -> Iterator[str]:
-    if isinstance(node, Heading):
-        marks = "".join(f" [{escaped(mark)}]" for mark in node.marks)
-        kind = {2: "section", 3: "subsection"}.get(node.level, "subsubsection")
-        yield f"\n\\{kind}*{{{set_markup(str(node.text))}{marks}}}"
-    elif isinstance(node, Paragraph):
-        before = {
-            "reference": "\\noindent\\hangindent=2em ",
-            "small": "\\noindent ",
-            "warning": "\\noindent ",
-        }
-        yield f"\n{before.get(node.kind, '')}{set_markup(str(node.text))}\n"
-    elif isinstance(node, Bullets):
-        kind = "enumerate" if node.ordered else "itemize"
-        yield f"\\begin{{{kind}}}"
-        yield from (f"\\item {_unbracketed(set_markup(str(item)))}" for item in node.items)
-        yield f"\\end{{{kind}}}"
-    elif isinstance(node, Facts):
-        if node.pairs:
-            yield "\\begin{description}"
-            yield from (
-                f"\\item[{{{escaped(name)}}}] {set_markup(escape(words))}" for name, words in node.pairs
-            )
-            yield "\\end{description}"
-    elif isinstance(node, Illustrated):
-        yield from _figure(node)
-    elif isinstance(node, Finding):
-        yield f"\n\\noindent{set_markup(node.markup)}\\par\\medskip\n"
-    else:
-        yield f"\\input{{latex/{node.table.name}}}"
-
-
 def _unbracketed(text: str) -> str:
     """Keep a bracket at the head of an item from being read as its label."""
     return f"{{}}{text}" if text.startswith("[") else text
 
 
-def _figure(shown: Illustrated) -> Iterator[str]:
-    yield "\\begin{figure}"
-    yield f"\\renewcommand{{\\thefigure}}{{{shown.number}}}"
-    yield f"\\caption{{{escaped(shown.drawing.title)}}}\\label{{fig:{shown.drawing.name}}}"
-    # at its own size, and smaller only where the page is too narrow or too short
-    yield "\\resizebox{!}{\\ifdim\\height>.78\\textheight .78\\textheight\\else\\height\\fi}{%"
-    yield "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%"
-    yield f"\\includegraphics{{figures/{shown.drawing.name}.png}}}}}}"
-    yield f"\\par\\medskip{{\\footnotesize\\raggedright\\textit{{Note.}} {set_markup(str(note_markup(shown.drawing.note)))}\\par}}"
-    yield "\\end{figure}"
-
-
 def table_in_latex(shown: Numbered, source: str) -> str:
-    """Return a table as LaTeX: caption above, three rules, note below."""
-    laid = shown.table
-    size = (
-        "\\small"
-        if len(laid.columns) <= 6
-        else "\\footnotesize"
-        if len(laid.columns) <= 8
-        else "\\scriptsize"
+    """Return a table as LaTeX: caption above, three rules, note below; a comment at its head says where its numbers come from."""
+    laid, many = shown.table, len(shown.table.columns)
+    return _written(
+        "table",
+        number=shown.number,
+        laid=laid,
+        source=" ".join(source.split()),
+        size="\\small" if many <= 6 else "\\footnotesize" if many <= 8 else "\\scriptsize",
+        columns=f"@{{}}{_first_column(laid)}*{{{many - 1}}}{{c}}@{{}}",
+        head=_row([str(head_markup(one, laid.is_symbol(one))) for one in laid.columns]),
+        is_long=len(laid.rows) > LONGEST,
+        is_wide=_is_wide(laid),
     )
-    caption = f"\\caption{{{escaped(laid.title)}}}\\label{{tab:{laid.name}}}"
-    counter = f"\\renewcommand{{\\thetable}}{{{shown.number}}}"
-    columns = f"@{{}}{_first_column(laid)}*{{{len(laid.columns) - 1}}}{{c}}@{{}}"
-    head = _row([str(head_markup(one, laid.is_symbol(one))) for one in laid.columns])
-    body = [_laid_row(row, laid) for row in laid.rows]
-    note = _note(laid)
-    lines = [f"% Table {shown.number}. {_comment(source)}".rstrip()]
-    if len(laid.rows) > LONGEST:
-        lines += [
-            f"{{{size}\\setlength{{\\tabcolsep}}{{3pt}}{counter}",
-            f"\\begin{{longtable}}{{{columns}}}",
-            f"{caption}\\\\",
-        ]
-        lines += [
-            "\\toprule",
-            head,
-            "\\midrule",
-            "\\endfirsthead",
-            "\\toprule",
-            head,
-            "\\midrule",
-            "\\endhead",
-        ]
-        lines += ["\\bottomrule", "\\endfoot", *body, "\\end{longtable}", *note, "}"]
-    else:
-        inner = [
-            f"\\begin{{tabular}}{{{columns}}}",
-            "\\toprule",
-            head,
-            "\\midrule",
-            *body,
-            "\\bottomrule",
-            "\\end{tabular}",
-        ]
-        wide = _is_wide(laid)
-        inner = ["\\resizebox{\\linewidth}{!}{%", *inner, "}"] if wide else inner
-        lines += [
-            "\\begin{table}",
-            counter,
-            caption,
-            size,
-            "\\setlength{\\tabcolsep}{3pt}",
-            *inner,
-            *note,
-            "\\end{table}",
-        ]
-    return "\n".join(lines) + "\n"
-
-
-def _comment(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _note(laid: ApaTable) -> list[str]:
-    if not laid.note:
-        return []
-    return [
-        f"\\par\\smallskip{{\\footnotesize\\raggedright\\textit{{Note.}} {set_markup(str(note_markup(laid.note)))}\\par}}"
-    ]
 
 
 def _characters(laid: ApaTable) -> list[int]:
@@ -308,12 +188,3 @@ def _row(cells: Sequence[str]) -> str:
         )
         + " \\\\"
     )
-
-
-def _sources(printed: Sequence[tuple[str, str]]) -> Iterator[str]:
-    if printed:
-        yield "\\section*{Where the numbers come from}\n{\\footnotesize\\raggedright"
-        for number, words in printed:
-            words = re.sub(r"(/|\\_)", r"\1\\allowbreak{}", escaped(words))
-            yield f"\\textbf{{Table {number}.}} {words}\\par"
-        yield "}"

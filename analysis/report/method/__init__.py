@@ -33,14 +33,6 @@ LAYOUT = Layout(Path(__file__).parent)
 PACKAGES = ("numpy", "scipy", "pandas", "statsmodels", "matplotlib")
 STATED = "statements of rules, analysed apart"
 _TOKENS = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens")
-_RECRUITED = {
-    "prolific": "Prolific", "sona": "SONA", "mturk": "Amazon Mechanical Turk", "lab": "the laboratory", "link": "a link",
-}  # fmt: skip
-_LANGUAGES = {
-    "ar": "Arabic", "de": "German", "en": "English", "es": "Spanish", "fr": "French", "he": "Hebrew", "it": "Italian",
-    "ja": "Japanese", "ko": "Korean", "nl": "Dutch", "pl": "Polish", "pt": "Portuguese", "ru": "Russian", "tr": "Turkish",
-    "zh": "Chinese",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -91,27 +83,17 @@ def _participants(tables: Tables) -> dict[str, Any]:
         samples.append(
             {
                 **{"group": group, "noun": noun, "nouns": "people" if group == "human" else f"{noun}s"},
-                **{"recorded": len(own), "readers": int(own["reader"].nunique()), "begun": max(begun, 0)},
+                **{"recorded": len(own), "readers": own["reader"].nunique(), "begun": max(begun, 0)},
                 **{"imported": of_people.get("imported"), "first": of_people.get("first_session")},
                 "last": of_people.get("last_session"),
                 "undated": bool(of_people.get("imported")) and not of_people.get("first_session"),
                 "wanted": tables.dictionary.get("participants_wanted") if group == "human" else None,
                 **_of_sessions(known),
-                **{
-                    "lost": _excluded(tables, group),
-                    "left": int(used["reader"].nunique()),
-                    "trials": len(used),
-                },
+                **{"lost": _excluded(tables, group), "left": used["reader"].nunique(), "trials": len(used)},
             }
         )
-    named = {
-        "between_dates": apa.between_dates,
-        "spaced": in_words,
-        "in_range": _range,
-        "upper_first": _first,
-    }
-    return {"samples": samples, "came": {"recruit": None, "eligible": None, "answers": None, "people": None} | came,
-            "recruited": _RECRUITED, **named} if samples else {}  # fmt: skip
+    came = {"recruit": None, "eligible": None, "answers": None, "people": None} | came
+    return {"samples": samples, "came": came, "spaced": in_words, "in_range": _range} if samples else {}
 
 
 def _of_sessions(known: Mapping[str, Any]) -> dict[str, int]:
@@ -119,10 +101,6 @@ def _of_sessions(known: Mapping[str, Any]) -> dict[str, int]:
     finished = known.get("finished")
     left = int(known.get("sessions") or 0) - int(finished) if finished is not None else 0
     return {"unfinished": max(left, 0), "pilots": int(known.get("pilot_sessions") or 0)}
-
-
-def _first(text: str) -> str:
-    return text[0].upper() + text[1:]
 
 
 def _first_small(text: str) -> str:
@@ -195,30 +173,17 @@ def _one_model(name: str, known: Mapping[str, Any], own: pd.DataFrame) -> dict[s
     done = [f"identified itself as {known['resolved']}"] if known.get("resolved") else []
     if known.get("first_call"):
         when, calls = apa.between_dates(known["first_call"], known["last_call"]), known["calls"]
-        done.append(
-            f"gave its answers elsewhere ({apa.counted(calls, 'answer')}, imported {when})"
-            if is_imported
-            else f"was accessed {when} ({apa.counted(calls, 'call')})"
-        )
+        elsewhere = f"gave its answers elsewhere ({apa.counted(calls, 'answer')}, imported {when})"
+        done.append(elsewhere if is_imported else f"was accessed {when} ({apa.counted(calls, 'call')})")
     failed = 0 if is_imported else int(own["response_status"].isin(("error", "timeout")).sum())
     if own["session_id"].nunique():
         sessions = apa.worded(own["session_id"].nunique(), "session")
-        given = (
-            f"has {apa.worded(len(own), 'trial')}"
-            if is_imported
-            else f"gave {apa.worded(len(own) - failed, 'answer')}"
-        )
-        done.append(f"{given} in {sessions}")
+        trials, answers = apa.worded(len(own), "trial"), apa.worded(len(own) - failed, "answer")
+        done.append(f"{f'has {trials}' if is_imported else f'gave {answers}'} in {sessions}")
+    told = {"name": name, "identity": identity, "done": done, "failed": failed}
     return {
-        **{
-            "name": name,
-            "identity": identity,
-            "done": done,
-            "failed": failed,
-            "settings": _settings(known, own),
-        },
-        **{"is_dated": bool(known.get("first_call")), **_of_sessions(known)},
-    }
+        **told, "settings": _settings(known, own), "is_dated": bool(known.get("first_call")), **_of_sessions(known)
+    }  # fmt: skip
 
 
 def _imported(known: Mapping[str, Any]) -> bool:
@@ -278,7 +243,7 @@ def _materials(tables: Tables) -> dict[str, Any]:
     return {
         "procedure": {} if _all_imported(tables) else tables.dictionary.get("procedure") or {},
         "items": int(used["item_id"].nunique()),
-        "language": _LANGUAGES.get(language.split("-")[0], language),
+        "language": language,
         "factors": {name: [str(level) for level in levels] for name, levels in tables.factors.items()},
         "lower_first": _first_small,
     }
