@@ -9,17 +9,14 @@ from pathlib import Path
 from types import MappingProxyType
 
 import jinja2
-from markupsafe import Markup
 
 from analysis import apa
-from analysis.report.apa_tables import Head
 from analysis.report.content import gather
 from analysis.report.document import Document, document_of
 from analysis.report.docx_file import write_docx
 from analysis.report.inline import head_markup, note_markup
 from analysis.report.latex_files import write_latex
-from analysis.report.nodes import Bullets, Facts, Finding, Heading
-from analysis.report.numbered import Content, Illustrated, Numbered
+from analysis.report.numbered import Content
 from analysis.report.refitting import write_models
 from analysis.report.rows_named import write_rows_named
 from analysis.report.tracing import figures_in_words, files_named, numbers_of, sources_in_words
@@ -89,20 +86,11 @@ def write_files(
         write_latex(document, folder, sources, [one for one in content.all_tables() if one.refused])
         page = folder / "report.html"
         own_copy = tables.folder.resolve().parent == folder.resolve()
-        page.write_text(
-            render_document(
-                document,
-                content,
-                sources,
-                tables.folder.name if own_copy else None,
-                figures_in_words(content),
-            ),
-            "utf-8",
-        )
+        data = tables.folder.name if own_copy else None
+        page.write_text(render_document(document, content, sources, data, figures_in_words(content)), "utf-8")
     except OSError as error:
-        raise UserError(
-            f"{folder} cannot be written: {error}", mend="Choose another folder with --out."
-        ) from error
+        mend = "Choose another folder with --out."
+        raise UserError(f"{folder} cannot be written: {error}", mend=mend) from error
     return page
 
 
@@ -154,13 +142,7 @@ def render_document(
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters["figure"] = lambda drawing: Markup(drawing.svg)
-    environment.filters["symbol"] = head_markup
-    environment.filters["note"] = note_markup
-    environment.filters["number"] = apa.number
-    kinds = {"numbered_table": Numbered, "numbered_figure": Illustrated, "head": Head, "heading": Heading}
-    for name, kind in {**kinds, "bullets": Bullets, "facts": Facts, "finding": Finding}.items():
-        environment.tests[name] = lambda node, kind=kind: isinstance(node, kind)
+    environment.filters |= {"symbol": head_markup, "note": note_markup}
     return environment.get_template("report.html.jinja").render(
         document=document,
         sources=sources,
