@@ -71,4 +71,4 @@ def test_recovery_stands_beside_exact_accuracy_and_has_a_figure(tmp_path: Path) 
 )
 def test_exact_accuracy_without_spread_is_said_in_words(tmp_path: Path, exact: bool, said: str) -> None:
     _, words = told(tmp_path, typed_rows(exact=exact, models=("restorer",), items=8), columns=COLUMNS)
-    assert f"{said} in" in words and "Mean recovery says how near the answers came." in words
+    assert f"{said} in" in words and "Mean recovery says how close the answers came." in words
