@@ -22,6 +22,7 @@ from analysis.descriptives import (
     participants_intervals,
     scored,
 )
+from analysis.figures import marks
 from analysis.figures.drawing import (
     PILOT_LABEL,
     TALLEST,
@@ -35,21 +36,7 @@ from analysis.figures.drawing import (
     styled,
 )
 from analysis.figures.labels import cut_to_lines, laid_out, places_of, size_in, width_of
-from analysis.figures.marks import (
-    DASHED,
-    INK,
-    SOFT,
-    STEPS,
-    Estimates,
-    above,
-    are_numbers_in_order,
-    label_ends,
-    name_columns,
-    name_rows,
-    numbered,
-    points,
-    widened,
-)
+from analysis.figures.marks import DASHED, INK, SOFT, STEPS, Estimates
 from analysis.figures.panels import Room, axes_at, is_person, lettered
 from analysis.names import in_words
 from analysis.plan import RATING, RECOVERED, Measure
@@ -251,13 +238,13 @@ def _draw(figure: Figure, row: Conditions, look: dict[str, Look], top: float, st
         line, column = divmod(place, columns)
         upper = top + _ABOVE + line * (_ABOVE + height + 0.3)
         axes = axes_at(figure, names + column * (width + _GAP), high - upper - height, width, height)
-        name_rows(axes, texts if column == 0 else [""] * len(texts), size, 0.5)
+        marks.name_rows(axes, texts if column == 0 else [""] * len(texts), size, 0.5)
         axes.grid(False, axis="x")
         axes.grid(True, axis="y")
         axes.set_xlim(limits)
         axes.tick_params(axis="x", length=3, labelsize=SIZE)
         axes.spines["left"].set_visible(False)
-        numbered(axes.xaxis, nbins=4 if width > 1 else 3, steps=STEPS)
+        marks.numbered(axes.xaxis, nbins=4 if width > 1 else 3, steps=STEPS)
         _panel(axes, row, groups, look, step)
     end = top + _lines(row) * (_ABOVE + height + 0.3) - 0.3
     centre = (names + (columns * (width + _GAP) - _GAP) / 2) / BROAD
@@ -300,7 +287,7 @@ def _limits(row: Conditions) -> tuple[float, float]:
         known = np.concatenate([np.ravel(one) for one in values])
         low = min(float(np.nanmin(known)), np.inf if row.chance is None else 100 * row.chance)
         return max(0.0, 25.0 * np.floor(min(low, 75.0) / 25.0)) - 4, 107.0
-    return widened(values, 0.06)
+    return marks.widened(values, 0.06)
 
 
 def _panel(axes: Axes, row: Conditions, groups: tuple[str, ...], look: dict[str, Look], step: float) -> None:
@@ -320,8 +307,8 @@ def _panel(axes: Axes, row: Conditions, groups: tuple[str, ...], look: dict[str,
         there = [place for place, level in enumerate(row.levels) if (group, level) in own]
         shown = _shown(row, [own[group, row.levels[place]] for place in there])
         y = np.array(there) + (0.2 * (turn - (len(groups) - 1) / 2) if rules else -0.08)
-        join = 0.9 if are_numbers_in_order(row.levels) and not rules else 0.0
-        points(axes, it, shown, y, bar=0.0 if rules else 1.7, join=join, edge=1.4, clip_on=False)
+        join = 0.9 if marks.are_numbers_in_order(row.levels) and not rules else 0.0
+        marks.points(axes, it, shown, y, bar=0.0 if rules else 1.7, join=join, edge=1.4, clip_on=False)
         for at, *ends in zip(y, shown.value, shown.low, shown.high, strict=True):
             if not rules:
                 _value(axes, row, ends, at, step)
@@ -332,8 +319,8 @@ def _panel(axes: Axes, row: Conditions, groups: tuple[str, ...], look: dict[str,
         head, below = "Baselines", apa.counted(len(groups), "rule")
     elif kind == "simulated" and width_of("Simulated readers", HEAD, bold=True) >= room:
         head = "Simulated"
-    above(axes, cut_to_lines(head, room, HEAD, 1, bold=True)[0], 15, **_HEAD)
-    above(axes, cut_to_lines(below, room, SIZE, 1)[0], 4, **_SMALL)
+    marks.above(axes, cut_to_lines(head, room, HEAD, 1, bold=True)[0], 15, **_HEAD)
+    marks.above(axes, cut_to_lines(below, room, SIZE, 1)[0], 4, **_SMALL)
 
 
 def _value(axes: Axes, row: Conditions, ends: Sequence[float], y: float, step: float) -> None:
@@ -376,7 +363,7 @@ def _pilot(axes: Axes, row: Conditions) -> None:
     means = rows.groupby(row.factor)["value"].mean()
     there = [place for place, level in enumerate(row.levels) if level in means]
     x, y = row.raw(means[[row.levels[place] for place in there]].to_numpy()), np.array(there) + 0.1
-    points(axes, _PILOT, x, y, size=9, face="none", edge=1.0, zorder=6, clip_on=False)
+    marks.points(axes, _PILOT, x, y, size=9, face="none", edge=1.0, zorder=6, clip_on=False)
     axes.annotate(
         PILOT_LABEL, (x[-1], y[-1]), (0, -6), textcoords="offset points", fontsize=SIZE, va="top", ha="center"
     )
@@ -392,11 +379,11 @@ def _forest(axes: Axes, row: Conditions, look: dict[str, Look], names: float) ->
     if odds:
         axes.set(xscale="log", xlim=(min(null, *known) / 1.25, max(null, *known) * 1.25))
         axes.xaxis.set_minor_formatter(NullFormatter())
-        numbered(axes.xaxis)
+        marks.numbered(axes.xaxis)
         axes.xaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5), numticks=6))
     else:
-        axes.set_xlim(widened([known], 0.06, null))
-        numbered(axes.xaxis, nbins=4)
+        axes.set_xlim(marks.widened([known], 0.06, null))
+        marks.numbered(axes.xaxis, nbins=4)
     axes.axvline(null, color=_BLACK, lw=1.0, zorder=1)
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="x", length=3, labelsize=SIZE)
@@ -419,9 +406,9 @@ def _forest(axes: Axes, row: Conditions, look: dict[str, Look], names: float) ->
         it = replace(look.get(one.group, Look(_BLACK, "D")), is_hollow=one.group != "human")
         low, high = np.clip([one.low, one.high], *axes.get_xlim())
         dash = (0, (3, 1.6)) if one.uncertain else "-"
-        points(axes, it, Estimates(one.estimate, low, high), y, bar=1.7, edge=1.4, dash=dash)
+        marks.points(axes, it, Estimates(one.estimate, low, high), y, bar=1.7, edge=1.4, dash=dash)
         if one.built_in is not None:
-            points(axes, Look(_BLACK, "v", is_hollow=True), one.built_in, y - 0.42, size=4.5, edge=1.0)
+            marks.points(axes, Look(_BLACK, "v", is_hollow=True), one.built_in, y - 0.42, size=4.5, edge=1.0)
         write(left + 0.08 * inch, cut_to_lines(one.reader, names - 0.14, SIZE, 1)[0])
         write(1 + 0.08 * inch, one.grade, bold=one.grade not in ("Open", "Not estimable"))
         y += 1.0
@@ -475,7 +462,7 @@ def position_figure(
 
 def _costs(axes: Axes, costs: Costs, changed: list[str], look: dict[str, Look]) -> None:
     measure, own, pilot = costs
-    name_columns(axes, changed)
+    marks.name_columns(axes, changed)
     axes.axhline(0, color=INK, lw=0.8, zorder=1)
     axes.set_ylabel(f"{measure.title} added (%)" if measure.logged else "Percentage points lost")
     groups = list(dict.fromkeys(cost.group for cost in own))
@@ -485,18 +472,18 @@ def _costs(axes: Axes, costs: Costs, changed: list[str], look: dict[str, Look]) 
         x = np.array([changed.index(cost.level) for cost in mine]) + DODGE * (turn - (len(groups) - 1) / 2)
         y = Estimates(*np.array([(cost.cost, cost.low, cost.high) for cost in mine], dtype=float).T)
         rule = it.kind == "baseline"
-        join = (1.0 if rule else 1.5) if are_numbers_in_order(changed) else 0.0
-        points(axes, it, x, y, join=join, bar=0.0 if rule else 1.5)
+        join = (1.0 if rule else 1.5) if marks.are_numbers_in_order(changed) else 0.0
+        marks.points(axes, it, x, y, join=join, bar=0.0 if rule else 1.5)
         label = it.label.replace(" (", "\n(") if len(it.label) > 16 else it.label
         ends.append((float(x[-1]), float(y.value[-1]), label, it.colour))
     if pilot:
         x = np.array([changed.index(cost.level) for cost in pilot]) + 0.27
-        points(axes, _PILOT, x, [cost.cost for cost in pilot], size=9, face="none", edge=1.0, zorder=6)
+        marks.points(axes, _PILOT, x, [cost.cost for cost in pilot], size=9, face="none", edge=1.0, zorder=6)
         ends.append((float(x[-1]), pilot[-1].cost, PILOT_LABEL, _PILOT.colour))
     low, high = axes.get_ylim()
     axes.set_ylim(min(low, -LEAST_RANGE), max(high, LEAST_RANGE))
-    numbered(axes.yaxis, lambda value: apa.number(value, 0), integer=True, nbins=8, steps=[1, 2, 5, 10])
-    label_ends(axes, ends, len(changed) - 0.5)
+    marks.numbered(axes.yaxis, lambda value: apa.number(value, 0), integer=True, nbins=8, steps=[1, 2, 5, 10])
+    marks.label_ends(axes, ends, len(changed) - 0.5)
 
 
 APART = 0.6
@@ -513,9 +500,9 @@ def estimates_figure(table: pd.DataFrame, factors: Sequence[str], axis: str) -> 
             figure = Figure(figsize=(WIDTH, 1.1 + 0.28 * len(table)), layout="constrained")
             axes = figure.add_subplot()
             (it,) = palette([""])
-            points(axes, it, Estimates.of(estimates, "estimate"), range(len(table)), size=5, bar=1.5)
+            marks.points(axes, it, Estimates.of(estimates, "estimate"), range(len(table)), size=5, bar=1.5)
             axes.axvline(0.0, color=SOFT, lw=0.8, ls=DASHED)
-            name_rows(axes, [str(term) for term in table["term"]], 8.5, 0.6)
+            marks.name_rows(axes, [str(term) for term in table["term"]], 8.5, 0.6)
             axes.set_xlabel(f"{axis}, 95% CI")
             return figure
         figure = Figure(figsize=(WIDTH, 3.7))
@@ -530,8 +517,8 @@ def estimates_figure(table: pd.DataFrame, factors: Sequence[str], axis: str) -> 
             rows = estimates[(cells == it.label).to_numpy()]
             shift = APART * (turn - (len(series) - 1) / 2) / len(series)
             x = [levels.index(level) + shift for level in rows[first]]
-            points(axes, it, x, Estimates.of(rows, "estimate"), size=6, bar=1.5, label=it.label)
-        name_columns(axes, [str(level) for level in levels], 0.6)
+            marks.points(axes, it, x, Estimates.of(rows, "estimate"), size=6, bar=1.5, label=it.label)
+        marks.name_columns(axes, [str(level) for level in levels], 0.6)
         axes.set(xlabel=first, ylabel=f"{axis}, 95% CI")
         if others:
             axes.legend(title=", ".join(others), frameon=False)

@@ -15,22 +15,10 @@ from analysis import apa
 from analysis.costs.ratios import TITLES
 from analysis.costs.times import TimeSpread
 from analysis.costs.words import TIME, ReadingProfile
+from analysis.figures import marks
 from analysis.figures.drawing import TALLEST, Drawing, Look, looks, styled
 from analysis.figures.labels import height_of, size_in
-from analysis.figures.marks import (
-    INK,
-    STEPS,
-    Estimates,
-    above,
-    dodged,
-    general,
-    in_the_middle,
-    name_rows,
-    numbered,
-    percent,
-    points,
-    widened,
-)
+from analysis.figures.marks import INK, STEPS, Estimates
 from analysis.figures.panels import (
     Room,
     Series,
@@ -64,7 +52,7 @@ def cost_accuracy_figures(
     look = _readers(points)
     shapes = condition_looks([level for level in levels if (points[factor] == level).any()])
     people = points[points["reader_kind"].isin(PARTICIPANT_KINDS)]
-    reach = widened([points[["log_ratio", "cost_low", "cost_high"]]], 0.07, 0.0, _LEAST)
+    reach = marks.widened([points[["log_ratio", "cost_low", "cost_high"]]], 0.07, 0.0, _LEAST)
     key = key_height(shapes)
 
     def draw(name: str, title: str, series: Series) -> Drawing:
@@ -85,10 +73,10 @@ def cost_accuracy_figures(
                 axes.set(xlim=reach, ylim=(-4, 104), yticks=range(0, 101, 25))
                 axes.axvline(0, color=INK, lw=0.7, zorder=1)
                 axes.grid(True, axis="both")
-                numbered(
+                marks.numbered(
                     axes.xaxis, lambda value: apa.number(value, 2).removesuffix("0"), nbins=4, steps=STEPS
                 )
-                numbered(axes.yaxis, percent)
+                marks.numbered(axes.yaxis, marks.percent)
                 axes.tick_params(labelsize=8)
             for axes in panels[:: Room.columns]:
                 axes.set_ylabel("Correct answers", fontsize=8.5)
@@ -104,7 +92,7 @@ def cost_accuracy_figures(
 
 def _points(axes: Axes, look: Look, rows: pd.DataFrame, **style: float) -> None:
     costs = Estimates(rows["log_ratio"], rows["cost_low"], rows["cost_high"])
-    points(axes, look, costs, Estimates.of(rows, "correct", 100), **style)
+    marks.points(axes, look, costs, Estimates.of(rows, "correct", 100), **style)
 
 
 _FARTHEST = 4.0
@@ -119,7 +107,7 @@ def cost_profile_figures(name: str, shapes: pd.DataFrame, factor: str, base: str
     widest = max(len(line) for text in names for line in text.split("\n"))
     known = shapes[~shapes["unsure"].astype(bool)]
     ends = known[["scaled", "low", "high"]].to_numpy(dtype=float)
-    low, high = widened([ends], 0.0, 0.0, 2.0)
+    low, high = marks.widened([ends], 0.0, 0.0, 2.0)
     reach = max(low, 1 - _FARTHEST) - 0.15, min(high, 1 + _FARTHEST) + 0.15
     sure = known[known["reader_kind"].isin(PARTICIPANT_KINDS)]
     people = next((own for _, own in sure.groupby(["reader_group", "measure"], sort=False)), sure)
@@ -134,19 +122,21 @@ def cost_profile_figures(name: str, shapes: pd.DataFrame, factor: str, base: str
                     y = np.array([levels.index(level) for level in people[factor]])
                     axes.vlines(people["scaled"], y - 0.32, y + 0.32, color="#BDBDBD", lw=3, zorder=2)
                 name_above(axes, look[group], measure)
-                name_rows(axes, names)
+                marks.name_rows(axes, names)
                 axes.set_xlim(*reach)
                 axes.axvline(1, color=INK, lw=0.8, zorder=1)
                 axes.axvline(0, color=INK, lw=0.8, ls=(0, (1, 2)), zorder=1)
-                numbered(axes.xaxis, lambda value: apa.number(value, 0), nbins=5, integer=True)
+                marks.numbered(axes.xaxis, lambda value: apa.number(value, 0), nbins=5, integer=True)
                 axes.tick_params(labelsize=8)
                 if own["unsure"].any():
-                    in_the_middle(axes, f"no shape: its mean cost\n{_doubt(own)}", style="italic")
+                    marks.in_the_middle(axes, f"no shape: its mean cost\n{_doubt(own)}", style="italic")
                     continue
                 inside = own["scaled"].where(own["scaled"].between(*reach))
                 clipped = own[["low", "high"]].clip(*reach)
                 ends_of = Estimates(inside, clipped["low"], clipped["high"])
-                points(axes, look[group], ends_of, [levels.index(level) for level in own[factor]], edge=1.2)
+                marks.points(
+                    axes, look[group], ends_of, [levels.index(level) for level in own[factor]], edge=1.2
+                )
             text = f"Cost against {in_words(base)} as a multiple of the reader's mean cost"
             axis_name(figure, panels, text, 0.12)
         values = {
@@ -200,7 +190,7 @@ def time_distribution_figure(
             for one in own:
                 _row(axes, one, shown.index(one.level), peak, look[group].colour)
             _log_times(axes, own)
-            name_rows(axes, names, size, 0.56)
+            marks.name_rows(axes, names, size, 0.56)
             axes.set_ylim(len(names) - 0.5, -0.56)
             axes.set_yticks([place + 0.12 for place in range(len(names))], names, fontsize=size)
             axes.set_title(lettered(place, len(keys), f"{look[group].label}: {TITLES[measure].lower()}"))
@@ -216,7 +206,7 @@ def _row(axes: Axes, one: TimeSpread, row: int, peak: float, colour: str) -> Non
     axes.plot(one.grid, curve, color=colour, lw=0.9, zorder=3)
     p5, _, p25, p50, p75, _, p95 = one.percentiles
     axes.hlines([base] * 2, [p5, p25], [p95, p75], color=dark.colour, lw=[0.9, 3.4], zorder=4)
-    points(axes, dark, p50, base, size=4.2, edge=1.0)
+    marks.points(axes, dark, p50, base, size=4.2, edge=1.0)
     alpha = float(np.clip(14 / max(len(one.medians), 1), 0.06, 0.75))
     axes.vlines(one.medians, base + 0.1, base + 0.26, color=colour, lw=1.0, alpha=alpha, zorder=3)
 
@@ -229,7 +219,7 @@ def _log_times(axes: Axes, own: Sequence[TimeSpread]) -> None:
     axes.set_xlim(low / stretch, high * stretch)
     wide = high * stretch * stretch / low
     subs = (1, 1.5, 2, 3, 5, 7) if wide < 15 else (1, 2, 5) if wide < 500 else (1,)
-    numbered(axes.xaxis, lambda value: f"{value:,.0f}")
+    marks.numbered(axes.xaxis, lambda value: f"{value:,.0f}")
     axes.xaxis.set_major_locator(
         LogLocator(10, subs=subs, numticks=12) if wide > 4 else MaxNLocator(nbins=7, steps=STEPS)
     )
@@ -291,12 +281,12 @@ def reading_profile_figures(name: str, profile: ReadingProfile) -> list[Drawing]
                 axes.set_xlim(min(places) - 0.5, max(places) + 0.5)
                 axes.set_xticks(places, names)
                 axes.tick_params(labelsize=8)
-                numbered(axes.yaxis, general, nbins=6, integer=measure == TIME)
+                marks.numbered(axes.yaxis, marks.general, nbins=6, integer=measure == TIME)
                 axes.axvspan(-0.5, 0.5, color="#F1F1F1", zorder=0, linewidth=0)
                 if place % COLUMNS == 0 or measure != series[place - 1][0][0]:
                     axes.set_ylabel(unit.axis, fontsize=8.5, labelpad=2)
                 title_of = fitted(f"{'ABCDEFGH'[place]}  {look[group].label}: {unit.noun}", 44)
-                above(axes, "\n".join(title_of), 5, weight="bold", color=look[group].colour)
+                marks.above(axes, "\n".join(title_of), 5, weight="bold", color=look[group].colour)
             for keys in dict.fromkeys(keys for keys, _ in series):  # a reader's panels have one scale
                 alike = [axes for axes, (own, _) in zip(panels, series, strict=True) if own == keys]
                 ends = np.array([axes.get_ylim() for axes in alike])
@@ -330,6 +320,6 @@ def _lines(axes: Axes, own: pd.DataFrame, factor: str, look: dict[str, Look]) ->
     shown = [level for level in look if (own[factor] == level).any()]
     for turn, level in enumerate(shown):
         rows = own[own[factor] == level].sort_values("place")
-        x = rows["place"] + dodged(turn, len(shown), 0.09, 0.5)
+        x = rows["place"] + marks.dodged(turn, len(shown), 0.09, 0.5)
         ends = Estimates(rows["mean"], rows["low"], rows["high"])
-        points(axes, look[level], x, ends, join=1.2, size=4.4, edge=1.0, bar=1.1)
+        marks.points(axes, look[level], x, ends, join=1.2, size=4.4, edge=1.0, bar=1.1)

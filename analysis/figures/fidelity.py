@@ -14,18 +14,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, NullLocator
 
 from analysis import apa
+from analysis.figures import marks
 from analysis.figures.drawing import WIDTH, Drawing, Look, looks, shortened, styled
 from analysis.figures.labels import cut_to_lines, height_of, in_lines
-from analysis.figures.marks import (
-    INK,
-    Estimates,
-    handle,
-    label_ends,
-    numbered,
-    points,
-    spread,
-    widened,
-)
+from analysis.figures.marks import INK, Estimates
 from analysis.figures.panels import Room
 from analysis.readers import headed
 from stimuli.seeds import stable_seed
@@ -70,7 +62,7 @@ def fidelity_map(
     look = looks({people: kinds[people]} | {model: kinds[model] for model in models})
     contrasts = effects.drop_duplicates("contrast").sort_values("human")
     columns = ["human_low", "human_high", "machine_low", "machine_high", "human", "machine"]
-    ends, bound = widened([effects[columns]], 0.07, 0.0), float(effects["bound"].iloc[0])
+    ends, bound = marks.widened([effects[columns]], 0.07, 0.0), float(effects["bound"].iloc[0])
     x_label, y_label = f"{headed(people)}: {scale.of_people}", f"Model: {scale.of_models}"
     names = {letter_of(place): str(one) for place, one in enumerate(contrasts["contrast"])}
     key = textwrap.wrap("   ".join(f"{sign} {one}" for sign, one in names.items()), 108)
@@ -92,7 +84,7 @@ def fidelity_map(
                 # models share people's estimate: a small step aside keeps their bars apart
                 aside = 0.008 * (ends[1] - ends[0]) * (turn - (len(shown) - 1) / 2)
                 human = Estimates(human.value + aside, human.low, human.high)
-                points(axes, look[model], human, Estimates.of(own, "machine"), bar=1.0)
+                marks.points(axes, look[model], human, Estimates.of(own, "machine"), bar=1.0)
             if is_apart:
                 _name_contrasts(axes, contrasts["human"], list(names), 0.07, rotation=0)
                 axes.set_title(wrapped(look[shown[0]].label, 26), fontsize=8, pad=19)
@@ -106,14 +98,15 @@ def fidelity_map(
         else:
             panels[0].set(xlabel=x_label, ylabel=y_label)
             handles = [
-                handle(look[one], wrapped(look[one].label), ls="-", lw=1.2, mew=1.3, ms=6) for one in models
+                marks.handle(look[one], wrapped(look[one].label), ls="-", lw=1.2, mew=1.3, ms=6)
+                for one in models
             ]
             lines = [("the same effect", {"color": INK, "lw": 0.9})]
             if np.isfinite(bound):
                 lines.append(
                     ("counts as none\n(bound fixed beforehand)", {"color": "#BBBBBB", "lw": 7, "alpha": 0.6})
                 )
-            handles += [handle(Look("", ""), text, **line) for text, line in lines]
+            handles += [marks.handle(Look("", ""), text, **line) for text, line in lines]
             at = (0.1 + SIDE / WIDTH + 0.02, 0.1 + SIDE / high / 2)
             figure.legend(handles=handles, loc="center left", bbox_to_anchor=at, fontsize=8, frameon=False)
     values = {
@@ -131,7 +124,7 @@ def _ground(axes: Axes, ends: tuple[float, float], bound: float) -> None:
     axes.grid(visible=True, axis="both")
     axes.set(xlim=ends, ylim=ends)
     for axis in (axes.xaxis, axes.yaxis):
-        numbered(axis, nbins=5)
+        marks.numbered(axis, nbins=5)
     axes.axhline(0, color="#999999", lw=0.6, zorder=1)
     axes.axvline(0, color="#999999", lw=0.6, zorder=1)
     if np.isfinite(bound):
@@ -150,9 +143,9 @@ def _name_contrasts(
     wished = [float(value) for value in at]
     if rotation:
         gap = 0.035 * (high - low) * (1.35 if len(labels) < 20 else 0.9)
-        placed, size = spread(wished, gap, low, high + gap * len(labels)), 7.5
+        placed, size = marks.spread(wished, gap, low, high + gap * len(labels)), 7.5
     else:
-        placed, size = spread(wished, 0.07 * (high - low), low, high), 7.0
+        placed, size = marks.spread(wished, 0.07 * (high - low), low, high), 7.0
         placed = [one - (sum(placed) - sum(wished)) / len(placed) for one in placed]
     arrow = {"arrowstyle": "-", "color": "#777777", "lw": 0.5, "shrinkA": 0, "shrinkB": 0}
     for x, beside, label in zip(wished, placed, labels, strict=True):
@@ -236,9 +229,9 @@ def item_scatter(
             hidden += left_out
             axes.grid(visible=True, axis="both")
             axes.set(xlim=ends[0], ylim=ends[1])
-            points(axes, look[readers[1]], *shown, size=3.6, edge=0.8, face="none", alpha=0.75)
+            marks.points(axes, look[readers[1]], *shown, size=3.6, edge=0.8, face="none", alpha=0.75)
             for axis, measure in ((axes.xaxis, measures[0]), (axes.yaxis, measures[1])):
-                axis.set_ticks([0, 50, 100]) if measure == "correct" else numbered(axis, nbins=3)
+                axis.set_ticks([0, 50, 100]) if measure == "correct" else marks.numbered(axis, nbins=3)
             axes.tick_params(labelsize=7.5)
             axes.text(
                 0, 1.03, _agreed(row), transform=axes.transAxes, fontsize=7, va="bottom", linespacing=1.25
@@ -262,7 +255,7 @@ def item_scatter(
 
 
 def _range(table: pd.DataFrame, measure: str) -> tuple[float, float]:
-    return (-6.0, 106.0) if measure == "correct" else widened([table], 0.06)
+    return (-6.0, 106.0) if measure == "correct" else marks.widened([table], 0.06)
 
 
 def _items(
@@ -321,17 +314,17 @@ def size_figure(name: str, table: pd.DataFrame, slopes: pd.DataFrame) -> Drawing
             fitted = own["lost"].mean() + steep[family] * (logs - logs.mean())
             axes.plot(own["parameters"], fitted, color=it.colour, ls=it.line, lw=1.3, zorder=2)
             x = own["parameters"] * 1.04 ** (turn - (len(families) - 1) / 2)
-            points(axes, it, x, Estimates.of(own, "lost"))
+            marks.points(axes, it, x, Estimates.of(own, "lost"))
             ends.append(
                 (float(own["parameters"].iloc[-1]), float(fitted[-1]), wrapped(it.label, 22), it.colour)
             )
-        numbered(axes.xaxis, told_size)
+        marks.numbered(axes.xaxis, told_size)
         axes.set_xticks(_ticks(low, high))
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.axhline(0, color=INK, lw=0.8, zorder=1)
         axes.set(xlabel="Parameters (log scale)", ylabel="Percentage points of accuracy lost")
-        label_ends(axes, ends, high * 1.75)
+        marks.label_ends(axes, ends, high * 1.75)
     return Drawing.described(name, figure, look, "robustness_by_size", sizes=sizes, told_size=told_size)
 
 
@@ -353,10 +346,10 @@ def recovery_figure(name: str, table: pd.DataFrame) -> Drawing:
         axes.grid(visible=True, axis="both")
         ends = []
         for row, (model, it) in zip(table.to_dict("records"), look.items(), strict=True):
-            points(axes, it, Estimates.of(row, "recovery"), Estimates.of(row, "task"), size=6, bar=1.2)
+            marks.points(axes, it, Estimates.of(row, "recovery"), Estimates.of(row, "task"), size=6, bar=1.2)
             ends.append((float(row["recovery"]), float(row["task"]), wrapped(model, 24), it.colour))
         axes.set(xlabel="Mean recovery of changed text (%)", ylabel="Answers right on changed text (%)")
         left, right = axes.get_xlim()
         axes.set_xlim(left, right)
-        label_ends(axes, ends, right + 0.03 * (right - left))
+        marks.label_ends(axes, ends, right + 0.03 * (right - left))
     return Drawing.described(name, figure, look, "recovery_and_task", table=table)

@@ -17,6 +17,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from numpy.typing import NDArray
 
 from analysis import apa
+from analysis.figures import marks
 from analysis.figures.drawing import (
     WIDTH,
     Drawing,
@@ -29,22 +30,7 @@ from analysis.figures.drawing import (
     styled,
 )
 from analysis.figures.labels import laid_out, places_of
-from analysis.figures.marks import (
-    DASHED,
-    GREY,
-    SOFT,
-    Estimates,
-    above,
-    cells,
-    general,
-    handle,
-    ink_on,
-    key_below,
-    name_rows,
-    numbered,
-    percent,
-    points,
-)
+from analysis.figures.marks import DASHED, GREY, SOFT, Estimates
 from analysis.figures.panels import (
     LOWEST,
     Room,
@@ -93,10 +79,10 @@ def loss_figure(name: str, title: str, curves: Sequence[tuple[str, pd.DataFrame]
             )
             axes.plot(trained["step"], window.mean(), color=training.colour, lw=1.1, zorder=3)
             held = curve[curve["validation_loss"].notna()]
-            points(axes, held_out, held["step"], held["validation_loss"], join=1.0, size=3, edge=1.0)
+            marks.points(axes, held_out, held["step"], held["validation_loss"], join=1.0, size=3, edge=1.0)
             if is_log:
                 axes.set_yscale("log")
-                numbered(axes.yaxis, general)
+                marks.numbered(axes.yaxis, marks.general)
                 steps = (1.0,) if top > TENS_FROM * floor else (1.0, 2.0, 5.0)
                 most = {"numticks": MOST_TICKS} if top > TENS_FROM * floor else {}
                 axes.yaxis.set_major_locator(LogLocator(10, steps, **most))
@@ -109,8 +95,8 @@ def loss_figure(name: str, title: str, curves: Sequence[tuple[str, pd.DataFrame]
             axes.set_title(shortened(label, 30), fontsize=8.5)
             axes.set_ylabel("" if place % across else "Nats a token")
             axes.set_xlabel("Step" if place + across >= len(curves) else "")
-        handles = [handle(training, ls="-", lw=1.1, marker=""), handle(held_out, lw=1.0, ms=3)]
-        key_below(figure, handles, 2)
+        handles = [marks.handle(training, ls="-", lw=1.1, marker=""), marks.handle(held_out, lw=1.0, ms=3)]
+        marks.key_below(figure, handles, 2)
     told = [(label, curve["validation_loss"].dropna().tolist()) for label, curve in curves]
     told = [one for one in told if one[1]]
     return Drawing.described(name, figure, {}, "loss", title=title, told=told, is_log=is_log)
@@ -134,17 +120,21 @@ def tasks_figure(name: str, title: str, rows: Sequence[TaskRow], base: str) -> D
     with styled():
         height = 0.3 * len(rows)
         figure, (axes,) = Room(height, 0.2 * WIDTH, 0.72, right=0.03 * WIDTH, above=0.23, top=0).panels(1)
-        name_rows(axes, [row.label for row in rows], margin=0.5)
+        marks.name_rows(axes, [row.label for row in rows], margin=0.5)
         axes.tick_params(axis="y", length=3)
         axes.axvline(CHANCE, color=SOFT, lw=0.8, ls=DASHED, zorder=1)
         for place, row in enumerate(rows):
-            points(axes, other, row.others, [place + 0.24] * len(row.others), size=6, edge=1.1, zorder=2)
+            marks.points(
+                axes, other, row.others, [place + 0.24] * len(row.others), size=6, edge=1.1, zorder=2
+            )
             for one, look, shift in ((row.base, before, -0.12), (row.own, after, 0.06)):
                 if one is not None:
-                    points(axes, look, Estimates(*one), place + shift, bar=1.2)
+                    marks.points(axes, look, Estimates(*one), place + shift, bar=1.2)
         axes.set(xlim=(-1, 101), xlabel="Right answers (dashed: chance)")
-        numbered(axes.xaxis, percent)
-        key_below(figure, [handle(before, ms=5.5), handle(after, ms=5.5), handle(other, ms=6)], 3)
+        marks.numbered(axes.xaxis, marks.percent)
+        marks.key_below(
+            figure, [marks.handle(before, ms=5.5), marks.handle(after, ms=5.5), marks.handle(other, ms=6)], 3
+        )
     return Drawing.described(name, figure, {}, "tasks", title=title, rows=rows)
 
 
@@ -182,9 +172,10 @@ def conditions_figure(
             axes.set_title(lettered(number, len(panels), heading))
         names = [shortened(group, _LONGEST) + ", not trained" * (group == groups[0]) for group in groups]
         handles = [
-            handle(it, text, ls="", ms=5.5, mew=1.3) for it, text in zip(look.values(), names, strict=True)
+            marks.handle(it, text, ls="", ms=5.5, mew=1.3)
+            for it, text in zip(look.values(), names, strict=True)
         ]
-        key_below(figure, handles, 3, labelspacing=0.25)
+        marks.key_below(figure, handles, 3, labelspacing=0.25)
     values = {"title": title, "panels": panels, "groups": groups, "lowest": LOWEST}
     return Drawing.described(name, figure, look, "trained_conditions", **values)
 
@@ -315,8 +306,8 @@ def _map(axes: Axes, values: Array, apart: Array, norm: Normalize) -> None:
     """Draw conditions downwards and layers to the right; below, a little apart, what different items have."""
     rows, layers = values.shape
     x = np.arange(layers + 1) - 0.5
-    cells(axes, values, COLOURS, norm, x=x, rasterized=values.size > 2000)
-    cells(axes, apart[None], COLOURS, norm, x=x, y=np.array([rows + 0.4, rows + 1.4]))
+    marks.cells(axes, values, COLOURS, norm, x=x, rasterized=values.size > 2000)
+    marks.cells(axes, apart[None], COLOURS, norm, x=x, y=np.array([rows + 0.4, rows + 1.4]))
     axes.xaxis.set_major_locator(MaxNLocator(nbins=7, integer=True))
     axes.tick_params(axis="x", length=2, labelsize=7.5, pad=1)
     axes.set_xlabel("Layer", fontsize=7.5, labelpad=1)
@@ -325,10 +316,12 @@ def _map(axes: Axes, values: Array, apart: Array, norm: Normalize) -> None:
 def _answers(axes: Axes, accuracy: Sequence[float]) -> None:
     """Draw the percentage of correct answers next to each condition, written in its cell."""
     norm = Normalize(0, 100)
-    cells(axes, np.array(accuracy, dtype=float)[:, None], COLOURS, norm, edgecolors="white", linewidth=0.4)
+    marks.cells(
+        axes, np.array(accuracy, dtype=float)[:, None], COLOURS, norm, edgecolors="white", linewidth=0.4
+    )
     for place, value in enumerate(accuracy):
         known = bool(np.isfinite(value))
-        ink = ink_on(COLOURS(float(norm(value)))) if known else "#333333"
+        ink = marks.ink_on(COLOURS(float(norm(value)))) if known else "#333333"
         text = apa.number(value, 0) if known else apa.MISSING
         axes.text(0.5, place + 0.52, text, ha="center", va="center", fontsize=6.5, color=ink)
     axes.set(ylim=(len(accuracy) + 1.4, 0), xticks=[], yticks=[])
@@ -375,15 +368,15 @@ def accuracy_figures(name: str, title: str, models: Sequence[ModelLayers], predi
                 _lines(axes, one, look)
                 axes.set_ylim(max(0.0, 100 * low - 3), min(101.0, 100 * high + 3))
                 _layers_below(axes, one.found)
-                numbered(axes.yaxis, percent, nbins=6)
-                above(axes, "\n".join(fitted(lettered(place, len(models), one.name), 40)), 6, **_TITLE)
+                marks.numbered(axes.yaxis, marks.percent, nbins=6)
+                marks.above(axes, "\n".join(fitted(lettered(place, len(models), one.name), 40)), 6, **_TITLE)
             for axes in panels[::COLUMNS_OF_MODELS]:
                 axes.set_ylabel("Accuracy of the probe", fontsize=8.5)
             axis_name(figure, panels, "Layer (0: embedding)", key + 0.12)
             condition_key(figure, panels, look, lines=True)
             at = (middle(panels), key_height(look) / figure.get_figheight())
-            handles = [handle(_CHANCE, lw=0.9), handle(_CONTROL, lw=1.2)]
-            key_below(
+            handles = [marks.handle(_CHANCE, lw=0.9), marks.handle(_CONTROL, lw=1.2)]
+            marks.key_below(
                 figure, handles, 2, bbox_to_anchor=at, handlelength=2.6, columnspacing=1.4, borderaxespad=None
             )
             keep_width(figure)
@@ -409,8 +402,10 @@ def step_figure(name: str, title: str, model: ModelLayers) -> Drawing:
             _steps(axes, found, place, look[level])
             axes.set_ylim(-reach, reach)
             _layers_below(axes, found)
-            numbered(axes.yaxis, lambda value: f"{'+' if value > 0 else ''}{apa.number(value, 0)}", nbins=6)
-            above(axes, "\n".join(fitted(level, 40)), 6, **_TITLE | {"color": look[level].colour})
+            marks.numbered(
+                axes.yaxis, lambda value: f"{'+' if value > 0 else ''}{apa.number(value, 0)}", nbins=6
+            )
+            marks.above(axes, "\n".join(fitted(level, 40)), 6, **_TITLE | {"color": look[level].colour})
         for axes in panels[::COLUMNS_OF_CONDITIONS]:
             axes.set_ylabel("Points gained", fontsize=8.5)
         axis_name(figure, panels, "Layer", 0.14)
@@ -435,7 +430,7 @@ def _lines(axes: Axes, one: ModelLayers, look: Mapping[str, Look]) -> None:
             100 * part[place] for part in (found.accuracy.value, found.accuracy.low, found.accuracy.high)
         )
         axes.fill_between(layers, low, high, color=it.colour, alpha=0.11, lw=0, zorder=2)
-        points(axes, it, layers, value, join=1.3, size=4.2, edge=1.0, markevery=every)
+        marks.points(axes, it, layers, value, join=1.3, size=4.2, edge=1.0, markevery=every)
 
 
 def _steps(axes: Axes, found: Accuracies, place: int, it: Look) -> None:
@@ -447,7 +442,7 @@ def _steps(axes: Axes, found: Accuracies, place: int, it: Look) -> None:
     axes.axhline(0, color=_CHANCE.colour, lw=0.8, zorder=1)
     for some in (sure, ~sure):
         ends = Estimates(value[some], low[some], high[some])
-        points(
+        marks.points(
             axes, replace(it, is_hollow=some is not sure), layers[some], ends, size=size, edge=0.9, bar=1.0
         )
 
@@ -478,12 +473,14 @@ def profile_plane(
         axes = figure.add_axes((0.1, 0.14, 0.56, 0.8))
         axes.axhline(0, color="#999999", lw=0.7, zorder=0)
         axes.axvline(0, color="#999999", lw=0.7, zorder=0)
-        points(axes, look[group], *own.T, size=4, edge=0, alpha=0.55, zorder=2)
-        handles = [handle(look[group], f"{look[group].label}, a point each", ls="", ms=4, mew=0, alpha=0.55)]
+        marks.points(axes, look[group], *own.T, size=4, edge=0, alpha=0.55, zorder=2)
+        handles = [
+            marks.handle(look[group], f"{look[group].label}, a point each", ls="", ms=4, mew=0, alpha=0.55)
+        ]
         for one, (x, y) in zip(names, places, strict=True):
             it = replace(look[one], is_hollow=True)
-            points(axes, it, x, y, size=7.2, edge=1.6)
-            handles.append(handle(it, shortened(it.label, PLANE_LONGEST), ls="", ms=7.2, mew=1.6))
+            marks.points(axes, it, x, y, size=7.2, edge=1.6)
+            handles.append(marks.handle(it, shortened(it.label, PLANE_LONGEST), ls="", ms=7.2, mew=1.6))
         for axis, share, nth in zip((axes.xaxis, axes.yaxis), shares, ("First", "Second"), strict=True):
             axis.set_label_text(f"{nth} component ({apa.percent(share, 0)})")
             axis.set_major_locator(MaxNLocator(nbins=6))

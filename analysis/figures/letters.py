@@ -13,21 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from analysis import apa
+from analysis.figures import marks
 from analysis.figures.drawing import WIDTH, Drawing, Look, keep_width, looks, shortened, styled
-from analysis.figures.marks import (
-    INK,
-    STEPS,
-    Estimates,
-    cells,
-    dodged,
-    handle,
-    in_the_middle,
-    ink_on,
-    name_rows,
-    numbered,
-    points,
-    widened,
-)
+from analysis.figures.marks import INK, STEPS, Estimates
 from analysis.figures.panels import Room, axes_at
 from analysis.letters.letter_costs import BITS, RIGHT, TIME, Beside, Cost, Pair
 from analysis.readers import marked, spoken
@@ -124,7 +112,7 @@ def letter_curves(name: str, panels: Sequence[CurvePanel], title: str, note: str
     rows, columns = (1 + max(one) for one in zip(*places, strict=True))
     each = 1.75 if rows < 3 else 1.4 if rows < 5 else 1.2
     limits = {
-        axis: widened(
+        axis: marks.widened(
             [(one.value, one.low, one.high) for panel in panels if panel.axis == axis for one in [_sides(panel.points)]], 0.07, 0.0
         )
         for axis in dict.fromkeys(panel.axis for panel in panels)
@@ -156,7 +144,7 @@ def letter_curves(name: str, panels: Sequence[CurvePanel], title: str, note: str
                 head = middle_shortened(look[panel.group].label, most)
                 at = (x / WIDTH, (y + each + 0.07) / high)
                 figure.text(*at, head, fontsize=9, weight="bold", va="bottom")
-        handles = [handle(KIND_LOOKS[kind], lw=1.4, ms=4.8, mew=1.2) for kind in kinds]
+        handles = [marks.handle(KIND_LOOKS[kind], lw=1.4, ms=4.8, mew=1.2) for kind in kinds]
         _key_above(figure, handles, len(handles), fontsize=8.5, handlelength=3.4, columnspacing=2.0)
         keep_width(figure)
     told = [
@@ -201,15 +189,17 @@ def _segment(
     axes.axhline(0, color=INK, lw=0.8, zorder=1)
     axes.set_xticks(range(len(places)), [PLACE_TICKS.get(place, place) for place in places])
     axes.tick_params(axis="x", labelsize=8)
-    numbered(axes.yaxis, _tick, nbins=5, steps=STEPS)
+    marks.numbered(axes.yaxis, _tick, nbins=5, steps=STEPS)
     for turn, kind in enumerate(kinds):
         known = [one for one in own if one.kind == kind and np.isfinite(one.cost)]
         known = sorted(known, key=lambda one: places.index(one.place))
         at = np.array([places.index(one.place) for one in known], dtype=float)
         look = replace(KIND_LOOKS[kind], colour=colour)
         for run in np.split(np.arange(len(at)), np.flatnonzero(np.diff(at) > 1.5) + 1):
-            x = at[run] + dodged(turn, len(kinds), unit * DODGE, np.inf)
-            points(axes, look, x, _sides([known[n] for n in run]), join=1.4, size=4.8, edge=1.2, bar=1.1)
+            x = at[run] + marks.dodged(turn, len(kinds), unit * DODGE, np.inf)
+            marks.points(
+                axes, look, x, _sides([known[n] for n in run]), join=1.4, size=4.8, edge=1.2, bar=1.1
+            )
 
 
 def _tick(value: float) -> str:
@@ -281,7 +271,7 @@ def _map(axes: Axes, panel: CurvePanel, rows: Sequence[str], norm: Normalize, de
         costs[down, across] = point.cost if np.isfinite(point.cost) else np.nan
         if np.isnan(costs[down, across]):
             continue
-        ink = ink_on(SHADES(float(norm(point.cost))))
+        ink = marks.ink_on(SHADES(float(norm(point.cost))))
         has_ends = bool(np.isfinite(point.ends[0]))
         style: dict[str, Any] = {"ha": "center", "va": "center", "color": ink}
         text = apa.number(point.cost, decimals)
@@ -289,7 +279,7 @@ def _map(axes: Axes, panel: CurvePanel, rows: Sequence[str], norm: Normalize, de
         if has_ends:
             axes.text(across + 0.5, down + 0.74, apa.interval(*point.ends, decimals), fontsize=6.5, **style)
     axes.patch.set(hatch="////", edgecolor="#AAAAAA", linewidth=0)
-    cells(axes, costs, SHADES, norm, edgecolors="#D5D5D5", linewidth=0.8)
+    marks.cells(axes, costs, SHADES, norm, edgecolors="#D5D5D5", linewidth=0.8)
     axes.set_xticks(np.arange(len(places)) + 0.5, [PLACE_TICKS.get(one, one) for one in places], fontsize=8.5)
     axes.set_yticks(np.arange(len(rows)) + 0.5, [KIND_NAMES[kind] for kind in rows])
     axes.tick_params(length=0)
@@ -369,7 +359,7 @@ def _beside(name: str, shown: Sequence[Pair], every: Sequence[Pair], caption: tu
 
 def _limits(scaled: Callable[[float], float], costs: Sequence[Cost]) -> tuple[float, float]:
     """Return a range that holds all points, their intervals and zero."""
-    return widened([[scaled(value) for one in costs for value in _ends(one)]], 0.07, 0.0)
+    return marks.widened([[scaled(value) for one in costs for value in _ends(one)]], 0.07, 0.0)
 
 
 def _ends(cost: Cost) -> tuple[float, float, float]:
@@ -386,13 +376,13 @@ def _beside_panel(axes: Axes, pair: Pair, measure: str, look: Look) -> None:
     drawn, distances = [row for row in pair.apart if measure in row.model], _distances([pair])
     if not drawn:
         text = "tells no surprisal" if measure == BITS else "answers no questions"
-        in_the_middle(axes, text, fontsize=8.5)
+        marks.in_the_middle(axes, text, fontsize=8.5)
     for row in drawn:
         x = Estimates(*map(AXES[measure][1], _ends(row.model[measure])))
         y = Estimates(*map(percent_added, _ends(row.people[TIME])))
         colour = _shade(look.colour, row.distance, distances)
         it = Look(colour, MARKERS[row.place], is_hollow=row.kind != "transposition")
-        points(axes, it, x, y, size=6.2, edge=1.2, bar=0.9)
+        marks.points(axes, it, x, y, size=6.2, edge=1.2, bar=0.9)
 
 
 def _distances(pairs: Sequence[Pair]) -> list[str]:
@@ -423,7 +413,7 @@ def _beside_handles(shown: Sequence[Pair]) -> list[Any]:
         if any(row.kind == kind for row in rows)
     ]
     found += [Look(_shade(INK, one, distances), "p", "", f"distance {one}") for one in distances]
-    return [handle(it, ms=6, mew=1.1) for it in found]
+    return [marks.handle(it, ms=6, mew=1.1) for it in found]
 
 
 def _row(row: Beside) -> str:
@@ -458,7 +448,7 @@ def letter_weights(
 ) -> Drawing:
     """Draw weights as bars above, gains as points with intervals below."""
     look = looks({one.group: one.kind for one in found})
-    ends = widened([(one.gain, one.low, one.high) for one in found], 0.06, 0.0)
+    ends = marks.widened([(one.gain, one.low, one.high) for one in found], 0.06, 0.0)
     room = Room(
         LINE * len(predictors), WEIGHTS_LEFT, 0.45, len(look), between=0.22, right=0.1, above=0.55, gap=0.07, top=0, widest=2.6,
         shared="y",
@@ -469,7 +459,7 @@ def letter_weights(
             is_gain, turn = divmod(n, len(look))
             group, it = list(look.items())[turn]
             own = {one.predictor: one for one in found if one.group == group}
-            name_rows(axes, predictors, 8, 0.6)
+            marks.name_rows(axes, predictors, 8, 0.6)
             axes.tick_params(axis="x", labelsize=8)
             draw = _gains if is_gain else _bars
             axes.set_xlim(*(ends if is_gain else (0, 1.02)))
@@ -501,9 +491,9 @@ def _bars(axes: Axes, own: Mapping[str, Explained], predictors: Sequence[str], l
 
 def _gains(axes: Axes, own: Mapping[str, Explained], predictors: Sequence[str], look: Look) -> None:
     axes.axvline(0, color=INK, lw=0.8, zorder=1)
-    numbered(axes.xaxis, _tick, nbins=4, steps=[1, 2, 5, 10])
+    marks.numbered(axes.xaxis, _tick, nbins=4, steps=[1, 2, 5, 10])
     for place, name in enumerate(predictors):
         if name in own:
             one = own[name]
             it = replace(look, marker="o", is_hollow=not one.low > 0)
-            points(axes, it, Estimates(one.gain, one.low, one.high), place, size=4.2, edge=1.0, bar=1.2)
+            marks.points(axes, it, Estimates(one.gain, one.low, one.high), place, size=4.2, edge=1.0, bar=1.2)

@@ -11,23 +11,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 
+from analysis.figures import marks
 from analysis.figures.drawing import TALLEST, WIDTH, Drawing, Look, looks, shortened, styled
 from analysis.figures.labels import cut_to_lines, height_of, laid_out, places_of
-from analysis.figures.marks import (
-    DASHED,
-    INK,
-    SOFT,
-    Estimates,
-    are_numbers_in_order,
-    dodged,
-    handle,
-    key_below,
-    label_ends,
-    name_columns,
-    numbered,
-    percent,
-    points,
-)
+from analysis.figures.marks import DASHED, INK, SOFT, Estimates
 from analysis.figures.panels import LOWEST, Room, is_person
 
 TYPO = 0.028
@@ -54,25 +41,27 @@ def recovered_figure(
     with styled():
         figure, (words, rates) = room.panels(2)
         for axes, measure in ((words, "words"), (rates, "rr")):
-            name_columns(axes, levels)
-            numbered(axes.yaxis, percent)
+            marks.name_columns(axes, levels)
+            marks.numbered(axes.yaxis, marks.percent)
             ends = []
             for turn, (group, it) in enumerate(look.items()):
                 own = scaled[(scaled["reader_group"] == group) & scaled[measure].notna()].set_index(factor)
                 own = own.loc[[level for level in levels if level in own.index]]
                 if own.empty:
                     continue
-                rule, shift = it.kind == "baseline", dodged(turn, len(look), 0.06, 0.5)
+                rule, shift = it.kind == "baseline", marks.dodged(turn, len(look), 0.06, 0.5)
                 x = np.array([levels.index(level) for level in own.index]) + shift
                 y = Estimates.of(own, measure)
-                join = (1.0 if rule else 1.5) if are_numbers_in_order(levels) else 0.0
-                points(axes, it, x, y, join=join, bar=0.0 if rule else 1.5)
+                join = (1.0 if rule else 1.5) if marks.are_numbers_in_order(levels) else 0.0
+                marks.points(axes, it, x, y, join=join, bar=0.0 if rule else 1.5)
                 if measure == "words":
                     typo = replace(it, marker=1)
-                    points(axes, typo, x + TYPO, own["words_with_one_typo"], size=5)
+                    marks.points(axes, typo, x + TYPO, own["words_with_one_typo"], size=5)
                     copied = sums[(sums["reader_group"] == group) & sums["kept"].notna()]
                     places = [levels.index(level) + shift for level in copied[factor]]
-                    points(axes, Look(INK, "_"), places, 100.0 * copied["kept"], size=9, edge=0.9, zorder=2)
+                    marks.points(
+                        axes, Look(INK, "_"), places, 100.0 * copied["kept"], size=9, edge=0.9, zorder=2
+                    )
                 label = it.label.replace(" (", "\n(") if len(it.label) > 16 else it.label
                 label = str(turn + 1) if crowded else label
                 ends.append((float(x[-1]), max(float(y.value[-1]), LOWEST), label, it.colour))
@@ -83,13 +72,13 @@ def recovered_figure(
                 axes.set(ylabel="Recovery rate RR", title="B  Edit distance taken away")
                 low, high = axes.get_ylim()
                 axes.set_ylim(max(min(low, -5.0), LOWEST), max(high, 104.0))
-            label_ends(axes, ends, len(levels) - 0.5)
+            marks.label_ends(axes, ends, len(levels) - 0.5)
         if crowded:
             handles = [
-                handle(it, f"{number}  {shortened(it.label, MOST_LETTERS)}")
+                marks.handle(it, f"{number}  {shortened(it.label, MOST_LETTERS)}")
                 for number, it in enumerate(look.values(), 1)
             ]
-            key_below(figure, handles, RECOVERED_LEGEND_COLUMNS, handlelength=3.2, labelspacing=0.25)
+            marks.key_below(figure, handles, RECOVERED_LEGEND_COLUMNS, handlelength=3.2, labelspacing=0.25)
     return Drawing.described(name, figure, look, "recovered", sums=sums, factor=factor, lowest=LOWEST)
 
 
@@ -141,12 +130,14 @@ def sensitivity_figure(
         (left, right), (low, high) = panels[0].get_xlim(), panels[0].get_ylim()
         panels[0].set_xlim(min(left, -BESIDE * LEAST_RANGE), max(right, BESIDE * LEAST_RANGE))
         panels[0].set_ylim(min(low, -LEAST_RANGE), max(high, LEAST_RANGE))
-        numbered(panels[0].xaxis, nbins=4 if columns < 4 else 3, steps=[1, 2, 5, 10])
+        marks.numbered(panels[0].xaxis, nbins=4 if columns < 4 else 3, steps=[1, 2, 5, 10])
         figure.supylabel("Sensitivity d′", fontsize=9, x=0.0)
         text = f"Criterion c (left: answers {signal} more; right: answers {other} more)"
         figure.text(0.54, (below - 0.38) / figure.get_figheight(), text, ha="center", va="center", fontsize=9)
-        handles = [handle(it, shortened(it.label, LONGEST), ls="", **_sized(it)) for it in look.values()]
-        key_below(
+        handles = [
+            marks.handle(it, shortened(it.label, LONGEST), ls="", **_sized(it)) for it in look.values()
+        ]
+        marks.key_below(
             figure, handles, min(beside, len(handles)), bbox_to_anchor=(0.53, 0.0), handletextpad=0.3, columnspacing=1.2,
             labelspacing=0.25,
         )  # fmt: skip
@@ -175,6 +166,6 @@ def _panel(axes: Axes, cells: pd.DataFrame, readers: pd.DataFrame, look: dict[st
             continue
         bar = 0.0 if it.kind == "baseline" else 1.2
         x, y = Estimates.of(cell, "criterion"), Estimates.of(cell, "d_prime")
-        points(axes, it, x, y, bar=bar, size=size["ms"], edge=size["mew"])
+        marks.points(axes, it, x, y, bar=bar, size=size["ms"], edge=size["mew"])
         if str(it.marker).startswith("$"):
             axes.lines[-1].set_path_effects([withStroke(linewidth=2.4, foreground="white")])

@@ -13,19 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis.costs.ratios import TITLES
+from analysis.figures import marks
 from analysis.figures.drawing import WIDTH, Drawing, Look, continued, style
-from analysis.figures.marks import (
-    INK,
-    Estimates,
-    above,
-    dodged,
-    handle,
-    key_below,
-    name_columns,
-    numbered,
-    percent,
-    points,
-)
+from analysis.figures.marks import INK, Estimates
 from analysis.names import in_words
 from analysis.readers import PARTICIPANT_KINDS
 
@@ -135,19 +125,19 @@ def readers_by_place(
     for turn, (group, it) in enumerate(look.items()):
         own = cells[(cells["reader_group"] == group) & cells["value"].notna()].set_index("place")
         own = own.loc[[place for place in places if place in own.index]]
-        x = [places.index(str(place)) + dodged(turn, len(look), gap, 0.7) for place in own.index]
+        x = [places.index(str(place)) + marks.dodged(turn, len(look), gap, 0.7) for place in own.index]
         ends = own[["value", "low", "high"]].clip(lower=LOWEST).to_numpy(dtype=float).T
-        points(axes, it, x, Estimates(*ends), join=join, bar=0.0 if it.kind == "baseline" else 1.3)
+        marks.points(axes, it, x, Estimates(*ends), join=join, bar=0.0 if it.kind == "baseline" else 1.3)
     bottom, top = axes.get_ylim()
     axes.set_ylim(max(min(bottom, -5.0), LOWEST - 5), max(top, 104.0))
-    name_columns(axes, places, 0.55)
-    numbered(axes.yaxis, percent)
+    marks.name_columns(axes, places, 0.55)
+    marks.numbered(axes.yaxis, marks.percent)
 
 
 def name_above(axes: Axes, look: Look, measure: str) -> None:
     """Write above a panel who is in it, in at most two lines, and what is measured."""
-    above(axes, TITLES[measure], 3, fontsize=7.5)
-    above(axes, "\n".join(fitted(look.label, _NAME)), 13, fontsize=8, color=look.colour, weight="bold")
+    marks.above(axes, TITLES[measure], 3, fontsize=7.5)
+    marks.above(axes, "\n".join(fitted(look.label, _NAME)), 13, fontsize=8, color=look.colour, weight="bold")
 
 
 def fitted(text: str, letters: int, lines: int = 2) -> list[str]:
@@ -163,9 +153,9 @@ def condition_key(figure: Figure, panels: Sequence[Axes], look: Mapping[str, Loo
     names = ["\n".join(fitted(in_words(level), 26)) for level in look]
     own = {} if lines else {"ls": "", "color": INK, "mfc": INK}
     handles = [
-        handle(it, name, lw=1.3, mec=None, **own) for it, name in zip(look.values(), names, strict=True)
+        marks.handle(it, name, lw=1.3, mec=None, **own) for it, name in zip(look.values(), names, strict=True)
     ]
-    key_below(
+    marks.key_below(
         figure, handles, key_columns(look), bbox_to_anchor=(middle(panels), 0.0), handlelength=2.6 if lines else 1.2,
         columnspacing=1.4, labelspacing=0.8 if any("\n" in name for name in names) else 0.5, borderaxespad=None,
     )  # fmt: skip
