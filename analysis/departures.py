@@ -45,7 +45,7 @@ def standing_of(tables: Tables, analyses: Sequence[Analysis]) -> PlanStanding:
     )
 
 
-NOT_BEFOREHAND = "so nothing is called equivalent by it"
+NOT_BEFOREHAND = "so equivalence was not tested"
 """What a remark says of a bound of equivalence that nothing shows to have been fixed before the data."""
 
 
@@ -68,14 +68,16 @@ def with_bounds_fixed_beforehand(plans: Iterable[Plan], dictionary: Mapping[str,
         why = "was changed since the freeze"
     for plan in plans:
         if why and plan.equivalence is not None:
-            told = f"The bound of equivalence ({plan.equivalence.said}) {why}, {NOT_BEFOREHAND}."
+            told = f"The equivalence bound ({plan.equivalence.said}) {why}, {NOT_BEFOREHAND}."
             plan = replace(plan, equivalence=None, remarks=(*plan.remarks, told))
         found.append(plan)
     return found
 
 
 def _told(frozen: Mapping[str, Any] | None, registration: Mapping[str, Any] | None) -> Iterator[str]:
-    if frozen is not None:
+    if frozen is None:
+        yield "The plan was not frozen (wrods freeze), so nothing shows that it was made before the data."
+    else:
         yield (
             f"The plan was frozen on {str(frozen['frozen_at'])[:10]} (hash {str(frozen['hash'])[:16]}…), "
             + (
@@ -88,15 +90,14 @@ def _told(frozen: Mapping[str, Any] | None, registration: Mapping[str, Any] | No
     if url:
         yield f"It is registered at {url}."
     elif registration is not None:
-        yield "It was said not to be registered when the first session began."
+        yield "It was declared as not registered when the first session began."
 
 
 def _of_freeze(frozen: Mapping[str, Any] | None, registration: Mapping[str, Any] | None) -> Iterator[str]:
     if frozen is None:
-        yield "The plan was not frozen (wrods freeze): nothing shows that it was made before the data."
         return
     if frozen.get("sessions_before"):
-        yield "The plan was frozen when people had begun to take part already."
+        yield "The plan was frozen after people had begun to take part."
     for earlier in frozen.get("earlier") or []:
         day = str(earlier["frozen_at"])[:10]
         yield f"A freeze of {day} was replaced, because: {earlier['replaced_because']}"

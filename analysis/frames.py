@@ -179,7 +179,7 @@ def time_data(trials: pd.DataFrame, plan: Plan, rule: TimeRule | None) -> ModelD
         if outside:
             remarks.append(f"Left out of the model: {outside:,} of {int(timed.sum()):,} times, {rule.said}.")
         elif not isinstance(rule, EveryTime):
-            remarks.append(f"No time was {rule.said}, so that none was left out of the model.")
+            remarks.append(f"No time was {rule.said}.")
         timed &= kept
     rows = _only(rows, timed)
     rows[measure.response] = np.log(rows[measure.name]) if measure.logged else rows[measure.name]

@@ -24,6 +24,7 @@ from typing import Literal
 
 import pandas as pd
 
+from analysis import apa
 from analysis.crossing import is_enough, said_few, slopes_of, trials_that_tell, why_no_slope
 from analysis.frames import ModelData, indicator
 
@@ -234,8 +235,8 @@ def on_models_in_general(rows: pd.DataFrame) -> str | None:
         return None
     which = "this model" if many == 1 else f"these {many} models"
     return (
-        f"Results hold for {which} on items like these; about models in general nothing is said below "
-        f"{MODELS_FOR_A_CLAIM} of them."
+        f"These results describe {which} on items like these; with fewer than {apa.worded(MODELS_FOR_A_CLAIM, 'model')}, they "
+        "do not generalize to language models."
     )
 
 

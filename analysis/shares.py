@@ -250,7 +250,7 @@ def _remarks(estimates: list[tuple[Contrast, Estimate]]) -> Iterator[str]:
     for one, done in estimates:
         who = one.groups[-1]
         if done.few_units:
-            few.setdefault(" and ".join(spoken(group) for group in one.groups))
+            few.setdefault(" vs. ".join(spoken(group) for group in one.groups))
         if len(one.groups) == 1 and done.parts.one_more > 0:
             alike.setdefault(f"{spoken(who)} in {one.label}")
         if len(one.groups) == 1 and done.to == "items" and done.sums.of_people:
@@ -261,18 +261,18 @@ def _remarks(estimates: list[tuple[Contrast, Estimate]]) -> Iterator[str]:
         yield f"One participant answered ({apa.listing(list(alone))}): the estimates concern this participant."
     if few:
         yield (
-            f"Estimates of {apa.listing(list(few))} rest on very few participants or items, so that their intervals are wide and "
-            "less certain."
+            f"Estimates for {apa.listing(list(few))} rest on very few participants or items, so that their intervals are wide and "
+            "imprecise."
         )
     if alike:
         yield (
             f"Fewer than {FEW} items were answered differently in the two conditions ({apa.listing(list(alike))}); the interval "
-            "allows for one item more."
+            "allows for one more item."
         )
     for who, many in lost.items():
         yield (
             f"{apa.worded(many, 'trial').capitalize()} of items that {spoken(who)} did not answer in that condition "
-            f"{'is' if many == 1 else 'are'} not compared with it."
+            f"{'was' if many == 1 else 'were'} left out of the comparison with it."
         )
 
 

@@ -32,6 +32,14 @@ class Measure:
         return "points" if self.family == "binomial" else "ratio" if self.logged else "raw"
 
     @property
+    def subject(self) -> str:
+        """What a sentence says of readers that they differ in: ``accuracy``, ``the rating``, ``the share of recovered words``."""
+        if self.family == "binomial" and self.name != "correct":
+            return f"the share of {self.noun}"
+        is_countable = self.noun.partition(" ")[0] in ("rating", "margin", "latency", "number")
+        return f"the {self.noun}" if is_countable else self.noun
+
+    @property
     def unit_of_difference(self) -> str:
         """Unit of a difference of means on that scale: percentage points, or the measure's own."""
         return "percentage points" if self.scale == "points" else self.unit

@@ -11,6 +11,7 @@ from analysis.plan.measures import PLANNABLE, Measure
 from analysis.plan.plans import PlannedAnalysis, StudyPlan
 
 DEFAULT = " (default)"
+HINT = "; participants: wanted sets one"
 READERS_SAID = {"human": "people", "simulated": "simulated readers"}
 STRUCTURE = (
     "random effects start at an intercept and slopes of {compare} for participants and for items, which may differ between people "
@@ -36,7 +37,7 @@ def plan_in_brief(one: PlannedAnalysis, plan: StudyPlan) -> str:
         *([f"model: {one.formula}"] if one.formula is not None else []),
         *([f"fallback: {one.fallback}"] if one.fallback is not None else []),
         *([f"left out beyond the study's exclusions: {'; '.join(own)}"] if own else []),
-        f"stop: {_stop(one, plan)}",
+        f"stop: {_stop(one, plan)}".removesuffix(HINT),
     ]
     return "; ".join(parts) + "."
 
@@ -185,7 +186,7 @@ def _family(one: PlannedAnalysis, plan: StudyPlan) -> str:
 def _equivalence(one: PlannedAnalysis, plan: StudyPlan) -> Iterator[str]:
     bound, several = one.equivalence, len(one.readers) > 1
     if bound is None and several:
-        yield "equivalence: no bound, so that nothing is claimed to be equal"
+        yield "equivalence: no bound, so it is not tested"
     if bound is not None and several:
         first = readers_in_words(one.readers[:1])
         pairs = ", ".join(f"{first} and {readers_in_words([other])}" for other in one.readers[1:])
@@ -241,7 +242,7 @@ def _stop(one: PlannedAnalysis, plan: StudyPlan) -> str:
     if "human" not in one.readers:
         return "when every planned session of the models has run"
     if plan.wanted is None:
-        return "no number of participants is planned; participants: wanted sets one"
+        return f"no number of participants is planned{HINT}"
     return (
         f"at {plan.wanted} participants with a finished session that is not excluded (participants: wanted)"
     )

@@ -122,7 +122,7 @@ class Bounds:
     @property
     def said(self) -> str:
         """What is wrong with a time that does not count, in words."""
-        return f"outside the study's bounds ({self.low:g} to {self.high:g} ms)"
+        return f"outside the study's bounds ({self.low:,.10g} to {self.high:,.10g} ms)"
 
     def within(self, other: Bounds | None) -> Bounds:
         """Return the bounds within these and others."""
@@ -344,8 +344,8 @@ def each_answer_once(rows: pd.DataFrame, by: Iterable[str]) -> pd.DataFrame:
 def unseen(group: str, factor: str) -> str:
     """Say of a model (as a sentence begins with it) that :func:`not_told_apart` names it."""
     return (
-        f"{group} cannot tell the conditions of {factor} apart: its prompts are the same in all of them. That its answers "
-        "do not differ there is no finding."
+        f"{group} cannot tell the conditions of {factor} apart: its prompts are the same in all of them. A lack of differences "
+        "there is not a finding."
     )
 
 

@@ -20,7 +20,7 @@ from analysis.plan import MEASURES, RECOVERED, Plan
 from analysis.planned import plans
 from analysis.preparing.flow import flow
 from analysis.random_structure import MOST_COLUMNS_BESIDE
-from analysis.readers import kinds_of
+from analysis.readers import kinds_of, named
 from analysis.recovery_check import Recovered, recovered, recovered_lapses, recovered_words, recovery_plans
 from analysis.report.answer import answer_table
 from analysis.report.blocks import Material, marks_of
@@ -107,7 +107,7 @@ def gather(
         kinds=kinds,
         descriptives=tuple(descriptives),
         remarks=tuple(_recovery_remarks(means)),
-        cautions=tuple(_cautions(used)),
+        cautions=(*_cautions(used), *_at_an_end(analyses, kinds)),
         figures=tuple(figures),
         standing=standing_of(tables, analyses),
         planned=tuple(one for one in sections if one.analysis.plan.planned),
@@ -182,9 +182,9 @@ def _same_model(analysis: Analysis, analyses: Sequence[Analysis]) -> Analysis | 
     """Return the analysis of the report that has this very model."""
     if analysis.model is None:
         return None
-    own = (analysis.groups, analysis.model.formula, analysis.model.rows)
+    own = (analysis.of_model.groups, analysis.model.formula, analysis.model.rows)
     made = ((one, one.model) for one in analyses if one.model is not None)
-    return next((one for one, model in made if (one.groups, model.formula, model.rows) == own), None)
+    return next((one for one, model in made if (one.of_model.groups, model.formula, model.rows) == own), None)
 
 
 def _prose(tables: Tables) -> str:
@@ -207,6 +207,18 @@ def _cautions(used: pd.DataFrame) -> Iterator[Markup]:
         many = int(used.loc[used["reader_group"] == group, "reader"].nunique())
         if 0 < many < FEWEST:
             yield SENTENCES.sentences("caution", many=many, one=one, several=several)
+
+
+def _at_an_end(analyses: Sequence[Analysis], kinds: dict[str, str]) -> Iterator[Markup]:
+    """Name the readers whose answers were all correct, or all incorrect, in the conditions compared."""
+    found: dict[bool, dict[str, None]] = {}
+    for one in analyses:
+        if one.plan.measure.name == "correct" and one.has_results:
+            for group, own in one.rows.groupby(one.rows["reader_group"].astype(str))["correct"]:
+                if own.nunique() == 1 and kinds.get(str(group)) != "baseline":
+                    found.setdefault(bool(own.iloc[0]), {}).setdefault(named(str(group), kinds))
+    for right, names in found.items():
+        yield SENTENCES.sentences("at_an_end", names=list(names), right=right)
 
 
 def _section(

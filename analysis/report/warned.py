@@ -50,4 +50,7 @@ def warnings_of(analysis: Analysis) -> tuple[Markup, ...]:
     if model is None:
         return ()
     notes = [text for text in model.warnings if "singular" not in text and "failed to converge" not in text]
-    return SENTENCES.paragraphs("fit_warnings", model=model, notes=[in_words(one, analysis) for one in notes])
+    told = [in_words(one, analysis) for one in notes]
+    return SENTENCES.paragraphs(
+        "fit_warnings", model=model, is_check=analysis.companion is not None, notes=told
+    )

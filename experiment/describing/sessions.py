@@ -249,15 +249,15 @@ def _told_to_readers(plan: Mapping[str, Any], verbs: Mapping[str, str]) -> str:
             of_them = "all" if needed == number else f"{needed} of them"
             ends = f"{verbs['ends']}" if asked["if_failed"] == "end" else f"{verbs['goes']} on, flagged"
             said.append(
-                f"Instructions {verbs['are']} asked about: {_counted(number, 'question')}, {of_them} to be answered right within "
-                f"{_counted(asked['rounds'], 'round')}; where they {verbs['are']} not, the session {ends}."
+                f"The instructions {verbs['are']} followed by {_counted(number, 'question')}, {of_them} to be answered correctly "
+                f"within {_counted(asked['rounds'], 'round')}; otherwise, the session {ends}."
             )
         elif screen["kind"] == "practice":
             passing = screen.get("pass")
             needed = (
                 ""
                 if passing is None
-                else f"; {passing:.0%} {verbs['have']} to be right within {_counted(screen['attempts'], 'attempt')}"
+                else f"; {passing:.0%} {verbs['have']} to be correct within {_counted(screen['attempts'], 'attempt')}"
             )
             said.append(
                 f"Practice ({_counted(len(screen['trials']), 'trial')}) {_feedback(screen['feedback'], verbs)}{needed}."
@@ -279,13 +279,11 @@ def _feedback(given: Mapping[str, Any] | None, verbs: Mapping[str, str]) -> str:
     if given is None:
         return f"{verbs['gives']} no feedback"
     about = [
-        *(["whether an answer was right"] if given["accuracy"] else []),
-        *(["where time ran out"] if given["late"] else []),
+        *(["accuracy"] if given["accuracy"] else []),
+        *(["timeouts"] if given["late"] else []),
     ]
-    shown_for = (
-        f"until the reader {verbs['goes']} on" if given["for_ms"] is None else f"for {given['for_ms']} ms"
-    )
-    return f"{verbs['tells']} {' and '.join(about)}, {shown_for}"
+    shown = "until dismissed" if given["for_ms"] is None else f"for {given['for_ms']} ms"
+    return f"{verbs['gives']} feedback on {' and '.join(about)}, shown {shown}"
 
 
 def _counted(number: int, noun: str) -> str:

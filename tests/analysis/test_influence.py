@@ -48,6 +48,17 @@ def test_of_models_alone_each_item_is_left_out_and_no_participant(handover: Make
     assert set(influences(whole, tables)) <= {"item"}
 
 
+def test_a_model_that_is_too_large_to_be_checked_is_named(
+    handover: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_checks, "MOST_ROWS", 50)
+    tables = load(handover(study_rows(human=10, items=8), dictionary={"planned": PLANNED}))
+    analyses = tuple(carry_out(plan, tables) for plan in plans(tables))
+    chapter = model_checks.write(Material(tables, analyses, {"human": "human"}))
+    assert chapter is not None and len(chapter.blocks) == 2
+    assert "not checked, because the analysis has more than 50 trials (80)" in str(chapter.blocks[0])
+
+
 def test_the_chapter_names_the_most_influential_participant(handover: Make) -> None:
     rows = study_rows(human=12, items=12, models=("restorer",))
     tables = load(handover(rows, dictionary={"planned": PLANNED}))

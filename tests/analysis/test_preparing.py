@@ -148,7 +148,7 @@ def test_the_flow_of_times_goes_on_from_the_analysed_trials(handover: Make) -> N
     assert list(steps["group"].unique()) == ["human"]
     assert steps["trials"].to_list() == [24, 23, 22, 21]
     assert steps["trials_lost"].to_list() == [0, 1, 1, 1]
-    assert steps["why"].iloc[-1] == "outside the study's bounds (100 to 1e+06 ms)"
+    assert steps["why"].iloc[-1] == "outside the study's bounds (100 to 1,000,000 ms)"
 
 
 def signs_study() -> pd.DataFrame:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from analysis import load
-from analysis.report.answer import MOST_FINDINGS, answer
+from analysis.report.answer import MOST_FINDINGS, answer, answer_table
 from analysis.report.content import gather
 from analysis.report.grades import (
     CLEAR,
@@ -120,10 +121,57 @@ def test_an_open_answer_says_what_cannot_be_concluded_and_what_could_have_been_d
     )
     (found,) = findings(given)
     assert "remains open" in found.text and "did not differ" not in found.text
+    assert re.search(r"percentage points \(\S+ to \S+ remain possible\)", found.text)
     told = limits(given)
     assert "equivalence was not tested" in told["What cannot be concluded"]
     assert "language models in general: one model was tested" in told["What cannot be concluded"]
     assert "could be detected with 80% power" in told["Sensitivity"] and "24 participants" in told["Sample"]
+
+
+def test_means_that_do_not_differ_by_the_estimate_are_explained(content: Content) -> None:
+    section = content.planned[0]
+    one = section.analysis.contrasts[0]
+    moved = replace(section, analysis=replace(section.analysis, contrasts=(replace(one, estimate=-30.0),)))
+    (as_it_is, shifted) = (findings(replace(content, planned=(given,)))[0] for given in (section, moved))
+    assert "if every item counts alike" in shifted.text
+    assert "if every item counts alike" not in as_it_is.text
+
+
+def test_checks_that_agree_are_counted_and_only_the_others_named(content: Content) -> None:
+    section = content.planned[0]
+    first, *others = section.analysis.contrasts
+    rows = [Checked(section.analysis, one, {SCALE: Cell(SAME, 1.0, 0.5, 1.5)}) for one in others]
+    rows.append(Checked(section.analysis, first, {SCALE: Cell("weaker", 1.0, -0.5, 1.5)}))
+    said = limits(replace(content, matrix=Matrix(tuple(rows))))["Robustness"]
+    assert said.startswith(
+        f"All checks agree with {len(others)} of {len(others) + 1} contrasts. {first.label}, People:"
+    )
+    assert others[0].label not in said or others[0].label == first.label
+
+
+def test_models_alone_are_answered_one_by_one_and_their_pairs_are_no_models(content: Content) -> None:
+    section = content.planned[0]
+    one = section.analysis.contrasts[0]
+    groups = [("a",), ("b",), ("c",), ("a", "b"), ("a", "c"), ("b", "c")]
+    contrasts = tuple(replace(one, groups=own, p_adjusted=0.5, estimate=-1.0) for own in groups)
+    analysis = replace(section.analysis, contrasts=contrasts)
+    kinds = dict.fromkeys("abc", "model")
+    of_models, of_pairs = findings(
+        replace(content, planned=(replace(section, analysis=analysis),), kinds=kinds)
+    )
+    assert "Which of three models show this difference?" in of_models.question
+    assert "3 open (the models a, b, and c)" in of_models.text
+    assert "Which of three pairs of models" in of_pairs.question and "a vs. b, a vs. c" in of_pairs.text
+
+
+def test_contrasts_that_nobody_planned_are_not_called_planned(content: Content) -> None:
+    given = [replace(one.analysis, plan=replace(one.analysis.plan, planned=False)) for one in content.planned]
+    for analyses, title in (
+        ([one.analysis for one in content.planned], "Planned contrasts"),
+        (given, "Contrasts"),
+    ):
+        table = answer_table(analyses, content.matrix)
+        assert table is not None and table.title.startswith(f"{title}, what")
 
 
 def crowded(content: Content, significant: dict[str, int], levels: int = 26) -> Content:
@@ -180,7 +228,7 @@ def test_more_than_two_models_are_summed_up_in_one_answer(content: Content) -> N
     kinds = {f"m{place}": "model" for place in range(3)}
     analysis = replace(section.analysis, contrasts=models)
     (found,) = findings(replace(content, planned=(replace(section, analysis=analysis),), kinds=kinds))
-    assert found.question.endswith("which of 3 models show this difference?")
+    assert found.question.endswith("Which of three models show this difference?")
     said = plain_text(found.text)
     assert said.startswith("3 open") and said.endswith("Estimates: −2.0 to 0.0 percentage points.")
 

@@ -15,7 +15,6 @@ from analysis.readers import spoken
 from analysis.report.answer import answer
 from analysis.report.apa_tables import Head
 from analysis.report.chapters import optional_names
-from analysis.report.chapters.robustness import contrast_in_words
 from analysis.report.content import gather
 from analysis.report.inline import plain_text
 from analysis.report.nodes import Facts
@@ -184,7 +183,11 @@ def test_the_answer_reports_the_checks_of_every_planned_contrast(rehearsal: Rehe
     (facts,) = [one for one in answer(rehearsal.content, "") if isinstance(one, Facts)]
     said = dict(facts.pairs)["Robustness"]
     planned = [one for section in rehearsal.content.planned for one in section.analysis.contrasts]
-    assert planned and all(contrast_in_words(one) in said for one in planned if one.estimable)
+    agreeing = sum(
+        row.agreeing == len(row.cells) for row in rehearsal.content.matrix.rows if row.analysis.plan.planned
+    )
+    many = sum(one.estimable for one in planned)
+    assert said.startswith(f"All checks agree with {agreeing} of {many} contrasts.")
 
 
 def test_a_mean_of_accuracy_has_one_interval(rehearsal: Rehearsal) -> None:

@@ -131,8 +131,8 @@ def test_kinds_of_readers_are_named_apart() -> None:
 @pytest.mark.parametrize(
     ("measure", "says"),
     [
-        (MISSING, "Missing answers of people were higher"),
-        (RECOVERED, "Mean recovery of people was higher"),
+        (MISSING, "The share of missing answers of people was higher"),
+        (RECOVERED, "Recovery of people was higher"),
     ],
 )
 def test_a_verb_agrees_with_what_was_measured(measure: Measure, says: str, content: Content) -> None:

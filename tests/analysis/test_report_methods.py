@@ -14,7 +14,7 @@ from analysis.planned import plans
 from analysis.report.inline import plain_text
 from analysis.report.method import METHOD_KEYS, method_parts, models_table
 from analysis.report.references import reference
-from tests.analysis.letter_study import study_rows, write_handover
+from tests.analysis.letter_study import PLANNED, study_rows, write_handover
 
 READERS: dict[str, dict[str, Any]] = {
     "human": {"kind": "human", "sessions": 14, "finished": 12, "pilot_sessions": 1},
@@ -110,7 +110,7 @@ def test_models_have_snapshot_dates_settings_tokens_and_cost(full: dict[str, str
         "identified itself as restorer-2026-01-31",
         "was accessed between March 1, 2026, and March 4, 2026 (48 calls)",
         "temperature 0",
-        "One baseline (random) served as a yardstick and is not data",
+        "One baseline (random) served as a reference baseline and is not data",
     ):
         assert words in said, words
     rows = study_rows(human=2, models=("restorer",), items=4)
@@ -153,7 +153,7 @@ def test_levels_keep_their_names_whatever_words_they_are(tmp_path: Path) -> None
 
 def test_what_a_handover_does_not_tell_is_said_to_be_unknown(tmp_path: Path) -> None:
     said = told(tmp_path)
-    assert "access dates, tokens, and cost are not in the tables" in said["Language models"]
+    assert "access dates, tokens, and cost of the model were not recorded" in said["Language models"]
     assert "Procedure" not in said and "Table" not in said["Language models"]
     assert "Prolific" not in said["Participants"]
 
@@ -247,3 +247,28 @@ def test_whether_times_of_wrong_answers_are_analysed_is_what_the_plan_says(
     analysis = carry_out(plans(tables)[0], tables)
     told = next(one for one in method_parts(tables, (analysis,), None) if one.heading == "Data analysis")
     assert said in plain_text(told.paragraphs[0])
+
+
+def data_analysis(tmp_path: Path, planned: dict[str, Any], **readers: Any) -> str:
+    """Return the data analysis of the Method section of a small study."""
+    tables = load(write_handover(tmp_path, study_rows(items=12, **readers), planned=planned))
+    analyses = tuple(carry_out(plan, tables) for plan in plans(tables))
+    told = next(one for one in method_parts(tables, analyses, None) if one.heading == "Data analysis")
+    return " ".join(plain_text(one) for one in told.paragraphs)
+
+
+def test_the_method_names_only_the_readers_that_there_are(tmp_path: Path) -> None:
+    people = {"c": PLANNED["comprehension"] | {"between": ["human"]}}
+    models = {"c": PLANNED["comprehension"] | {"between": ["one", "two"]}}
+    of_people = data_analysis(tmp_path / "people", people, human=8)
+    assert "timeouts counted as incorrect." in of_people and "model’s mean answer" not in of_people
+    of_models = data_analysis(tmp_path / "models", models, models=("one", "two"))
+    assert "timeouts counted as incorrect." in of_models and "participants and of items" not in of_models
+    assert "Two models were compared by the differences between their mean answers" in of_models
+    of_both = data_analysis(tmp_path / "both", PLANNED, human=8, models=("restorer",))
+    assert "timeouts counted as incorrect for both people and models." in of_both
+
+
+def test_the_method_of_a_study_without_a_plan_adjusts_no_planned_tests(tmp_path: Path) -> None:
+    said = data_analysis(tmp_path, {}, human=8)
+    assert "All planned differences" not in said and "Tests were two-sided" in said

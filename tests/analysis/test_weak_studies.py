@@ -94,8 +94,8 @@ def test_a_model_that_is_always_right_or_wrong_is_compared_with_people(tmp_path:
     analysis = content.planned[0].analysis
     assert analysis.groups == ("human", "restorer") and analysis.model is not None
     assert all(one.estimable for one in analysis.contrasts)
-    assert f"The model restorer was right in {'100.0' if right else '0.0'}% of trials" in words
-    assert "the interval allows for one item more" in words
+    assert f"The model restorer responded correctly on {'100.0' if right else '0.0'}% of trials" in words
+    assert "the interval allows for one more item" in words
 
 
 def test_people_who_are_all_right_are_estimated_without_a_model(tmp_path: Path) -> None:
@@ -156,8 +156,8 @@ def test_two_people_have_estimates_that_are_said_to_be_uncertain(tmp_path: Path)
     assert all(one.estimable for one in analysis.contrasts)
     assert "rest on very few participants or items" in words
     assert "∞" not in words and "[–, –]" not in words
-    caution = "Only 2 people answered: too few to generalise from; the numbers describe these people."
-    assert words.index(caution) < words.index("were right in")
+    caution = "Only 2 people answered: too few to generalize; the numbers describe these people."
+    assert words.index(caution) < words.index("responded correctly on")
 
 
 @pytest.fixture(scope="module")

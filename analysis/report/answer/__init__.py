@@ -19,7 +19,7 @@ from analysis.random_structure import MODELS_FOR_A_CLAIM
 from analysis.readers import is_several, named
 from analysis.report.apa_tables import ApaTable, as_percent
 from analysis.report.chapters.robustness import contrast_in_words
-from analysis.report.felt import ODDS, PERCENT, POINTS, felt
+from analysis.report.felt import ODDS, PERCENT, POINTS, Felt, felt
 from analysis.report.grades import (
     CLEAR,
     CONTRADICTED,
@@ -100,7 +100,7 @@ class _Question:
             people = [one for one in found if not one.between and is_several(one.groups[0], kinds)]
             between = [one for one in found if one.between]
             models = [one for one in found if not one.between and kinds.get(one.groups[0]) == "model"]
-            for some in (people, between if people else [*models, *between]):
+            for some in (people, [] if people else models, between):
                 if len(some) <= MOST_SINGLY or some is people:
                     yield from map(self._of_one, some)
                 else:
@@ -125,20 +125,26 @@ class _Question:
     def _of_one(self, one: Contrast) -> Finding:
         """Answer with direction and size of a difference in a few words; the table has the test."""
         analysis, checked = self.section.analysis, self.content.matrix.checked(one)
-        grade = grade_of(one, analysis, checked)
+        grade, size, of_both = (
+            grade_of(one, analysis, checked),
+            felt([one], analysis.plan.measure),
+            self._of_both(one),
+        )
         return self._finding(
             "question",
             "finding",
             (grade.word, support_of(checked)),
             one=one,
             grade=grade,
-            size=felt([one], analysis.plan.measure),
-            of_both=self._of_both(one),
-            means=self._means(one),
+            size=size,
+            possible=size.interval[1:-1].split(", "),
+            of_both=[apa.number(value, size.places) for value in of_both],
+            adds_up=size.scale == PERCENT or len(of_both) < 2 or _adds_up(of_both, size),
+            **self._means(one, size),
             direction=words_of_direction(analysis.plan.measure) or ("lower", "higher"),
         )
 
-    def _of_both(self, one: Contrast) -> list[str]:
+    def _of_both(self, one: Contrast) -> list[float]:
         """Return the difference of each of two readers; nothing where it is not known of both on a scale that subtracts."""
         analysis = self.section.analysis
         own = {
@@ -148,25 +154,41 @@ class _Question:
         }
         if not set(one.groups) <= own.keys() or any(size.scale == ODDS for size in own.values()):
             return []
-        return [apa.number(own[group].values[0], own[group].places) for group in one.groups]
+        return [own[group].values[0] for group in one.groups]
 
-    def _means(self, one: Contrast) -> list[str]:
+    def _means(self, one: Contrast, size: Felt) -> dict[str, str]:
+        """Return the means of both conditions, and how the estimate came about if it is not their difference."""
         measure = self.section.analysis.plan.measure
         own = {cell.level: cell.mean for cell in self.section.cells if cell.group == one.groups[0]}
         if one.first not in own or one.second not in own or one.at:
-            return []
-        means = [own[level] for level in (one.first, one.second)]
+            return {"means": "", "how": ""}
+        first, second = own[one.first], own[one.second]
+        how = ""
+        if size.scale == PERCENT:
+            how = "" if abs(100 * (first / second - 1) - size.values[0]) < 0.2 else "in the mixed model, "
+        elif size.scale != ODDS:
+            times = 100 if size.scale == POINTS else 1
+            how = "" if _adds_up((times * first, times * second), size) else "if every item counts alike, "
         if measure.family == "binomial":
-            return [apa.percent(mean) for mean in means]
+            return {"means": f"{apa.percent(first)} vs. {apa.percent(second)}", "how": how}
         places = 0 if measure.unit == "ms" else 2
-        return [f"{apa.number(mean, places)} {measure.unit}".strip() for mean in means]
+        told = f"{apa.number(first, places)} vs. {apa.number(second, places)} {measure.unit}"
+        return {"means": told.strip(), "how": how}
 
     def _of_many(self, found: Sequence[Contrast]) -> Finding:
         """Sum up one difference of many models, or of many pairs."""
         analysis, matrix = self.section.analysis, self.content.matrix
         given = [(one, grade_of(one, analysis, matrix.checked(one))) for one in found]
+        of_pairs = found[0].between and not is_several(found[0].groups[0], self.content.kinds)
         grades = [
-            (grade.word, [one.groups[-1] for one, own in given if own is grade])
+            (
+                grade.word,
+                [
+                    " vs. ".join(one.groups) if of_pairs else one.groups[-1]
+                    for one, own in given
+                    if own is grade
+                ],
+            )
             for grade in (CLEAR, SUPPORTED, FRAGILE, CONTRADICTED, EQUIVALENT, OPEN)
         ]
         return self._finding(
@@ -174,6 +196,7 @@ class _Question:
             "many",
             first=found[0],
             found=found,
+            of_pairs=of_pairs,
             grades=[(word, groups) for word, groups in grades if groups],
             size=felt([one for one in found if one.estimable] or found, analysis.plan.measure),
         )
@@ -192,6 +215,11 @@ class _Question:
         )
 
 
+def _adds_up(values: Sequence[float], size: Felt) -> bool:
+    """Whether two printed numbers differ by the effect that is printed with them, to their rounding."""
+    return bool(abs(values[0] - values[1] - size.values[0]) < 1.6 * 10.0**-size.places)
+
+
 def answer_table(analyses: Sequence[Analysis], matrix: Matrix) -> ApaTable | None:
     """Lay out the planned contrasts with what the study could have detected, their checks and grades."""
     rows: list[dict[str, Any]] = []
@@ -207,7 +235,8 @@ def answer_table(analyses: Sequence[Analysis], matrix: Matrix) -> ApaTable | Non
             told = {"contrast": contrast_in_words(one), "detectable": detectable(one, analysis)}
             sized = {"size": felt([one], measure), "unit": unit}
             rows.append({"place": place, "plan": analysis.plan, **own, **told, **sized})
-    return LAYOUT.table("answer", rows, origin=origin_of_contrasts(tested)) if rows else None
+    planned = any(one.plan.planned for one in tested)
+    return LAYOUT.table("answer", rows, origin=origin_of_contrasts(tested), planned=planned) if rows else None
 
 
 def detectable(one: Contrast, analysis: Analysis) -> str:
@@ -221,17 +250,20 @@ def detectable(one: Contrast, analysis: Analysis) -> str:
 
 
 def _supports(content: Content, sections: Sequence[Section]) -> dict[str, Any]:
-    """Gather how many checks agree with every contrast; contrasts of which the same is said share a sentence."""
-    several = len({section.analysis.plan.measure.noun for section in sections}) > 1
+    """Count the contrasts with which all checks agree, and name the others; those of which the same is said share a sentence."""
     said: dict[str, list[str]] = {}
+    agreeing = many = 0
     for section in sections:
-        noun = section.analysis.plan.measure.noun
-        before = f"{noun[0].upper()}{noun[1:]}, " if several else ""
-        for one in section.analysis.contrasts:
-            if one.estimable:
-                support = support_of(content.matrix.checked(one))
-                said.setdefault(support, []).append(f"{before}{contrast_in_words(one)}")
-    return {"supports": said, "most": MOST_FINDINGS}
+        name = section.analysis.plan.name
+        before = f"{name[0].upper()}{name[1:]}, " if len(sections) > 1 else ""
+        for one in (one for one in section.analysis.contrasts if one.estimable):
+            checked = content.matrix.checked(one)
+            many += 1
+            if checked is not None and checked.cells and checked.agreeing == len(checked.cells):
+                agreeing += 1
+            else:
+                said.setdefault(support_of(checked), []).append(f"{before}{contrast_in_words(one)}")
+    return {"supports": said, "most": MOST_FINDINGS, "agreeing": agreeing, "many": many}
 
 
 def _not_concluded(content: Content, sections: Sequence[Section]) -> dict[str, Any]:
@@ -300,8 +332,13 @@ def _doubts(sections: Sequence[Section]) -> dict[str, list[str]]:
     """Name the models that failed, did not converge, or are singular."""
     found: dict[str, list[str]] = {}
     for section in sections:
-        model = section.analysis.model
-        singular = "singular" if model is not None and model.singular else ""
-        doubt = "none" if model is None else singular if model.converged else "not converged"
+        analysis, model = section.analysis, section.analysis.model
+        doubt = ""
+        if model is None:
+            doubt = "" if any(one.crossed for one in analysis.contrasts) else "none"
+        elif not model.converged:
+            doubt = "check not converged" if analysis.companion else "not converged"
+        elif model.singular and not analysis.companion:
+            doubt = "singular"
         found.setdefault(doubt, []).append(section.analysis.plan.name)
     return found

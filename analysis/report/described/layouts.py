@@ -45,6 +45,7 @@ def descriptive_table(cells: Sequence[Cell], measure: Measure, factor: str) -> A
         logged=measure.logged,
         rated=measure is RATING,
         unit="ms" if measure.logged else measure.unit if measure is RATING else "% correct",
+        units_told=_units(cells),
         intervals=_intervals(cells, over_items),
         used=_rows_of(measure),
     )
@@ -56,6 +57,14 @@ def _row(cell: Cell) -> dict[str, Any]:
 
 def _kinds(cells: Sequence[Cell]) -> dict[str, str]:
     return {cell.group: cell.kind for cell in cells}
+
+
+def _units(cells: Sequence[Cell]) -> str:
+    """Say what n counts, and what SD is where it is there."""
+    of_people = {cell.kind in PARTICIPANT_KINDS for cell in cells}
+    if of_people == {False}:
+        return "n = items."
+    return f"n = participants{', or items for a model or baseline' if False in of_people else ''}. SD is between participants."
 
 
 def _intervals(cells: Sequence[Cell], over_items: str = "") -> str:
@@ -92,6 +101,7 @@ def accuracy_and_recovery_table(
     told: dict[str, Any] = {
         "factor": factor,
         "prose": prose,
+        "units_told": _units(exact),
         "intervals": intervals,
         "recovery": RECOVERED.name,
     }

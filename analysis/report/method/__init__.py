@@ -328,7 +328,7 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) 
             "has_shares": bool(shares),
             "timed": len(timed),
         },
-        "nouns": list(dict.fromkeys(one.plan.measure.noun for one in estimated)),
+        "nouns": list(dict.fromkeys(one.plan.measure.subject for one in estimated)),
         "units": list(dict.fromkeys(one.plan.measure.unit_of_difference for one in estimated)),
         "several_groups": any(len(one.groups) > 1 for one in estimated),
         "has_fixed_items": any(one.plan.items == "fixed" for one in estimated),
@@ -340,6 +340,9 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) 
         "conditions_apart": (CONDITIONS_APART[0], CONDITIONS_APART[-1]),
         "has_two_factors": any(one.plan.crossing is not None for one in fitted),
         "has_results": any(one.has_results for one in analyses),
+        "has_planned": any(one.plan.planned for one in analyses),
+        "has_accuracy": bool(shares) or bool(used["correct"].notna().any()),
+        "has_models_of_language": bool((used["reader_kind"] == "model").any()),
         "has_participants": len(people),
         "has_between": any(
             people[name].nunique() > 1 and bool((people.groupby("reader")[name].nunique() <= 1).all())

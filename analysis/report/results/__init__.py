@@ -135,6 +135,7 @@ def _model(analysis: Analysis, table: str | None) -> Markup:
         {},
         model=model,
         estimated=analysis.companion is not None or model is None,
+        has_people=analysis.rows["reader_kind"].isin(PARTICIPANT_KINDS).any(),
         binomial=model is not None and model.family == "binomial",
         who=apa.listing([spoken(group) for group in analysis.of_model.groups]),
         where=f" (Table {table})" if table else "",

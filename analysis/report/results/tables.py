@@ -21,7 +21,7 @@ from analysis.results import Analysis, Contrast, FittedModel, VarianceTerm
 
 WAYS = {"two-sided": "", "greater": " > 0", "less": " < 0"}
 """How a table marks the direction of a test."""
-OF_DIFFERENCES = "weights of the fixed effects, which stand in models.R"
+OF_DIFFERENCES = "weights of the fixed effects, which models.R lists"
 OF_POINTS = "condition means in which every item counts alike, with variances over participants and items; models.R recomputes them"
 
 

@@ -33,6 +33,9 @@ def write(material: Material) -> Chapter | None:
         if 0 < len(one.rows) <= MOST_ROWS:
             material.told(f"model checks: {one.plan.name}")
             blocks += _checked(one, material)
+        elif len(one.rows):
+            told = LAYOUT.sentences("unchecked", name=one.plan.name, most=MOST_ROWS, trials=len(one.rows))
+            blocks.append(told)
     groups = [group for one in wanted for group in one.groups]
     return LAYOUT.chapter("model-checks", blocks, groups, material.kinds, planned=True, sources=("dunn1996",))
 

@@ -60,7 +60,7 @@ def matrix_table(matrix: Matrix) -> ApaTable:
     ]
     table = LAYOUT.table("matrix", rows, checks=matrix.checks)
     analyses = list({id(row.analysis): row.analysis for row in matrix.rows}.values())
-    computed = "the planned contrasts again under each check; by wrods alone"
+    computed = "the contrasts again under each check; by wrods alone"
     return replace(table, origin=replace(origin_of_contrasts(analyses), computed=computed))
 
 
