@@ -95,7 +95,7 @@ def recovered(analysis: Analysis, tables: Tables) -> list[Recovered]:
     )
     effects = {level: float(value) for level, value in given["effects"][factor].items()}
     found = []
-    for one in analysis.model.coefficients:
+    for one in analysis.effects:
         level = one.term.removeprefix(factor)
         if one.term == "(Intercept)":
             put_in = float(given["intercept"]) + effects.get(reference, 0.0)

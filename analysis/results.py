@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -227,6 +227,22 @@ def tested_of(analyses: Iterable[Analysis], measure: str, group: str) -> dict[tu
     return found
 
 
+def estimated_of(
+    analyses: Iterable[Analysis], measure: str, group: str
+) -> dict[tuple[str, str], Contrast | Coefficient]:
+    """Return the differences of :func:`tested_of`, and those of log times from the reference that a model estimates untested."""
+    found: dict[tuple[str, str], Contrast | Coefficient] = {**tested_of(analyses, measure, group)}
+    for analysis in analyses:
+        plan = analysis.plan
+        of_levels = plan.measure.name == measure and plan.measure.logged and not plan.subset
+        if of_levels and plan.formula is None and analysis.groups[:1] == (group,):
+            for one in analysis.effects:
+                level = one.term.removeprefix(plan.factor)
+                if one.estimable and f"{plan.factor}{level}" == one.term and level in analysis.levels:
+                    found.setdefault((level, analysis.levels[0]), one)
+    return found
+
+
 @dataclass(frozen=True)
 class Analysis:
     """One plan carried out: its model, contrasts and all that must be said about them."""
@@ -245,6 +261,18 @@ class Analysis:
     def of_model(self) -> Analysis:
         """The analysis whose readers, levels and rows are those of the fitted model."""
         return self if self.companion is None else self.companion
+
+    @property
+    def effects(self) -> list[Coefficient]:
+        """Fixed effects of its model; what is tested as a contrast, either way round, has the adjusted p and interval."""
+        found = [] if self.model is None else list(self.model.coefficients)
+        for one in self.contrasts:
+            weights = [(place, sign) for place, sign in enumerate(one.weights) if sign]
+            if one.estimable and len(weights) == 1 and abs(weights[0][1]) == 1.0:
+                ((place, sign),) = weights
+                low, high = sorted((sign * one.low, sign * one.high))
+                found[place] = replace(found[place], p=one.p_adjusted, low=low, high=high)
+        return found
 
     @property
     def has_results(self) -> bool:

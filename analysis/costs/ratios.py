@@ -65,7 +65,7 @@ class Profile:
     participants: int  # how many the estimates rest on; ``participants`` is 0 where the reader is one model
     items: int
     resampled: str  # what was drawn
-    tested: Mapping[str, Interval] = field(default_factory=dict)  # of levels that the Results compare
+    tested: Mapping[str, Interval] = field(default_factory=dict)  # of levels that the Results report
 
     def with_tested(self, tested: Mapping[str, tuple[float, float, float]]) -> Profile:
         """Return the profile with the estimates and ends that the Results have for some of its levels."""

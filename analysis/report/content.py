@@ -147,7 +147,8 @@ def _recovery(
         same = _same_model(analysis, analyses)
         if same is None:
             extra.append(analysis)
-        effects = recovered(analysis, tables)
+        tested = () if same is None else same.of_model.contrasts
+        effects = recovered(replace(analysis.of_model, contrasts=tested), tables)
         model = (same or analysis).model
         if effects and model is not None and model.source is not None:
             fits.append(model.source)
@@ -240,7 +241,7 @@ def _section(
         shown += [numbers.table(one) for one in further if one is not None]
     model_number = None
     if analysis.model is not None:
-        shown.append(numbers.table(model_table(analysis.of_model, f"model_{stem}")))
+        shown.append(numbers.table(model_table(analysis, f"model_{stem}")))
         model_number = shown[-1].number
     of_means = None
     if cells is None:

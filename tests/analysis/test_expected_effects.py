@@ -85,7 +85,8 @@ def test_the_report_holds_intercepts_against_what_the_effects_lead_to() -> None:
         for term, value in (("(Intercept)", 2.5), ("formmild", -0.6), ("formstrong", -1.5))
     ]
     analysis: Any = SimpleNamespace(
-        model=SimpleNamespace(coefficients=coefficients, variance=[], sigma=None),
+        model=SimpleNamespace(variance=[], sigma=None),
+        effects=coefficients,
         plan=SimpleNamespace(measure=MEASURES["correct"], factor="form"),
         levels=FORMS,
         rows=crossed(),

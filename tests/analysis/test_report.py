@@ -214,7 +214,8 @@ def test_a_check_of_recovery_takes_the_model_that_an_analysis_has_made_and_no_ot
     anew = carry_out(asked["reading_time"], rehearsal.tables)
     assert done is not None and done.model is not None and anew.model is not None
     assert done.model.formula == anew.model.formula and done.rows.equals(anew.rows)
-    assert recovered(done, rehearsal.tables) == recovered(anew, rehearsal.tables)
+    unadjusted = [recovered(replace(one, contrasts=()), rehearsal.tables) for one in (done, anew)]
+    assert unadjusted[0] == unadjusted[1]
     fewer = replace(asked["reading_time"], levels=("intact", "initial"))
     excluding = replace(asked["reading_time"], exclude={"answers": "wrong"})
     assert _carried_out(fewer, analyses) is None and _carried_out(excluding, analyses) is None

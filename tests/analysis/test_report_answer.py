@@ -23,7 +23,7 @@ from analysis.report.grades import (
 )
 from analysis.report.inline import plain_text
 from analysis.report.nodes import Facts, Finding
-from analysis.report.numbered import Content
+from analysis.report.numbered import MANUSCRIPT, Content, Numbers
 from analysis.report.results import differences
 from analysis.results import Equivalence
 from analysis.robustness.matrix import BY_ITEMS, LIMITS, SAME, SCALE, Cell, Checked, Matrix
@@ -203,14 +203,20 @@ def test_many_conditions_are_told_by_how_many_differ_with_the_greatest_and_the_s
     assert said.endswith("No difference is shown in 26 conditions for the model restorer.")
 
 
-def test_a_long_table_of_contrasts_stays_in_its_file(content: Content) -> None:
+def test_a_table_of_contrasts_is_printed_or_else_in_its_file(content: Content) -> None:
     numbered = content.answer_table
     assert numbered is not None and numbered in list(answer(content, ""))
-    rows = numbered.table.rows[-1:] * 60
-    long = replace(numbered, number="F1", table=replace(numbered.table, rows=rows))
-    nodes = list(answer(replace(content, answer_table=long), ""))
-    assert long not in nodes
-    assert any("Table F1 has every contrast (60 rows" in str(getattr(one, "text", "")) for one in nodes)
+    analyses = [section.analysis for section in content.planned]
+    for many, number in ((1, "1"), (40, "1"), (60, "F1")):
+        tested = [replace(one, contrasts=one.contrasts[:1] * many) for one in analyses[:1]]
+        laid = answer_table(tested, content.matrix)
+        assert laid is not None
+        shown = Numbers().table(laid, MANUSCRIPT)
+        nodes = list(answer(replace(content, answer_table=shown), ""))
+        assert (shown.number, shown in nodes, bool(shown.refused)) == (number, many <= 48, many > 48)
+    assert any(
+        "Table F1 has every contrast (60 rows, in its file)" in str(getattr(one, "text", "")) for one in nodes
+    )
 
 
 def test_of_many_models_in_many_conditions_the_fewest_and_the_most_are_told(content: Content) -> None:

@@ -6,11 +6,15 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from analysis import load
+from analysis.long_table import Roles, hand_over_table
 from analysis.readers import spoken
 from analysis.report.answer import answer
 from analysis.report.apa_tables import Head
@@ -85,10 +89,14 @@ SCALES: dict[str, Callable[[float], float]] = {
     "percent": lambda x: float(100 * np.expm1(x)),
     "ratio": lambda x: float(np.exp(x)),
 }
+LOGARITHMIC = ("log", "percent", "ratio")
 
 
 def ends_of(content: Content) -> dict[Quantity, set[tuple[float, float]]]:
-    """Return the ends of every tested difference, in either direction and on every scale on which a table may print them."""
+    """Return the ends of every difference in the Results, in either direction and on every scale on which a table may print them.
+
+    Those that no analysis tests are the effects on log times, which the table of the model holds.
+    """
     found: dict[Quantity, set[tuple[float, float]]] = defaultdict(set)
     for section in content.sections:
         measure = section.analysis.plan.measure
@@ -97,8 +105,15 @@ def ends_of(content: Content) -> dict[Quantity, set[tuple[float, float]]]:
                 for sign, label in ((1, f"{one.first} − {one.second}"), (-1, f"{one.second} − {one.first}")):
                     low, high = sorted((sign * one.low, sign * one.high))
                     key = (spoken(one.groups[0]), measure.noun, label)
-                    scales = ("log", "percent", "ratio") if measure.logged else ("points",)
+                    scales = LOGARITHMIC if measure.logged else ("points",)
                     found[key] |= {(SCALES[name](low), SCALES[name](high)) for name in scales}
+    for section in content.sections:
+        plan, model = section.analysis.plan, section.analysis.model
+        for effect in model.coefficients if model is not None and plan.measure.logged else ():
+            label = f"{effect.term.removeprefix(plan.factor)} − {section.analysis.levels[0]}"
+            key = (spoken(section.analysis.groups[0]), plan.measure.noun, label)
+            if key not in found:
+                found[key] = {(SCALES[name](effect.low), SCALES[name](effect.high)) for name in LOGARITHMIC}
     return found
 
 
@@ -139,15 +154,15 @@ def rows_told(content: Content) -> Iterator[tuple[str, Quantity, tuple[str, str]
                     yield one.table.name, (reader, noun, told), (ends[1], ends[2])
 
 
-def test_no_table_of_any_chapter_prints_another_interval_of_a_tested_difference(
+def test_no_table_of_any_chapter_prints_another_interval_of_a_difference(
     every_chapter: Content,
 ) -> None:
     known = ends_of(every_chapter)
-    compared: dict[str, int] = defaultdict(int)
+    compared: dict[str, set[Quantity]] = defaultdict(set)
     wrong = []
     for table, quantity, printed in rows_told(every_chapter):
         if quantity in known:
-            compared[re.sub(r"^table_[sf]?\d+_", "", table)] += 1
+            compared[re.sub(r"^table_[sf]?\d+_", "", table)].add(quantity)
             places = len(printed[0].partition(".")[2])
             numbers = [float(end.replace("−", "-").replace(",", "")) for end in printed]
             if not any(
@@ -158,6 +173,54 @@ def test_no_table_of_any_chapter_prints_another_interval_of_a_tested_difference(
     assert wrong == []
     assert {"answer", "letter_zones", "letter_contrasts", "cost_ratios_position"} <= set(compared)
     assert any(name.startswith("differences_") for name in compared)
+    untested = ("people", "reading time", "internal − intact")
+    places = {name for name, quantities in compared.items() if untested in quantities}
+    assert places >= {"letter_zones", "cost_ratios_position"}
+    assert any(name.startswith("model_") for name in places)
+
+
+def test_recovery_has_the_intervals_of_the_models(rehearsal: Rehearsal) -> None:
+    content, found = rehearsal.content, defaultdict(set)
+    assert content.recovery_table is not None
+    tables = [content.recovery_table.table, *(one.table for one in rehearsal.content.all_tables())]
+    for table in (one for one in tables if "reading time" in one.title.casefold() or "effects" in one.title):
+        head = "reading time"
+        for row in table.rows:
+            head = str(row[0]).casefold() if isinstance(row, Head) else head
+            label, ends = (
+                str(row[0]).replace(" vs. ", " − "),
+                re.search(r"\[(\S+), (\S+)\]", " ".join(row[1:])),
+            )
+            if "reading time" in head and label.endswith(" − intact") and ends:
+                low, high = (float(end.replace("−", "-")) for end in ends.groups())
+                found[label].add((round(low, 2), round(high, 2)))
+    assert set(found) == {f"{level} − intact" for level in LEVELS[1:]}
+    assert {label: ends for label, ends in found.items() if len(ends) > 1} == {}
+
+
+def test_a_difference_of_ratings_has_one_interval(tmp_path: Path) -> None:
+    """The linear mixed model of ratings is a check: it has no interval of its own of what is tested."""
+    rng = np.random.default_rng(3)
+    pairs = [
+        (f"p{person}", f"i{item}", "abc"[(person + item) % 3]) for person in range(9) for item in range(12)
+    ]
+    rows = pd.DataFrame(pairs, columns=["who", "item", "cond"])
+    rows["rated"] = np.round(3.5 + (rows["cond"] == "b") + rng.normal(0, 1, len(rows)))
+    when = datetime(2026, 3, 1, tzinfo=UTC)
+    content = gather(
+        load(hand_over_table(rows, Roles("who", "item", {"cond": []}, rating="rated"), tmp_path, when))
+    )
+    found = defaultdict(set)
+    for one in content.all_tables():
+        for row in one.table.rows:
+            for label in ("b − a", "c − a"):
+                if str(row[0]).replace(" vs. ", " − ") == label:
+                    found[label] |= {
+                        tuple(re.findall(NUMBER, ends)) for ends in re.findall(r"\[[^]]+\]", " ".join(row))
+                    }
+    assert set(found) == {"b − a", "c − a"} and all(len(ends) == 1 for ends in found.values())
+    (model,) = (one.table for one in content.all_tables() if "_model_" in one.table.name)
+    assert "estimated without it" in model.note and "adjusted p" not in model.note
 
 
 def test_a_difference_is_tested_once(every_chapter: Content) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,9 +63,8 @@ def answer(content: Content, recovered: str) -> Iterator[Node]:
         yield Paragraph(LAYOUT.sentences("further", further=further, table=shown.number))
     yield from content.figures[:1]
     if shown is not None:
-        many = len(shown.table.rows)
-        in_file = LAYOUT.sentences("in_file", table=shown.number, rows=many)
-        yield shown if many <= LONGEST_TABLE else Paragraph(in_file)
+        in_file = LAYOUT.sentences("in_file", table=shown.number, rows=shown.refused)
+        yield Paragraph(in_file) if shown.refused else shown
     limits: dict[str, tuple[str, dict[str, Any]]] = {
         "Robustness": ("robustness", _supports(content, sections)),
         "What cannot be concluded": ("not_concluded", _not_concluded(content, sections)),
@@ -235,8 +234,11 @@ def answer_table(analyses: Sequence[Analysis], matrix: Matrix) -> ApaTable | Non
             told = {"contrast": contrast_in_words(one), "detectable": detectable(one, analysis)}
             sized = {"size": felt([one], measure), "unit": unit}
             rows.append({"place": place, "plan": analysis.plan, **own, **told, **sized})
+    if not rows:
+        return None
     planned = any(one.plan.planned for one in tested)
-    return LAYOUT.table("answer", rows, origin=origin_of_contrasts(tested), planned=planned) if rows else None
+    laid = LAYOUT.table("answer", rows, origin=origin_of_contrasts(tested), planned=planned)
+    return replace(laid, of_paper=len(rows) <= LONGEST_TABLE)
 
 
 def detectable(one: Contrast, analysis: Analysis) -> str:

@@ -26,18 +26,16 @@ OF_POINTS = "condition means in which every item counts alike, with variances ov
 
 
 def model_table(analysis: Analysis, name: str) -> ApaTable:
-    """Lay out the fixed and random effects of a fitted model; tested differences have the adjusted p and interval."""
+    """Lay out fixed and random effects; tested differences have the adjusted p and interval, or none where the model is a check."""
+    is_check = analysis.companion is not None and analysis.plan.measure.scale == "raw"
+    analysis = analysis.of_model
     model = analysis.model
     assert model is not None
-    tested = {
-        int(np.argmax(one.weights)): one
-        for one in analysis.contrasts
-        if one.estimable and sum(map(bool, one.weights)) == 1 and max(one.weights) == 1.0
-    }
-    rows = []
-    for place, one in enumerate(model.coefficients):
-        if own := tested.get(place):
-            one = replace(one, p=own.p_adjusted, low=own.low, high=own.high)
+    tested, rows = False, []
+    for one, own in zip(analysis.effects, model.coefficients, strict=True):
+        tested |= one is not own
+        if is_check and one is not own:
+            one = replace(one, statistic=np.nan, df=None, p=np.nan, low=np.nan, high=np.nan)
         term = term_in_words(one.term, analysis)
         rows.append({"one": one, "term": term, "is_intercept": one.term == "(Intercept)"})
     estimable = [one.se for one in model.coefficients if one.estimable]
@@ -54,6 +52,7 @@ def model_table(analysis: Analysis, name: str) -> ApaTable:
         places=decimals(min(estimable, default=1.0), 2),
         is_any_undetermined=len(estimable) < len(rows),
         tested=tested,
+        is_check=is_check,
         who=_who(analysis),
         outcome=_outcome(analysis),
         units=_units(model, analysis),

@@ -23,7 +23,7 @@ from analysis.letters.letter_costs import (
 )
 from analysis.plan import ALPHA
 from analysis.readers import PARTICIPANT_KINDS
-from analysis.results import Analysis, Contrast, tested_of
+from analysis.results import Analysis, Coefficient, Contrast, estimated_of
 from analysis.tables import Tables
 from stimuli.errors import UserError
 
@@ -133,26 +133,28 @@ def rows_of(tables: Tables, measure: LetterMeasure) -> LetterRows | None:
     return replace(given, rows=rows.reset_index(drop=True))
 
 
-def _tested(one: Measured, group: str, analyses: Sequence[Analysis]) -> dict[tuple[str, str], Contrast]:
-    """Return what the Results test of a reader's measure; nothing where letters were changed in several ways."""
+def _estimated(
+    one: Measured, group: str, analyses: Sequence[Analysis]
+) -> dict[tuple[str, str], Contrast | Coefficient]:
+    """Return what the Results estimate of a reader's measure; nothing where letters were changed in several ways."""
     kinds = {level.split(SEPARATOR)[0] for costs in one.by["zone"] for level in costs.profile.levels}
-    return tested_of(analyses, one.measure.name, group) if len(kinds) == 1 else {}
+    return estimated_of(analyses, one.measure.name, group) if len(kinds) == 1 else {}
 
 
-def _ends(one: Measured, contrast: Contrast) -> tuple[float, float, float]:
-    """Return a difference that the Results test, with its ends, on the scale of costs."""
+def _ends(one: Measured, contrast: Contrast | Coefficient) -> tuple[float, float, float]:
+    """Return a difference of the Results, with its ends, on the scale of costs."""
     scale = -0.01 if one.measure.name == "correct" else 1.0  # accuracy lost is a share
     low, high = sorted((scale * contrast.low, scale * contrast.high))
     return scale * contrast.estimate, low, high
 
 
 def _with_tested(one: Measured, analyses: Sequence[Analysis]) -> Measured:
-    """Give costs by place that the Results test their estimates and intervals there."""
+    """Give costs by place that the Results report their estimates and intervals there."""
     costs = []
     for of_group in one.by["zone"] if one.given.has_intact else ():
         tested = {
             level: _ends(one, contrast)
-            for (first, second), contrast in _tested(one, of_group.group, analyses).items()
+            for (first, second), contrast in _estimated(one, of_group.group, analyses).items()
             for level in of_group.profile.levels
             if level.split(SEPARATOR)[1] == first and second not in ZONES
         }
@@ -171,8 +173,8 @@ def _adjusted(found: Sequence[Measured], analyses: Sequence[Analysis]) -> list[M
     tested: dict[int, tuple[float, ...]] = {}
     for place, row in enumerate(table.to_dict("records")):
         one = found[row["_of"]]
-        for (first, second), contrast in _tested(one, row["reader_group"], analyses).items():
-            if row["contrast"] == f"{first} − {second}":
+        for (first, second), contrast in _estimated(one, row["reader_group"], analyses).items():
+            if isinstance(contrast, Contrast) and row["contrast"] == f"{first} − {second}":
                 tested[place] = (*_ends(one, contrast), contrast.p_adjusted)
     table.loc[list(tested), "p"] = np.nan
     table = with_adjusted(table)

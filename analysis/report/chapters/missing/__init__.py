@@ -229,7 +229,7 @@ def _told(analysis: Analysis, name: str, material: Material, fits: list[Reported
     yield from told
     yield table
     if model is not None:
-        yield model_table(analysis.of_model, name)
+        yield model_table(analysis, name)
         if len(model.steps) > 1:
             rows = [{"place": place, **vars(step)} for place, step in enumerate(model.steps, 1)]
             steps = LAYOUT.table("steps", rows, f"{name}_steps")

@@ -199,6 +199,6 @@ def _told(analysis: Analysis, stem: str, kinds: dict[str, str]) -> tuple[list[Bl
     if not analysis.has_results:
         return blocks, []
     shown: list[ApaTable] = [contrast_table(analysis, f"{stem}_differences")] if analysis.contrasts else []
-    shown += [model_table(analysis.of_model, f"{stem}_model")] if model is not None else []
+    shown += [model_table(analysis, f"{stem}_model")] if model is not None else []
     fits = [ReportedFit(plan.name, model.source)] if model is not None and model.source is not None else []
     return [*blocks, *LAYOUT.blocks("numbers", shown=shown)], fits
