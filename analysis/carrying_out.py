@@ -140,7 +140,7 @@ def _without_trials(plan: Plan, rows: pd.DataFrame) -> Iterator[str]:
         shown = set(rows.loc[rows["reader_group"] == group, plan.factor])
         missing = [level for level in plan.levels if level not in shown]
         if not shown:
-            yield f"{headed(group)}: no trials to analyse."
+            yield f"{headed(group)}: no trials to analyze."
         elif missing:
             yield f"{headed(group)}: no trials in {', '.join(missing)}."
     every = set(rows[plan.factor])

@@ -119,7 +119,7 @@ def _of_sample(tables: Tables, planned: Sequence[Analysis], wanted: Any) -> Iter
         if said and "human" in one.plan.groups and number != int(said):
             how = "fewer" if number < int(said) else "more"
             yield (
-                f"{apa.counted(number, 'participant')} {'is' if number == 1 else 'are'} analysed, {how} than the {said} at which "
+                f"{apa.counted(number, 'participant')} {'is' if number == 1 else 'are'} analyzed, {how} than the {said} at which "
                 "collection was to stop."
             )
 

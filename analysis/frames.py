@@ -208,7 +208,7 @@ def in_model(
     for group in plan.groups:
         own = rows[rows["reader_group"] == group]
         if own.empty:
-            remarks.append(f"{headed(group)}: no trials to analyse; not in the model.")
+            remarks.append(f"{headed(group)}: no trials to analyze; not in the model.")
             continue
         cells = own.groupby(plan.factor, observed=True)[share or plan.measure.name]
         low, high = cells.min().to_dict(), cells.max().to_dict()
@@ -258,7 +258,7 @@ def in_model(
 def _why_not(barred: Mapping[str, str] | None) -> str:
     """State why a reader group is not in a model, from what bars each of its levels; None for one without trials."""
     if barred is None:
-        return f"{NO_TRIALS} to analyse"
+        return f"{NO_TRIALS} to analyze"
     levels = {
         why: [level for level, own in barred.items() if own == why] for why in dict.fromkeys(barred.values())
     }

@@ -111,8 +111,9 @@ def _left_out(planned: list[Plan], tables: Tables) -> list[Plan]:
     by = {plan.factor: plan.crossing for plan in of_accuracy or planned}
     for factor, crossing in by.items():
         levels = tables.factors[factor] if crossing is None else list(crossing.cells)
-        of_missed = scored.loc[scored["reader_group"].isin(missed), factor]
-        if len(levels) > 1 and of_missed.notna().any():
+        columns = [factor] if crossing is None else list(crossing.factors)
+        of_missed = scored.loc[scored["reader_group"].isin(missed), columns]
+        if len(levels) > 1 and of_missed.notna().all(axis=1).any():
             name = f"accuracy by {factor} with readers that no plan names"
             contrasts = usual_contrasts({factor: levels} if crossing is None else crossing.by_factor)
             plan = Plan(name, False, MEASURES["correct"], factor, tuple(levels), groups, contrasts)

@@ -200,7 +200,7 @@ def _why_not(groups: tuple[str, ...], weights: Mapping[str, float], shown: Mappi
     for group in groups:
         missing = [level for level in weights if level not in shown[group]]
         if not shown[group]:
-            told.append(f"{headed(group)}: no trials to analyse")
+            told.append(f"{headed(group)}: no trials to analyze")
         elif missing:
             told.append(f"{headed(group)}: no trials in {apa.listing(missing)}")
     return "; ".join(told) or "too few items were answered by both"

@@ -284,7 +284,7 @@ def _patterns(panels: Sequence[Panel], norms: Sequence[Normalize]) -> Figure:
         if panel.accuracy:
             _answers(axes_at(figure, left + 2 * (wide + GAP), y, ANSWERS, panel.tall), panel.accuracy)
         top += HEAD + panel.tall + AXIS
-    for place, (norm, unit) in enumerate(zip(norms, ("cosine", "centred cosine"), strict=True)):
+    for place, (norm, unit) in enumerate(zip(norms, ("cosine", "centered cosine"), strict=True)):
         side = axes_at(figure, left + place * (wide + GAP), 0.3, wide, 0.09)
         bar = figure.colorbar(ScalarMappable(norm, COLOURS), cax=side, orientation="horizontal")
         bar.ax.tick_params(labelsize=7, length=2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from analysis.plan.bounds import Prior
@@ -12,10 +12,16 @@ from analysis.plan.plans import PlannedAnalysis, StudyPlan
 
 DEFAULT = " (default)"
 HINT = "; participants: wanted sets one"
+SETTING = " (participants: wanted)"
+EXPECTED = {
+    "two-sided": "two-sided",
+    "greater": "one-sided: greater than 0 expected",
+    "less": "one-sided: less than 0 expected",
+}
 READERS_SAID = {"human": "people", "simulated": "simulated readers"}
 STRUCTURE = (
     "random effects start at an intercept and slopes of {compare} for participants and for items, which may differ between people "
-    "and models, and, where models answer so, items by model, items by model and condition, prompt variants and sessions; where a "
+    "and models, and, where models answer so, items by model, items by model and condition, prompt variants and sessions; if a "
     "fit is singular or does not converge, correlations go first, then slopes without variance, then all slopes, and every step is "
     "reported"
 )
@@ -27,19 +33,28 @@ def plans_in_words(plan: StudyPlan) -> list[list[str]]:
 
 
 def plan_in_brief(one: PlannedAnalysis, plan: StudyPlan) -> str:
-    """Describe a planned analysis in one sentence, without the usual model."""
+    """Describe a planned analysis in sentences, without the usual model."""
     own = list(rules_in_words(one.exclude, plan.signs))
-    parts = [
-        f"{_measured(one)}, compared by {_compared(one)}: {_contrasts(one)}",
-        f"alpha {one.alpha:g}; {_family(one, plan)}",
-        *_equivalence(one, plan),
-        *([_bayes(one.bayes)] if one.bayes else []),
-        *([f"model: {one.formula}"] if one.formula is not None else []),
-        *([f"fallback: {one.fallback}"] if one.fallback is not None else []),
-        *([f"left out beyond the study's exclusions: {'; '.join(own)}"] if own else []),
-        f"stop: {_stop(one, plan)}".removesuffix(HINT),
+    said = [f"{measure.noun} of {_and(_names(readers))}" for measure, readers in one.by_measure.items()]
+    directions = [EXPECTED[contrast.direction] for contrast in one.contrasts]
+    alike = len(set(directions)) == 1
+    contrasts = [
+        contrast.label + ("" if alike else f" ({direction})")
+        for contrast, direction in zip(one.contrasts, directions, strict=True)
     ]
-    return "; ".join(parts) + "."
+    parts = [
+        f"The plan compares {_and(said)} by {_compared(one)}",
+        f"The planned contrast{'s are' if len(contrasts) > 1 else ' is'} {_and(contrasts)}"
+        + (f" ({directions[0]})" if alike else ""),
+        f"Tests use α = {f'{one.alpha:g}'.removeprefix('0')}, {_family(one, plan)}",
+        *(f"{line[0].upper()}{line[1:]}" for line in _equivalence(one, plan)),
+        *([_bayes(one.bayes)] if one.bayes else []),
+        *([f"The planned model is {one.formula}"] if one.formula is not None else []),
+        *([f"If it is singular or does not converge, the model is {one.fallback}"] if one.fallback else []),
+        *([f"Beyond the study's exclusions, the plan excludes {'; '.join(own)}"] if own else []),
+        f"Stopping rule: {_stop(one, plan)}".removesuffix(HINT).removesuffix(SETTING).removesuffix("."),
+    ]
+    return ". ".join(parts) + "."
 
 
 def summary_of(plan: StudyPlan) -> str:
@@ -77,7 +92,17 @@ def rules_in_words(exclude: Mapping[str, Any], signs: Mapping[str, str]) -> Iter
 
 def readers_in_words(readers: Iterable[str]) -> str:
     """Return names of readers as a sentence names them: people, simulated readers, a model by its name."""
-    return ", ".join(READERS_SAID.get(one, one) for one in readers)
+    return ", ".join(_names(readers))
+
+
+def _names(readers: Iterable[str]) -> list[str]:
+    return [READERS_SAID.get(one, one) for one in readers]
+
+
+def _and(parts: Sequence[str]) -> str:
+    return (
+        f"{', '.join(parts[:-1])}{',' if len(parts) > 2 else ''} and {parts[-1]}" if parts[1:] else parts[0]
+    )
 
 
 def _lines(one: PlannedAnalysis, plan: StudyPlan) -> Iterator[str]:
@@ -126,15 +151,7 @@ def _compared(one: PlannedAnalysis) -> str:
 
 
 def _contrasts(one: PlannedAnalysis) -> str:
-    return "; ".join(
-        f"{contrast.written}, "
-        + (
-            contrast.direction
-            if contrast.direction == "two-sided"
-            else f"one-sided: {contrast.direction} than 0 expected"
-        )
-        for contrast in one.contrasts
-    )
+    return "; ".join(f"{contrast.written}, {EXPECTED[contrast.direction]}" for contrast in one.contrasts)
 
 
 def _expected(contrast: Difference) -> str:
@@ -178,31 +195,31 @@ def _family(one: PlannedAnalysis, plan: StudyPlan) -> str:
         return "adjusted by the largest |t| over all planned contrasts of the measure"
     others = [other.name for other in plan.analyses if other.family == one.family]
     return (
-        f"family {one.family}: adjusted by the largest |t| over all its contrasts ({', '.join(others)}); equivalence tests by "
-        "Bonferroni's method"
+        f"adjusted by the largest |t| over all contrasts of the family {one.family} ({', '.join(others)}), with equivalence tests "
+        "adjusted by Bonferroni's method"
     )
 
 
 def _equivalence(one: PlannedAnalysis, plan: StudyPlan) -> Iterator[str]:
     bound, several = one.equivalence, len(one.readers) > 1
     if bound is None and several:
-        yield "equivalence: no bound, so it is not tested"
+        yield "equivalence: not tested, since no bound was set"
     if bound is not None and several:
         first = readers_in_words(one.readers[:1])
         pairs = ", ".join(f"{first} and {readers_in_words([other])}" for other in one.readers[1:])
         yield (
-            f"equivalence: {pairs} count as equal in a contrast where two one-sided tests at alpha {one.alpha:g} reject a difference "
+            f"equivalence: {pairs} count as equal in a contrast if two one-sided tests at alpha {one.alpha:g} reject a difference "
             f"of {bound.said} or more between them, by Bonferroni's method over all such tests of the measure"
         )
     if bound is not None and plan.compares_items:
         yield (
-            "equivalence: conditions that asked a model about the same items count as equal where two one-sided tests reject a "
+            "equivalence: conditions that asked a model about the same items count as equal if two one-sided tests reject a "
             f"difference of {bound.said} or more, frozen beforehand"
         )
 
 
 def _bayes(prior: Prior) -> str:
-    return f"Bayes factors: each contrast against no difference, with a {prior.said} around 0; a direction keeps half of it"
+    return f"Bayes factors compare each contrast with no difference, with a {prior.said} around 0; a direction keeps half of it"
 
 
 def _model(one: PlannedAnalysis) -> Iterator[str]:
@@ -215,7 +232,7 @@ def _model(one: PlannedAnalysis) -> Iterator[str]:
     if one.formula is not None:
         yield f"model: {one.formula}"
         yield (
-            f"fallback: {one.fallback}, where the model is singular or does not converge"
+            f"fallback: {one.fallback}, if the model is singular or does not converge"
             if one.fallback is not None
             else f"fallback: none; the model is reported as it is{DEFAULT}"
         )
@@ -243,6 +260,4 @@ def _stop(one: PlannedAnalysis, plan: StudyPlan) -> str:
         return "when every planned session of the models has run"
     if plan.wanted is None:
         return f"no number of participants is planned{HINT}"
-    return (
-        f"at {plan.wanted} participants with a finished session that is not excluded (participants: wanted)"
-    )
+    return f"at {plan.wanted} participants with a finished session that is not excluded{SETTING}"

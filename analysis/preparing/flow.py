@@ -45,8 +45,8 @@ def flow(trials: pd.DataFrame, readers: Mapping[str, Mapping[str, Any]]) -> pd.D
         count(f"Left out: {reason}", lambda part, reason=reason: (part["excluded_reason"] == reason).sum())
     used = {group: part[part["excluded_reason"].isna()] for group, part in parts.items()}
     parts = used
-    count("Sessions analysed", lambda part: part["session_id"].nunique())
-    count("Trials analysed", len)
+    count("Sessions analyzed", lambda part: part["session_id"].nunique())
+    count("Trials analyzed", len)
     can_be_wrong = judged(trials)
     for counted, rows in (("counted as wrong", can_be_wrong), ("not valid", ~can_be_wrong)):
         statuses = trials.loc[trials["excluded_reason"].isna() & rows, "response_status"].dropna().unique()
@@ -91,7 +91,7 @@ def time_steps(trials: pd.DataFrame, measure: str, rule: TimeRule | None = None)
         answered = not_failed(part)
         timed = answered & (part[measure] > 0)
         kept = part[timed]
-        stages = [("analysed", part), ("no valid answer", part[answered]), ("no time", kept)]
+        stages = [("analyzed", part), ("no valid answer", part[answered]), ("no time", kept)]
         if rule is not None:
             stages.append((rule.said, kept[rule.keeps(kept, measure)]))
         before = _counts(part)

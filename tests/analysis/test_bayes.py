@@ -148,7 +148,7 @@ def test_a_prior_is_read_and_described_with_the_plan() -> None:
     assert plan.bayes == Prior("cauchy", 10.0, 1.0, "percentage points")
     assert read_plan("comprehension", plan.to_json(), LEVELS).bayes == plan.bayes
     whole = StudyPlan((plan,), LEVELS)
-    line = "Bayes factors: each contrast against no difference, with a Cauchy prior with scale 10 percentage points around 0"
+    line = "Bayes factors compare each contrast with no difference, with a Cauchy prior with scale 10 percentage points around 0"
     assert any(line in told for told in plans_in_words(whole)[0]) and line in plan_in_brief(plan, whole)
     assert read_prior({"prior": "t", "scale": 0.2, "df": 3}, [PLANNABLE["rt"]]).said == (
         "t (df = 3) prior with scale 0.2 natural-log units"

@@ -67,5 +67,5 @@ def test_the_chapter_names_the_most_influential_participant(handover: Make) -> N
     assert chapter is not None
     said = [plain_text(one) for one in chapter.blocks if isinstance(one, str)]
     assert len(said) == 2 and all(
-        "uniformity p" in one and "without one participant by at most" in one for one in said
+        "uniformity p" in one and "one participant changes a contrast by at most" in one for one in said
     )

@@ -191,7 +191,7 @@ def test_every_departure_from_a_plan_is_told(handover: Make) -> None:
     told = " ".join(standing.departures)
     for part in (
         "after people had begun", "a typo", "when the freeze of 2026-10-01 was replaced: wanted: 24 → 48.",
-        "0.05 → 0.1", "another freeze", "8 participants are analysed, fewer than the 20",
+        "0.05 → 0.1", "another freeze", "8 participants are analyzed, fewer than the 20",
         "absent not analyzed",
     ):  # fmt: skip
         assert part in told, part
@@ -271,7 +271,7 @@ def test_a_planned_comparison_stays_in_its_family_where_its_reader_has_no_trials
     by = {(one.label, one.groups): one for one in analysis.contrasts}
     assert len(by) == len(analysis.contrasts) == 2 * (3 + 2)
     lost = [one for one in analysis.contrasts if "absent" in one.groups]
-    assert len(lost) == 4 and all("absent: no trials to analyse" in one.left_out for one in lost)
+    assert len(lost) == 4 and all("absent: no trials to analyze" in one.left_out for one in lost)
     assert not any(one.estimable or np.isfinite([one.estimate, one.p, one.p_adjusted]).any() for one in lost)
     assert {one.family for one in analysis.contrasts} == {10}
     test = by["initial − internal", ("human", "restorer")].equivalence

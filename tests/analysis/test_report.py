@@ -141,7 +141,9 @@ def test_what_simulated_readers_were_given_is_a_triangle_next_to_its_contrast(re
 def test_every_section_with_simulated_readers_is_marked(rehearsal: Rehearsal) -> None:
     for section in rehearsal.content.sections:
         assert "simulated readers: not data" in section.marks
-    assert rehearsal.html.index("Not evidence about people") < rehearsal.html.index(">Method</h2>")
+    assert rehearsal.html.index("this report is not evidence about people") < rehearsal.html.index(
+        ">Method</h2>"
+    )
 
 
 def test_nothing_is_said_about_people_where_there_are_none(rehearsal: Rehearsal) -> None:
@@ -150,14 +152,14 @@ def test_nothing_is_said_about_people_where_there_are_none(rehearsal: Rehearsal)
         said = " ".join(words_of(one) for one in sentences).lower()
         assert "people" not in said
         assert "participants were" not in said
-    assert "as a rehearsal, simulated readers took their place" in rehearsal.html
+    assert "simulated readers took their place in this rehearsal" in rehearsal.html
 
 
 def test_a_pilot_visitor_is_on_the_figures_and_in_no_model(rehearsal: Rehearsal) -> None:
     for one in rehearsal.content.figures:
         texts = [text.get_text() for axes in one.drawing.figure.axes for text in axes.texts]
         assert "you (pilot)" in texts, one.drawing.name
-        assert "in no mean and no model" in one.drawing.note
+        assert "not included in any mean or model" in one.drawing.note
     for section in rehearsal.content.sections:
         model = section.analysis.model
         assert model is not None and model.source is not None
@@ -193,7 +195,7 @@ def test_effects_put_in_stand_beside_effects_recovered(rehearsal: Rehearsal) -> 
     assert table is not None
     rows = {row[0]: row for row in table.table.rows if len(row) > 1}
     assert rows["initial − intact"][1] in ("−1.20", "0.30")
-    columns = ("Effect", "Put in", "Expected", "Recovered", "95% CI", "Expected lies inside")
+    columns = ("Effect", "Simulated", "Expected", "Recovered", "95% CI", "Expected in interval")
     assert table.table.columns == columns
     assert rehearsal.content.recovery_figure is not None
 

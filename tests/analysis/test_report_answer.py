@@ -144,7 +144,7 @@ def test_checks_that_agree_are_counted_and_only_the_others_named(content: Conten
     rows.append(Checked(section.analysis, first, {SCALE: Cell("weaker", 1.0, -0.5, 1.5)}))
     said = limits(replace(content, matrix=Matrix(tuple(rows))))["Robustness"]
     assert said.startswith(
-        f"All checks agree with {len(others)} of {len(others) + 1} contrasts. {first.label}, People:"
+        f"All checks agree with {len(others)} of {len(others) + 1} contrasts. {first.label}, people:"
     )
     assert others[0].label not in said or others[0].label == first.label
 

@@ -50,7 +50,7 @@ def test_statements_of_rules_are_no_fillers_and_their_raters_are_told(tmp_path: 
     rows = tables.trials.drop(index=tables.trials.index[broken_off][:1])
     assert "In 2 of these trials" in said_of(replace(tables, trials=rows))["Procedure"]
     said = said_of(tables)
-    assert "statements of rules, analysed apart (8 trials)" in said["Participants"]
+    assert "statements of rules, analyzed separately (8 trials)" in said["Participants"]
     assert "filler" not in said["Participants"]
     assert "consisted of full screen and block" in said["Procedure"]
     assert "In 2 of these trials readers were asked to state the rule of the set" in said["Procedure"]
@@ -71,7 +71,7 @@ def test_statements_of_rules_are_no_fillers_and_their_raters_are_told(tmp_path: 
 
 def test_fillers_beside_statements_are_told_as_both(tmp_path: Path) -> None:
     said = said_of(of(tmp_path, RATING, ("f1", "rhyme rule")))["Participants"]
-    assert "filler items and statements of rules, analysed apart (8 trials)" in said
+    assert "filler items and statements of rules, analyzed separately (8 trials)" in said
     assert "filler items (8 trials)" in said_of(of(tmp_path / "b", RATING, ("f1", "f2")))["Participants"]
 
 

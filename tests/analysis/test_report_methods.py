@@ -81,7 +81,7 @@ def test_trials_that_a_model_could_not_answer_are_none_of_its_answers(tmp_path: 
     said = " ".join(plain_text(text) for text in parts["Language models"].paragraphs)
     assert f"gave {worded(len(rows) - 3, 'answer')} in one session" in said
     assert (
-        "Three trials brought no answer because the prompt was longer than the model’s context or the call failed."
+        "Three trials had no answer because the prompt was longer than the model’s context or the call failed."
         in said
     )
 
@@ -89,15 +89,16 @@ def test_trials_that_a_model_could_not_answer_are_none_of_its_answers(tmp_path: 
 def test_participants_are_counted_and_left_out_with_reasons(full: dict[str, str]) -> None:
     said = full["Participants"]
     assert (
-        "Participants were 12 people, who began 13 sessions between March 1, 2026, and March 5, 2026." in said
+        "The sample consisted of 12 people, who began 13 sessions between March 1, 2026, and March 5, 2026."
+        in said
     )
     assert "This left 11 people and 88 trials for analysis." in said
-    assert "attention checks failed (12 trials, 1 reader altogether)" in said
+    assert "attention checks failed (12 trials, 1 reader in total)" in said
 
 
 def test_what_participants_said_of_themselves_is_summed(full: dict[str, str]) -> None:
     said = full["Participants"]
-    assert "recruited by Prolific" in said and "age: 18 to 65; first language: de" in said
+    assert "recruited through Prolific" in said and "age: 18 to 65; first language: de" in said
     assert "Age: M = 31.25, SD = 6.50, range 19 to 50 (n = 12)." in said
     assert "Gender: 7 woman, 5 man (n = 12)." in said
 
@@ -110,7 +111,7 @@ def test_models_have_snapshot_dates_settings_tokens_and_cost(full: dict[str, str
         "identified itself as restorer-2026-01-31",
         "was accessed between March 1, 2026, and March 4, 2026 (48 calls)",
         "temperature 0",
-        "One baseline (random) served as a reference baseline and is not data",
+        "One rule (random) served as a reference baseline; its answers are not data",
     ):
         assert words in said, words
     rows = study_rows(human=2, models=("restorer",), items=4)
@@ -199,7 +200,7 @@ def test_models_whose_answers_were_imported_alike_are_told_together(tmp_path: Pa
     )
     assert (
         parts["Procedure"]
-        == "All answers were imported from tables, which do not say how they were asked for."
+        == "All answers were imported from tables, which do not report how they were obtained."
     )
 
 
@@ -228,8 +229,8 @@ def test_models_alone_have_no_minutes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("exclude", "said"),
     [
-        ({}, "Log-transformed times of valid answers, correct and incorrect, were analysed"),
-        ({"answers": "wrong"}, "Log-transformed times of valid answers that were correct were analysed"),
+        ({}, "Log-transformed times of valid answers, correct and incorrect, were analyzed"),
+        ({"answers": "wrong"}, "Log-transformed times of valid answers that were correct were analyzed"),
     ],
 )
 def test_whether_times_of_wrong_answers_are_analysed_is_what_the_plan_says(

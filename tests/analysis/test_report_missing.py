@@ -45,7 +45,7 @@ def test_missing_answers_are_counted_in_every_cell(chapter: Chapter) -> None:
     found = {row[0]: (int(row[1]), int(row[2])) for row in rows if len(row) > 1}
     assert found == {cell_name(*cell): (144, 24 * lost) for cell, lost in OF_SIX.items()}
     ways = table(chapter, "three_ways_item_type_font")
-    assert ways.title == "Accuracy by item_type × font with failures as wrong, left out, and at chance"
+    assert ways.title == "Accuracy by item_type × font with failures as wrong, excluded, and at chance"
 
 
 def test_the_model_of_missing_answers_has_the_interaction_that_the_counts_have(chapter: Chapter) -> None:

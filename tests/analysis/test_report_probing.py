@@ -127,7 +127,7 @@ def test_every_table_and_figure_names_rows_and_computation(reported: Reported) -
 def test_the_method_names_scaling_penalty_grouping_control_and_intervals(reported: Reported) -> None:
     method = plain_text(" ".join(reported.chapter.methods))
     for words in (
-        "multinomial logistic regression with a ridge penalty", "standardised by the means and standard deviations of the training",
+        "multinomial logistic regression with a ridge penalty", "standardized by the means and standard deviations of the training",
         "C, was chosen from 0.01 and 0.1 by the log loss in 3-fold cross-validation", "dealt to five folds",
         "Hewitt & Liang, 2019", "two shuffles", "Cao et al. (2023)", "max-t",
         "1.50 times as wide as it makes them, after Nadeau & Bengio (2003)",

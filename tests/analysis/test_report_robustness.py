@@ -160,11 +160,11 @@ def test_the_flow_counts_readers_sessions_and_trials_to_the_end(written: Written
     flow = table(written.chapters["missing"], "exclusion_flow")
     rows = under(flow, "People")
     assert rows[0][:2] == ("Recorded", "20")
-    left = next(one for one in rows if one[0] == "left out: missed both checks")
+    left = next(one for one in rows if one[0] == "Excluded: missed both checks")
     assert left[1:5] == ("19", "1", "19", "1")
     used = written.tables.trials["excluded_reason"].isna() & (written.tables.trials["reader_kind"] == "human")
     assert rows[-1][5] == str(int(used.sum()))
-    assert under(flow, "People: times that count, reading time")[0][0] == "Analysed"
+    assert under(flow, "People: reading times")[0][0] == "Analyzed"
     assert "flagged 1 session (missed both checks: 1)" in texts(written.chapters["missing"])
 
 

@@ -148,7 +148,7 @@ def test_a_reader_to_whom_intact_text_is_worth_nothing_has_no_gain(tmp_path: Pat
     drawn = figures(chapter)["scrambled_bench_6_scrambles"]
     (legend,) = drawn.figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["large"]
-    assert "Without a value, thus without a point: small." in drawn.note
+    assert "No value, and therefore no point: small." in drawn.note
 
 
 def test_dream_has_its_categories_and_each_question_counts_in_all_of_its_own(tmp_path: Path) -> None:

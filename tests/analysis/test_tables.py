@@ -39,10 +39,10 @@ def test_flow_counts_add_up_in_every_column(handover: Make) -> None:
     trials = load(handover(human=3, models=("restorer",), items=8, pilot=True)).trials
     table = flow(trials, {})
     left_out = table[table.index.str.startswith("Left out")].sum()
-    assert (table.loc["Trials recorded"] - left_out == table.loc["Trials analysed"]).all()
+    assert (table.loc["Trials recorded"] - left_out == table.loc["Trials analyzed"]).all()
     assert table.loc["Left out: pilot session", "human"] == 12
     assert table.loc["Sessions begun", "human"] == 4
-    assert table.loc["Sessions analysed", "human"] == 3
+    assert table.loc["Sessions analyzed", "human"] == 3
 
 
 def test_the_flow_begins_with_the_people_who_declined(handover: Make) -> None:

@@ -59,7 +59,7 @@ def test_an_empty_condition_is_named_and_the_rest_compared(tmp_path: Path) -> No
     rows = study_rows(human=8, items=12)
     content, words = told(tmp_path, rows[rows["position"] != "final"])
     assert "People: no trials in final." in words
-    assert "No trial of position final could be analysed." in words
+    assert "No trial of position final could be analyzed." in words
     assert "Not tested, since a condition has no trials: final − intact." in words
     accuracy = content.exploratory[0].analysis
     assert accuracy.levels == ("intact", "initial", "internal")
@@ -74,7 +74,7 @@ def test_one_participant_has_no_model_but_a_description(tmp_path: Path) -> None:
     assert "random effects of each mixed model" not in words
     assert "the estimates concern this participant" in words
     assert "Participants' means have no interval" in words and "Note. </" not in words
-    assert "A point is the mean of one participant and has no interval." in words
+    assert "Each point is the mean of one participant and has no interval." in words
     assert len(list(content.all_figures())) == 4
 
 
@@ -83,7 +83,7 @@ def test_a_study_half_done_is_analysed_as_far_as_it_is(tmp_path: Path) -> None:
     unfinished = (rows["reader"] == "P007") & (rows["trial_index"] > 8)
     content, words = told(tmp_path, rows[~unfinished], planned=PLANNED)
     assert content.planned[1].analysis.model is not None
-    assert "restorer: no trials to analyse" in words
+    assert "restorer: no trials to analyze" in words
 
 
 @pytest.mark.parametrize("right", [True, False])
@@ -130,7 +130,7 @@ def test_conditions_between_participants_have_no_slope_and_the_reason_is_that(tm
 def test_without_data_there_is_a_flow_table_and_no_claim(tmp_path: Path, readers: dict[str, Any]) -> None:
     content, words = told(tmp_path, study_rows(items=8, **readers))
     assert not content.sections
-    assert "Sessions and trials, recorded and analysed" in words
+    assert "Recorded and analyzed sessions and trials" in words
 
 
 def test_a_study_without_any_trial_still_has_a_page(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def undetermined(content: Content, se: float) -> Content:
 def test_what_is_not_estimable_is_an_en_dash_and_a_sentence(fitted: Content, se: float) -> None:
     section = undetermined(fitted, se).planned[0]
     for numbered in section.tables:
-        assert "is not estimable" in numbered.table.note
+        assert "are not estimable" in numbered.table.note
     effects = [row for row in section.tables[1].table.rows if row[0] == "initial vs. intact"]
     assert effects and set(effects[0][1:]) == {"–"}
     differences = [row for row in section.tables[0].table.rows if row[0] == "initial − internal"]
@@ -243,7 +243,7 @@ def test_sessions_without_a_trial_are_counted_alike_in_method_and_flow(tmp_path:
     assert flow["of these without a trial"] == ("1", "1", "1")
     assert flow["of these not finished"] == ("2", "1", "0")
     assert "who began four sessions. Two sessions were not finished." in words
-    assert "The model early was asked. One pilot session is in no model." in words
+    assert "The model early was queried. One pilot session is not included in any analysis." in words
     assert "leading space yes" in words
 
 

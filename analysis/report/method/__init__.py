@@ -31,7 +31,7 @@ from analysis.tables import Tables
 
 LAYOUT = Layout(Path(__file__).parent)
 PACKAGES = ("numpy", "scipy", "pandas", "statsmodels", "matplotlib")
-STATED = "statements of rules, analysed apart"
+STATED = "statements of rules, analyzed separately"
 _TOKENS = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens")
 
 

@@ -54,7 +54,8 @@ def write(material: Material) -> Chapter | None:
     if len(rows) and tables.factors:
         blocks.append(Markup("<h3>Missing answers</h3>"))
         blocks += _missing(material, fits)
-    return LAYOUT.chapter("exclusions", blocks, material.kinds, material.kinds, fits=tuple(fits))
+    methods = None if len(rows) and tables.factors else ()
+    return LAYOUT.chapter("exclusions", blocks, material.kinds, material.kinds, methods, fits=tuple(fits))
 
 
 def _exclusions(tables: Tables) -> list[Block]:
@@ -65,7 +66,7 @@ def _exclusions(tables: Tables) -> list[Block]:
         if measure.logged:
             table = time_steps(trials, measure.name, time_bounds(exclude, measure.name))
             if len(table):
-                timed[f"times that count, {measure.noun}"] = table
+                timed[f"{measure.noun}s"] = table
     flagged = trials[trials["flagged_reason"].notna()] if "flagged_reason" in trials else trials[:0]
     reasons = (
         flagged.groupby("flagged_reason")["session_id"].nunique() if len(flagged) else pd.Series(dtype=int)
@@ -78,7 +79,7 @@ def _exclusions(tables: Tables) -> list[Block]:
     return LAYOUT.blocks(
         "exclusions",
         steps=[_step(str(group), own) for group, own in steps.groupby("group", sort=False)],
-        flow=LAYOUT.table("exclusion_flow", list(_flow_rows(timed))),
+        flow=LAYOUT.table("exclusion_flow", rows) if (rows := list(_flow_rows(timed))) else None,
         flagged=int(flagged["session_id"].nunique()),
         reasons=[f"{why}: {apa.count(count)}" for why, count in reasons.items()],
         rules=LAYOUT.table("exclusion_rules", list(_rule_rows(held))) if len(held) else None,
@@ -97,8 +98,10 @@ def _step(group: str, own: pd.DataFrame) -> dict[str, Any]:
 
 
 def _flow_rows(timed: dict[str, pd.DataFrame]) -> Iterator[dict[Any, Any]]:
-    """Yield what is left after each step and lost by it, all trials first, then those with each time."""
+    """Yield what is left after each step, all trials first, then those with each time, unless it only repeats the flow of trials."""
     for part, table in timed.items():
+        if not table[["trials_lost" if part else "readers_lost", "sessions_lost"]].to_numpy().any():
+            continue
         for group, own in table.groupby("group", sort=False):
             name = marked(str(group), str(own["kind"].iloc[0]))
             for one in own.to_dict("records"):

@@ -4,19 +4,45 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from analysis import apa
 from analysis.names import upper_first
-from analysis.readers import headed, spoken
+from analysis.plan import Measure
+from analysis.readers import spoken
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter, Material
+from analysis.report.grades import FOUND
 from analysis.report.layout import Layout
 from analysis.report.results.tables import origin_of_contrasts
 from analysis.results import Contrast
-from analysis.robustness.matrix import ITEM_SETS, LIMITS, SAME, Cell, Matrix
+from analysis.robustness.matrix import (
+    ANSWERS,
+    BY_ITEMS,
+    BY_PARTICIPANTS,
+    FAILED,
+    ITEM_SETS,
+    LIMITS,
+    LINEAR,
+    MILLISECONDS,
+    SAME,
+    SCALE,
+    SESSIONS,
+    Cell,
+    Matrix,
+)
 
-LAYOUT = Layout(Path(__file__).parent)
+UNDER = {
+    SCALE: "in log odds",
+    LINEAR: "in a linear mixed model",
+    BY_PARTICIPANTS: "with standard errors clustered by participants",
+    BY_ITEMS: "with standard errors clustered by items",
+    LIMITS: "under other time limits",
+    MILLISECONDS: "in milliseconds",
+    ANSWERS: "with another selection of answers",
+    FAILED: "with other scoring of failures",
+    SESSIONS: "with another selection of sessions",
+}
+LAYOUT = Layout(Path(__file__).parent, FOUND=FOUND, ITEM_SETS=ITEM_SETS, LIMITS=LIMITS, UNDER=UNDER)
 
 
 def write(material: Material) -> Chapter | None:
@@ -34,13 +60,16 @@ def write(material: Material) -> Chapter | None:
             {
                 "name": upper_first(row.analysis.plan.name),
                 "contrast": contrast_in_words(row.contrast),
-                "found": [_numbers(name, cell) for name, cell in row.cells.items() if cell.outcome != SAME],
+                "found": [
+                    {"check": name, "cell": cell, "numbers": _numbers(name, cell, row.analysis.plan.measure)}
+                    for name, cell in row.cells.items()
+                    if cell.outcome != SAME
+                ],
             }
             for row in checked
             if row.agreeing < len(row.cells)
         ],
         remarks=matrix.remarks,
-        **{"ITEM_SETS": ITEM_SETS, "LIMITS": LIMITS},
     )
     groups = [group for row in matrix.rows for group in row.contrast.groups]
     sources = ("liang1986", "mancl2001", "steegen2016")
@@ -66,11 +95,17 @@ def matrix_table(matrix: Matrix) -> ApaTable:
 
 def contrast_in_words(one: Contrast) -> str:
     """Name a contrast with its readers: ``initial − internal, people vs. gpt``."""
-    return f"{one.label}, {' vs. '.join([headed(one.groups[0]), *map(spoken, one.groups[1:])])}"
+    return f"{one.label}, {' vs. '.join(map(spoken, one.groups))}"
 
 
-def _numbers(name: str, cell: Cell) -> dict[str, Any]:
-    """Return a check with its estimate and interval in words."""
-    places = 1 if abs(cell.estimate) >= 1 and name != ITEM_SETS else 2
-    ends = apa.interval(cell.low, cell.high, places)
-    return {"check": name, "cell": cell, "numbers": f"{apa.number(cell.estimate, places)} {ends}"}
+def _numbers(name: str, cell: Cell, measure: Measure) -> str:
+    """Return a check's estimate with its unit and interval, with as many decimals as its scale has elsewhere in the report."""
+    before, after, places = "", " points", 1
+    if name == MILLISECONDS:
+        after = " ms"
+    elif measure.logged:
+        is_log = name in (BY_PARTICIPANTS, BY_ITEMS, ITEM_SETS)
+        before, after, places = ("b = ", "", 3) if is_log else ("", "%", 1)
+    elif name == SCALE or measure.scale != "points":
+        before, after, places = "b = ", "", 2
+    return f"{before}{apa.number(cell.estimate, places)}{after} {apa.interval(cell.low, cell.high, places)}"
