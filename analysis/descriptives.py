@@ -1,9 +1,8 @@
-"""Means and costs by condition and reader group with intervals, for tables and figures, without a model.
+"""Means by condition and reader group with intervals, for tables and figures, without a model.
 
 Participants are averaged over their own trials first. Their intervals are within-participant ones (Cousineau, 2005; Morey,
 2008) for *differences between conditions*; where everybody was in one condition, Student's over its participants. A model or
-baseline is one reader: its interval is over items. Times are geometric means. Costs against the intact condition are percentage
-points lost, or a ratio of times in percent, never standardised by a spread; their intervals are percentile bootstraps.
+baseline is one reader: its interval is over items. Times are geometric means.
 """
 
 from __future__ import annotations
@@ -13,14 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from analysis.answers import is_valid, judged, not_failed
 from analysis.intervals import half_width, over_items, share_over_items, within_participant_half_widths
 from analysis.plan import RATING, RECOVERED, Measure
 from analysis.preparing.exclusions import each_answer_once
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of
-from stimuli.seeds import stable_seed
 
 WITHIN, BETWEEN, WILSON, OVER_ITEMS, NONE = (
     "within-participant", "t over participants", "Wilson", "t over items", "none",
@@ -168,67 +165,9 @@ def valid_only(trials: pd.DataFrame, factor: str, levels: tuple[str, ...]) -> pd
     return found
 
 
-RESAMPLES = 2000
 LETTER_POSITIONS = ("initial", "internal", "middle", "final")
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What one level costs one reader group."""
-
-    group: str
-    kind: str
-    level: str
-    cost: float  # percentage points of accuracy lost, or percent of time added
-    low: float  # ends of the 95% bootstrap interval; nan where there are fewer than two units
-    high: float
-    units: int  # participants, or items, that saw both this level and the reference
 
 
 def is_letter_position(levels: tuple[str, ...] | list[str]) -> bool:
     """Whether the levels of a factor (reference first) are letter positions of a word."""
     return sum(level in LETTER_POSITIONS for level in levels[1:]) >= 2
-
-
-def costs(
-    trials: pd.DataFrame, measure: Measure, factor: str, levels: tuple[str, ...], study: str
-) -> list[Cost]:
-    """Return the cost of every level but the reference for every reader group."""
-    rows = scored(trials[trials[factor].notna()], measure)
-    if rows.empty:
-        return []
-    kinds = kinds_of(rows)
-    found = []
-    for group in group_order(rows):
-        person = kinds[group] in PARTICIPANT_KINDS
-        if measure.logged and not person:
-            continue
-        own = rows[rows["reader_group"] == group]
-        means = own.pivot_table(index="reader" if person else "item_id", columns=factor, values="value")
-        if levels[0] not in means:
-            continue
-        for level in levels[1:]:
-            if level not in means:
-                continue
-            differences = (means[level] - means[levels[0]]).dropna().to_numpy(dtype=float)
-            if not len(differences):
-                continue
-            seed = stable_seed(study, "bootstrap", measure.name, factor, level, group)
-            low, high = bootstrap_interval(differences, seed)
-            ends = sorted((_as_cost(low, measure), _as_cost(high, measure)))
-            cost = _as_cost(float(differences.mean()), measure)
-            found.append(Cost(group, kinds[group], level, cost, ends[0], ends[1], len(differences)))
-    return found
-
-
-def _as_cost(difference: float, measure: Measure) -> float:
-    return 100.0 * (float(np.exp(difference)) - 1.0) if measure.logged else -100.0 * difference
-
-
-def bootstrap_interval(values: NDArray[np.float64], seed: int, level: float = 0.95) -> tuple[float, float]:
-    """Return the percentile bootstrap interval of a mean; nan where there are fewer than two values."""
-    if len(values) < 2:
-        return float("nan"), float("nan")
-    drawn = np.random.default_rng(seed).integers(0, len(values), size=(RESAMPLES, len(values)))
-    ends = np.quantile(values[drawn].mean(axis=1), [0.5 - level / 2, 0.5 + level / 2])
-    return float(ends[0]), float(ends[1])

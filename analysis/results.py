@@ -230,7 +230,7 @@ def tested_of(analyses: Iterable[Analysis], measure: str, group: str) -> dict[tu
 def estimated_of(
     analyses: Iterable[Analysis], measure: str, group: str
 ) -> dict[tuple[str, str], Contrast | Coefficient]:
-    """Return the differences of :func:`tested_of`, and those of log times from the reference that a model estimates untested."""
+    """Return the differences of :func:`tested_of`, those of log times that a model estimates, and each turned round."""
     found: dict[tuple[str, str], Contrast | Coefficient] = {**tested_of(analyses, measure, group)}
     for analysis in analyses:
         plan = analysis.plan
@@ -240,7 +240,11 @@ def estimated_of(
                 level = one.term.removeprefix(plan.factor)
                 if one.estimable and f"{plan.factor}{level}" == one.term and level in analysis.levels:
                     found.setdefault((level, analysis.levels[0]), one)
-    return found
+    turned = {
+        (second, first): replace(one, estimate=-one.estimate, low=-one.high, high=-one.low)
+        for (first, second), one in found.items()
+    }
+    return turned | found
 
 
 @dataclass(frozen=True)

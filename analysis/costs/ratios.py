@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,10 +14,12 @@ from scipy import sparse
 
 from analysis.answers import not_failed
 from analysis.costs.words import NEXT, SECOND, TARGET, Sums, WordTable, region_rows, word_table
-from analysis.descriptives import Cell
+from analysis.descriptives import Cell, scored
 from analysis.measures.resampling import RESAMPLES, Interval, draw_units, interval, resampled_means
 from analysis.measures.retention import COSTS, costs_of
+from analysis.plan import Measure
 from analysis.readers import PARTICIPANT_KINDS, group_order
+from analysis.results import Analysis, estimated_of
 from analysis.tables import Tables, item_names
 from analysis.whole_readers import draw
 from stimuli.errors import UserError
@@ -67,6 +69,18 @@ class Profile:
     resampled: str  # what was drawn
     tested: Mapping[str, Interval] = field(default_factory=dict)  # of levels that the Results report
 
+    def with_estimated(self, analyses: Iterable[Analysis], measure: str, group: str) -> Profile:
+        """Return the profile with what analyses estimate of its levels against the intact one, as shares and log ratios."""
+        known = estimated_of(analyses, measure, group)
+        scale = 0.01 if measure == "correct" else 1.0
+        return self.with_tested(
+            {
+                level: (scale * one.estimate, scale * one.low, scale * one.high)
+                for level in self.levels
+                if (one := known.get((level, self.intact)))
+            }
+        )
+
     def with_tested(self, tested: Mapping[str, tuple[float, float, float]]) -> Profile:
         """Return the profile with the estimates and ends that the Results have for some of its levels."""
         own = zip(self.levels, self.estimate, strict=True)
@@ -87,6 +101,19 @@ class Profile:
             yield level, float(self.estimate[place]), ends.low, ends.high
 
 
+def profile_of(
+    rows: pd.DataFrame,
+    factor: str,
+    levels: tuple[str, ...],
+    seed: tuple[str, str],
+    resamples: int = RESAMPLES,
+) -> Profile:
+    """Return the profile of one reader group; the same trials of a study and measure (``seed``) give the same draws everywhere."""
+    group, kind = str(rows["reader_group"].iloc[0]), str(rows["reader_kind"].iloc[0])
+    make = crossed_profile if kind in PARTICIPANT_KINDS else paired_profile
+    return make(rows, factor, levels, stable_seed(seed[0], "cost", seed[1], group), resamples)
+
+
 def crossed_profile(
     rows: pd.DataFrame, factor: str, levels: tuple[str, ...], seed: int, resamples: int = RESAMPLES
 ) -> Profile:
@@ -97,9 +124,9 @@ def crossed_profile(
             f"no value in {levels[0]!r}, the level against which costs are measured",
             mend="Give the level without a change, and trials that show it.",
         )
-    readers, reader_names = pd.factorize(rows["reader"])
-    items, item_names = pd.factorize(rows["item"])
-    shape = (len(reader_names), len(item_names))
+    readers, reader_names = pd.factorize(rows["reader"], sort=True)
+    items, names_of_items = pd.factorize(rows["item"], sort=True)
+    shape = (len(reader_names), len(names_of_items))
     sums, counts = [], []
     for level in levels:
         own = (rows[factor] == level).to_numpy()
@@ -288,13 +315,52 @@ def cost_profiles(costs: UnitCosts, *, study: str = "", resamples: int = RESAMPL
             if len(levels) < 2 or levels[0] != costs.levels[0]:
                 continue
             kind = str(own["reader_kind"].iloc[0])
-            seed = stable_seed(study, "log ratio", str(measure), group)
-            make = crossed_profile if kind in PARTICIPANT_KINDS else paired_profile
             try:
-                profile = make(logged, costs.factor, levels, seed, resamples)
+                profile = profile_of(logged, costs.factor, levels, (study, str(measure)), resamples)
             except UserError:  # no item in two levels: nothing to divide by
                 continue
             found.append(CostProfile(group, kind, str(measure), profile, len(own) - len(logged)))
+    return found
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one level costs one reader group."""
+
+    group: str
+    kind: str
+    level: str
+    cost: float  # percentage points of accuracy lost, or percent of time added
+    low: float  # ends of its 95% interval; nan where there is none
+    high: float
+
+
+def costs_by_level(
+    trials: pd.DataFrame,
+    measure: Measure,
+    factor: str,
+    levels: tuple[str, ...],
+    study: str,
+    analyses: Sequence[Analysis] = (),
+) -> list[Cost]:
+    """Return the cost of every level but the reference for every reader group, as analyses estimate it where they do."""
+    rows = scored(trials[trials[factor].notna()], measure)
+    rows = rows.assign(item=item_names(rows))
+    found = []
+    for group in group_order(rows):
+        own = rows[rows["reader_group"] == group]
+        kind = str(own["reader_kind"].iloc[0])
+        present = tuple(level for level in levels if (own[factor] == level).any())
+        if len(present) < 2 or present[0] != levels[0] or (measure.logged and kind not in PARTICIPANT_KINDS):
+            continue
+        try:
+            profile = profile_of(own, factor, present, (study, measure.name))
+        except UserError:  # no item in two levels
+            continue
+        for level, *values in profile.with_estimated(analyses, measure.name, group).costs():
+            scaled = [100 * (np.expm1(one) if measure.logged else -one) for one in values]
+            if np.isfinite(scaled[0]):
+                found.append(Cost(group, kind, level, scaled[0], *sorted(scaled[1:])))
     return found
 
 

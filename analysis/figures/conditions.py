@@ -14,9 +14,9 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import NDArray
 
 from analysis import apa
+from analysis.costs.ratios import Cost
 from analysis.descriptives import (
     Cell,
-    Cost,
     is_letter_position,
     participant_means,
     participants_intervals,

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.costs.ratios import Profile, crossed_profile, paired_profile
+from analysis.costs.ratios import Profile, profile_of
 from analysis.fidelity import item_values
 from analysis.letters.changes import AGREED, INTACT, MIXED, letter_changes, of_forms
 from analysis.measures.resampling import RESAMPLES, interval
@@ -20,7 +20,6 @@ from analysis.readers import PARTICIPANT_KINDS, group_order
 from analysis.tables import Tables, item_names
 from analysis.whole_readers import draw
 from stimuli.errors import UserError, unknown_name
-from stimuli.seeds import stable_seed
 
 OF_WORDS = {"time_changed": "rt", "surprisal_changed": "surprisal"}
 MOST_ROWS = 200_000
@@ -328,14 +327,11 @@ def group_costs(
             own = _beside_zero(own)
         if not levels or INTACT not in set(own["level"]):
             continue
-        kind = str(own["reader_kind"].iloc[0])
-        make = crossed_profile if kind in PARTICIPANT_KINDS else paired_profile
-        seed = stable_seed(study, "letters", measure, *names, group)
         try:
-            profile = make(own, "level", (INTACT, *levels), seed, resamples)
+            profile = profile_of(own, "level", (INTACT, *levels), (study, measure), resamples)
         except UserError:  # an item of a model has no intact form beside it
             continue
-        many = own.groupby("level", observed=True)["item"].nunique().to_dict()
+        kind, many = str(own["reader_kind"].iloc[0]), own.groupby("level", observed=True)["item"].nunique()
         found.append(GroupCosts(group, kind, profile, {level: int(many[level]) for level in levels}))
     return found
 

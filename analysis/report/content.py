@@ -74,7 +74,7 @@ def gather(
     found, extra, recovering = _recovery(tables, analyses, told)
     told("figures")
     effects_drawn = planned_effects(analyses, matrix, found, tables.dictionary["truth"] or {})
-    drawn = [drawing for one in means for drawing in figures_of(one, used, tables, effects_drawn)]
+    drawn = [drawing for one in means for drawing in figures_of(one, used, tables, effects_drawn, analyses)]
     drawn = sorted(drawn, key=lambda one: not has_contrasts(one[1]))
     laid = [table for one in means for table in tables_of(one, _prose(tables))]
     tested = answer_table([one for one in analyses if one.plan.planned] or analyses, matrix)

@@ -71,7 +71,8 @@ def figure_source(figure: Illustrated, content: Content) -> FigureSource:
         )
         columns = ("correct", "response_status", factor, "reader_group", "reader", "item_id")
         conditions = conditions or (*JUDGED, *filled(factor))
-        return FigureSource((), Origin(columns=columns, where=conditions, computed=computed))
+        seed = () if name.startswith("heat_map_") else ("cost", "measure", "reader")
+        return FigureSource((), Origin(columns=columns, where=conditions, computed=computed, seed=seed))
     return FigureSource(tuple(one.number for one in near))
 
 

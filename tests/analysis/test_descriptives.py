@@ -8,7 +8,8 @@ from statsmodels.stats.weightstats import DescrStatsW
 
 from analysis import load
 from analysis.answers import judged
-from analysis.descriptives import BETWEEN, bootstrap_interval, costs, describe, is_letter_position, valid_only
+from analysis.costs.ratios import costs_by_level
+from analysis.descriptives import BETWEEN, describe, is_letter_position, valid_only
 from analysis.intervals import over_items, share_over_items, wilson, within_participant_half_widths
 from analysis.measures.accuracy import against_chance
 from analysis.plan import MEASURES
@@ -57,7 +58,7 @@ def test_conditions_between_participants_have_student_s_intervals_over_participa
             continue
         expected = DescrStatsW(means).tconfint_mean()
         assert (cell.low, cell.high) == pytest.approx((max(expected[0], 0), min(expected[1], 1)))
-    assert costs(apart, MEASURES["correct"], "position", POSITIONS, "study") == []
+    assert costs_by_level(apart, MEASURES["correct"], "position", POSITIONS, "study") == []
 
 
 def test_a_mean_over_one_item_has_no_interval() -> None:
@@ -97,7 +98,9 @@ def test_time_cost_is_the_ratio_to_ones_own_intact_reading(handover: Make) -> No
     used["reading_time"] = speed * used["position"].map(
         {"intact": 1.0, "initial": 1.5, "internal": 1.1, "final": 1.2}
     )
-    found = {one.level: one for one in costs(used, MEASURES["reading_time"], "position", POSITIONS, "s")}
+    found = {
+        one.level: one for one in costs_by_level(used, MEASURES["reading_time"], "position", POSITIONS, "s")
+    }
     assert found["initial"].cost == pytest.approx(50.0)
     assert (found["internal"].low, found["internal"].high) == pytest.approx((10.0, 10.0))
 
@@ -106,18 +109,9 @@ def test_accuracy_cost_is_in_percentage_points_lost(handover: Make) -> None:
     trials = load(handover(models=("restorer",), items=8)).trials
     used = trials[trials["excluded_reason"].isna()].copy()
     used["correct"] = (used["position"] == "intact") | (used["item_id"] > "s04")
-    found = {one.level: one for one in costs(used, MEASURES["correct"], "position", POSITIONS, "s")}
+    found = {one.level: one for one in costs_by_level(used, MEASURES["correct"], "position", POSITIONS, "s")}
     assert found["final"].cost == pytest.approx(50.0)
     assert 0 <= found["final"].low < 50 < found["final"].high <= 100
-
-
-def test_the_bootstrap_is_the_same_for_the_same_seed_and_covers_as_a_t_interval_does() -> None:
-    values = np.random.default_rng(3).normal(1, 2, 200)
-    low, high = bootstrap_interval(values, 5)
-    assert (low, high) == bootstrap_interval(values, 5)
-    half = 1.97 * values.std(ddof=1) / np.sqrt(200)
-    assert (low, high) == pytest.approx((values.mean() - half, values.mean() + half), abs=0.06)
-    assert np.isnan(bootstrap_interval(values[:1], 5)).all()
 
 
 def test_letter_positions_are_known_by_their_names() -> None:

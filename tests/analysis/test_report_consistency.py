@@ -13,8 +13,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import load
+from analysis import apa, load
+from analysis.costs.ratios import costs_by_level
 from analysis.long_table import Roles, hand_over_table
+from analysis.plan import MEASURES
 from analysis.readers import spoken
 from analysis.report.answer import answer
 from analysis.report.apa_tables import Head
@@ -177,6 +179,37 @@ def test_no_table_of_any_chapter_prints_another_interval_of_a_difference(
     places = {name for name, quantities in compared.items() if untested in quantities}
     assert places >= {"letter_zones", "cost_ratios_position"}
     assert any(name.startswith("model_") for name in places)
+
+
+def test_the_figure_of_costs_and_letter_by_letter_tables_have_the_intervals_of_the_places(
+    every_chapter: Content,
+) -> None:
+    """Also of what the Results do not estimate: the same trials have the same bootstrap."""
+    printed = {
+        quantity: ends for table, quantity, ends in rows_told(every_chapter) if "letter_zones" in table
+    }
+    trials, study = every_chapter.tables.trials, str(every_chapter.tables.dictionary["study"])
+    used = trials[trials["excluded_reason"].isna()]
+    analyses = [section.analysis for section in every_chapter.sections]
+    drawn = {}
+    for measure in (MEASURES["correct"], MEASURES["reading_time"]):
+        for cost in costs_by_level(used, measure, "position", tuple(LEVELS), study, analyses):
+            sides = (cost.level, "intact") if measure.logged else ("intact", cost.level)
+            key = (spoken(cost.group), measure.noun, " − ".join(sides))
+            drawn[key] = (apa.number(cost.low, 1), apa.number(cost.high, 1))
+    assert len(printed) >= 9 and {key: drawn[key] for key in printed} == printed
+    of_places = defaultdict(set)
+    for one in every_chapter.all_tables():
+        if "letter_zones" in one.table.name or "letter_places" in one.table.name:
+            head = ""
+            for row in one.table.rows:
+                head = str(row[0]) if isinstance(row, Head) else head
+                names = (", initial", ", letter 1") if "places_end" not in one.table.name else ()
+                names = names or (", final", ", letter 1 from the end")
+                if str(row[0]).endswith(names if "zones" not in one.table.name else (", initial", ", final")):
+                    place = "final" if "end" in str(row[0]) or "final" in str(row[0]) else "initial"
+                    of_places[head, place].add(tuple(row[2:]))
+    assert len(of_places) == 6 and {key: own for key, own in of_places.items() if len(own) > 1} == {}
 
 
 def test_recovery_has_the_intervals_of_the_models(rehearsal: Rehearsal) -> None:

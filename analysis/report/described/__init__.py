@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from analysis.descriptives import Cell, Cost, costs, describe, describe_rows, described_rows, valid_only
+from analysis.costs.ratios import Cost, costs_by_level
+from analysis.descriptives import Cell, describe, describe_rows, described_rows, valid_only
 from analysis.figures import Drawing, condition_figure, position_figure
 from analysis.figures.conditions import Conditions
 from analysis.plan import DESCRIBED, RATING, RECOVERED, Measure, Plan
@@ -122,7 +123,7 @@ def valid_only_tables(used: pd.DataFrame, tables: Tables) -> Iterator[ApaTable]:
 
 
 def figures_of(
-    one: Description, used: pd.DataFrame, tables: Tables, asked: Asked
+    one: Description, used: pd.DataFrame, tables: Tables, asked: Asked, analyses: Sequence[Analysis]
 ) -> Iterator[tuple[Pair, Drawing]]:
     """Draw the means of every measure with its planned contrasts, and what each condition costs against the first.
 
@@ -142,9 +143,10 @@ def figures_of(
         if measure in (RECOVERED, RATING) or factor in tables.crossed:
             continue
         study = str(tables.dictionary["study"])
-        lost = costs(trials, measure, factor, levels, study)
+        whole = () if part.told else analyses
+        lost = costs_by_level(trials, measure, factor, levels, study, whole)
         if lost and (measure.name == "correct" or not any(one.logged for one, _, _ in panels)):
-            panels.append((measure, lost, costs(pilot, measure, factor, levels, study)))
+            panels.append((measure, lost, costs_by_level(pilot, measure, factor, levels, study)))
     for some in _by_figure(shown):
         name = f"condition_{'_and_'.join(row.measure.name for row in some)}_{part.stem}"
         first = some[0].measure

@@ -40,7 +40,7 @@ from analysis.report.chapters.cost.times import LAYOUT, Part
 from analysis.report.many_levels import by_level
 from analysis.report.parted import Part as Shown
 from analysis.report.parted import of_part, parts_by
-from analysis.results import Analysis, estimated_of
+from analysis.results import Analysis
 from analysis.tables import Tables
 from stimuli.errors import UserError
 
@@ -178,13 +178,7 @@ def side_by_side(material: Material, costs: UnitCosts, thinned: tuple[str, ...])
 def _with_tested(one: CostProfile, analyses: Sequence[Analysis]) -> CostProfile:
     """Give the levels that the Results hold against the reference their estimates and intervals there."""
     logged = [analysis for analysis in analyses if analysis.plan.measure.logged]
-    known = estimated_of(logged, one.measure, one.group)
-    tested = {
-        first: (each.estimate, each.low, each.high)
-        for (first, second), each in known.items()
-        if second == one.profile.intact and first in one.profile.levels
-    }
-    return replace(one, profile=one.profile.with_tested(tested)) if tested else one
+    return replace(one, profile=one.profile.with_estimated(logged, one.measure, one.group))
 
 
 def _named_costs(rows: pd.DataFrame) -> dict[tuple[str, str], tuple[str, str]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
+from analysis.costs.ratios import Profile
 from analysis.families import interval_levels, with_adjusted
 from analysis.figures.letters import FEWEST_ITEMS, KIND_LOOKS, CurvePanel, CurvePoint
 from analysis.letters.letter_costs import (
@@ -159,7 +160,25 @@ def _with_tested(one: Measured, analyses: Sequence[Analysis]) -> Measured:
             if level.split(SEPARATOR)[1] == first and second not in ZONES
         }
         costs.append(replace(of_group, profile=of_group.profile.with_tested(tested)))
-    return replace(one, by={**one.by, "zone": costs}) if costs else one
+    others = {
+        by: [_like(each, [cost.profile for cost in costs if cost.group == each.group]) for each in own]
+        for by, own in one.by.items()
+        if costs and by != "zone"
+    }
+    return replace(one, by={**one.by, **others, "zone": costs}) if costs else one
+
+
+def _like(costs: GroupCosts, zones: Sequence[Profile]) -> GroupCosts:
+    """Give levels of the same trials as a place of the Results, which therefore have its draws, the estimate and interval there."""
+    own, tested = costs.profile, {}
+    for place, level in enumerate(own.levels):
+        for zone in zones:
+            for other, (name, *values) in enumerate(zone.costs()):
+                if name in zone.tested and np.array_equal(
+                    own.draws[:, place], zone.draws[:, other], equal_nan=True
+                ):
+                    tested[level] = (values[0], values[1], values[2])
+    return replace(costs, profile=own.with_tested(tested))
 
 
 def _adjusted(found: Sequence[Measured], analyses: Sequence[Analysis]) -> list[Measured]:
