@@ -21,7 +21,7 @@ from analysis.answers import is_valid, judged, not_failed
 from analysis.crossing import TELLING, slopes_in_rows
 from analysis.measures.recovery import recovery_trials
 from analysis.mixed.formula import columns_of, read_formula
-from analysis.names import plain
+from analysis.names import joined, plain
 from analysis.plan import TIMES, WORDS_WITH_ONE_TYPO, Crossing, Measure, Plan
 from analysis.planned import held_by
 from analysis.preparing.exclusions import (
@@ -321,30 +321,20 @@ def _with_structure_columns(
             added |= slopes_in_rows(crossing, marked, kind)
     machine = rows["machine"] if "machine" in rows else rows["reader_group"]
     added["machine"] = machine
-    added["machine_condition"] = _joined(machine, rows[factor])
-    added["item_condition"] = _joined(rows["item"], rows[factor])
-    added["item_reader"] = _joined(rows["item"], machine)
-    added["item_cell"] = _joined(added["item_reader"], rows[factor])
+    added["machine_condition"] = joined(machine, rows[factor])
+    added["item_condition"] = joined(rows["item"], rows[factor])
+    added["item_reader"] = joined(rows["item"], machine)
+    added["item_cell"] = joined(added["item_reader"], rows[factor])
     others = pd.Series("", index=rows.index, dtype=object)
     for name in plan.factors:
         if name not in (factor, *(crossing.factors if crossing else ())) and name in rows:
-            others = _joined(others, rows[name])
+            others = joined(others, rows[name])
     added["other_conditions"] = others
     # people's sessions are one level, in which no model's term is: thousands of empty ones would be carried through each fit
-    added["model_session"] = _joined(machine, rows["session_id"]).where(is_person == 0.0, machine)
+    added["model_session"] = joined(machine, rows["session_id"]).where(is_person == 0.0, machine)
     variants = rows["prompt_variant"].map(lambda variant: "-" if pd.isna(variant) else f"{variant:g}")
-    added["prompt"] = _joined(machine, variants)
+    added["prompt"] = joined(machine, variants)
     return rows.assign(**added).reset_index(drop=True)
-
-
-def _joined(left: pd.Series[Any], right: pd.Series[Any]) -> pd.Series[Any]:
-    """Return ``left:right`` of each row; equal texts are one object, which keeps a million rows small."""
-    (one, firsts), (other, seconds) = (
-        pd.factorize(column, use_na_sentinel=False) for column in (left, right)
-    )
-    pairs, places = np.unique(one * len(seconds) + other, return_inverse=True)
-    texts = [f"{firsts[pair // len(seconds)]}:{seconds[pair % len(seconds)]}" for pair in pairs]
-    return pd.Series(np.array(texts, dtype=object)[places], index=left.index)
 
 
 LEAD = Measure(

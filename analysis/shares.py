@@ -31,6 +31,7 @@ from analysis.crossed_variance import (
 )
 from analysis.families import two_one_sided
 from analysis.mixed import influence
+from analysis.names import joined
 from analysis.plan import Difference, Plan
 from analysis.readers import PARTICIPANT_KINDS, headed, spoken
 from analysis.results import SIDES, Analysis, Contrast
@@ -47,7 +48,7 @@ class Means(NamedTuple):
 
 
 def _reader_names(rows: pd.DataFrame) -> pd.Series[str]:
-    return rows["reader_group"].astype(str) + "/" + rows["reader"].astype(str)
+    return joined(rows["reader_group"], rows["reader"], "/")
 
 
 class Cells(NamedTuple):
@@ -77,9 +78,10 @@ class ReaderSums:
     """The sums of each reader group of a plan, and of each pair of them that is compared; made when they are asked for."""
 
     def __init__(self, plan: Plan, rows: pd.DataFrame, value: str, tables: Tables) -> None:
-        self.rows = rows.assign(_item=item_names(rows), _reader=_reader_names(rows))
+        wanted = dict.fromkeys(("reader_group", "reader_kind", "prompt_variant", plan.factor, value))
+        self.rows = rows[list(wanted)].assign(_item=item_names(rows), _reader=_reader_names(rows))
         every = tables.trials
-        people = every[every["reader_kind"].isin(PARTICIPANT_KINDS)]
+        people = every.loc[every["reader_kind"].isin(PARTICIPANT_KINDS), ["reader_group", "reader"]]
         items, participants = (pd.unique(names) for names in (item_names(every), _reader_names(people)))
         span = (0.0, 1.0) if plan.measure.scale == "points" else (rows[value].min(), rows[value].max())
         self.layout = Layout(plan.levels, tuple(items), tuple(participants), span)

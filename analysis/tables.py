@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from analysis.crossing import cells_shown
+from analysis.names import joined
 from analysis.plan import compared_together, crossed_name
 from analysis.preparing.exclusions import flag_trials, newest_design, same_prompts, time_reasons
 from analysis.reading import Source, as_frame, batches, column_names, find_tables, read_columns
@@ -261,7 +262,7 @@ def mapping_in(text: object) -> dict[str, Any]:
 
 def item_names(rows: pd.DataFrame) -> pd.Series[str]:
     """Name items so that equal names in several sets stay apart."""
-    return rows["set"].astype(str) + "/" + rows["item_id"].astype(str)
+    return joined(rows["set"].fillna("None"), rows["item_id"], "/")
 
 
 def reader_groups(trials: pd.DataFrame) -> pd.Series[str]:

@@ -49,9 +49,7 @@ def write(material: Material) -> Chapter | None:
         return None
     blocks = _exclusions(tables)
     fits: list[ReportedFit] = []
-    rows = asked(trials)
-    rows = rows[rows["item_id"].notna()]
-    if len(rows) and tables.factors:
+    if tables.factors and asked(trials)["item_id"].notna().any():
         blocks.append(Markup("<h3>Missing answers</h3>"))
         blocks += _missing(material, fits)
     methods = None if len(rows) and tables.factors else ()
@@ -128,14 +126,14 @@ def _missing(material: Material, fits: list[ReportedFit]) -> Iterator[Block]:
         trials = with_chance(trials, tables.items, tables.factors)
     except UserError as error:
         yield LAYOUT.sentences("no_chance", why=error.message)
-    judged = asked(trials)
-    judged = judged[judged["item_id"].notna()]
+    judged = asked(trials[trials["item_id"].notna()])
     # cells of two factors are told where accuracy is compared by both
     cells = [part for part in crossed_parts(judged, tables) if _plan_of(material, part) is not None]
     for part in (*parts_of(judged, tables), *cells):
         factor, stem = part.factor, stem_of(part.factor, None, ())
         rows = part.rows(judged)
-        rows = rows[rows[factor].notna()]
+        if rows[factor].isna().any():
+            rows = rows[rows[factor].notna()]
         if rows.empty:
             continue
         material.told(f"missing answers by {factor}{part.told}")
