@@ -49,7 +49,9 @@ class Part:
     def rows(self, trials: pd.DataFrame) -> pd.DataFrame:
         """Return the trials that are in it."""
         kept = shown(trials, self.within)
-        return trials[kept if self.trials is None else kept & (trials["trial_type"] == self.trials)]
+        if self.trials is not None:
+            kept &= trials["trial_type"] == self.trials
+        return trials if kept.all() else trials[kept]
 
     def of(self, tables: Tables) -> Tables:
         """Return the tables with these trials and the items that they show."""

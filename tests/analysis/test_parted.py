@@ -52,7 +52,7 @@ def test_missing_answers_are_counted_in_the_way_of_asking_in_which_they_are_miss
     heads = [place for place, row in enumerate(table.rows) if isinstance(row, Head)]
     of_a = {row[0]: row[1:4] for row in table.rows[heads[0] + 1 : heads[1]]}
     assert set(of_a) == set(LEVELS) and of_a["final"] == ("40", "7", "17.5")
-    assert "position (recover, examples without) was valid" in texts_in(chapter.blocks)
+    assert "position (recover, examples without), no answer is missing" in texts_in(chapter.blocks)
 
 
 def test_what_scrambling_costs_and_common_errors_are_told_for_each_way_by_itself(material: Material) -> None:

@@ -11,8 +11,10 @@ import pandas as pd
 from markupsafe import Markup
 
 from analysis import apa
+from analysis.answers import judged
 from analysis.carrying_out import analyse_missingness
 from analysis.crossing import TRIALS_FOR_A_SLOPE
+from analysis.frames import OF_RECORDING
 from analysis.measures.accuracy import accuracy, asked, missingness, with_chance
 from analysis.names import stem_of
 from analysis.plan import MEASURES, Plan
@@ -49,10 +51,11 @@ def write(material: Material) -> Chapter | None:
         return None
     blocks = _exclusions(tables)
     fits: list[ReportedFit] = []
-    if tables.factors and asked(trials)["item_id"].notna().any():
+    has_answers = bool(tables.factors) and asked(trials)["item_id"].notna().any()
+    if has_answers:
         blocks.append(Markup("<h3>Missing answers</h3>"))
         blocks += _missing(material, fits)
-    methods = None if len(rows) and tables.factors else ()
+    methods = None if has_answers else ()
     return LAYOUT.chapter("exclusions", blocks, material.kinds, material.kinds, methods, fits=tuple(fits))
 
 
@@ -126,12 +129,13 @@ def _missing(material: Material, fits: list[ReportedFit]) -> Iterator[Block]:
         trials = with_chance(trials, tables.items, tables.factors)
     except UserError as error:
         yield LAYOUT.sentences("no_chance", why=error.message)
-    judged = asked(trials[trials["item_id"].notna()])
+    kept = trials["excluded_reason"].isna() & judged(trials) & trials["item_id"].notna()
+    answered = trials.loc[kept, [name for name in trials if name not in OF_RECORDING]]
     # cells of two factors are told where accuracy is compared by both
-    cells = [part for part in crossed_parts(judged, tables) if _plan_of(material, part) is not None]
-    for part in (*parts_of(judged, tables), *cells):
+    cells = [part for part in crossed_parts(answered, tables) if _plan_of(material, part) is not None]
+    for part in (*parts_of(answered, tables), *cells):
         factor, stem = part.factor, stem_of(part.factor, None, ())
-        rows = part.rows(judged)
+        rows = part.rows(answered)
         if rows[factor].isna().any():
             rows = rows[rows[factor].notna()]
         if rows.empty:
