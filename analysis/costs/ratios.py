@@ -345,6 +345,7 @@ def costs_by_level(
 ) -> list[Cost]:
     """Return the cost of every level but the reference for every reader group, as analyses estimate it where they do."""
     rows = scored(trials[trials[factor].notna()], measure)
+    rows = rows[["reader_group", "reader_kind", "reader", "set", "item_id", factor, "value"]]
     rows = rows.assign(item=item_names(rows))
     found = []
     for group in group_order(rows):
