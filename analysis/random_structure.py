@@ -284,7 +284,7 @@ def reduced(
             if term.group in doubtful and term.state == "uncorrelated" and term.instead:
                 if gone or empty or not converged:
                     changed[term.group] = list(term.instead)
-                    told.append(f"{term.group}: items taken to differ alike in all conditions")
+                    told.append(f"{term.group}: item differences taken as equal in all conditions")
             elif term.group in doubtful and term.state == "uncorrelated" and (empty or not converged):
                 kept = tuple(column for column in term.columns if empty and column not in empty)
                 state: State = "uncorrelated" if kept else "intercept"

@@ -101,6 +101,6 @@ def drawn_readers(tables: Tables, most: int) -> tuple[Tables, str]:
     smaller = replace(tables, trials=trials[kept])
     left = int(smaller.trials["excluded_reason"].isna().sum())
     return smaller, (
-        f"To stay quick this check took {apa.count(left)} of {apa.count(len(used))} analyzed trials, of whole participants and "
-        f"sessions drawn by a stable hash ({'; '.join(told)})."
+        f"To limit computing time, this check used {apa.count(left)} of {apa.count(len(used))} analyzed trials, of whole "
+        f"participants and sessions drawn by a stable hash ({'; '.join(told)})."
     )

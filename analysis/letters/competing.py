@@ -173,7 +173,7 @@ def _candidates(own: pd.DataFrame) -> tuple[dict[str, list[str]], list[str]]:
     for name, columns in groups.items():
         there = [c for c in columns if c in own and own[c].notna().all() and own[c].std() > 1e-9]
         if not there:
-            remarks.append(f"{name} cannot compete: it is not known of these items or does not vary.")
+            remarks.append(f"{name} cannot compete, because it is unknown for these items or does not vary.")
             continue
         for column in there:
             own[column] = (own[column] - own[column].mean()) / own[column].std()
@@ -181,7 +181,7 @@ def _candidates(own: pd.DataFrame) -> tuple[dict[str, list[str]], list[str]]:
             (one for one, other in seen.items() if len(there) == 1 and _same(own[other], own[there[0]])), None
         )
         if twin is not None:
-            remarks.append(f"{name} is the same as {twin} on these items and competes as that.")
+            remarks.append(f"{name} is the same as {twin} on these items and is represented by it.")
             continue
         if len(there) == 1:
             seen[name] = there[0]

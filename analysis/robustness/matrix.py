@@ -125,7 +125,9 @@ def robustness_matrix(
     planned = [one for one in analyses if one.plan.planned] or list(analyses)
     wanted = [one for one in planned if _can_be_checked(one)]
     rows: list[Checked] = []
-    remarks = [f"{one.plan.name} was not checked." for one in wanted[MOST_MODELS:]]
+    unchecked = [one.plan.name for one in wanted[MOST_MODELS:]]
+    told_of = f"Only the first {MOST_MODELS} analyses were checked; not checked: {'; '.join(unchecked)}."
+    remarks = [told_of] if unchecked else []
     small, drawn = drawn_readers(tables, MOST_CHECKED) if wanted else (tables, "")
     prepared, _ = drawn_readers(tables, MOST_PREPARED) if wanted else (tables, "")
     remarks += [drawn] if drawn else []

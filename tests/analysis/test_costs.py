@@ -338,7 +338,10 @@ def test_a_profile_of_one_participant_is_said_to_have_no_interval_not_one_that_i
     tables = load(write_handover(tmp_path, rows))
     part = side_by_side(Material(tables), unit_costs(tables, "position"), ())
     said = " ".join(str(one) for one in part.blocks if isinstance(one, str))
-    assert "Too few have answered for an interval of the mean cost of People: no shape is shown." in said
+    assert (
+        "Too few answers are available for an interval of the mean cost of People, so no shape is shown."
+        in said
+    )
     assert "includes 0 for People" not in said
     heads = [
         row[0]

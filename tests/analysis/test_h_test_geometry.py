@@ -241,5 +241,5 @@ def test_a_reader_who_has_not_answered_all_tasks_has_no_average_and_no_point(
     assert np.isnan(means["small", 50]) and means[[("small", 4), ("large", 4)]].notna().all()
     told: list[str] = []
     drawing, _ = together([part.folder, both[1].folder], told.append)
-    assert told == ["Left out because not all tasks were answered: small."]
+    assert told == ["Excluded because not all tasks were answered: small."]
     assert isinstance(drawing, Drawing) and drawing.note.endswith(told[0])

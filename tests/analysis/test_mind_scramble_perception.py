@@ -165,13 +165,13 @@ def test_where_no_series_falls_none_is_called_steepest(tmp_path: Path) -> None:
     chapter = write(Material(load(summaries(tmp_path / "summarise", {"one": 1.0, "two": 1.0}))))
     assert chapter is not None
     said = " ".join(str(block) for block in chapter.blocks if isinstance(block, str))
-    assert "No series falls with them." in said and "steepest" not in said
+    assert "No series decreases with their number." in said and "steepest" not in said
     chapter = write(Material(load(summaries(tmp_path / "other", {"one": 1.0, "two": 0.5}))))
     assert chapter is not None
     said = " ".join(str(block) for block in chapter.blocks if isinstance(block, str))
     assert (
         "steepest" not in said
-        and "its items do not differ or are too few, so that its slope has no interval" in said
+        and "items do not differ or are too few, so that the slopes have no interval" in said
     )
 
 
@@ -237,8 +237,8 @@ def test_who_says_the_same_of_every_text_is_not_ranked_first(tmp_path: Path) -> 
     assert "<span class='number'>Table 2</span>" in page and "2_floors</span>" not in page
     (ranked,) = [one for one in found_together if one.name == "ranks"]
     assert [row[0] for row in ranked.rows] == ["large", "small"]
-    assert "since they answer alike about different texts: parrot (summarise)" in ranked.note
-    assert "since not every operation of a task has answers of theirs: parrot (gsm8k)" in ranked.note
+    assert "because they give similar answers to different texts: parrot (summarise)" in ranked.note
+    assert "because some operations of a task have none of their answers: parrot (gsm8k)" in ranked.note
     assert "in % of the way from the cosine of answers about different texts" in ranked.note
 
 

@@ -162,7 +162,7 @@ class TestWhereItStarts:
     def test_few_models_are_no_sample(self, handover: Make, models: tuple[str, ...], said: str) -> None:
         rows = study_rows(human=8, models=models, items=24, seed=5)
         _, remarks = started(load(handover(rows, dictionary={"planned": planned("human", *models)})))
-        assert any(one.startswith(f"Results hold for {said}") for one in remarks)
+        assert any(one.startswith(f"These results describe {said}") for one in remarks)
 
 
 class TestHowItemSlopesAreReduced:
@@ -196,7 +196,9 @@ class TestHowItemSlopesAreReduced:
             ({}, False),
         ):
             terms, told = reduced([apart], at_zero, {"item_condition"}, converged)
-            assert terms == [one] and told == "item_condition: items taken to differ alike in all conditions"
+            assert (
+                terms == [one] and told == "item_condition: item differences taken as equal in all conditions"
+            )
         assert reduced([apart], {}, {"participant"}, True) == ([apart], "")
 
     def test_what_people_and_models_share_goes_before_what_models_have(self) -> None:

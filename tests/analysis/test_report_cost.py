@@ -110,7 +110,7 @@ def test_both_scales_say_that_the_strong_condition_takes_longer(forms: Written) 
     strong = [row for row in rows_under(table, "People") if row[0] == "strong − as written"]
     assert strong[0][1] == "log" and strong[0][-1] == "same"
     assert f"{strong[0][8]}% {strong[0][9]} on the log scale" in forms.words
-    assert "Both scales say the same of" in forms.words
+    assert "Both scales agree on" in forms.words
     titles = [one.title for one in forms.chapter.fits]
     assert any("log scale" in title for title in titles)
     assert any("Gamma" in title for title in titles)
@@ -317,7 +317,7 @@ def changed(rows: pd.DataFrame, folder: Path, **dictionary: Any) -> Tables:
 def test_models_only_have_tokens_and_no_times(tmp_path: Path) -> None:
     found = written(changed(rows_of(LEVELS, people=0, models=("m",), items=9), tmp_path))
     assert found is not None
-    assert "Nobody has taken part" in found.words
+    assert "No participant has answered" in found.words
     assert "Times on two scales" not in found.words
 
 
@@ -336,7 +336,9 @@ def test_what_costs_nothing_anywhere_is_named_and_in_no_table(tmp_path: Path) ->
     )
     heads = [row[0] for row in found.table("cost_ratios_form").rows if isinstance(row, Head)]
     assert heads and not any("m: completion tokens" in one or "cost of calls" in one for one in heads)
-    assert "most costly" not in found.words and "no condition costs half a percent more" in found.words
+    assert (
+        "most costly" not in found.words and "no condition cost at least half a percent more" in found.words
+    )
 
 
 def test_of_many_differences_the_text_tells_the_significant_ones(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def test_words_tell_where_pictures_help_and_claim_no_equality_without_a_bound(
     text = " ".join(str(one) for one in chapter.blocks if isinstance(one, str))
     assert "More accurate as pictures: uppercase; less accurate: no task." in text
     assert (
-        "Equivalence cannot be concluded for any task, since no bound was fixed beforehand." in text
+        "Equivalence cannot be concluded for any task, because no bound was fixed beforehand." in text
         and "Inconclusive: start vowel, end punctuation" in text
     )
     found = asked(tables)
@@ -155,7 +155,7 @@ def test_where_no_item_differs_no_interval_is_told(tables: Tables) -> None:
     text = found.trials[found.trials["reader_group"] == "reads"]
     both = pd.concat([text, text.assign(reader_group="looks", reader="looks")])
     said, _ = pictures(both, tables.dictionary["readers"], None, None)
-    assert "a difference of 0.0 points, each item alike, adjusted p &gt; .999" in str(said)
+    assert "a difference of 0.0 points, no item differs, adjusted p &gt; .999" in str(said)
     assert "95% CI" not in str(said)
 
 
@@ -181,6 +181,4 @@ def test_letter_geometry_sets_questions_as_text_beside_pictures(tmp_path: Path) 
     assert told["All questions"][6] == "< .001"
     assert table.note is not None and "the question is a picture in the participants' font" in table.note
     assert "making" not in table.note
-    assert (
-        "Only what both were asked counts: the same questions." in table.note and "examples" not in table.note
-    )
+    assert "Only the same questions are compared." in table.note and "examples" not in table.note

@@ -115,7 +115,7 @@ def test_a_time_is_said_to_be_longer_since_percent_of_it_are_not_percent_of_a_co
     }
     own = pd.DataFrame([{**row, "reader_group": "human"}])
     (said,) = contrasts_in_words([Measured(measured_as, given, {}, own)], {"human": "human"})
-    assert "changes of the first letter made times 33.6 percent longer than changes of inner letters" in said
+    assert "changes of the first letter made times 33.6% longer than changes of inner letters" in said
 
 
 def test_items_and_the_words_in_them_are_counted_apart(tmp_path: Path, quick: None) -> None:
@@ -290,19 +290,20 @@ def test_items_that_nobody_met_in_both_forms_are_no_baseline_and_that_is_said(
 
 
 def test_remarks_are_said_once_in_words() -> None:
-    unable = "cannot compete: it is not known of these items or does not vary."
+    unable = "cannot compete, because it is unknown for these items or does not vary."
     told = gathered(
         [
             f"accuracy, human: shown_bigram_mean {unable}",
             f"accuracy, m: shown_bigram_mean {unable}",
             f"accuracy, human: token edit distance {unable}",
-            "accuracy, m: osa is the same as distance on these items and competes as that.",
+            "accuracy, m: osa is the same as distance on these items and is represented by it.",
         ]
     )
     assert told == [
-        "Accuracy, m: edit distance with transpositions is the same as distance of the letters on these items and competes as that.",
-        "Accuracy, people; accuracy, m: bigram frequency cannot compete: unknown for these items, or constant.",
-        "Accuracy, people: token edit distance cannot compete: unknown for these items, or constant.",
+        "Accuracy, m: edit distance with transpositions is the same as distance of the letters on these items and is represented "
+        "by it.",
+        "Accuracy, people; accuracy, m: bigram frequency cannot compete (unknown or constant for these items).",
+        "Accuracy, people: token edit distance cannot compete (unknown or constant for these items).",
     ]
 
 

@@ -315,7 +315,7 @@ def test_recovered_is_a_planned_measure_from_plan_to_contrast(tmp_path: Path, wh
     assert ("answer_given" in analysis.model.steps[0].formula) is not whole
     assert any("in which no word was changed" in one for one in analysis.remarks)
     chapter = recovered_text.write(Material(tables, (analysis,), kinds_of(tables.trials)))
-    assert "Recovered words by position: the planned model is among the planned analyses." in words(chapter)
+    assert "Recovered words by position: see the planned analyses." in words(chapter)
 
 
 def test_restored_texts_have_words_copies_edit_distance_and_a_model(tmp_path: Path) -> None:

@@ -68,11 +68,12 @@ def test_sentences_say_where_the_answer_can_be_read_out(reported: Reported) -> N
     said = [plain_text(one) for one in reported.chapter.blocks if not hasattr(one, "name")]
     net = next(one for one in said if one.startswith("net ("))
     assert "net (3 layers of 20 dimensions)" in net and "chance is 33.3%" in net
-    assert "Accuracy first lay above chance at layer 1 in base; at layer 3 in mild; nowhere in severe." in net
-    assert "Compared with base at the last layer, accuracy lay below it in severe (" in net
+    assert "Accuracy was first above chance at layer 1 in base; at layer 3 in mild; nowhere in severe." in net
+    assert "Compared with base at the last layer, accuracy was below it in severe (" in net
     found = accuracies(of_model(reported.data, "net"), "planted")
     assert (
-        f"probes were right in {100 * found.accuracy.value[-1, -1]:.1f}% of trials over all conditions" in net
+        f"probes were correct on {100 * found.accuracy.value[-1, -1]:.1f}% of trials over all conditions"
+        in net
     )
     assert any("A 33%, B 33%, and C 33% of 270 trials" in one for one in said)
 
@@ -88,7 +89,7 @@ def test_what_is_said_of_two_models_alike_stays_in_the_page_for_both(
     page = write_report(load(data), tmp_path / "reports", datetime(2026, 11, 22, tzinfo=UTC))
     said = page.read_text("utf-8")
     for name in ("net", "other"):
-        assert f"In no layer did accuracy of {name} lie above chance." in said
+        assert f"In no layer was the accuracy of {name} above chance." in said
 
 
 def test_tables_hold_the_unrounded_numbers_of_every_layer_and_condition(reported: Reported) -> None:
@@ -128,19 +129,21 @@ def test_the_method_names_scaling_penalty_grouping_control_and_intervals(reporte
     method = plain_text(" ".join(reported.chapter.methods))
     for words in (
         "multinomial logistic regression with a ridge penalty", "standardized by the means and standard deviations of the training",
-        "C, was chosen from 0.01 and 0.1 by the log loss in 3-fold cross-validation", "dealt to five folds",
+        "C, was chosen from 0.01 and 0.1 by the log loss in 3-fold cross-validation", "assigned to five folds",
         "Hewitt & Liang, 2019", "two shuffles", "Cao et al. (2023)", "max-t",
-        "1.50 times as wide as it makes them, after Nadeau & Bengio (2003)",
+        "widened by a factor of 1.50, after Nadeau & Bengio (2003)",
     ):  # fmt: skip
         assert words in method, words
     html = (reported.folder / "report.html").read_text("utf-8")
-    assert "What the layers tell" in html and "Designing and interpreting probes with control tasks" in html
+    assert (
+        "Probing of hidden layers" in html and "Designing and interpreting probes with control tasks" in html
+    )
 
 
 def test_the_word_file_has_the_chapter_with_its_figures(reported: Reported) -> None:
     document = WordFile(str(reported.folder / "supplement.docx"))
     text = "\n".join(one.text for one in document.paragraphs)
-    assert "What the layers tell" in text and "Accuracy of probes by layer and condition" in text
+    assert "Probing of hidden layers" in text and "Accuracy of probes by layer and condition" in text
     assert len(document.inline_shapes) >= 3
 
 

@@ -100,7 +100,7 @@ def test_words_say_what_helped_and_how_many_tasks_that_takes(of_h_test: Chapter)
 
 def test_two_tasks_say_that_they_cannot_be_significant(tmp_path: Path) -> None:
     told = words(chapter_of(h_test_study(tmp_path, FIVE[:2])))
-    assert "With so few tasks <i>p</i> cannot be below .50" in told
+    assert "With so few tasks, <i>p</i> cannot be below .50" in told
 
 
 def test_method_tells_every_setting_in_words(of_h_test: Chapter, of_scrambled: Chapter) -> None:
@@ -120,7 +120,7 @@ def test_method_tells_every_setting_in_words(of_h_test: Chapter, of_scrambled: C
         "in 69% of the texts, drawn one by one with a chance of 60%, 30% of the words with more than two letters had"
         in told
     )
-    assert "13 consecutive words of one, were left out: 2 per training." in told
+    assert "13 consecutive words of one, were excluded: 2 per training run." in told
 
 
 def test_scrambled_text_is_set_against_base_and_control(of_scrambled: Chapter) -> None:

@@ -51,7 +51,8 @@ def test_a_study_whose_model_keeps_states_is_probed_by_its_report(study: Path, p
     assert "probing tiny (the right answer): layer 0 of 2" in told
     page = (folder / "report.html").read_text("utf-8")
     assert (
-        "What the layers tell" in page and "Accuracy of probes by layer and condition: the condition" in page
+        "Probing of hidden layers" in page
+        and "Accuracy of probes by layer and condition: the condition" in page
     )
     tables = json.loads((folder / "numbers.json").read_text("utf-8"))["tables"]
     own = {one["title"]: one for one in tables if "probing" in one["shown"]}

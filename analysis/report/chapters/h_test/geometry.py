@@ -128,7 +128,7 @@ def together(
     found = {one.group for one in points}
     partial = sorted((set(sorted_lines.trials["reader_group"]) & set(answered["reader_group"])) - found)
     if partial:
-        told(f"Left out because not all tasks were answered: {apa.listing(partial)}.")
+        told(f"Excluded because not all tasks were answered: {apa.listing(partial)}.")
     if not points:
         raise UserError(
             f"no reader of {folders[0]} completed both tests, in {folders[1]} too",

@@ -174,12 +174,12 @@ def gathered(remarks: Sequence[str]) -> list[str]:
             rest = f"{_label(first)}{TWIN}{_label(second)}{on}{tail}"
         told.append(_of_readers(own, rest))
     for readers, names in unable.items():
-        why = f"{apa.listing(names)} cannot compete: unknown for these items, or constant."
+        why = f"{apa.listing(names)} cannot compete (unknown or constant for these items)."
         told.append(_of_readers(readers, why))
     return told
 
 
-UNABLE = " cannot compete: it is not known of these items or does not vary."
+UNABLE = " cannot compete, because it is unknown for these items or does not vary."
 TWIN = " is the same as "
 
 
