@@ -176,7 +176,7 @@ def test_prompts_that_no_model_answered_are_left_out_and_told(tmp_path: Path) ->
     found = asked(tables)
     assert found is not None and found.unanswered == 3 and len(found.trials) == 27
     chapter = write(Material(tables))
-    assert chapter is not None and "3 trials left out" in str(chapter.blocks[0])
+    assert chapter is not None and "3 trials were excluded" in str(chapter.blocks[0])
 
 
 def test_kinds_of_questions_are_no_tasks_under_both_parsers(tmp_path: Path) -> None:

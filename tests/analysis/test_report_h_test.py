@@ -261,7 +261,7 @@ def test_the_chapter_compares_what_the_paper_claims_has_no_effect(chapter: Chapt
     assert compared["small, released items", "small, large (F)"][5] == "30.0"
     assert ("large, matched items", "direct, with thoughts (large-thinks)") in compared
     text = " ".join(str(one) for one in chapter.blocks if not isinstance(one, ApaTable | Drawing))
-    assert "since no bound was fixed beforehand" in text and "large 80.0%" in text
+    assert "because no bound was fixed beforehand" in text and "large 80.0%" in text
     assert "adjusted <i>p</i> &lt; .05 (differences are the second condition minus the first)." in text
 
 
@@ -272,7 +272,7 @@ def test_a_bound_that_was_not_frozen_is_told_as_such(tables: Tables) -> None:
     chapter = write(Material(tables, (Analysis(plan, None, (), (), (), "", ()),)))
     assert chapter is not None
     said = " ".join(str(one) for one in chapter.blocks)
-    assert "since the plan&#39;s bound of equivalence was not fixed before the data" in said
+    assert "because the plan&#39;s bound of equivalence was not fixed before the data" in said
     assert "no bound was fixed beforehand" not in said
 
 
