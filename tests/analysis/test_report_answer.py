@@ -255,7 +255,9 @@ def test_results_tell_many_conditions_together_and_point_to_their_table(content:
     text = [plain_text(one) for one in differences(tested, own, {"human": "human"}, "7")]
     assert len(text) == 3 and len(text[0]) < 1_500
     assert "People were less accurate in 18 of 26 conditions than in the intact condition." in text[0]
-    assert "The largest difference was in the c25 condition (estimate\xa0=\xa0−26.0 percentage points" in text[0]
+    assert (
+        "The largest difference was in the c25 condition (estimate\xa0=\xa0−26.0 percentage points" in text[0]
+    )
     assert "are equivalent within the bound fixed beforehand in 13 of 26 conditions." in text[0]
     assert "cannot be estimated for people" in text[1]
     assert text[2].endswith("Table 7 has each difference with its estimate, test, and interval.")
