@@ -81,19 +81,21 @@ def flow_steps(trials: pd.DataFrame) -> pd.DataFrame:
 
 def time_steps(trials: pd.DataFrame, measure: str, rule: TimeRule | None = None) -> pd.DataFrame:
     """Go on from the analysed trials to those whose times are in a model of times."""
-    used = trials[trials["excluded_reason"].isna()]
-    kinds = kinds_of(used)
+    used = trials["excluded_reason"].isna()
+    readers = trials.loc[used, ["reader_group", "reader_kind"]]
+    kinds = kinds_of(readers)
     rows = []
-    for group in group_order(used):
-        part = used[used["reader_group"] == group]
+    for group in group_order(readers):
+        part = trials[used & (trials["reader_group"] == group)]
         if not part[measure].notna().any():
             continue
         answered = not_failed(part)
         timed = answered & (part[measure] > 0)
-        kept = part[timed]
-        stages = [("analyzed", part), ("no valid answer", part[answered]), ("no time", kept)]
+        counted = part[["reader", "session_id"]]
+        stages = [("analyzed", counted), ("no valid answer", counted[answered]), ("no time", counted[timed])]
         if rule is not None:
-            stages.append((rule.said, kept[rule.keeps(kept, measure)]))
+            kept = part[timed]
+            stages.append((rule.said, counted[timed][rule.keeps(kept, measure)]))
         before = _counts(part)
         for number, (why, left) in enumerate(stages):
             after = _counts(left)
