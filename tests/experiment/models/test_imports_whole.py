@@ -169,10 +169,10 @@ def test_what_is_handed_over_says_that_people_were_imported_and_gives_them_no_da
     assert told["first_session"] is None and told["last_session"] is None
     tables = load(data)
     method = " ".join(str(text) for part in method_parts(tables, (), None) for text in part.paragraphs)
-    assert "imported from a table that does not say when they were held" in method
+    assert "whose two sessions were imported from a table" in method
     assert "a session had 3 trials" in method
     chapter = sensitivity.write(Material(tables, (), {"human": "human"}, lambda _: None))
-    assert chapter is not None and "every level has one right answer" in " ".join(
+    assert chapter is not None and "every level has one correct answer" in " ".join(
         str(block) for block in chapter.blocks
     )
 
