@@ -14,10 +14,11 @@ import pytest
 from analysis import load
 from analysis.plan import MEASURES
 from analysis.report.answer import answer
+from analysis.report.apa_tables import ApaTable
 from analysis.report.content import gather
 from analysis.report.described import _pilot, described
 from analysis.report.nodes import Finding
-from analysis.report.numbered import Content
+from analysis.report.numbered import Content, Numbered
 from analysis.report.parted import parts_of
 from analysis.report.write import write_files
 from tests.analysis.conftest import Make
@@ -75,9 +76,16 @@ def test_titles_and_sources_say_which_trials_a_table_and_its_figures_are_of(
 
 
 def test_the_opening_says_of_each_comparison_which_trials_it_is_of(content: Content) -> None:
-    asked = [one.question for one in answer(content, "") if isinstance(one, Finding)]
-    for manner in MANNERS:
-        assert any(one.startswith(f"Accuracy by position (recover, examples {manner}): ") for one in asked)
+    """Six questions are sentences; the table holds all, with a heading for each task and manner."""
+    opening = list(answer(content, ""))
+    asked = [one.question for one in opening if isinstance(one, Finding)]
+    assert asked and all(
+        one.startswith("Accuracy by position (recover, examples without): ") for one in asked
+    )
+    (table,) = [one.table for one in opening if isinstance(one, Numbered) and isinstance(one.table, ApaTable)]
+    headings = [row[0] for row in table.rows if len(row) == 1]
+    for trials in ("choose", *(f"recover, examples {manner}" for manner in MANNERS)):
+        assert f"Accuracy by position ({trials}) (percentage points)" in headings
 
 
 def test_a_pilot_is_drawn_over_the_means_where_it_is_the_only_one() -> None:
