@@ -134,18 +134,14 @@ def trial(live: LiveSession, score: ScoreTrial, body: Mapping[str, Any], lease: 
 
     def store_all(connection: Connection, heard: attendance.Heard) -> Taken:
         _require_agreement(connection, live)
-        told = records.store_trial(connection, row, parts)
+        told = records.store_trial(connection, row, parts, verdict)
         if told == "same":
             return Taken(told, heard.is_elsewhere, feedback=feedback)
         if heard.state == "finished":
             raise SessionEnded
-        place = (live.session_id, row["trial_index"], row["attempt"])
-        records.store_score(connection, *place, verdict)
         if doubt is not None:
-            _, index, attempt = place
-            records.add_flag(
-                connection, live.session_id, SUSPECT, doubt, "server", trial_index=index, attempt=attempt
-            )
+            place = {"trial_index": row["trial_index"], "attempt": row["attempt"]}
+            records.add_flag(connection, live.session_id, SUSPECT, doubt, "server", **place)
         if announced is not None:
             index, attempt = announced
             detail = {"trial_index": index, "attempt": attempt}

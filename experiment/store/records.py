@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol
 
@@ -17,9 +17,16 @@ from sqlalchemy import Connection, Table, and_, or_, select, update
 from experiment.store import chain
 from experiment.store.assignment import assign_list, next_reader
 from experiment.store.attendance import stamp
+from experiment.store.database import is_sqlite
 from experiment.store.errors import Refused, SessionGone
 from experiment.store.exclusions import EXCLUDED
-from experiment.store.statements import insert_into, insert_new, insert_returning_key
+from experiment.store.statements import (
+    insert_into,
+    insert_new,
+    insert_returning_key,
+    insert_with_key,
+    next_key,
+)
 from experiment.store.tables import audit, calls, events, flags, people, regions, scores, sessions, trials
 from experiment.store.versions import DesignChanged, ensure_version
 
@@ -209,9 +216,12 @@ def create_session(
 
 
 def store_trial(
-    connection: Connection, trial: Mapping[str, Any], regions_of_trial: Iterable[Mapping[str, Any]] = ()
+    connection: Connection,
+    trial: Mapping[str, Any],
+    regions_of_trial: Iterable[Mapping[str, Any]] = (),
+    verdict: Verdict | None = None,
 ) -> Stored:
-    """Store one trial with its regions.
+    """Store one trial with its regions and its score.
 
     Parameters
     ----------
@@ -222,6 +232,8 @@ def store_trial(
         the digest of everything else given, unless they are there.
     regions_of_trial : iterable of Mapping
         Columns of the regions table without the trial's key.
+    verdict : Verdict, optional
+        Its parser's and scorer's.
 
     Returns
     -------
@@ -241,6 +253,8 @@ def store_trial(
         row["payload_hash"] = payload_hash([contents, parts])
     row.setdefault("received_at", now())
     row.setdefault("created_at", row["received_at"])
+    # asked for with the trial, a score's number takes no round trip of its own
+    number = None if verdict is None or is_sqlite(connection) else next_key(scores).ask(connection, {})
     if _insert_new(connection, trials, row) is None:
         return _compare_with_stored(connection, row)
     if parts:
@@ -248,6 +262,8 @@ def store_trial(
         insert_into(regions).put_off(connection, *(part | key for part in parts))
     key_in_chain = chain.trial_key(row["trial_index"], row["attempt"])
     chain.link(connection, row["session_id"], chain.TRIAL, key_in_chain, row | {"regions": parts})
+    if verdict is not None:
+        store_score(connection, row["session_id"], row["trial_index"], row["attempt"], verdict, number)
     return "stored"
 
 
@@ -267,8 +283,9 @@ def store_score(
     trial_index: int,
     attempt: int,
     verdict: Verdict,
+    number: Callable[[], Sequence[Any] | None] | None = None,
 ) -> None:
-    """Add one parser's and scorer's verdict on a trial; the latest counts."""
+    """Add one parser's and scorer's verdict on a trial, under a number that was asked for; the latest counts."""
     row = {
         "session_id": session_id,
         "trial_index": trial_index,
@@ -281,9 +298,11 @@ def store_score(
         "scorer_version": str(verdict.version),
         "created_at": now(),
     }
-    number = insert_returning_key(scores).first(connection, row)
-    assert number is not None
-    chain.link(connection, session_id, chain.SCORE, number[0], row)
+    found = insert_returning_key(scores).first(connection, row) if number is None else number()
+    assert found is not None
+    if number is not None:
+        insert_with_key(scores).put_off(connection, row | {"score_id": found[0]})
+    chain.link(connection, session_id, chain.SCORE, found[0], row)
 
 
 def store_call(connection: Connection, call: Mapping[str, Any]) -> None:

@@ -16,7 +16,7 @@ from contextlib import closing, contextmanager, nullcontext
 from functools import cache
 from typing import Any, cast
 
-from sqlalchemy import Connection, Dialect, Engine, Table, bindparam, event
+from sqlalchemy import Column, Connection, Dialect, Engine, Table, bindparam, event, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql import ClauseElement
@@ -207,6 +207,19 @@ def insert_into(table: Table) -> Prepared:
 def insert_returning_key(table: Table) -> Prepared:
     """Return the insert into a table that returns the key which the database gave the row."""
     return Prepared(lambda _: table.insert().values(_given(table)).returning(*table.primary_key.columns))
+
+
+@cache
+def next_key(table: Table) -> Prepared:
+    """Return the question for the next number that PostgreSQL would give a row; nobody else gets it."""
+    name = cast("Column[Any]", table.autoincrement_column).name
+    return Prepared(lambda _: select(func.nextval(func.pg_get_serial_sequence(table.name, name))))
+
+
+@cache
+def insert_with_key(table: Table) -> Prepared:
+    """Return the insert of a row under a number from :func:`next_key`."""
+    return Prepared(lambda _: table.insert())
 
 
 def _given(table: Table) -> dict[str, Any]:

@@ -175,9 +175,8 @@ class _Records:
         }  # fmt: skip
 
         def write(connection: Any) -> None:
-            records.store_trial(connection, row)
+            records.store_trial(connection, row, verdict=verdict)
             records.store_call(connection, call)
-            records.store_score(connection, **place, verdict=verdict)
 
         self.writes.append(self.store.write(write))
         while len(self.writes) > 2048 or (self.writes and self.writes[0].done()):

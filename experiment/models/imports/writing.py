@@ -203,10 +203,10 @@ class _Writing:
         if stored is not None:
             self.made.same += 1
             return
-        records.store_trial(self.connection, row | {"plugin_version": self.plugin, "payload_hash": digest})
+        told = row | {"plugin_version": self.plugin, "payload_hash": digest}
+        records.store_trial(self.connection, told, verdict=verdict)
         if self.kind == "model":
             _store_call(self.connection, place, response, name)
-        records.store_score(self.connection, **place, verdict=verdict)
         self.made.trials += 1
 
     def _count(self, trial: PlannedTrial, response: Given, verdict: Score) -> None:

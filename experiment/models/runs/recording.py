@@ -363,12 +363,10 @@ class Recording:
             if row is not None and verdict is not None:
                 earlier = _cost_before(connection, place) if cost else 0.0
                 told = row if not earlier else row | {"cost_usd": (cost or 0.0) + earlier}
-                stored = records.store_trial(connection, told, regions)
+                stored = records.store_trial(connection, told, regions, verdict)
             records.store_call(connection, call)
-            if stored == "stored" and verdict is not None:
-                records.store_score(connection, **place, verdict=verdict)
-                if is_last and _is_complete(connection, session.session_id, planned):
-                    records.finish_session(connection, session.session_id)
+            if stored == "stored" and is_last and _is_complete(connection, session.session_id, planned):
+                records.finish_session(connection, session.session_id)
             if why is not None:
                 too_long.end(connection, session.session_id, why)
             if fault is not None:
