@@ -110,9 +110,7 @@ def _signed(service: StudyService) -> Signed:
 
 
 def _hindrance(service: StudyService, given: dict[str, str], signed: Signed) -> Hindrance | None:
-    # a link that has expired since may be opened again by the browser that has a session already
-    standing = "valid" if signed.standing == "expired" else signed.standing
-    found = hindrance_of_link(service, given, standing=standing)
+    found = hindrance_of_link(service, given, standing=signed.standing)
     if found is not None or platform_of(service) is None:
         return found
     with service.store.read() as connection:

@@ -18,7 +18,7 @@ from stimuli.corpora.record import Record
 from stimuli.corpora.source_text import SourceText
 from stimuli.errors import UserError
 from stimuli.item import Item, Provenance, Role
-from stimuli.recipes.conditions import OperationSpec, Shown, show_in_conditions
+from stimuli.recipes.conditions import OperationSpec, Shown, option_to_change, show_in_conditions
 from stimuli.recipes.recovery import PublishedPasses, published_passes
 from stimuli.scramble.published import PUBLISHED_SEED, published_operation
 from stimuli.scramble.registry import Operation, parse_operation
@@ -349,7 +349,7 @@ def _require_change(asked: Asked, shown: Sequence[Shown], operations: Mapping[st
             raise Unsuitable(
                 f"{where_is(asked.record)}: condition {one.level!r} ({operation.label}) can change no word of its "
                 f"{asked.field}",
-                mend="Leave the record out (on_bad: skip), or lower min_letters.",
+                mend=f"Leave the record out (on_bad: skip), or {option_to_change(one)}.",
             )
 
 

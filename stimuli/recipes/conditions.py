@@ -13,6 +13,7 @@ from stimuli.scramble.changes import Change
 from stimuli.scramble.registry import Operation, parse_operation
 from stimuli.scramble.text import Scrambled, ScrambleSettings, common_words, scramble_conditions
 from stimuli.scramble.types import Unit
+from stimuli.scramble.word_order import WITHOUT_SPACES
 from stimuli.scramble.words import nfc
 
 OperationSpec = str | Mapping[str, object] | Operation
@@ -170,6 +171,12 @@ def change_record(change: Change, field: str) -> ChangeRecord:
     )
 
 
+def option_to_change(one: Shown) -> str:
+    """Return the option by which a condition that changed no word would change one."""
+    is_unspaced = any(WITHOUT_SPACES in left["reason"] for left in one.left_intact)
+    return "set unspaced: change" if is_unspaced else "lower min_letters"
+
+
 def require_change(shown: list[Shown], operations: Mapping[str, Operation], item_id: str) -> None:
     """Refuse an item in which a condition changes no letter, unless its rate is too low for a text so short.
 
@@ -191,5 +198,5 @@ def require_change(shown: list[Shown], operations: Mapping[str, Operation], item
         raise UserError(
             f"item {item_id!r}: condition {one.level!r} ({operation.label}) can change no word"
             + (f": {', '.join(reasons)}" if reasons else ""),
-            mend="Mark another word, lower min_letters, or take the item out.",
+            mend=f"Mark another word, {option_to_change(one)}, or take the item out.",
         )

@@ -309,3 +309,6 @@ def test_words_that_give_no_item_are_named() -> None:
         word_items(["garden", "garden "], foils=["harden"], factor="p", levels=POSITIONS, seed=1)
     with pytest.raises(UserError, match=r"item 'grass': condition 'initial' .* can change no word: 'grass'"):
         word_items(["grass"], foils=["grade"], factor="p", levels=POSITIONS, seed=1)
+    with pytest.raises(UserError, match="without spaces") as refused:
+        word_items(["にほんご"], foils=["かたかな"], factor="p", levels=POSITIONS, seed=1)
+    assert "set unspaced: change" in str(refused.value)

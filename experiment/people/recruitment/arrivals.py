@@ -123,6 +123,10 @@ def hindrance_of_link(
     if _unreplaced(platform, parameters) is not None:
         kind = "unreplaced"
     elif name and not external_id:
+        # whose token does not hold needs a new link, not its id
+        if standing not in ("absent", "valid"):
+            told: Standing = "unchecked" if standing == "unchecked" else "invalid"
+            return _hindrance_of_signature(service, platform, parameters, told)
         kind = "missing"
     elif name and not platform.has_form(external_id):
         kind = "malformed"
@@ -137,7 +141,8 @@ def hindrance_of_link(
 def _hindrance_of_signature(
     service: StudyService, platform: Platform, parameters: Mapping[str, str], standing: Standing
 ) -> Hindrance | None:
-    if standing == "valid" or service.recruitment is None:
+    # a link that has expired since may be opened again by the browser that has a session already
+    if standing in ("valid", "expired") or service.recruitment is None:
         return None
     words = service.pack.texts
     signing = platform.signing

@@ -238,6 +238,8 @@ def test_an_expired_token_shows_the_page_to_who_has_a_session_and_begins_none(
     status, config = visit(site, prolific_token=old, **PROLIFIC)
     assert status == 200 and isinstance(config, dict) and config["pass"] is None
     assert site.opening(platform=config["platform"]).body["rule"] == "unsigned"
+    status, said = visit(site, prolific_token=old)
+    assert status == 403 and "PROLIFIC_PID" not in str(said), "the id is in the token, which is too old"
     assert arrive(site, prolific_token=signer.token(exp=int(time.time()) - 30)).status == 201, "clocks differ"
 
 
