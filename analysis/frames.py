@@ -21,7 +21,7 @@ from analysis.answers import is_valid, judged, not_failed
 from analysis.crossing import TELLING, slopes_in_rows
 from analysis.measures.recovery import recovery_trials
 from analysis.mixed.formula import columns_of, read_formula
-from analysis.names import joined, plain
+from analysis.names import plain
 from analysis.plan import TIMES, WORDS_WITH_ONE_TYPO, Crossing, Measure, Plan
 from analysis.planned import held_by
 from analysis.preparing.exclusions import (
@@ -35,7 +35,7 @@ from analysis.preparing.exclusions import (
     unseen,
 )
 from analysis.readers import PARTICIPANT_KINDS, headed, spoken
-from analysis.tables import Tables, item_names
+from analysis.tables import Tables, item_names, joined
 from stimuli.errors import UserError, unknown_name
 
 WRONG, LEFT_OUT, AT_CHANCE = FAILURES = ("wrong", "left out", "chance")

@@ -24,6 +24,7 @@ from analysis.frames import STRUCTURE
 from analysis.plan import IN
 from analysis.reading import DICTIONARY, TRIALS
 from analysis.report import write_report
+from analysis.report.write import dated_folder
 from analysis.tables import ADDED, LONG, OPTIONAL, REQUIRED, load
 from stimuli.corpora.tables import read_table
 from stimuli.errors import UserError, did_you_mean, together, unknown_name
@@ -125,8 +126,8 @@ def analyse(
     levels = condition if isinstance(condition, Mapping) else dict.fromkeys(condition, ())
     roles = Roles(participant, item, levels, **options)
     when = datetime.now().astimezone()
-    folder = Path(out) / when.strftime("%Y-%m-%d_%H-%M-%S") / "data"
-    return write_report(load(hand_over_table(data, roles, folder, when)), Path(out), when)
+    folder = hand_over_table(data, roles, dated_folder(out, when) / "data", when)
+    return write_report(load(folder), Path(out), when)
 
 
 def hand_over_table(

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
-
-import numpy as np
-import pandas as pd
 
 from analysis.plan import TIMES
 
@@ -35,13 +31,3 @@ def sentence(text: str) -> str:
 def stem_of(factor: str, trials: str | None, within: Iterable[tuple[str, str]]) -> str:
     """Name the means by a factor, of trials of one kind and within levels of other factors, as files are named."""
     return "_".join([*factor.split(TIMES), *([trials] if trials else []), *(plain(*one) for one in within)])
-
-
-def joined(left: pd.Series[Any], right: pd.Series[Any], sign: str = ":") -> pd.Series[Any]:
-    """Return ``left:right`` of each row; equal texts are one object, which keeps a million rows small."""
-    (one, firsts), (other, seconds) = (
-        pd.factorize(column, use_na_sentinel=False) for column in (left, right)
-    )
-    pairs, places = np.unique(one * len(seconds) + other, return_inverse=True)
-    texts = [f"{firsts[pair // len(seconds)]}{sign}{seconds[pair % len(seconds)]}" for pair in pairs]
-    return pd.Series(np.array(texts, dtype=object)[places], index=left.index)

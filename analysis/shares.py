@@ -31,11 +31,10 @@ from analysis.crossed_variance import (
 )
 from analysis.families import two_one_sided
 from analysis.mixed import influence
-from analysis.names import joined
 from analysis.plan import Difference, Plan
 from analysis.readers import PARTICIPANT_KINDS, headed, spoken
 from analysis.results import SIDES, Analysis, Contrast
-from analysis.tables import Tables, item_names
+from analysis.tables import Tables, item_names, joined
 
 PERCENT = 100.0
 

@@ -21,7 +21,6 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from analysis.crossing import cells_shown
-from analysis.names import joined
 from analysis.plan import compared_together, crossed_name
 from analysis.preparing.exclusions import flag_trials, newest_design, same_prompts, time_reasons
 from analysis.reading import Source, as_frame, batches, column_names, find_tables, read_columns
@@ -258,6 +257,16 @@ def mapping_in(text: object) -> dict[str, Any]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def joined(left: pd.Series[Any], right: pd.Series[Any], sign: str = ":") -> pd.Series[Any]:
+    """Return ``left:right`` of each row; equal texts are one object, which keeps a million rows small."""
+    (one, firsts), (other, seconds) = (
+        pd.factorize(column, use_na_sentinel=False) for column in (left, right)
+    )
+    pairs, places = np.unique(one * len(seconds) + other, return_inverse=True)
+    texts = [f"{firsts[pair // len(seconds)]}{sign}{seconds[pair % len(seconds)]}" for pair in pairs]
+    return pd.Series(np.array(texts, dtype=object)[places], index=left.index)
 
 
 def item_names(rows: pd.DataFrame) -> pd.Series[str]:

@@ -12,7 +12,7 @@ from analysis.figures import Drawing
 from analysis.mixed import Fit
 from analysis.report.apa_tables import ApaTable
 from analysis.results import Analysis
-from analysis.robustness.matrix import Matrix
+from analysis.robustness import Matrix
 from analysis.tables import Tables
 
 Block = Markup | ApaTable | Drawing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analysis.results import Analysis, Contrast
-from analysis.robustness.matrix import APPEARS, DECISIVE, REVERSED, SAME, WEAKER, Checked
+from analysis.robustness import APPEARS, DECISIVE, REVERSED, SAME, WEAKER, Checked
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from analysis.report.blocks import Chapter, ReportedFit, referred
 from analysis.report.method import MethodPart
 from analysis.report.worth import refusal, refusal_of_figure
 from analysis.results import Analysis
-from analysis.robustness.matrix import Matrix
+from analysis.robustness import Matrix
 from analysis.tables import Tables
 
 MOST_TABLES, MOST_FIGURES, MOST_WORDS = 5, 4, 2500

@@ -16,7 +16,7 @@ from analysis.report.apa_tables import as_percent
 from analysis.report.felt import ODDS, PERCENT, POINTS, felt
 from analysis.report.grades import CONTRADICTED, FRAGILE, grade_of
 from analysis.results import Analysis, Contrast
-from analysis.robustness.matrix import Matrix
+from analysis.robustness import Matrix
 
 Asked = Mapping[tuple[str, str], tuple[str, tuple[Effect, ...]]]
 """Unit and contrasts by measure and by the stem of the trials that are compared."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
+from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
 
@@ -62,12 +63,17 @@ def write_report(
     return write_files(gather(tables, told, wanted), out_folder, when, told)
 
 
+def dated_folder(out: str | PathLike[str], when: datetime) -> Path:
+    """Return the folder of a report that is made at a time."""
+    return Path(out) / when.strftime("%Y-%m-%d_%H-%M-%S")
+
+
 def write_files(
     content: Content, out_folder: str | Path, when: datetime, told: Callable[[str], None] = lambda _: None
 ) -> Path:
     """Write the dated folder of a report that was gathered already; see :func:`write_report`."""
     tables = content.tables
-    folder = Path(out_folder) / when.strftime("%Y-%m-%d_%H-%M-%S")
+    folder = dated_folder(out_folder, when)
     told("files")
     document = document_of(content, when)
     try:

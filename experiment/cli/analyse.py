@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from .report import DATED, write_and_show
+from .report import write_and_show
 
 _EXAMPLE = """\b
 Examples:
@@ -56,13 +56,13 @@ def analyse(file: Path, out: Path, show: bool, condition: tuple[str, ...], **giv
     table has no plan that was stated beforehand, so its results are exploratory. Rows without a response are left out and counted.
     """
     from analysis.long_table import Roles, hand_over_table
+    from analysis.report.write import dated_folder
 
     levels = {}
     for text in condition:
         column, _, named = text.partition("=")
         levels[column.strip()] = [level.strip() for level in named.split(",") if level.strip()]
     when = datetime.now().astimezone()
-    folder = out / when.strftime(DATED) / "data"
-    write_and_show(
-        hand_over_table(file, Roles(conditions=levels, **given), folder, when), out, when, show=show
-    )
+    folder = dated_folder(out, when) / "data"
+    data = hand_over_table(file, Roles(conditions=levels, **given), folder, when)
+    write_and_show(data, out, when, show=show)

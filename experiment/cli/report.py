@@ -10,11 +10,20 @@ import click
 
 _BESIDE_TABLES = ("dictionary.json", "codebook.md", "documentation/codebook.md")
 """What a handover, an export and a Psych-DS export hold, one each."""
-DATED = "%Y-%m-%d_%H-%M-%S"
-"""Name of a report's folder."""
 
 
-@click.command()
+class _Report(click.Command):
+    """The command, whose help names the optional chapters."""
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the names of the optional chapters into the help."""
+        from analysis.report.chapters import optional_names
+
+        self.help = (self.help or "").replace("CHAPTERS", ", ".join(optional_names()))
+        super().format_help_text(ctx, formatter)
+
+
+@click.command(cls=_Report)
 @click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Folder for the report; reports/ in the study by default."
@@ -37,7 +46,7 @@ def report(study: Path, out: Path | None, wanted: tuple[str, ...], show: bool) -
     the source of each number.
     The path of the page is the last line of the output.
 
-    Optional chapters: asking, companions, ratios, cost, fidelity, profiles, rankings.
+    Optional chapters: CHAPTERS.
 
     Example: wrods report my-study --with cost
     """
@@ -73,9 +82,10 @@ def _handover(study: Path, out: Path | None, when: datetime) -> Path:
     is_export = not is_study and any((study / name).is_file() for name in _BESIDE_TABLES)
     if is_export or (study / "trials.parquet").is_file():
         return study
+    from analysis.report.write import dated_folder
     from experiment.cli.study_store import opened_study
     from experiment.exporting.handover import hand_over
 
     with opened_study(study) as opened:
-        folder = (out or opened.study.folder / "reports") / when.strftime(DATED) / "data"
+        folder = dated_folder(out or opened.study.folder / "reports", when) / "data"
         return hand_over(opened.study, opened.store, folder)

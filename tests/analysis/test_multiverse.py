@@ -12,7 +12,7 @@ from scipy import stats
 from analysis import Tables, load
 from analysis.planned import plans
 from analysis.preparing.exclusions import alternatives
-from analysis.robustness.multiverse import accuracy_multiverse, time_multiverse
+from analysis.robustness import accuracy_multiverse, time_multiverse
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import PLANNED, study_rows

@@ -26,7 +26,7 @@ from analysis.report.nodes import Facts, Finding
 from analysis.report.numbered import MANUSCRIPT, Content, Numbers
 from analysis.report.results import differences
 from analysis.results import Equivalence
-from analysis.robustness.matrix import BY_ITEMS, LIMITS, SAME, SCALE, Cell, Checked, Matrix
+from analysis.robustness import BY_ITEMS, LIMITS, SAME, SCALE, Cell, Checked, Matrix
 from tests.analysis.letter_study import PLANNED, study_rows, write_handover
 
 pytestmark = pytest.mark.usefixtures("without_chapters")

@@ -21,8 +21,16 @@ from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import REFERENCE, Chapter, Material
 from analysis.report.chapters import asking, missing, robustness
 from analysis.results import Contrast
-from analysis.robustness import drawn_readers, robustness_matrix
-from analysis.robustness.matrix import APPEARS, ITEM_SETS, REVERSED, SAME, WEAKER, judged
+from analysis.robustness import (
+    APPEARS,
+    ITEM_SETS,
+    REVERSED,
+    SAME,
+    WEAKER,
+    drawn_readers,
+    outcome_of,
+    robustness_matrix,
+)
 from tests.analysis.letter_study import LEVELS, PLANNED, study_rows, trial_rows, write_handover
 
 WRITERS = {"missing": missing.write, "robustness": robustness.write}
@@ -198,7 +206,7 @@ def test_a_check_is_the_same_weaker_reversed_or_shows_what_the_plan_did_not(
     p: float, found: tuple[float, float, float], outcome: str
 ) -> None:
     planned = Contrast("a", "b", ("human",), -2.0, 1.0, -2.0, None, p, -4.0, 0.0, p, 1)
-    assert judged(planned, 0.05, found) == outcome
+    assert outcome_of(planned, 0.05, found) == outcome
 
 
 def test_a_conclusion_that_depends_on_one_set_of_items_is_named(tmp_path: Path) -> None:

@@ -14,8 +14,7 @@ from analysis import Tables, load
 from analysis.carrying_out import analyse_accuracy
 from analysis.plan import Plan
 from analysis.planned import plans
-from analysis.robustness import asked_otherwise, gee_check, without_item_sets
-from analysis.robustness.matrix import item_sets
+from analysis.robustness import asked_otherwise, gee_check, item_sets, without_item_sets
 from stimuli.errors import UserError
 from tests.analysis.letter_study import LEVELS, PLANNED, study_rows, trial_rows, write_handover
 

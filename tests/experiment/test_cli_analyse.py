@@ -18,7 +18,7 @@ from analysis.descriptives import describe
 from analysis.long_table import Roles, hand_over_table
 from analysis.plan import RATING
 from analysis.planned import plans
-from analysis.robustness.matrix import robustness_matrix
+from analysis.robustness import robustness_matrix
 from experiment.cli import main
 from stimuli.errors import UserError
 

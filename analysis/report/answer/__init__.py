@@ -37,7 +37,7 @@ from analysis.report.numbered import Content, Section
 from analysis.report.results import crowds, of_many_conditions, words_of_direction
 from analysis.report.results.tables import origin_of_contrasts
 from analysis.results import Analysis, Contrast
-from analysis.robustness.matrix import Matrix
+from analysis.robustness import Matrix
 
 LAYOUT = Layout(Path(__file__).parent)
 MOST_FINDINGS = 6

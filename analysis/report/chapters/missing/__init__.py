@@ -29,8 +29,8 @@ from analysis.report.results import paragraphs
 from analysis.report.results.tables import contrast_table, model_table
 from analysis.report.warned import warnings_of
 from analysis.results import Analysis
-from analysis.robustness import drawn_readers
 from analysis.tables import Tables
+from analysis.whole_readers import drawn_readers
 from stimuli.errors import UserError
 
 FEWEST = 20

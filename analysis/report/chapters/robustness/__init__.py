@@ -15,7 +15,7 @@ from analysis.report.grades import FOUND
 from analysis.report.layout import Layout
 from analysis.report.results.tables import origin_of_contrasts
 from analysis.results import Contrast
-from analysis.robustness.matrix import (
+from analysis.robustness import (
     ANSWERS,
     BY_ITEMS,
     BY_PARTICIPANTS,

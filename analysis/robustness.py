@@ -1,0 +1,798 @@
+"""Whether a conclusion depends on the preparation of the data, a few items, the random effects, or the wording of prompts.
+
+The matrix has the planned contrasts under every check that the design allows. The design chooses the checks, never an outcome.
+Rules of one kind (limits of times, sets of items) are one check, regardless of their number. A significant contrast is *the same*
+where the check's interval excludes zero on the same side, *weaker* where it includes zero, and *reversed* where the estimate has
+the other sign; another one *appears* where the check's interval excludes zero.
+
+Estimating equations ignore either dependence in turn (clusters are participants, or items), with an identity link, so that 0% and
+100% stay in, and exchangeable correlation (Liang & Zeger, 1986); below 50 clusters they are bias-reduced (Mancl & DeRouen, 2001).
+
+A universe of the multiverse is one set of choices: which sessions, which rule for times or what becomes of missing answers, which
+answers, which scale (Steegen, Tuerlinckx, Gelman & Vanpaemel, 2016). Each has the differences of means over participants (items,
+for a model) with Student's intervals; ``fit=True`` adds the planned mixed model.
+
+How a model's answers vary with the prompt, label map, order of choices, session and item is a random effect where a source has five
+levels or more, and the range of its levels' means with the range that chance gives within the same item and condition.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import statsmodels.api as sm
+from numpy.typing import NDArray
+from scipy import stats
+
+from analysis.answers import failures_as_wrong, is_valid, judged, not_failed
+from analysis.carrying_out import analyse_accuracy, carry_out
+from analysis.contrasts import compared
+from analysis.estimation import HUGE, Climb, analyse, climb
+from analysis.frames import (
+    FAILURES,
+    WRONG,
+    ModelData,
+    accuracy_rows,
+    analysed_as_planned,
+    in_model,
+    rating_rows,
+    time_data,
+)
+from analysis.intervals import reach
+from analysis.measures.accuracy import with_chance
+from analysis.plan import RATING, Plan
+from analysis.preparing.exclusions import (
+    Alternative,
+    alternatives,
+    keeps_right_answers_alone,
+    of_flagged_sessions,
+    sessions_against_rules,
+    time_bounds,
+    without_choices,
+)
+from analysis.random_structure import VARIANTS_FOR_A_VARIANCE
+from analysis.readers import PARTICIPANT_KINDS, group_order
+from analysis.results import Analysis, Contrast
+from analysis.tables import Tables, item_names
+from analysis.whole_readers import drawn_readers
+from stimuli.errors import UserError, unknown_name
+from stimuli.seeds import stable_seed
+
+Array = NDArray[np.float64]
+
+SAME, WEAKER, REVERSED, APPEARS = "same", "weaker", "reversed", "appears"
+SCALE, LINEAR = "Log odds", "Linear mixed model"
+BY_PARTICIPANTS, BY_ITEMS = "Clustered by participants", "Clustered by items"
+ITEM_SETS, LIMITS, MILLISECONDS, ANSWERS = (
+    "Item sets left out",
+    "Other time limits",
+    "Milliseconds",
+    "Other answers",
+)
+FAILED, SESSIONS = "Other scoring of failures", "Other sessions"
+DECISIVE = (SCALE, LINEAR, BY_PARTICIPANTS, BY_ITEMS, ITEM_SETS)
+"""Checks whose failure makes a result fragile: another scale or model, another treatment of participants and items, items left out."""
+CHECKS = (*DECISIVE, LIMITS, MILLISECONDS, ANSWERS, FAILED, SESSIONS)
+"""In the order of the matrix' columns."""
+FOLDS = 4
+"""Sets of items where the study has one."""
+MOST_REFITTED = 60_000
+"""Rows of a model times sets of items above which it is not fitted again without each set."""
+MOST_CHECKED, MOST_PREPARED = 50_000, 200_000
+"""Analysed trials above which estimating equations, and other preparations, take whole readers drawn by a stable hash."""
+MOST_MODELS = 6
+"""Planned analyses that are checked."""
+Ends = tuple[float, float, float]
+"""An estimate and the ends of its interval."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The outcome of a check, with its estimate and interval."""
+
+    outcome: str  # one of 'same', 'weaker', 'reversed', 'appears'
+    estimate: float  # on the check's own scale; of several rules in one check, those of the one that is named
+    low: float
+    high: float
+    where: str = ""  # which rule or set of items it is; empty where the check has one form
+    differing: int = 0  # how many forms of the check do not find the same, of how many
+    of: int = 1
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether the interval excludes zero."""
+        return self.low * self.high > 0
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A planned contrast with its checks."""
+
+    analysis: Analysis
+    contrast: Contrast
+    cells: dict[str, Cell] = field(default_factory=dict)  # by check; those that do not apply are not there
+
+    @property
+    def agreeing(self) -> int:
+        """How many checks find the same."""
+        return sum(cell.outcome == SAME for cell in self.cells.values())
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """All planned contrasts with their checks, and what could not be checked, in sentences."""
+
+    rows: tuple[Checked, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """The checks that apply to any contrast, in order."""
+        return tuple(name for name in CHECKS if any(name in row.cells for row in self.rows))
+
+    def checked(self, contrast: Contrast) -> Checked | None:
+        """Return the row of this very contrast."""
+        return next((row for row in self.rows if row.contrast is contrast), None)
+
+
+def outcome_of(planned: Contrast, alpha: float, found: Ends) -> str:
+    """Return what a check's estimate and interval say of a planned contrast."""
+    estimate, low, high = found
+    if planned.p_adjusted >= alpha:
+        return APPEARS if low * high > 0 else SAME
+    if estimate * planned.estimate < 0:
+        return REVERSED
+    return SAME if low * high > 0 else WEAKER
+
+
+def robustness_matrix(
+    analyses: Sequence[Analysis], tables: Tables, told: Callable[[str], None] = lambda _: None
+) -> Matrix:
+    """Check every planned contrast of accuracy, of ratings and of people's times."""
+    planned = [one for one in analyses if one.plan.planned] or list(analyses)
+    wanted = [one for one in planned if _can_be_checked(one)]
+    rows: list[Checked] = []
+    unchecked = [one.plan.name for one in wanted[MOST_MODELS:]]
+    told_of = f"Only the first {MOST_MODELS} analyses were checked; not checked: {'; '.join(unchecked)}."
+    remarks = [told_of] if unchecked else []
+    small, drawn = drawn_readers(tables, MOST_CHECKED) if wanted else (tables, "")
+    prepared, _ = drawn_readers(tables, MOST_PREPARED) if wanted else (tables, "")
+    remarks += [drawn] if drawn else []
+    for analysis in wanted[:MOST_MODELS]:
+        told(f"checks: {analysis.plan.name}")
+        own = {(one.label, one.groups): Checked(analysis, one) for one in analysis.contrasts if one.estimable}
+        checks: tuple[tuple[Callable[[Analysis, Tables], Iterator[Found]], Tables], ...] = (
+            (_other_scale, tables),
+            (_estimating_equations, small),
+            (_without_items, tables),
+            (_prepared_otherwise, prepared),
+        )
+        for check, given in checks:
+            try:
+                for name, key, forms in check(analysis, given):
+                    if key in own and (cell := _worst(own[key].contrast, analysis.plan.alpha, forms)):
+                        own[key].cells[name] = cell
+            except UserError as error:
+                remarks.append(f"{analysis.plan.name}: {error.message}.")
+            except (ArithmeticError, ValueError) as error:
+                remarks.append(f"{analysis.plan.name}: a check could not be computed ({error}).")
+        rows += own.values()
+    return Matrix(tuple(rows), tuple(dict.fromkeys(remarks)))
+
+
+def _can_be_checked(one: Analysis) -> bool:
+    if not one.has_results or not one.contrasts or one.plan.measure.of == "models":
+        return False
+    return one.plan.measure.name in ("correct", "rating") or one.plan.measure.unit == "ms"
+
+
+Key = tuple[str, tuple[str, ...]]
+Found = tuple[str, Key, list[tuple[str, Ends]]]
+"""Name of a check, label and groups of a contrast, and each form of the check with what it found."""
+
+
+def _worst(planned: Contrast, alpha: float, forms: Iterable[tuple[str, Ends]]) -> Cell | None:
+    """Sum up the forms of a check: one that most of many forms fail has failed, and so has one that any of few sets fails."""
+    known = [(where, found) for where, found in forms if all(value == value for value in found)]
+    if not known:
+        return None
+    outcomes = [(outcome_of(planned, alpha, found), where, found) for where, found in known]
+    rank = (SAME, APPEARS, WEAKER, REVERSED)
+    differing = [one for one in outcomes if one[0] != SAME]
+    # of many near-identical rules some exclude nothing by chance
+    counts = len(differing) > (len(outcomes) / 2 if len(outcomes) > FOLDS + 1 else 0)
+    outcome, where, found = max(differing, key=lambda one: rank.index(one[0])) if counts else outcomes[0]
+    return Cell(outcome, *found, where, len(differing), len(outcomes))
+
+
+def _other_scale(analysis: Analysis, _: Tables) -> Iterator[Found]:
+    for one in () if analysis.companion is None else analysis.companion.contrasts:
+        if one.estimable:
+            name = SCALE if analysis.plan.measure.scale == "points" else LINEAR
+            yield name, (one.label, one.groups), [("", (one.estimate, one.low, one.high))]
+
+
+def _estimating_equations(analysis: Analysis, tables: Tables) -> Iterator[Found]:
+    for one in gee_check(tables, analysis.plan).to_dict("records"):
+        name = BY_PARTICIPANTS if one["clusters"] == PARTICIPANTS else BY_ITEMS
+        yield name, _key(one), [("", (float(one["estimate"]), float(one["low"]), float(one["high"])))]
+
+
+def _without_items(analysis: Analysis, tables: Tables) -> Iterator[Found]:
+    sets = item_sets(tables, analysis.plan, FOLDS)
+    if analysis.model is not None and len(sets) * len(analysis.rows) > MOST_REFITTED:
+        return
+    left = without_item_sets(tables, analysis.plan, FOLDS, analysis)
+    without = left[left["left_out"] != NOTHING]
+    for _, own in without.groupby(["contrast", "groups"], sort=False):
+        yield ITEM_SETS, _key(own.iloc[0].to_dict()), _forms(own, "left_out", "without ")
+
+
+def _prepared_otherwise(analysis: Analysis, tables: Tables) -> Iterator[Found]:
+    """Vary one choice of preparation at a time and keep the others as the study made them."""
+    plan = analysis.plan
+    if plan.measure.name == "rating":
+        return
+    if plan.measure.name == "correct":
+        try:
+            found = accuracy_multiverse(tables, plan)
+        except UserError:
+            found = accuracy_multiverse(tables, plan, failures=FAILURES[:2])
+    else:
+        found = time_multiverse(tables, plan)
+    if found.empty or not found["low"].notna().any():
+        return
+    primary = found[found["is_primary"]].iloc[0]
+    for choice, name in (
+        ("rule", LIMITS),
+        ("scale", MILLISECONDS),
+        ("answers", ANSWERS),
+        ("sessions", SESSIONS),
+    ):
+        others = [one for one in ("rule", "scale", "answers", "sessions") if one != choice]
+        varied = found[(found[others] == primary[others]).all(axis=1) & (found[choice] != primary[choice])]
+        if plan.measure.name == "correct":
+            name = FAILED if name == LIMITS else name
+            if choice == "rule" and not found["removed"].max() > 0:
+                continue
+        for (contrast, group), own in varied.groupby(["contrast", "group"], sort=False):
+            yield name, (str(contrast), (str(group),)), _forms(own, choice)
+
+
+def _forms(rows: pd.DataFrame, named: str, before: str = "") -> list[tuple[str, Ends]]:
+    return [
+        (f"{before}{one[named]}", (float(one["estimate"]), float(one["low"]), float(one["high"])))
+        for one in rows.to_dict("records")
+    ]
+
+
+def _key(one: Mapping[Any, Any]) -> Key:
+    return str(one["contrast"]), tuple(str(one["groups"]).split(" − "))
+
+
+NOTHING = "nothing"
+MOST_SETS = 10
+
+
+def item_sets(tables: Tables, plan: Plan, folds: int = MOST_SETS) -> dict[str, frozenset[str]]:
+    """Return the sets of items to leave out: the study's own sets where it has several, else folds of its items."""
+    trials = tables.trials
+    used = trials[trials["excluded_reason"].isna() & trials["item_id"].notna() & trials[plan.factor].notna()]
+    names = item_names(used)
+    items = sorted(names.unique())
+    if len(items) < 3 or folds < 2:
+        raise UserError(
+            f"{len(items)} items in {folds} folds", mend="Leaving items out takes three items and two folds."
+        )
+    if used["set"].nunique() > 1:
+        by = {
+            f"set {one}": frozenset(names[used["set"] == one])
+            for one in sorted(used["set"].dropna().unique())
+        }
+        return by
+    study = str(tables.dictionary["study"])
+    order = sorted(items, key=lambda item: stable_seed(study, "item sets", item))
+    many = min(folds, len(items))
+    return {f"items {n + 1} of {many}": frozenset(order[n::many]) for n in range(many)}
+
+
+def without_item_sets(
+    tables: Tables, plan: Plan, folds: int = MOST_SETS, analysis: Analysis | None = None
+) -> pd.DataFrame:
+    """Carry out a plan without each set of items: a row for each set and contrast, those of all items first."""
+    written = plan
+    if analysis is not None and analysis.model is not None and analysis.companion is None:
+        written = replace(plan, formula=analysis.model.formula, fallback=None)
+    found = [_left_rows(carry_out(plan, tables) if analysis is None else analysis, NOTHING, 0)]
+    names = item_names(tables.trials)
+    for name, items in item_sets(tables, plan, folds).items():
+        given = replace(tables, trials=tables.trials[~names.isin(items)])
+        found.append(_left_rows(carry_out(written, given, companion=False), name, len(items)))
+    table = pd.concat([one for one in found if len(one)] or found[:1], ignore_index=True)
+    base = found[0].set_index(["contrast", "groups"])
+    if not base.empty:
+        base = base.reindex(pd.MultiIndex.from_frame(table[["contrast", "groups"]])).reset_index(drop=True)
+        known = table["estimate"].notna() & base["estimate"].notna()
+        table["shift"] = (table["estimate"] - base["estimate"]) / base["_se"]
+        table["reversed"] = (np.sign(table["estimate"]) != np.sign(base["estimate"])) & known
+        sure = [(one["low"] * one["high"] > 0) for one in (table, base)]
+        table["conclusion_changed"] = (sure[0] != sure[1]) & known
+    return table.drop(columns="_se")
+
+
+def _left_rows(analysis: Analysis, name: str, without: int) -> pd.DataFrame:
+    nan, numbers = float("nan"), {"estimate": "estimate", "low": "low", "high": "high", "p": "p", "_se": "se"}
+    rows = [
+        {"left_out": name, "items": without, "contrast": one.label, "groups": " − ".join(one.groups)}
+        | {column: getattr(one, field) if one.estimable else nan for column, field in numbers.items()}
+        | {"points": nan if one.crossed is None else one.estimate}
+        for one in analysis.contrasts
+        if not one.left_out
+    ]
+    return pd.DataFrame(rows, columns=["left_out", "items", "contrast", "groups", *numbers, "points"])
+
+
+PARTICIPANTS, ITEMS = CLUSTERS = ("participants", "items")
+FEW = 50
+LARGEST = 400
+"""Rows of a cluster above which the bias-reduced covariance would take longer than it is worth."""
+
+
+def gee_check(tables: Tables, plan: Plan) -> pd.DataFrame:
+    """Carry out a plan's contrasts without random effects."""
+    if plan.measure.name == "correct":
+        data = in_model(accuracy_rows(tables.trials, plan)[0], plan)
+    elif plan.measure == RATING:
+        data = in_model(rating_rows(tables.trials, plan)[0], plan)
+    elif plan.measure.unit == "ms":
+        data = time_data(tables.trials, plan, time_bounds(tables.dictionary["exclude"], plan.measure.name))
+    else:
+        raise UserError(
+            f"{plan.measure.noun}: no check by estimating equations", mend="Give accuracy, ratings or a time."
+        )
+    if not data.can_be_fitted:
+        raise UserError(f"{plan.name}: there is nothing to compare", mend="; ".join(data.remarks) or None)
+    return pd.DataFrame([row for clusters in CLUSTERS for row in _checked(plan, data, clusters)])
+
+
+def _checked(plan: Plan, data: ModelData, clusters: str) -> Iterator[dict[str, object]]:
+    rows = data.rows
+    cells = [(group, level) for group in data.groups for level in data.levels]
+    place = {cell: n for n, cell in enumerate(cells)}
+    at = np.array([place[cell] for cell in zip(rows["reader_group"], rows[plan.factor], strict=True)])
+    x = np.zeros((len(rows), len(cells)))
+    x[np.arange(len(rows)), at] = 1.0
+    names = rows["item"]
+    if clusters == PARTICIPANTS:
+        people = rows["reader_group"].isin(data.participant_groups)
+        names = (rows["reader_group"] + "/" + rows["participant"]).where(
+            people, rows["reader_group"] + "/" + rows["item"]
+        )
+    codes = pd.factorize(names)[0]
+    number = int(codes.max()) + 1
+    if number < 3:
+        return
+    order = np.argsort(codes, kind="stable")
+    y = rows[plan.measure.response].to_numpy(dtype=float) * (100.0 if plan.measure.scale == "points" else 1.0)
+    few = number < FEW and np.bincount(codes).max() <= LARGEST
+    model = sm.GEE(y[order], x[order], groups=codes[order], cov_struct=sm.cov_struct.Exchangeable())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        done = model.fit(cov_type="bias_reduced" if few else "robust")
+    beta, cov = np.asarray(done.params), np.asarray(done.cov_params())
+    for difference in plan.contrasts:
+        levels = plan.weights(difference)
+        if not set(levels) <= set(data.levels):
+            continue
+        for groups in compared(data.groups):
+            weights = np.zeros(len(cells))
+            for sign, group in zip((1.0, -1.0), groups, strict=False):
+                for level, weight in levels.items():
+                    weights[place[group, level]] += sign * weight
+            yield {
+                "clusters": clusters,
+                "number": number,
+                "correlation": float(model.cov_struct.dep_params),
+                "contrast": difference.label,
+                "groups": " − ".join(groups),
+                **_wald(weights, beta, cov),
+            }
+
+
+def _wald(
+    weights: NDArray[np.float64], beta: NDArray[np.float64], cov: NDArray[np.float64]
+) -> dict[str, float]:
+    value, variance = float(weights @ beta), float(weights @ cov @ weights)
+    # clustered in two ways, a variance can come out below 0: it then says nothing
+    se = variance**0.5 if variance >= 0 else float("nan")
+    half = float(stats.norm.ppf(0.975)) * se
+    p = float(2 * stats.norm.sf(abs(value) / se)) if se > 0 else float("nan")
+    return {"estimate": value, "se": se, "low": value - half, "high": value + half, "p": p}
+
+
+AS_EXCLUDED, BACK, STRICT = "as the study excluded", "excluded sessions back", "without all that meet a rule"
+VALID, RIGHT = "all valid answers", "right answers only"
+LOG, RAW, POINTS = "log", "ms", "points"
+SAID = {"chance": "at chance"}
+
+
+@dataclass(frozen=True)
+class Universe:
+    """One set of choices."""
+
+    sessions: str  # in words; ``rule`` is the rule for times, or what becomes of missing answers
+    rule: str
+    answers: str
+    scale: str
+    is_primary: bool  # whether all choices are the study's own
+
+
+def session_choices(tables: Tables) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield the trials as the study excluded sessions, then the other choices as far as they differ, one at a time."""
+    yield AS_EXCLUDED, tables.trials
+    factors, collected = list(tables.dictionary["factors"]), tables.dictionary["collected_design_hash"]
+    if tables.trials["flagged_reason"].notna().any():
+        yield BACK, of_flagged_sessions(tables.trials, factors, collected, back=True)
+    held = sessions_against_rules(tables.trials, tables.dictionary["exclude"])
+    if len(held):
+        meeting = held[held["meets"].fillna(False).astype(bool) & ~held["excluded"]]
+        if len(meeting):
+            out = set(meeting["session_id"])
+            yield STRICT, of_flagged_sessions(tables.trials, factors, collected, back=False, out=out)
+
+
+def time_multiverse(
+    tables: Tables,
+    plan: Plan,
+    *,
+    rules: Sequence[Alternative] | None = None,
+    scales: Sequence[str] = (LOG, RAW),
+    answers: Sequence[str] = (VALID, RIGHT),
+    fit: bool = False,
+) -> pd.DataFrame:
+    """Compare times under every rule for times, scale and choice of answers and sessions."""
+    if plan.measure.unit != "ms":
+        raise UserError(f"{plan.measure.noun} is no time", mend="Give a plan of rt or reading_time.")
+    for given, known in ((scales, (LOG, RAW)), (answers, (VALID, RIGHT))):
+        wrong = [one for one in given if one not in known]
+        if wrong:
+            raise UserError(
+                f"{wrong[0]!r} is no choice of a multiverse", mend=f"It is one of {', '.join(known)}."
+            )
+    rules = rules or alternatives(
+        plan.measure.name, tables.dictionary["exclude"], [plan.factor], plan.exclude
+    )
+    own_answers = RIGHT if keeps_right_answers_alone(plan.exclude) else VALID
+    plan = replace(plan, exclude=without_choices(plan.exclude, plan.measure.name))
+    found: list[dict[str, Any]] = []
+    for sessions, trials in session_choices(tables):
+        for choice in answers:
+            rows = _answering(trials, choice)
+            times = _timed(rows, plan)
+            for rule in rules:
+                kept = rule.rule.keeps(times, plan.measure.name) if len(times) else times["item_id"].notna()
+                for scale in scales:
+                    own = sessions == AS_EXCLUDED and choice == own_answers and rule.is_own
+                    primary = own and (scale == LOG) == plan.measure.logged
+                    universe = Universe(sessions, rule.name, choice, scale, primary)
+                    told = _times_in(universe, times, kept, plan)
+                    if fit:
+                        scaled = _scaled(plan, scale)
+                        _add_models(told, analyse(scaled, time_data(rows, scaled, rule.rule)), scale)
+                    found += told
+    return pd.DataFrame(found)
+
+
+def accuracy_multiverse(
+    tables: Tables, plan: Plan, *, failures: Sequence[str] = FAILURES, fit: bool = False
+) -> pd.DataFrame:
+    """Compare accuracy with missing answers as wrong, left out and at chance, and under each choice of sessions."""
+    if plan.measure.name != "correct":
+        raise UserError(f"{plan.measure.noun} is no accuracy", mend="Give a plan of correct.")
+    found: list[dict[str, Any]] = []
+    for sessions, trials in session_choices(tables):
+        if "chance" in failures:
+            trials = with_chance(trials, tables.items, tables.factors)
+        chosen = replace(tables, trials=trials)
+        for way in failures:
+            universe = Universe(
+                sessions,
+                f"failures {SAID.get(way, way)}",
+                VALID,
+                POINTS,
+                sessions == AS_EXCLUDED and way == WRONG,
+            )
+            told = _shares_in(universe, trials, plan, way)
+            if fit:
+                _add_models(told, analyse_accuracy(plan, chosen, way, companion=False), POINTS)
+            found += told
+    return pd.DataFrame(found)
+
+
+def _answering(trials: pd.DataFrame, choice: str) -> pd.DataFrame:
+    if choice == VALID:
+        return trials
+    return trials[trials["response_status"].isna() | (trials["correct"] == 1)]
+
+
+def _timed(trials: pd.DataFrame, plan: Plan) -> pd.DataFrame:
+    """Return the trials of participants with a valid answer and a time above 0."""
+    rows = analysed_as_planned(trials, plan)[0]
+    people = rows["reader_kind"].isin(PARTICIPANT_KINDS)
+    return rows[not_failed(rows) & people & (rows[plan.measure.name] > 0)]
+
+
+def _scaled(plan: Plan, scale: str) -> Plan:
+    name = plan.measure.name
+    logged = scale == LOG
+    return replace(
+        plan, measure=replace(plan.measure, logged=logged, response=f"log_{name}" if logged else name)
+    )
+
+
+def _times_in(
+    universe: Universe, times: pd.DataFrame, kept: pd.Series[bool], plan: Plan
+) -> list[dict[str, Any]]:
+    value: pd.Series[Any] = times[plan.measure.name].astype(float)
+    value = value.apply(np.log) if universe.scale == LOG else value
+    parts: dict[str, Any] = {
+        "unit": times["reader"],
+        "value": value,
+        "used": kept,
+        "gone": (~kept).astype(float),
+    }
+    return _compared(universe, times[["reader_group", plan.factor]].assign(**parts), plan)
+
+
+def _shares_in(universe: Universe, trials: pd.DataFrame, plan: Plan, way: str) -> list[dict[str, Any]]:
+    rows = analysed_as_planned(trials, plan)[0]
+    rows = rows[judged(rows)]
+    valid, people = is_valid(rows), rows["reader_kind"].isin(PARTICIPANT_KINDS)
+    stand_in = rows["chance"] if way == "chance" else float("nan") if way == "left out" else 0.0
+    unit, value = rows["participant"].where(people, rows["item"]), rows["correct"].where(valid, stand_in)
+    parts: dict[str, Any] = {"unit": unit, "value": value, "used": True, "gone": (~valid).astype(float)}
+    return _compared(universe, rows[["reader_group", plan.factor]].assign(**parts), plan)
+
+
+def _compared(universe: Universe, rows: pd.DataFrame, plan: Plan) -> list[dict[str, Any]]:
+    """Compare each reader group's means over units: ``unit, value``, whether a row is ``used``, and ``gone`` (0 or 1)."""
+    told, size = [], 100.0 if universe.scale == POINTS else 1.0
+    for group, own in rows.groupby("reader_group", sort=False):
+        used = own[own["used"]]
+        if used.empty:
+            continue
+        means = used.groupby(["unit", plan.factor])["value"].mean().unstack()
+        lost = own.groupby(plan.factor)["gone"].mean()
+        for contrast in plan.contrasts:
+            weights = plan.weights(contrast)
+            if set(weights) <= set(means.columns):
+                told.append(
+                    {
+                        **vars(universe), "group": group, "contrast": contrast.label, "trials": len(used),
+                        "removed": float(own["gone"].mean()), **_lost(lost, weights),
+                        **_paired(size * _weighted(means, weights), universe.scale),
+                    }
+                )  # fmt: skip
+    return told
+
+
+def _weighted(means: pd.DataFrame, weights: Mapping[str, float]) -> pd.Series[float]:
+    """Return a contrast of each unit's means, shape (units,)."""
+    return means[list(weights)].mul(list(weights.values())).sum(axis="columns", skipna=False)
+
+
+def _lost(lost: pd.Series[float], weights: Mapping[str, float]) -> dict[str, float]:
+    """Return what share is lost in the conditions of either side of a contrast, averaged over them."""
+    sides = (("removed_first", 1.0), ("removed_second", -1.0))
+    return {
+        name: float(lost[[level for level, weight in weights.items() if weight * side > 0]].mean())
+        for name, side in sides
+    }
+
+
+def _paired(differences: pd.Series[float], scale: str) -> dict[str, Any]:
+    """Return mean difference, Student's 95% interval and test over units that have both levels."""
+    values, nan = differences.dropna().to_numpy(dtype=float), float("nan")
+    count = len(values)
+    estimate = float(values.mean()) if count else nan
+    se = float(values.std(ddof=1) / np.sqrt(count)) if count > 1 else 0.0
+    df, t, half = (count - 1, estimate / se, reach(se, count - 1)) if se else (nan, nan, nan)
+    ends = _in_unit((estimate, estimate - half, estimate + half), scale)
+    p = float(2 * stats.t.sf(abs(t), df))
+    return {
+        "units": count,
+        **dict(zip(("estimate", "low", "high"), ends, strict=True)),
+        "t": t,
+        "df": df,
+        "p": p,
+    }
+
+
+def _in_unit(values: Iterable[float], scale: str) -> list[float]:
+    """Return differences of logs in percent, others as they are."""
+    return [100.0 * float(np.expm1(value)) if scale == LOG else value for value in values]
+
+
+def _add_models(told: list[dict[str, Any]], analysis: Analysis, scale: str) -> None:
+    """Put the mixed model's contrast of each row's reader group beside its means; nan where it has none."""
+    known = {(one.groups, one.label): one for one in analysis.contrasts if not one.between and one.estimable}
+    for row in told:
+        one = known.get(((row["group"],), row["contrast"]))
+        values = (
+            (float("nan"),) * 4
+            if one is None
+            else (*_in_unit((one.estimate, one.low, one.high), scale), one.p)
+        )
+        row |= dict(zip(("model_estimate", "model_low", "model_high", "model_p"), values, strict=True))
+
+
+SOURCES = {
+    "prompt": "prompt_variant",
+    "label map": "label_map",
+    "choice order": "choice_order",
+    "session": "session_id",
+    "item": "item",
+}
+LATENT = float(np.pi**2 / 3)
+"""Variance of the logistic distribution: that of an answer on the scale of log odds."""
+
+
+MOST_ANSWERS = 20_000
+"""Answers of one model above which whole items are drawn."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How each model's answers vary with how it was asked."""
+
+    table: pd.DataFrame  # a row for each model and source
+    models: Mapping[str, Climb]
+    remarks: tuple[str, ...]  # what was drawn, in sentences
+
+
+def asked_otherwise(tables: Tables, factor: str, *, permutations: int = 500) -> Asked:
+    """Split the variation of each model's right answers by where it comes from; beyond 20,000 answers whole items are drawn."""
+    if factor not in tables.factors:
+        raise unknown_name("factor:", factor, tables.factors)
+    trials = tables.trials
+    used = trials["excluded_reason"].isna() & ~trials["reader_kind"].isin(PARTICIPANT_KINDS)
+    used &= judged(trials) & trials[factor].notna() & trials["item_id"].notna()
+    rows = trials[used].copy()
+    if rows.empty:
+        raise UserError("no model answered", mend="Run a model first: wrods run.")
+    rows["right"] = failures_as_wrong(rows)
+    rows["item"] = item_names(rows)
+    study, found = str(tables.dictionary["study"]), []
+    models: dict[str, Climb] = {}
+    remarks: list[str] = []
+    for group in group_order(rows):
+        own = rows[rows["reader_group"] == group]
+        if len(own) > MOST_ANSWERS:
+            items = sorted(own["item"].unique(), key=lambda item: stable_seed(study, "asked otherwise", item))
+            many = max(2, int(len(items) * MOST_ANSWERS / len(own)))
+            own = own[own["item"].isin(items[:many])]
+            remarks.append(f"{group}: {many:,} of {len(items):,} items, drawn whole by a stable hash.")
+        told, climbed = _of_model(own.reset_index(drop=True), factor, group, study, permutations)
+        found += told
+        if climbed is not None:
+            models[group] = climbed
+    return Asked(pd.DataFrame(found, columns=_COLUMNS), models, tuple(remarks))
+
+
+_COLUMNS = [
+    *("reader_group", "source", "levels", "sd", "share", "singular", "lowest", "highest"),
+    *("range_points", "range_by_chance", "p"),
+]
+
+
+def _of_model(
+    own: pd.DataFrame, factor: str, group: str, study: str, permutations: int
+) -> tuple[list[dict[str, object]], Climb | None]:
+    levels = {name: int(own[column].nunique()) for name, column in SOURCES.items()}
+    varied = {name: SOURCES[name] for name, many in levels.items() if many > 1}
+    for name in varied:
+        own[f"source_{varied[name]}"] = own[varied[name]].astype(str)
+    # sources that name the same groups (one session a prompt) cannot be told apart; the first says it all
+    kept: dict[str, str] = {}
+    for name, column in varied.items():
+        codes = pd.factorize(own[column])[0]
+        if levels[name] >= VARIANTS_FOR_A_VARIANCE and not any(
+            _same(codes, pd.factorize(own[other])[0]) for other in kept.values()
+        ):
+            kept[name] = column
+    deviation, climbed = _deviations(own, factor, kept)
+    singular = None if climbed is None or climbed.fit is None else climbed.fit.singular
+    total = sum(sd**2 for sd in deviation.values()) + LATENT
+    found: list[dict[str, object]] = []
+    for name, column in varied.items():
+        codes = pd.factorize(own[column])[0]
+        means = _level_means(own["right"].to_numpy(dtype=float), codes, pd.factorize(own[factor])[0])
+        ends = means
+        if own.groupby(codes)[factor].nunique().min() < own[factor].nunique():
+            # means that are set right for conditions that a level lacks are deviations, and can lie beyond 0 and 100%
+            plain = own.groupby([codes, factor], observed=True)["right"].mean().groupby(level=0).mean()
+            ends = plain.to_numpy(dtype=float)
+            means = ends if name == "item" else means
+        drawn = np.array([])
+        in_one_condition = own.assign(_code=codes).groupby(["item", factor])["_code"].nunique()
+        if name != "item" and (in_one_condition > 1).any():
+            seed = stable_seed(study, "asked otherwise", group, name)
+            drawn = _by_chance(own, factor, codes, np.random.default_rng(seed), permutations)
+        sd = deviation.get(name, float("nan"))
+        reach, by_chance, p = float(np.nanmax(means) - np.nanmin(means)), float("nan"), float("nan")
+        if len(drawn):
+            by_chance = 100 * float(drawn.mean())
+            p = float((1 + (drawn >= reach - 1e-12).sum()) / (1 + len(drawn)))
+        found.append(
+            {
+                "reader_group": group,
+                "source": name,
+                "levels": levels[name],
+                "sd": sd,
+                "share": sd**2 / total,
+                "singular": singular,
+                "lowest": float(np.nanmin(ends)),
+                "highest": float(np.nanmax(ends)),
+                "range_points": 100 * reach,
+                "range_by_chance": by_chance,
+                "p": p,
+            }
+        )
+    return found, climbed if deviation else None
+
+
+def _same(one: NDArray[np.intp], other: NDArray[np.intp]) -> bool:
+    pairs = len(np.unique(np.column_stack([one, other]), axis=0))
+    return bool(pairs == one.max() + 1 == other.max() + 1)
+
+
+def _deviations(
+    own: pd.DataFrame, factor: str, kept: dict[str, str]
+) -> tuple[dict[str, float], Climb | None]:
+    several = own[factor].nunique() > 1
+    if not kept or own["right"].nunique() < 2:
+        return {}, None
+    random = " + ".join(f"(1 | source_{column})" for column in kept.values())
+    fixed = f"right ~ {factor}" if several else "right ~ 1"
+    done = climb(fixed, [random], own, family="binomial")
+    if done.fit is None or not done.fit.converged:
+        return {}, None
+    by = {one.group: float(one.sd[0]) for one in done.fit.variance}
+    if max(by.values()) > HUGE:  # answers alike in every condition: the variance ran away and says nothing
+        return {}, done
+    return {name: by[f"source_{column}"] for name, column in kept.items()}, done
+
+
+def _level_means(right: Array, codes: NDArray[np.intp], conditions: NDArray[np.intp]) -> Array:
+    """Average each level's answers over conditions, each condition weighted alike; shape (levels,)."""
+    many = int(conditions.max()) + 1
+    cells = codes * many + conditions
+    size = (int(codes.max()) + 1) * many
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = np.bincount(cells, right, minlength=size) / np.bincount(cells, minlength=size)
+    table = means.reshape(-1, many)
+    # a level that lacks a condition is compared in those that it has, as deviations from the condition's mean
+    base = np.bincount(conditions, right, minlength=many) / np.bincount(conditions, minlength=many)
+    return np.asarray(base.mean() + np.nanmean(table - base, axis=1))
+
+
+def _by_chance(
+    own: pd.DataFrame, factor: str, codes: NDArray[np.intp], random: np.random.Generator, permutations: int
+) -> Array:
+    """Deal answers to levels anew within item and condition; shape (permutations,)."""
+    conditions, right = pd.factorize(own[factor])[0], own["right"].to_numpy(dtype=float)
+    cell = own.groupby(["item", factor], sort=False).ngroup().to_numpy()
+    order = np.argsort(cell, kind="stable")
+    drawn = np.empty(permutations)
+    for n in range(permutations):
+        shuffled = np.lexsort((random.random(len(own)), cell))
+        mixed = np.empty_like(right)
+        mixed[order] = right[shuffled]
+        means = _level_means(mixed, codes, conditions)
+        drawn[n] = np.nanmax(means) - np.nanmin(means)
+    return drawn
