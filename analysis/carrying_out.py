@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -273,19 +273,18 @@ def _question(kind: Kind, plan: Plan, tables: Tables) -> tuple[object, ...]:
     return (kind, plan.factor, plan.levels, groups, labels, plan.trials, plan.within, repr(plan.exclude))
 
 
+_UNPLANNED: dict[str, Any] = {
+    **{"planned": False, "key": ""},
+    **dict.fromkeys(("family", "equivalence", "bayes", "formula", "fallback", "stop")),
+}
+
+
 def _exploratory(plan: Plan, what: str) -> Plan:
     """Return the same comparison as an exploratory one with the usual model."""
     return replace(
         plan,
         name=f"{plan.name}: {what}",
-        planned=False,
-        key="",
-        family="",
-        equivalence=None,
-        bayes=None,
-        formula=None,
-        fallback=None,
-        stop=None,
+        **_UNPLANNED,
         contrasts=tuple(replace(one, direction="two-sided") for one in plan.contrasts),
     )
 

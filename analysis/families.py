@@ -3,7 +3,8 @@
 All planned contrasts of one measure, of people, of each model and of each difference, form one family, over all analyses of a
 report; a plan may name a larger one. They are adjusted by the largest of their correlated |t|, which has simultaneous
 intervals: an adjusted p is below alpha where the interval excludes 0 (Hothorn, Bretz and Westfall, 2008). Equivalence tests
-are a family of their own, corrected by Bonferroni's method. In an exploratory analysis all tests are one family with
+are a family of their own, corrected by Bonferroni's method. A difference that several families test has the wider of their
+intervals in all of them, which keeps the error rate of each. In an exploratory analysis all tests are one family with
 Benjamini and Hochberg's correction and the intervals of Benjamini and Yekutieli (2005). A planned test that could not be made
 stays in its family, so that what is left is corrected as much as was planned.
 """
@@ -37,7 +38,41 @@ MANY_TESTS = 64
 def across_analyses(analyses: Sequence[Analysis]) -> list[Analysis]:
     """Adjust the tests of all analyses of a report, families that span several of them included."""
     found = adjusted([(one.plan, one.contrasts) for one in analyses], DIRECTIONS)
-    return [replace(one, contrasts=tuple(contrasts)) for one, contrasts in zip(analyses, found, strict=True)]
+    told = _one_interval_each(analyses, found)
+    return [
+        replace(one, contrasts=tuple(contrasts), remarks=(*one.remarks, *remarks))
+        for one, contrasts, remarks in zip(analyses, found, told, strict=True)
+    ]
+
+
+def _one_interval_each(analyses: Sequence[Analysis], found: list[list[Contrast]]) -> list[list[str]]:
+    """Give a difference the widest interval of its families, with its p, in all of them; return remarks of each analysis."""
+    tests: dict[Hashable, list[Place]] = {}
+    for number, analysis in enumerate(analyses):
+        plan = analysis.plan
+        of_trials = (plan.measure, plan.factor, plan.trials, plan.within, repr(plan.exclude), plan.alpha)
+        for place, one in enumerate(found[number]):
+            if plan.planned and one.estimable:
+                numbers = (f"{one.estimate:.9g}", f"{one.se:.9g}")
+                key = (*of_trials, *numbers, one.label, one.groups, one.direction)
+                tests.setdefault(key, []).append((number, place))
+    labels: list[dict[str, None]] = [{} for _ in analyses]
+    for places in tests.values():
+        number, place = max(places, key=lambda at: found[at[0]][at[1]].reach)
+        owner, widest = family_of(analyses[number].plan), found[number][place]
+        bounded = [test for n, at in places if (test := found[n][at].equivalence) is not None]
+        for number, place in places:
+            one = found[number][place]
+            if family_of(analyses[number].plan) != owner:
+                ends = {name: getattr(widest, name) for name in ("p_adjusted", "low", "high", "reach")}
+                one = replace(one, **ends, elsewhere=True)
+                labels[number].setdefault(one.label)
+            if (test := one.equivalence) is not None:
+                alike = [other for other in bounded if other.half_width == test.half_width]
+                one = replace(one, equivalence=max(alike, key=lambda other: other.family))
+            found[number][place] = one
+    told = "is also tested in another family of this plan; its p value and interval are those of the family with the wider one"
+    return [[f"{', '.join(own)} {told}."] if own else [] for own in labels]
 
 
 def adjusted(

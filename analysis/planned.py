@@ -8,7 +8,7 @@ level by itself: a model of the compared factor alone would put the other's effe
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pandas as pd
 
@@ -19,6 +19,7 @@ from analysis.plan import (
     Design,
     Plan,
     PlannedAnalysis,
+    Rules,
     Within,
     compared_together,
     faults_of,
@@ -67,20 +68,11 @@ def _plans_of(one: PlannedAnalysis, tables: Tables) -> Iterator[Plan]:
             levels,
             readers,
             one.contrasts,
-            trials=one.trials,
             within=tuple(one.within.items()),
             key=one.name,
-            alpha=one.alpha,
-            family=one.family or "",
-            equivalence=one.equivalence,
-            formula=one.formula,
-            fallback=one.fallback,
-            exclude=one.exclude,
-            stop=one.stop,
             factors=factors,
             crossing=crossing,
-            items=one.items,
-            bayes=one.bayes,
+            **{rule.name: getattr(one, rule.name) for rule in fields(Rules)},
         )
         yield _with_stand_in(plan, tables.trials)
 

@@ -155,6 +155,7 @@ class Contrast:
     at: tuple[str, ...] = ()  # levels of another factor at which, or between which, it is taken
     simple: tuple[float, ...] = ()  # of an interaction within a reader: the difference at each level
     reach: float = float("nan")  # half width of the interval in standard errors
+    elsewhere: bool = False  # whether p and interval are those of another family, which tests it too
     furthest: float = float("inf")  # the largest value that the difference can have
     log_odds: float = float("nan")  # of shares, the same contrast of log odds of condition means
     vcov: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)

@@ -47,7 +47,7 @@ from analysis.plan.measures import (
     Measure,
     Scale,
 )
-from analysis.plan.plans import ALPHA, Plan, PlannedAnalysis, StudyPlan, Within, read_plan
+from analysis.plan.plans import ALPHA, Plan, PlannedAnalysis, Rules, StudyPlan, Within, read_plan
 from analysis.plan.wording import (
     hypotheses,
     plan_in_brief,
@@ -60,7 +60,7 @@ from analysis.plan.wording import (
 __all__ = [
     "ALPHA", "DESCRIBED", "IN", "KEYLESS", "MEASURES", "MISSING", "NOT_IN_TRIALS", "OF_MODELS", "PLANNABLE",
     "RATING", "RECOVERED", "RIGHT_SHARE", "SIGNS", "TIMES", "WORDS", "WORDS_WITH_ONE_TYPO", "Bound", "Crossing",
-    "Design", "Difference", "Direction", "Fault", "Measure", "Plan", "PlannedAnalysis", "Prior", "Scale", "SignRule",
+    "Design", "Difference", "Direction", "Fault", "Measure", "Plan", "PlannedAnalysis", "Prior", "Rules", "Scale", "SignRule",
     "StudyPlan", "Within", "against_reference", "cell_name", "compared_together", "crossed_name",
     "factors_compared", "faults_of", "faults_of_exclusions", "faults_of_families", "hypotheses", "label_of",
     "plan_in_brief", "plans_in_words", "read_bound", "read_contrast", "read_plan", "read_prior", "read_sign_rule",

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 Key = str | int
 
 
+@dataclass(eq=False)
 class Fault(Exception):
     """A setting of a plan that cannot be carried out."""
 
-    def __init__(
-        self,
-        problem: str,
-        remedy: str,
-        at: tuple[Key, ...] = (),
-        *,
-        given: str = "",
-        known: Iterable[str] = (),
-    ) -> None:
-        super().__init__(problem, remedy, given, tuple(known))
-        self.problem = problem
-        self.remedy = remedy
-        self.at = at
-        self.given = given
-        self.known = tuple(known)
+    problem: str
+    remedy: str
+    at: tuple[Key, ...] = ()  # the keys from the analysis to the setting
+    given: str = ""
+    known: Iterable[str] = ()
+
+    def __post_init__(self) -> None:
+        super().__init__(self.problem, self.remedy, self.given, tuple(self.known))
 
     @property
     def path(self) -> str:
@@ -33,16 +28,10 @@ class Fault(Exception):
 
     def below(self, *keys: Key) -> Fault:
         """Return the same fault of a setting under these keys."""
-        return Fault(self.problem, self.remedy, (*keys, *self.at), given=self.given, known=self.known)
+        return replace(self, at=(*keys, *self.at))
 
 
 def unknown(kind: str, name: str, known: Iterable[str], *at: Key) -> Fault:
     """Return the fault of a name that is not among the known ones."""
     names = sorted(known)
-    return Fault(
-        f": {kind} {name!r} is not known",
-        f"Known: {', '.join(names) or 'none'}.",
-        at,
-        given=name,
-        known=names,
-    )
+    return Fault(f": {kind} {name!r} is not known", f"Known: {', '.join(names) or 'none'}.", at, name, names)

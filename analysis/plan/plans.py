@@ -23,26 +23,34 @@ Within = tuple[tuple[str, str], ...]
 _PARTICIPANTS = re.compile(r"(?:at )?([0-9]+) participants?")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """How an analysis is carried out, as its plan says or by default."""
+
+    alpha: float = ALPHA  # level of its tests
+    family: str | None = (
+        None  # of tests adjusted together; None where all planned contrasts of a measure are one
+    )
+    equivalence: Bound | None = None
+    formula: str | None = None  # its own model in lme4's notation, and its fallback
+    fallback: str | None = None
+    exclude: Mapping[str, Any] = field(default_factory=dict, hash=False)  # beyond the study's own
+    stop: str | None = None  # when collection stops; None for the study's wanted participants
+    trials: str | None = None  # only trials that end with this step (choose, recover …)
+    items: str = "random"  # ``random`` or ``fixed``
+    bayes: Prior | None = None  # of the Bayes factors of its contrasts; None where none is wanted
+
+
 @dataclass(frozen=True)
-class PlannedAnalysis:
+class PlannedAnalysis(Rules):
     """One planned analysis with its defaults."""
 
     name: str
     measures: Mapping[str, Measure]  # of each reader, in the order in which the study names them
     levels_of: Mapping[str, tuple[str, ...]]  # of each compared factor, the reference first
     contrasts: tuple[Difference, ...]
-    alpha: float
-    family: str | None  # None where all planned contrasts of a measure are one family
-    equivalence: Bound | None
-    formula: str | None
-    fallback: str | None
-    exclude: Mapping[str, Any]  # beyond the study's own
-    stop: str | None  # None for the study's wanted participants
-    trials: str | None
     within: Mapping[str, str]  # levels of other factors that its trials show
     stated: frozenset[str]  # the keys that the study gives; everything else is a default
-    items: str = "random"  # ``random`` or ``fixed``
-    bayes: Prior | None = None  # of the Bayes factors; None where none is wanted
 
     @property
     def readers(self) -> tuple[str, ...]:
@@ -121,8 +129,12 @@ def read_plan(name: str, spec: Mapping[str, Any], factors: Mapping[str, Sequence
     """Read a planned analysis in which :func:`analysis.plan.faults_of` finds nothing wrong."""
     levels, by_reader = levels_compared(spec, factors), measures_by_reader(spec)
     measures = {reader: PLANNABLE[by_reader[reader]] for reader in readers_of(spec) if reader in by_reader}
-    said = spec.get("equivalence")
-    stop, formula, fallback = (spec.get(key) for key in ("stop", "formula", "fallback"))
+    different, bound, prior = (
+        list(dict.fromkeys(measures.values())),
+        spec.get("equivalence"),
+        spec.get("bayes"),
+    )
+    texts = {key: spec.get(key) for key in ("stop", "formula", "fallback")}
     return PlannedAnalysis(
         name=name,
         measures=measures,
@@ -130,17 +142,13 @@ def read_plan(name: str, spec: Mapping[str, Any], factors: Mapping[str, Sequence
         contrasts=with_directions(spec.get("contrasts") or (), spec.get("direction"), levels),
         alpha=float(spec.get("alpha", ALPHA)),
         family=spec.get("family") or None,
-        equivalence=None if said is None else read_bound(said, list(dict.fromkeys(measures.values()))),
-        formula=None if formula is None else str(formula),
-        fallback=None if fallback is None else str(fallback),
+        equivalence=None if bound is None else read_bound(bound, different),
+        **{key: None if text is None else str(text) for key, text in texts.items()},
         exclude=dict(spec.get("exclude") or {}),
-        stop=None if stop is None else str(stop),
         trials=spec.get("trials"),
         within={str(factor): str(level) for factor, level in (spec.get("within") or {}).items()},
         items=str(spec.get("items") or "random"),
-        bayes=read_prior(spec["bayes"], list(dict.fromkeys(measures.values())))
-        if spec.get("bayes")
-        else None,
+        bayes=read_prior(prior, different) if prior else None,
         stated=frozenset(key for key, given in spec.items() if given not in (None, [], {})),
     )
 
@@ -158,7 +166,7 @@ class StudyPlan:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Rules):
     """One analysis to run."""
 
     name: str  # the key in the study, or a name for an exploratory analysis
@@ -170,20 +178,10 @@ class Plan:
     contrasts: tuple[Difference, ...]  # with the direction of each
     stand_in: bool = False  # whether simulated readers take the place of people
     remarks: tuple[str, ...] = ()  # what of the plan could not be taken as written
-    trials: str | None = None  # only trials that end with this step (choose, recover …)
     within: Within = ()  # only trials that show these levels of other factors
     key: str = ""  # the key in the study, shared by its measures; empty for exploratory ones
-    alpha: float = ALPHA  # level of its tests
-    family: str = ""  # of tests adjusted together; empty where all planned contrasts of a measure are one
-    equivalence: Bound | None = None
-    formula: str | None = None  # its own model in lme4's notation, and its fallback
-    fallback: str | None = None
-    exclude: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    stop: str | None = None  # when collection stops; None for the study's wanted participants
     factors: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     crossing: Crossing | None = None  # then ``factor`` and ``levels`` are those of its cells
-    items: str = "random"
-    bayes: Prior | None = None  # of the Bayes factors of its contrasts; None where none is wanted
 
     def weights(self, difference: Difference) -> dict[str, float]:
         """Return what a contrast weighs each level (or cell of two factors) with."""

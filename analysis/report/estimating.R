@@ -288,8 +288,11 @@ adjust_family <- function(family, tested, untested) {
   low <- ifelse(side < 0, -furthest, pmax(estimate - reach * se, -furthest))
   high <- ifelse(side > 0, furthest, pmin(estimate + reach * se, furthest))
   apart <- function(a, b) ifelse(is.finite(a) | is.finite(b), abs(a - b), 0)
+  # A difference that another family tests too may have that family's p and interval.
+  own <- !sapply(tests, function(one) isTRUE(one$test$elsewhere == 1))
+  if (!any(own)) return(invisible())
   off <- c(
-    "adjusted p" = max(abs(p - report("p_adjusted"))),
-    "ends of intervals, in standard errors" = max(apart(low, report("low")) / se, apart(high, report("high")) / se))
+    "adjusted p" = max(abs(p - report("p_adjusted"))[own]),
+    "ends of intervals, in standard errors" = max((apart(low, report("low")) / se)[own], (apart(high, report("high")) / se)[own]))
   told(paste("family", family), off, c(0.01, 0.05), sprintf("(%d tests; simulated)", r + untested))
 }

@@ -162,6 +162,7 @@ def _held(one: Contrast, analysis: Analysis) -> str:
         "estimate": one.estimate, "se": one.se, "df": np.inf if one.df is None else one.df, "p": one.p, "p_adjusted": one.p_adjusted,
         "low": one.low, "high": one.high, "furthest": one.furthest, "side": one.side, "alpha": analysis.plan.alpha,
     }  # fmt: skip
+    values |= {"elsewhere": 1} if one.elsewhere else {}
     prior = analysis.plan.bayes
     if prior is not None:
         found = posterior_of(one, prior)

@@ -71,6 +71,22 @@ def test_a_bound_of_another_scale_or_of_nothing_is_refused(said: str, measure: s
         read_bound(said, [PLANNABLE[measure]])
 
 
+def test_a_difference_that_two_families_test_has_one_interval_which_keeps_the_error_rate_of_both(
+    handover: Make,
+) -> None:
+    few, many = {"contrasts": PAIR[:1]}, {"contrasts": [*PAIR, "initial - intact", "final - intact"]}
+    both = {"narrow": {**few, "family": "one"}, "broad": {**many, "family": "two"}}
+    _, (narrow, broad) = carried(handover, both)
+    _, (alone,) = carried(handover, {"broad": many})
+    shared = {one.label: one for one in broad.contrasts}[narrow.contrasts[0].label]
+    assert narrow.contrasts[0].elsewhere and not shared.elsewhere
+    for name in ("p_adjusted", "low", "high", "reach"):
+        value = getattr(narrow.contrasts[0], name)
+        assert value == getattr(shared, name) == getattr(alone.contrasts[0], name)
+    assert any("another family" in remark for remark in narrow.remarks)
+    assert not any("another family" in remark for remark in broad.remarks)
+
+
 def test_a_one_sided_p_is_half_the_two_sided_one_where_the_effect_is_as_expected() -> None:
     assert one_sided(0.04, -2.05, "less") == pytest.approx(0.02)
     assert one_sided(0.04, -2.05, "greater") == pytest.approx(0.98)
@@ -259,7 +275,7 @@ def test_a_report_tests_equivalence_by_a_frozen_bound_alone(
 def test_what_a_plan_leaves_unsaid_has_the_stated_defaults(handover: Make) -> None:
     _, (analysis,) = carried(handover, {"a": {}})
     plan: Plan = analysis.plan
-    assert (plan.alpha, plan.family, plan.equivalence) == (0.05, "", None)
+    assert (plan.alpha, plan.family, plan.equivalence) == (0.05, None, None)
     assert (plan.formula, plan.fallback, plan.stop) == (None, None, None)
     assert {one.direction for one in plan.contrasts} == {"two-sided"}
 
