@@ -5,30 +5,30 @@ first leaves a dense Schur complement of modest size, and gives what the gradien
 levels of two factors never meet, Z' W Z is instead kept as one small block per pair of levels that occurs (``CellLayout``), so
 that memory grows with the rows and not with the product of levels, and ``elimination`` factors H.
 
-Shapes: n rows; the first factor has m1 levels and k1 columns; all others together q2 columns, level-major.
+Shapes: n rows; q random effects, factor by factor and level by level; the first factor has m1 levels and k1 columns, together
+q1 effects, and all others q2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from analysis.arrays import Array, Index
 from stimuli.errors import UserError
 
 from .elimination import Factored, Indices, Structure, TooLarge, distinct, for_scipy, plan, transposed_times
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Effects:
     """The random-effects columns of one grouping factor, all its terms side by side."""
 
-    codes: NDArray[np.intp]  # (n,): level of each row
+    codes: Index  # (n,): level of each row
     n_levels: int  # number of levels m
     columns: Array  # (n, k): raw design columns
 
@@ -46,39 +46,6 @@ class Effects:
 
 
 @dataclass(frozen=True)
-class Vector:
-    """Something over all random effects: ``first`` (m1, k1, …) and ``rest`` (q2, …)."""
-
-    first: Array
-    rest: Array
-
-    def __add__(self, other: Vector) -> Vector:
-        return Vector(self.first + other.first, self.rest + other.rest)
-
-    def __sub__(self, other: Vector) -> Vector:
-        return Vector(self.first - other.first, self.rest - other.rest)
-
-    def __mul__(self, scale: float) -> Vector:
-        return Vector(self.first * scale, self.rest * scale)
-
-    def combined(self, weights: Array) -> Vector:
-        """Multiply the last axis by weights, (c,) or (c, d)."""
-        m, k, c = self.first.shape
-        first = self.first.reshape(m * k, c) @ weights
-        return Vector(first.reshape(m, k, *weights.shape[1:]), self.rest @ weights)
-
-    def dot(self, other: Vector) -> float:
-        """Inner product over all effects."""
-        return float(np.vdot(self.first, other.first) + np.vdot(self.rest, other.rest))
-
-
-def gram(a: Vector, b: Vector) -> Array:
-    """Multiply A' B over all effects, shape (c, d), for vectors with a last axis of c and of d."""
-    c, d = a.first.shape[-1], b.first.shape[-1]
-    return np.asarray(a.first.reshape(-1, c).T @ b.first.reshape(-1, d) + a.rest.T @ b.rest)
-
-
-@dataclass(frozen=True)
 class Products:
     """Z' W Z in blocks: ``a11`` (m1, k1, k1), ``a12`` (m1, k1, q2), ``a22`` (q2, q2)."""
 
@@ -86,15 +53,13 @@ class Products:
     a12: Array
     a22: Array
 
-    def times(self, b: Vector) -> Vector:
-        """Z' W Z b for b of shapes (m1, k1, c) and (q2, c)."""
+    def times(self, b: Array) -> Array:
+        """Z' W Z b for b of shape (q, c)."""
         m1, k1, q2 = self.a12.shape
-        first, c = self.a11 @ b.first, b.first.shape[-1]
-        if not q2:
-            return Vector(first, b.rest)
+        first, rest = np.split(b, [m1 * k1])
         flat = self.a12.reshape(m1 * k1, q2)
-        first = first + (flat @ b.rest).reshape(m1, k1, c)
-        return Vector(first, flat.T @ b.first.reshape(m1 * k1, c) + self.a22 @ b.rest)
+        own = (self.a11 @ first.reshape(m1, k1, -1)).reshape(first.shape)
+        return np.concatenate([own + flat @ rest, flat.T @ first + self.a22 @ rest])
 
 
 class Layout:
@@ -104,28 +69,20 @@ class Layout:
         self.factors = tuple(factors)
         self.n = len(self.factors[0].codes)
         self.m1, self.k1 = self.factors[0].n_levels, self.factors[0].width
-        sizes = [f.n_levels * f.width for f in self.factors[1:]]
-        self.offsets = [0, *np.cumsum(sizes, dtype=int).tolist()][: len(sizes)]
-        self.q2 = sum(sizes)
+        ends = np.cumsum([f.n_levels * f.width for f in self.factors]).tolist()
+        self.slices = [slice(*pair) for pair in pairwise([0, *ends])]
+        self.q, self.q1, self.q2 = ends[-1], ends[0], ends[-1] - ends[0]
 
-    def block(self, array: Array, b: int) -> Array:
-        """View the part of a (q2, …) array that belongs to factor b >= 1 as (m, k, …)."""
-        f = self.factors[b]
-        start = self.offsets[b - 1]
-        return array[start : start + f.n_levels * f.width].reshape(f.n_levels, f.width, *array.shape[1:])
+    def part(self, b: Array, f: int, skipped: int = 0) -> Array:
+        """View the part of a (q, …) array, without its first rows that are skipped, of a factor as (m, k, …)."""
+        at, factor = self.slices[f], self.factors[f]
+        own = b[at.start - skipped : at.stop - skipped]
+        return own.reshape(factor.n_levels, factor.width, *b.shape[1:])
 
-    def part(self, b: Vector, f: int) -> Array:
-        """View the part of a vector that belongs to a factor as (m, k, …)."""
-        return b.first if f == 0 else self.block(b.rest, f)
-
-    def _slot(self, b: int, k: int) -> slice:
-        f = self.factors[b]
-        start = self.offsets[b - 1]
-        return slice(start + k, start + f.n_levels * f.width, f.width)
-
-    def zeros(self) -> Vector:
-        """Return zeros over all effects."""
-        return Vector(np.zeros((self.m1, self.k1)), np.zeros(self.q2))
+    def _slot(self, f: int, k: int, skipped: int = 0) -> slice:
+        """Places of a factor's column k at all levels."""
+        at = self.slices[f]
+        return slice(at.start + k - skipped, at.stop - skipped, self.factors[f].width)
 
     def products(self, w: Array) -> Blocks:
         """Form Z' W Z for weights of shape (n,)."""
@@ -139,14 +96,14 @@ class Layout:
                 a11[:, i, j] = a11[:, j, i] = np.bincount(one.codes, wi * one.columns[:, j], self.m1)
             for b, f in enumerate(self.factors[1:], start=1):
                 for j in range(f.width):
-                    a12[:, i, self._slot(b, j)] = _sums(one, f, wi * f.columns[:, j])
+                    a12[:, i, self._slot(b, j, self.q1)] = _sums(one, f, wi * f.columns[:, j])
         for b, f in enumerate(self.factors[1:], start=1):
             for c, g in enumerate(self.factors[b:], start=b):
                 for i, j in np.ndindex(f.width, g.width):
                     v = w * f.columns[:, i] * g.columns[:, j]
                     sums = np.diag(np.bincount(f.codes, v, f.n_levels)) if b == c else _sums(f, g, v)
-                    a22[self._slot(b, i), self._slot(c, j)] = sums
-                    a22[self._slot(c, j), self._slot(b, i)] = sums.T
+                    down, across = self._slot(b, i, self.q1), self._slot(c, j, self.q1)
+                    a22[down, across], a22[across, down] = sums, sums.T
         return Products(a11, a12, a22)
 
     def factor(self, a: Blocks, lambdas: Sequence[Array]) -> Factor:
@@ -154,70 +111,60 @@ class Layout:
         assert isinstance(a, Products)
         return PenalisedCholesky(self, a, lambdas)
 
-    def transpose_times(self, v: Array, groups: NDArray[np.intp] | None = None, many: int = 1) -> Vector:
+    def transpose_times(self, v: Array, groups: Index | None = None, many: int = 1) -> Array:
         """Z' v for v of shape (n,), or Z' diag(v) G with G (n, many) 1 in the column of each row's group and 0 elsewhere."""
-
-        def sums(f: Effects, j: int) -> Array:
+        result = np.empty((self.q, many))
+        for i, f in enumerate(self.factors):
             codes = f.codes if groups is None else f.codes * many + groups
-            found = np.bincount(codes, v * f.columns[:, j], f.n_levels * many)
-            return np.asarray(found.reshape(-1, many) if groups is not None else found, dtype=float)
-
-        one = self.factors[0]
-        first: Array = np.stack([sums(one, j) for j in range(self.k1)], axis=1)
-        rest = np.empty(self.q2 if groups is None else (self.q2, many))
-        for b, f in enumerate(self.factors[1:], start=1):
             for j in range(f.width):
-                rest[self._slot(b, j)] = sums(f, j)
-        return Vector(first, rest)
+                sums = np.bincount(codes, v * f.columns[:, j], f.n_levels * many)
+                result[self._slot(i, j)] = sums.reshape(-1, many)
+        return result if groups is not None else result[:, 0]
 
-    def transpose_times_columns(self, x: Array) -> Vector:
+    def transpose_times_columns(self, x: Array) -> Array:
         """Z' X for X of shape (n, r)."""
-        parts = [self.transpose_times(column) for column in x.T]
-        if not parts:
-            return Vector(np.zeros((self.m1, self.k1, 0)), np.zeros((self.q2, 0)))
-        return Vector(np.stack([p.first for p in parts], axis=-1), np.stack([p.rest for p in parts], axis=-1))
+        result = np.empty((self.q, x.shape[1]))
+        for j, column in enumerate(x.T):
+            result[:, j] = self.transpose_times(column)
+        return result
 
-    def times(self, b: Vector) -> Array:
+    def times(self, b: Array) -> Array:
         """Z b, shape (n,)."""
         total: Array = np.zeros(self.n)
         for i, f in enumerate(self.factors):
             total += np.einsum("nk,nk->n", f.columns, self.part(b, i)[f.codes])
         return total
 
-    def scale(self, lambdas: Sequence[Array], b: Vector, transpose: bool = False) -> Vector:
-        """Lambda b, or Lambda' b; trailing axes of b are kept."""
-        mats = [m.T for m in lambdas] if transpose else list(lambdas)
-        first = _left(mats[0], b.first)
-        rest = np.empty_like(b.rest)
-        for i in range(1, len(self.factors)):
-            self.block(rest, i)[...] = _left(mats[i], self.block(b.rest, i))
-        return Vector(first, rest)
+    def scale(self, lambdas: Sequence[Array], b: Array, transpose: bool = False) -> Array:
+        """Lambda b, or Lambda' b, for b of shape (q,) or (q, c)."""
+        mats = [m.T for m in lambdas] if transpose else lambdas
+        scaled = [_left(mat, self.part(b, f)).reshape(-1, *b.shape[1:]) for f, mat in enumerate(mats)]
+        return np.concatenate(scaled)
 
     def scale_right(self, array: Array, lambdas: Sequence[Array]) -> Array:
         """Multiply the last axis (q2) of an array by the block-diagonal Lambda of the other factors."""
-        result = np.empty_like(array)
-        for i in range(1, len(self.factors)):
-            f = self.factors[i]
-            part = slice(self.offsets[i - 1], self.offsets[i - 1] + f.n_levels * f.width)
+        result = np.empty(array.shape)
+        for f, at, lam in zip(self.factors[1:], self.slices[1:], lambdas[1:], strict=True):
+            part = slice(at.start - self.q1, at.stop - self.q1)
             if f.width == 1:
-                np.multiply(array[..., part], lambdas[i][0, 0], out=result[..., part])
+                np.multiply(array[..., part], lam[0, 0], out=result[..., part])
                 continue
             shaped = array[..., part].reshape(*array.shape[:-1], f.n_levels, f.width)
-            result[..., part] = (shaped @ lambdas[i]).reshape(*array.shape[:-1], f.n_levels * f.width)
+            result[..., part] = (shaped @ lam).reshape(*array.shape[:-1], -1)
         return result
 
     def moved(
-        self, entries: Sequence[tuple[int, int, int]], lambdas: Sequence[Array], u: Vector, v: Vector
-    ) -> Vector:
-        """Per entry (factor, i, j) of Lambda, with D its derivative, D u + Lambda D' v; shapes (m1, k1, e), (q2, e)."""
-        result = Vector(np.zeros((self.m1, self.k1, len(entries))), np.zeros((self.q2, len(entries))))
+        self, entries: Sequence[tuple[int, int, int]], lambdas: Sequence[Array], u: Array, v: Array
+    ) -> Array:
+        """Per entry (factor, i, j) of Lambda, with D its derivative, D u + Lambda D' v; shape (q, e)."""
+        result = np.zeros((self.q, len(entries)))
         for at, (b, i, j) in enumerate(entries):
             to, from_u, from_v = self.part(result, b)[..., at], self.part(u, b), self.part(v, b)
             to[:, i] += from_u[:, j]
             to += np.multiply.outer(from_v[:, i], lambdas[b][:, j])
         return result
 
-    def outer(self, s: Vector, t: Vector) -> list[Array]:
+    def outer(self, s: Array, t: Array) -> list[Array]:
         """Sum over levels of s t' within each factor; one (k, k) array per factor, trailing axes contracted."""
         return [_outer(self.part(s, f), self.part(t, f)) for f in range(len(self.factors))]
 
@@ -274,10 +221,7 @@ class PenalisedCholesky:
         if layout.q2:
             c = _each(self.inverse_l11, self.h12).reshape(-1, layout.q2)
             self.a22_scaled = layout.scale_right(a.a22, lambdas)
-            h22 = layout.scale(
-                lambdas, Vector(np.zeros((1, layout.k1)), self.a22_scaled), transpose=True
-            ).rest
-            schur = h22 - c.T @ c
+            schur = layout.scale_right(self.a22_scaled.T, lambdas) - c.T @ c
             schur.flat[:: layout.q2 + 1] += 1.0
             # The symmetric matrix by columns is itself by rows, which spares LAPACK a copy.
             self.l22, failed = linalg.lapack.dpotrf(schur.T, lower=1, overwrite_a=1)
@@ -285,22 +229,20 @@ class PenalisedCholesky:
                 raise np.linalg.LinAlgError("not positive definite")
             self.logdet += 2.0 * float(np.log(np.diag(self.l22)).sum())
 
-    def solve(self, r: Vector) -> Vector:
-        """H^-1 r; r has shapes (m1, k1, c) and (q2, c), or without the last axis."""
-        flat = r.first.ndim == 2
-        first = r.first[..., None] if flat else r.first
-        rest = r.rest[..., None] if flat else r.rest
-        q2, c = self.layout.q2, first.shape[-1]
+    def solve(self, r: Array) -> Array:
+        """H^-1 r for r of shape (q,) or (q, c)."""
+        if r.ndim == 1:
+            return self.solve(r[:, None])[:, 0]
+        q1, q2, c = self.layout.q1, self.layout.q2, r.shape[1]
+        first, rest = r[:q1].reshape(self.layout.m1, self.layout.k1, c), r[q1:]
         inv = self.inverse_l11
         back = inv if self.layout.k1 == 1 else np.swapaxes(inv, 1, 2)
         x1 = _each(back, _each(inv, first))
         if q2:
             h12 = self.h12.reshape(-1, q2)
-            x2 = linalg.lapack.dpotrs(self.l22, rest - h12.T @ x1.reshape(-1, c), lower=1)[0]
-            x1 = _each(back, _each(inv, first - (h12 @ x2).reshape(first.shape)))
-        else:
-            x2 = rest
-        return Vector(x1[..., 0], x2[..., 0]) if flat else Vector(x1, x2)
+            rest = linalg.lapack.dpotrs(self.l22, rest - h12.T @ x1.reshape(-1, c), lower=1)[0]
+            x1 = _each(back, _each(inv, first - (h12 @ rest).reshape(first.shape)))
+        return np.concatenate([x1.reshape(q1, c), rest])
 
     def invert(self) -> InverseBlocks:
         """Blocks of H^-1 that gradients need."""
@@ -343,8 +285,8 @@ class InverseBlocks:
         sums = [first]
         for b in range(1, len(layout.factors)):
             sums.append(
-                _outer(layout.block(a21, b), layout.block(p21, b))
-                + _outer(layout.block(of.a22_scaled, b), layout.block(self.p22, b))
+                _outer(layout.part(a21, b, layout.q1), layout.part(p21, b, layout.q1))
+                + _outer(layout.part(of.a22_scaled, b, layout.q1), layout.part(self.p22, b, layout.q1))
             )
         return sums
 
@@ -354,23 +296,16 @@ class InverseBlocks:
         rows = [f.columns @ lam for f, lam in zip(layout.factors, lambdas, strict=True)]
         one = layout.factors[0]
         total = np.einsum("ni,nij,nj->n", rows[0], self.p11[one.codes], rows[0], optimize=True)
-        for b in range(1, len(layout.factors)):
-            f = layout.factors[b]
-            start, size = layout.offsets[b - 1], f.n_levels * f.width
-            part = self.p12[:, :, start : start + size].reshape(layout.m1, layout.k1, f.n_levels, f.width)
-            cross = part[one.codes, :, f.codes, :]
-            total += 2.0 * np.einsum("ni,nij,nj->n", rows[0], cross, rows[b], optimize=True)
-            for c in range(b, len(layout.factors)):
-                g = layout.factors[c]
-                at = layout.offsets[c - 1]
-                square = self.p22[start : start + size, at : at + g.n_levels * g.width]
-                pick = square.reshape(f.n_levels, f.width, g.n_levels, g.width)[f.codes, :, g.codes, :]
+        for b, f in enumerate(layout.factors[1:], start=1):
+            own = layout.part(np.moveaxis(self.p12, 2, 0), b, layout.q1)[f.codes, :, one.codes]
+            total += 2.0 * np.einsum("nj,nji,ni->n", rows[b], own, rows[0], optimize=True)
+            square = np.moveaxis(layout.part(self.p22, b, layout.q1), 2, 0)
+            for c, g in enumerate(layout.factors[b:], start=b):
+                own = layout.part(square, c, layout.q1)[g.codes, :, f.codes]
                 twice = 1.0 if b == c else 2.0
-                total += twice * np.einsum("ni,nij,nj->n", rows[b], pick, rows[c], optimize=True)
+                total += twice * np.einsum("nj,nji,ni->n", rows[c], own, rows[b], optimize=True)
         return np.asarray(total)
 
-
-Index = NDArray[np.intp]
 
 SMALL = 50_000
 """Pairs of random effects that dense blocks hold at once without a thought."""
@@ -425,10 +360,10 @@ class CellProducts:
     layout: CellLayout
     blocks: tuple[Array, ...]
 
-    def times(self, b: Vector) -> Vector:
-        """Z' W Z b for b of shapes (m1, k1, c) and (q2, c)."""
+    def times(self, b: Array) -> Array:
+        """Z' W Z b for b of shape (q, c)."""
         layout = self.layout
-        parts = layout.parts(b)
+        parts = [b[at] for at in layout.slices]
         sums = [np.zeros_like(p) for p in parts]
         for pair, block in zip(layout.pairs, self.blocks, strict=True):
             matrix = layout.matrix(pair, block)
@@ -436,7 +371,7 @@ class CellProducts:
             if pair.f != pair.g:
                 many = layout.factors[pair.g].n_levels
                 sums[pair.g] += transposed_times(block, *pair.sparse_form, many, parts[pair.f])
-        return layout.vector(sums, b)
+        return np.concatenate(sums)
 
 
 class CellLayout(Layout):
@@ -444,7 +379,6 @@ class CellLayout(Layout):
 
     def __init__(self, factors: Sequence[Effects]) -> None:
         super().__init__(factors)
-        self.ends = np.cumsum([f.n_levels * f.width for f in self.factors])
         met = []
         meets = np.zeros(len(self.factors))
         there = [np.asarray(f.columns.any(axis=1)) for f in self.factors]
@@ -465,17 +399,8 @@ class CellLayout(Layout):
         # whose levels meet fewest columns goes first; of two factors that is the one with most columns
         placed = _best(self.factors, met, np.argsort(meets, kind="stable").tolist())
         self.order, self.structure, self.pairs = placed.order, placed.structure, placed.pairs
-
-    def parts(self, b: Vector) -> list[Array]:
-        """Cut a vector over all effects into its factors', shapes (m k, c)."""
-        c = b.first.shape[-1]
-        return [b.first.reshape(-1, c), *np.split(b.rest, self.ends[:-1] - self.ends[0])[1:]]
-
-    def vector(self, parts: Sequence[Array], like: Vector) -> Vector:
-        """Put the factors' parts together again."""
-        return Vector(
-            parts[0].reshape(like.first.shape), np.concatenate([np.zeros_like(like.rest[:0]), *parts[1:]])
-        )
+        every = np.arange(self.q)
+        self.permutation = np.concatenate([every[self.slices[f]] for f in self.order])
 
     def matrix(self, pair: Pair, block: Array) -> sparse.bsr_array:
         """Lay a pair's blocks out as a sparse matrix of shape (m_f k_f, m_g k_g)."""
@@ -606,17 +531,13 @@ class CellCholesky:
         self.factored: Factored = layout.structure.factor(values)
         self.logdet = self.factored.logdet
 
-    def solve(self, r: Vector) -> Vector:
-        """H^-1 r; r has shapes (m1, k1, c) and (q2, c), or without the last axis."""
-        flat = r.first.ndim == 2
-        whole = Vector(r.first[..., None], r.rest[..., None]) if flat else r
-        layout = self.layout
-        parts = layout.parts(whole)
-        x = self.factored.solve(np.concatenate([parts[f] for f in layout.order]))
-        ends = np.cumsum([len(parts[f]) for f in layout.order])
-        solved = dict(zip(layout.order, np.split(x, ends[:-1]), strict=True))
-        found = layout.vector([solved[f] for f in range(len(parts))], whole)
-        return Vector(found.first[..., 0], found.rest[..., 0]) if flat else found
+    def solve(self, r: Array) -> Array:
+        """H^-1 r for r of shape (q,) or (q, c)."""
+        if r.ndim == 1:
+            return self.solve(r[:, None])[:, 0]
+        x = np.empty(r.shape)
+        x[self.layout.permutation] = self.factored.solve(r[self.layout.permutation])
+        return x
 
     def invert(self) -> CellInverse:
         """Blocks of H^-1 that gradients need."""

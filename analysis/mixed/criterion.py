@@ -18,17 +18,14 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from analysis.arrays import Array
 from stimuli.errors import UserError, unknown_name
 
-from .blocks import Vector
 from .families import Family, Link
 from .laplace import LaplaceDeviance, LaplacePoint
 from .matrices import Frame, Matrices
-
-Array = NDArray[np.float64]
 
 MOST_NODES = 100
 """Largest number of points along one dimension; the weights of more underflow."""
@@ -67,7 +64,7 @@ class QuadratureDeviance(LaplaceDeviance):
         fixed = self.offset + self.x @ beta
         found = self.modes.find([lam], fixed, response)
         mode, eta = found.u, found.eta
-        u = mode.first
+        u = layout.part(mode, 0)
         k = u.shape[1]
         inside = response.inside(eta)
         a = np.empty((self._m, k, k))
@@ -112,9 +109,9 @@ class QuadratureDeviance(LaplaceDeviance):
         rows = self._columns @ lam
         leverages = np.einsum("ni,nij,nj->n", rows, inverse[self._codes], rows)
         explicit = response.inside_slope(eta) * leverages
-        pull = Vector(self._sums(explicit) @ lam - 2.0 * by_mode, mode.rest)
+        pull = (self._sums(explicit) @ lam - 2.0 * by_mode).ravel()
         observed = response.observed(eta)
-        adjoint = layout.factor(layout.products(observed), [lam]).solve(pull).first
+        adjoint = layout.factor(layout.products(observed), [lam]).solve(pull).reshape(u.shape)
         feedback = np.einsum("nk,nk->n", self._columns, (adjoint @ lam.T)[self._codes])
         d_eta = explicit - observed * feedback
         slope = by_lambda + self._sums(d_eta).T @ u + self._sums(response.score(eta)).T @ adjoint

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
+
+from analysis.arrays import Array
 
 from .linear import LinearDeviance
 from .optimise import STEP, differences
-
-Array = NDArray[np.float64]
 
 RESIDUAL = "n - p"
 """Name of the degrees of freedom of a model without random effects, where Satterthwaite's are rows less coefficients."""

@@ -28,8 +28,7 @@ from scipy import sparse
 from scipy.linalg import lapack
 from scipy.sparse import csgraph
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+from analysis.arrays import Array, Index, Mask
 
 FEW = 200
 """Columns that are held densely without a thought."""
@@ -362,7 +361,7 @@ class _Group(Generic[Kind]):
     """Levels that are taken together so far: their kind, the columns, the fewest that a level meets."""
 
     kind: Kind
-    there: NDArray[np.bool_]
+    there: Mask
     levels: list[int]
     fewest: int
 

@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special, stats
 
+from analysis.arrays import Array
 from stimuli.errors import UserError, unknown_name
 
-Array = NDArray[np.float64]
 Curve = Callable[[Array], Array]
 
 

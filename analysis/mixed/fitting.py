@@ -9,13 +9,13 @@ from typing import TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import linalg
 from threadpoolctl import ThreadpoolController
 
+from analysis.arrays import Array
 from stimuli.errors import UserError, unknown_name
 
-from .blocks import Layout, Vector
+from .blocks import Layout
 from .criterion import choose_criterion, make_objective, refuse_without_random_effects
 from .degrees import RESIDUAL, Satterthwaite
 from .families import BOUNDED_LINKS, Family, choose_family
@@ -29,8 +29,6 @@ from .optimise import Optimum, finish, minimise
 from .responses import OrderedResponse, ProfiledResponse, Response, Shape, Thresholds, TimeResponse
 from .result import Fit, Model, VarianceComponent
 from .variables import Factor, Given
-
-Array = NDArray[np.float64]
 
 HUGE_SE = 10.0
 """Standard error, for a column of unit size, that points to separation on a logit, probit or log scale."""
@@ -194,7 +192,7 @@ class _Estimates:
     unit: float  # standard deviation that theta is relative to
     dispersion: float
     penalty: float  # share of the optimum's value that is no deviance
-    effects: Vector
+    effects: Array
     eta: Array
     satterthwaite: Satterthwaite | None
     notes: list[str]
@@ -426,7 +424,7 @@ def _fit_generalised(model: Model, is_sketch: bool = False, end: Array | None = 
         vcov = objective.back @ np.linalg.pinv(objective.x.T @ weighted, hermitian=True) @ objective.back.T
     sigma = 1.0
     if isinstance(point.response, ProfiledResponse):
-        sigma = point.response.sigma(point.eta, point.u.dot(point.u))
+        sigma = point.response.sigma(point.eta, float(point.u @ point.u))
     elif model.family.dispersion == "phi":
         sigma = float(np.sqrt(point.response.dispersion))
     elif shape is not None:
@@ -459,7 +457,7 @@ def _fit_generalised(model: Model, is_sketch: bool = False, end: Array | None = 
     )
 
 
-def _modes(matrices: Matrices, effects: Vector) -> dict[str, pd.DataFrame]:
+def _modes(matrices: Matrices, effects: Array) -> dict[str, pd.DataFrame]:
     """Put the random effects back on the user's columns; terms on one factor stand side by side, as in ``ranef``."""
     layout = Layout(matrices.effects)
     parts: dict[str, list[pd.DataFrame]] = {}

@@ -23,17 +23,16 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import linalg, sparse, stats
 
+from analysis.arrays import Array, Index, Mask
 from stimuli.errors import UserError, unknown_name
 
 from .degrees import RESIDUAL, DegreesOfFreedom, FTest, KenwardRoger, f_tail
 from .inference import coefficient_table
 from .result import Fit
 from .variables import Coding, Factor, Variable
-
-Array = NDArray[np.float64]
 
 LARGEST = 8000
 """Random effects for which the dense q x q products are formed at most (half a gigabyte each)."""
@@ -405,7 +404,7 @@ def _refuse_different_data(smaller: Fit, larger: Fit) -> None:
         )
 
 
-def _outside(columns: Array, span: Array) -> NDArray[np.bool_]:
+def _outside(columns: Array, span: Array) -> Mask:
     """Return which columns (n, k) are no combinations of those of ``span`` (n, l)."""
     basis = np.linalg.qr(span)[0]
     rest = columns - basis @ (basis.T @ columns)
@@ -437,7 +436,7 @@ def _refuse_unnested(smaller: Fit, larger: Fit) -> None:
             )
 
 
-def _same_groups(one: NDArray[np.intp], other: NDArray[np.intp]) -> bool:
+def _same_groups(one: Index, other: Index) -> bool:
     pairs = len(np.unique(one.astype(np.int64) * (int(other.max()) + 1) + other))
     return pairs == int(one.max()) + 1 == int(other.max()) + 1
 

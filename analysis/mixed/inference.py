@@ -21,13 +21,12 @@ from scipy import optimize, special, stats
 from scipy.stats import qmc
 from statsmodels.stats.multitest import multipletests
 
+from analysis.arrays import Array, Mask
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 
 from .degrees import DegreesOfFreedom, positive_inverse
 from .result import Fit
-
-Array = NDArray[np.float64]
 
 _BY_P = {"holm": "holm", "bonferroni": "bonferroni", "BH": "fdr_bh"}
 """Adjustments that need p values only, under emmeans' names; the values are statsmodels'."""
@@ -53,7 +52,7 @@ class Comparisons:
     means: int | None = None
     with_control: bool = False  # whether all compare with one and the same mean, for ``dunnett``
 
-    def among(self, known: NDArray[np.bool_]) -> Array:
+    def among(self, known: Mask) -> Array:
         """Return the correlation of some of the estimates."""
         whole = np.eye(len(known)) if self.correlation is None else self.correlation
         return whole[np.ix_(known, known)]

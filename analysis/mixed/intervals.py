@@ -29,10 +29,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import optimize, stats
 from threadpoolctl import threadpool_limits
 
+from analysis.arrays import Array
 from stimuli.errors import UserError, unknown_name
 from stimuli.files import replacing
 
@@ -104,7 +104,6 @@ def estimate_of(fit: Fit, parameter: Parameter) -> float:
     return float(fit.fixed["estimate"].iloc[at])
 
 
-Array = NDArray[np.float64]
 Objective = Callable[[Array], tuple[float, Array]]
 
 SMALLEST = 1e-3

@@ -19,15 +19,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
-from .blocks import Blocks, Effects, Factor, Layout, Vector, gram, make_layout
+from analysis.arrays import Array, Index, Mask
+
+from .blocks import Blocks, Effects, Factor, Layout, make_layout
 from .families import Family, Link
 from .matrices import Covariance, Frame, Matrices
 from .responses import Response, make_response
-
-Array = NDArray[np.float64]
 
 TOLERANCE = 1e-18
 """Newton decrement (squared distance in units of the conditional spread) at which the mode counts as found."""
@@ -43,7 +42,7 @@ class ModeNotFound(ArithmeticError):
 class Mode:
     """The conditional mode."""
 
-    u: Vector  # spherical random effects
+    u: Array  # spherical random effects
     eta: Array  # (n,): linear predictor there
     score: Array  # (n,): derivative of the log-likelihood with respect to eta
 
@@ -57,7 +56,7 @@ class ModeSearch:
 
     def forget(self) -> None:
         """Begin the next search at zero."""
-        self._u, self._is_warm = self.layout.zeros(), False
+        self._u, self._is_warm = np.zeros(self.layout.q), False
         self._kept: Factor | None = None
 
     def keep(self, factor: Factor) -> None:
@@ -84,12 +83,12 @@ class ModeSearch:
             return self._search(lambdas, fixed, response, self._from_saturated(lambdas, fixed, response))
 
     def _at(
-        self, lambdas: list[Array], fixed: Array, response: Response, u: Vector
-    ) -> tuple[Vector, Array, float]:
+        self, lambdas: list[Array], fixed: Array, response: Response, u: Array
+    ) -> tuple[Array, Array, float]:
         eta = fixed + self.layout.times(self.layout.scale(lambdas, u))
-        return u, eta, 2.0 * float(response.loglik(eta).sum()) - u.dot(u)
+        return u, eta, 2.0 * float(response.loglik(eta).sum()) - float(u @ u)
 
-    def _search(self, lambdas: list[Array], fixed: Array, response: Response, u: Vector) -> Mode:
+    def _search(self, lambdas: list[Array], fixed: Array, response: Response, u: Array) -> Mode:
         layout = self.layout
         u, eta, value = self._at(lambdas, fixed, response, u)
         if not np.isfinite(value):
@@ -101,7 +100,7 @@ class ModeSearch:
             if h is None:
                 h, fresh = self._factor(response, eta, lambdas, previous < 0.1 * layout.n), True
             step = h.solve(gradient)
-            decrement = gradient.dot(step)
+            decrement = float(gradient @ step)
             # Below 1e-12 a decrement that no longer shrinks is rounding error.
             if 0.0 <= decrement < TOLERANCE or (fresh and 0.25 * previous < decrement < 1e-12):
                 self._u, self._kept, self._is_warm = u, h, True
@@ -118,7 +117,7 @@ class ModeSearch:
             u, eta, value = new
         raise ModeNotFound
 
-    def _from_saturated(self, lambdas: list[Array], fixed: Array, response: Response) -> Vector:
+    def _from_saturated(self, lambdas: list[Array], fixed: Array, response: Response) -> Array:
         """Take the first step of iterated least squares from the saturated model."""
         eta = self._saturated
         weight = response.weight(eta)
@@ -235,7 +234,7 @@ class LaplacePoint:
 
     deviance: float
     gradient: Array
-    u: Vector
+    u: Array
     eta: Array
     response: Response
 
@@ -245,16 +244,16 @@ class _Solved:
     """A solution at ``x`` as the average information reuses it: u, the working weights, Z' score, Z'WZ, H's factor, the rows."""
 
     x: Array
-    u: Vector
+    u: Array
     inside: Array
-    z_score: Vector
+    z_score: Array
     a: Blocks
     h: Factor
     eta: Array
     response: Response
 
 
-def _alike(x: Array) -> tuple[Array, NDArray[np.intp]] | None:
+def _alike(x: Array) -> tuple[Array, Index] | None:
     """Return the different rows of X, shape (g, p), and which of them each row is, (n,); None where they are more than columns."""
     p = x.shape[1]
     key = x @ np.cos(np.arange(1.0, p + 1.0))
@@ -317,7 +316,7 @@ class LaplaceDeviance:
         dispersion = np.full(self.n_dispersion, np.sqrt(2.0 / self.n))
         return np.concatenate([self.covariance.scales(), dispersion, np.ones(self.p)])
 
-    def diagonal(self) -> NDArray[np.bool_]:
+    def diagonal(self) -> Mask:
         """Which parameters lie on the diagonal of a template of theta."""
         rest = np.zeros(self.n_dispersion + self.p, dtype=bool)
         return np.concatenate([self.covariance.diagonal(), rest])
@@ -345,7 +344,7 @@ class LaplaceDeviance:
         u, eta, h, response = last.u, last.eta, last.h, last.response
         lambdas = self.covariance.lambdas(x[: self.covariance.size])
         fit, fit_slope = response.deviance(eta)
-        deviance = fit + u.dot(u) + h.logdet
+        deviance = fit + float(u @ u) + h.logdet
 
         inverse = h.invert()
         leverages = inverse.leverages()
@@ -401,7 +400,7 @@ class LaplaceDeviance:
             moved = layout.moved(self.covariance.entries(), lambdas, last.u, last.z_score)
             products = last.a.times(moved)
             scaled = layout.scale(lambdas, products, transpose=True)
-            result[:k, :k] = gram(moved, products) - gram(scaled, last.h.solve(scaled))
+            result[:k, :k] = moved.T @ products - scaled.T @ last.h.solve(scaled)
         if self.n_dispersion == 1:
             result[k:at, k:at] = self.n
         elif self.n_dispersion:
@@ -409,10 +408,10 @@ class LaplaceDeviance:
             result[k:at, k:at] = 2.0 * by_loglik @ by_loglik.T
         with_x, x_with_x = self._information(last.inside)
         with_x = layout.scale(lambdas, with_x, transpose=True)
-        result[at:, at:] = 2.0 * (x_with_x - gram(with_x, last.h.solve(with_x)))
+        result[at:, at:] = 2.0 * (x_with_x - with_x.T @ last.h.solve(with_x))
         return result if self.penalty is None else result + 2.0 * self.penalty
 
-    def _information(self, w: Array) -> tuple[Vector, Array]:
+    def _information(self, w: Array) -> tuple[Array, Array]:
         """Z' W X and X' W X for weights of shape (n,)."""
         if self.alike is None:
             weighted = w[:, None] * self.x
@@ -420,7 +419,7 @@ class LaplaceDeviance:
         rows, group = self.alike
         sums = np.bincount(group, w, len(rows))
         by_group = self.layout.transpose_times(w, group, len(rows))
-        return by_group.combined(rows), rows.T @ (sums[:, None] * rows)
+        return by_group @ rows, rows.T @ (sums[:, None] * rows)
 
     def _solved(self, x: Array) -> _Solved:
         if self._last is None or not np.array_equal(self._last.x, x):

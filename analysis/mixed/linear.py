@@ -15,15 +15,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
+from analysis.arrays import Array
 from stimuli.errors import UserError
 
-from .blocks import Factor, Layout, Vector, gram, make_layout
+from .blocks import Factor, Layout, make_layout
 from .matrices import Covariance, Frame, Matrices
-
-Array = NDArray[np.float64]
 
 NO_RESIDUAL = 1e-10
 """Residual sum of squares per row, as a share of that of least squares, that is rounding error."""
@@ -39,7 +37,7 @@ class LinearPoint:
     rss_slope: Array  # (theta,): its gradient
     information: Array  # (p, p): R_X' R_X = X' V^-1 X at sigma = 1
     beta: Array  # (p,): profiled coefficients
-    u: Vector  # spherical random effects
+    u: Array  # spherical random effects
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ class _Solved:
     lambdas: list[Array]
     h: Factor
     traces: list[Array]
-    z_residual: Vector
+    z_residual: Array
 
 
 class LinearDeviance:
@@ -98,14 +96,14 @@ class LinearDeviance:
         scaled_c = self.layout.scale(lambdas, self.c, transpose=True)
         g = h.solve(scaled_c)
         left = self.c - self.a.times(self.layout.scale(lambdas, g))
-        s = self.s - gram(scaled_c, g)
+        s = self.s - scaled_c.T @ g
         s = (s + s.T) / 2.0
         information = s[:p, :p]
         factor = np.linalg.cholesky(information)
         beta = linalg.lapack.dpotrs(factor, s[:p, p], lower=1)[0] if p else np.zeros(0)
         rss = float(s[p, p] - s[:p, p] @ beta)
         contrast = np.append(-beta, 1.0)
-        u, z_residual = g.combined(contrast), left.combined(contrast)
+        u, z_residual = g @ contrast, left @ contrast
         rss_slope = -2.0 * self.covariance.gradient(self.layout.outer(z_residual, u))
         logdet = h.logdet
         traces = h.invert().trace_terms()
@@ -115,7 +113,7 @@ class LinearDeviance:
             # Zeros for the response spare cutting the fixed columns out.
             inverse = np.zeros((p + 1, p + 1))
             inverse[:p, :p] = linalg.lapack.dpotrs(factor, np.eye(p), lower=1)[0]
-            q = left.combined(inverse)
+            q = left @ inverse
             slopes = [a - 2.0 * b for a, b in zip(slopes, self.layout.outer(q, g), strict=True)]
         point = LinearPoint(logdet, self.covariance.gradient(slopes), rss, rss_slope, information, beta, u)
         self._last = _Solved(point, lambdas, h, traces, z_residual)
@@ -152,15 +150,13 @@ class LinearDeviance:
         products = self.a.times(moved)
         scaled = self.layout.scale(last.lambdas, products, transpose=True)
         solved = last.h.solve(scaled)
-        squares = gram(moved, products) - gram(scaled, solved)
+        squares = moved.T @ products - scaled.T @ solved
         if p:
-            with_x = gram(self.c, moved)[:p]
-            with_x -= gram(self.layout.scale(last.lambdas, self.c, transpose=True), solved)[:p]
+            with_x = (self.c.T @ moved)[:p]
+            with_x -= (self.layout.scale(last.lambdas, self.c, transpose=True).T @ solved)[:p]
             squares -= with_x.T @ np.linalg.solve(point.information, with_x)
-        residual = Vector(last.z_residual.first[..., None], last.z_residual.rest[..., None])
-        along = gram(residual, moved)
-        sigma2 = point.rss / self.df
-        return np.asarray(squares / sigma2 - along.T @ along / (sigma2**2 * self.df))
+        along, sigma2 = last.z_residual @ moved, point.rss / self.df
+        return np.asarray(squares / sigma2 - np.outer(along, along) / (sigma2**2 * self.df))
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Profiled deviance and its gradient."""
@@ -190,7 +186,7 @@ class LinearDeviance:
         back = linalg.solve_triangular(self.r, np.eye(self.p))
         return np.asarray(back @ linalg.inv(point.information) @ back.T)
 
-    def effects(self, point: LinearPoint, theta: Array) -> Vector:
+    def effects(self, point: LinearPoint, theta: Array) -> Array:
         """Random effects b = Lambda u for the columns of Z, in the units of y."""
         return self.layout.scale(self.covariance.lambdas(theta), point.u) * self.scale
 

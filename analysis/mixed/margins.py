@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from analysis.arrays import Array
 from stimuli.errors import UserError, unknown_name
 
 from .formula import Node, as_r, columns_of
@@ -23,8 +23,6 @@ from .inference import linear_contrasts, tested
 from .responses import TimeResponse
 from .result import Fit
 from .variables import Factor, Numeric, level_name
-
-Array = NDArray[np.float64]
 
 
 def reference_grid(wanted: list[str], values: dict[str, list[Any]]) -> tuple[pd.DataFrame, pd.DataFrame, int]:

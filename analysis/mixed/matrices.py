@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from analysis.arrays import Array, Index, Mask
 from stimuli.errors import UserError, unknown_name
 
 from .blocks import Effects
@@ -28,8 +29,6 @@ from .families import Family
 from .formula import Call, Formula, Name, Node, RandomTerm, Terms, as_r, bare, columns_of, read_expression
 from .responses import check_response
 from .variables import Factor, Given, Numeric, Variable, Variables, is_numeric, level_name
-
-Array = NDArray[np.float64]
 
 Vector = str | ArrayLike
 """Weights or offset: a column name, an expression of columns, or one number per row."""
@@ -40,7 +39,7 @@ class Grouping:
     """A grouping factor on the rows used."""
 
     name: str  # as lme4 names it
-    codes: NDArray[np.intp]  # (n,): level of each row
+    codes: Index  # (n,): level of each row
     levels: tuple[str, ...]  # levels that occur, in the order of the codes
 
 
@@ -49,7 +48,7 @@ class Frame:
     """What the matrices are made from."""
 
     data: pd.DataFrame  # complete rows only
-    rows: NDArray[np.intp]  # (n,): their positions in the data given
+    rows: Index  # (n,): their positions in the data given
     # (n,): the response; for binomial models the proportion of successes, for ordinal ones the category,
     # counted from 0
     y: Array
@@ -311,7 +310,7 @@ def _numbers_as_numbers(data: pd.DataFrame) -> pd.DataFrame:
 def _vector(
     node: Node | None,
     given: pd.Series[Any] | None,
-    rows: NDArray[np.intp],
+    rows: Index,
     variables: Variables,
     kept: pd.DataFrame,
     what: str,
@@ -420,7 +419,7 @@ SINGULAR = 1e-4
 
 
 @lru_cache(maxsize=64)
-def _lower_triangle(k: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _lower_triangle(k: int) -> tuple[Index, Index]:
     columns, rows = np.triu_indices(k)
     return rows.astype(np.intp), columns.astype(np.intp)
 
@@ -447,7 +446,7 @@ class TermCovariance:
         return slice(self.at, self.at + self.width)
 
     @property
-    def positions(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def positions(self) -> tuple[Index, Index]:
         """Rows and columns of the lower triangle, column-major."""
         return _lower_triangle(self.width)
 
@@ -521,7 +520,7 @@ class Covariance:
                 result[at] = (term.factor, term.at + i, term.at + j)
         return result
 
-    def diagonal(self) -> NDArray[np.bool_]:
+    def diagonal(self) -> Mask:
         """Which entries of theta are on a template's diagonal."""
         result = np.zeros(self.size, dtype=bool)
         for term in self.terms:

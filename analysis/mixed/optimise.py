@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from analysis.arrays import Array, Mask
 
 
 class Objective(Protocol):
@@ -243,7 +242,7 @@ def minimise(
     objective: Objective,
     start: Array,
     scales: Array,
-    diagonal: NDArray[np.bool_],
+    diagonal: Mask,
     standardise: Callable[[Array], Array],
     *,
     is_rough: bool = False,

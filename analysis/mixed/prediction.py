@@ -19,22 +19,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import sparse, stats
 from scipy.linalg import cho_factor, cho_solve
 
+from analysis.arrays import Array, Index, Mask
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 
-from .blocks import Vector, make_layout
+from .blocks import make_layout
 from .fitting import fit_model
 from .formula import Node, RandomTerm, columns_of
 from .inference import check_level
 from .matrices import Design, TermCovariance, make_design
 from .result import Fit
 from .variables import level_name
-
-Array = NDArray[np.float64]
 
 
 def effects_unit(fit: Fit) -> float:
@@ -44,9 +42,7 @@ def effects_unit(fit: Fit) -> float:
     return fit.sigma if relative else 1.0
 
 
-def simulate(
-    fit: Fit, count: int = 1, *, seed: int | str = 0, conditional: bool = False
-) -> NDArray[np.float64]:
+def simulate(fit: Fit, count: int = 1, *, seed: int | str = 0, conditional: bool = False) -> Array:
     """Draw responses from a fitted model.
 
     Parameters
@@ -107,7 +103,7 @@ BATCH = 256
 
 _Term = tuple[RandomTerm, TermCovariance, Design]
 """A random term as new rows need it."""
-_Part = tuple[TermCovariance, Array, NDArray[np.intp]]
+_Part = tuple[TermCovariance, Array, Index]
 """A random term, its columns in new rows, and the levels there."""
 
 
@@ -229,7 +225,7 @@ def _terms(fit: Fit) -> list[_Term]:
     return found
 
 
-def _complete(fit: Fit, data: pd.DataFrame, terms: list[_Term], *, known_offset: bool) -> NDArray[np.bool_]:
+def _complete(fit: Fit, data: pd.DataFrame, terms: list[_Term], *, known_offset: bool) -> Mask:
     formula = fit.model.formula
     nodes: list[Node] = list(formula.fixed.variables)
     for random, _, _ in terms:
@@ -255,9 +251,7 @@ def _offset(fit: Fit, rows: pd.DataFrame) -> Array:
     return total
 
 
-def _random_rows(
-    fit: Fit, term: _Term, rows: pd.DataFrame, new_levels: str
-) -> tuple[Array, NDArray[np.intp]]:
+def _random_rows(fit: Fit, term: _Term, rows: pd.DataFrame, new_levels: str) -> tuple[Array, Index]:
     """Columns of a term, shape (m, k), and levels of its grouping factor, -1 for new ones."""
     random, covariance, design = term
     grouping = fit.model.matrices.groupings[covariance.factor]
@@ -309,7 +303,7 @@ class _Errors:
             for start in range(0, effect.n_levels, size):
                 levels = np.arange(start, min(start + size, effect.n_levels))
                 count = len(levels) * effect.width
-                unit = Vector(np.zeros((layout.m1, layout.k1, count)), np.zeros((layout.q2, count)))
+                unit = np.zeros((layout.q, count))
                 column = np.arange(count).reshape(len(levels), effect.width)
                 at = np.arange(effect.width)
                 self.layout.part(unit, f)[levels[:, None], at, column] = 1.0
@@ -330,9 +324,8 @@ class _Errors:
             rows = slice(start, min(start + BATCH, len(x)))
             z = self._columns_of(rows, parts)
             mz = self._given_data(z)
-            own = np.einsum("mkc,mkc->c", z.first, mz.first) + np.einsum("qc,qc->c", z.rest, mz.rest)
-            gz = np.einsum("mkp,mkc->cp", g.first, z.first) + z.rest.T @ g.rest
-            gap = x[rows] - gz
+            own = np.einsum("qc,qc->c", z, mz)
+            gap = x[rows] - z.T @ g
             total[rows] = self.unit**2 * own + np.einsum("ni,ij,nj->n", gap, phi, gap)
         for term, z_raw, codes in parts:
             cov = self.unit**2 * term.relative_covariance(self.fit.theta)
@@ -340,15 +333,15 @@ class _Errors:
             total += np.where(codes < 0, new, 0.0)
         return total
 
-    def _given_data(self, r: Vector) -> Vector:
+    def _given_data(self, r: Array) -> Array:
         """Lambda H^-1 Lambda' r."""
         layout = self.layout
         inner = self.factor.solve(layout.scale(self.lambdas, r, transpose=True))
         return layout.scale(self.lambdas, inner)
 
-    def _columns_of(self, rows: slice, parts: list[_Part]) -> Vector:
+    def _columns_of(self, rows: slice, parts: list[_Part]) -> Array:
         layout, count = self.layout, rows.stop - rows.start
-        found = Vector(np.zeros((layout.m1, layout.k1, count)), np.zeros((layout.q2, count)))
+        found = np.zeros((layout.q, count))
         at = np.arange(count)
         for term, z_raw, codes in parts:
             known = codes[rows] >= 0

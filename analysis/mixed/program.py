@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from analysis.arrays import Array
 from stimuli.errors import UserError
 
 from .formula import (
@@ -38,8 +38,6 @@ from .formula import (
 )
 from .result import Fit
 from .variables import Factor, is_numeric
-
-Array = NDArray[np.float64]
 
 _NUMBERS = frozenset({"integer", "floating", "mixed-integer-float", "decimal"})
 _FROM_FACTORS = frozenset({"relevel", "C", "droplevels"})

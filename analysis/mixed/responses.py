@@ -26,14 +26,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import special, stats
 
+from analysis.arrays import Array, Mask
 from stimuli.errors import UserError
 
 from .families import Family, Link, log_choices
-
-Array = NDArray[np.float64]
 
 _EDGE = float(np.finfo(float).eps)
 LARGEST_LOG = 40.0
@@ -593,7 +591,7 @@ def check_response(family: Family, y: Array, weights: Array | None, label: str) 
     """Refuse observations that the family cannot have produced."""
     name = family.name
 
-    def refuse(bad: NDArray[np.bool_], mend: str | None = None, rule: str | None = None) -> None:
+    def refuse(bad: Mask, mend: str | None = None, rule: str | None = None) -> None:
         if bad.any():
             rule = rule or f"the {name} family takes {_TAKES[name]}"
             raise UserError(

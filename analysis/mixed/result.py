@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+
+from analysis.arrays import Array, Index
 
 from .criterion import Criterion
 from .degrees import DegreesOfFreedom
@@ -19,8 +20,6 @@ from .families import LINKS, Family, Link
 from .formula import Call, Formula, Node, read_expression
 from .matrices import Frame, Matrices
 from .responses import Response, Shape, Thresholds
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +105,7 @@ class Fit:
     n_parameters: int  # fixed effects, variance parameters, and sigma where estimated
     ranef: Callable[[], Mapping[str, pd.DataFrame]]  # makes ``modes``
     fitted: Array  # (nobs,): fitted means with the random effects, in the order of the rows used
-    rows: NDArray[np.intp]  # (nobs,): positions of the rows used
+    rows: Index  # (nobs,): positions of the rows used
     degrees: DegreesOfFreedom | None  # gives contrasts their degrees of freedom; None for z tests
     evaluations: int  # how often the deviance was computed
     theta: Array  # (k,): relative covariance parameters, for the orthonormalised columns of each term

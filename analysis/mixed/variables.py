@@ -19,10 +19,11 @@ import pandas as pd
 from formulaic import model_matrix
 from formulaic.transforms.contrasts import HelmertContrasts, PolyContrasts, SumContrasts, TreatmentContrasts
 from formulaic.utils.stateful_transforms import stateful_transform
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import linalg
 from scipy.interpolate import BSpline
 
+from analysis.arrays import Array, Index, Mask
 from stimuli.errors import UserError, unknown_name
 
 from .formula import (
@@ -40,8 +41,6 @@ from .formula import (
     is_condition,
     nodes_of,
 )
-
-Array = NDArray[np.float64]
 
 
 def bs(
@@ -160,7 +159,7 @@ def _column_of(matrix: Any, number: int) -> Array:
     return columns[:, number - 1]
 
 
-def _is_in(x: Iterable[Any], values: ArrayLike) -> NDArray[np.bool_]:
+def _is_in(x: Iterable[Any], values: ArrayLike) -> Mask:
     wanted = {level_name(v) for v in np.ravel(np.asarray(values))}
     return np.array([level_name(v) in wanted for v in x], dtype=bool)
 
@@ -424,7 +423,7 @@ def _alphabetical(text: str) -> tuple[list[tuple[int, int | str]], str, str]:
 class Cells:
     """A column's distinct values in order of appearance, and the place of each row's among them, shape (n,)."""
 
-    places: NDArray[np.intp]
+    places: Index
     values: list[Any]
 
 
@@ -468,7 +467,7 @@ class Cut:
         """The expression that is cut."""
         return self.numbers.node
 
-    def places(self, data: pd.DataFrame) -> NDArray[np.intp]:
+    def places(self, data: pd.DataFrame) -> Index:
         """Interval of each row, from 0; shape (n,)."""
         x = self.numbers.values(data)[:, 0]
         at = np.searchsorted(self.breaks, x, side="left" if self.right else "right") - 1
@@ -526,13 +525,13 @@ class Factor:
     # other names of the levels, ``factor(x, labels = …)``; empty where they have none
     printed: tuple[str, ...] = ()
 
-    def codes(self, data: pd.DataFrame) -> NDArray[np.intp]:
+    def codes(self, data: pd.DataFrame) -> Index:
         """Positions in ``levels``; shape (n,)."""
         if self.condition is not None:
             return np.asarray(self.condition.values(data)[:, 0], dtype=np.intp)
         return self.codes_of(read_cells(data[self.column]))
 
-    def codes_of(self, cells: Cells) -> NDArray[np.intp]:
+    def codes_of(self, cells: Cells) -> Index:
         """Positions in ``levels`` of a column's cells; shape (n,)."""
         place = {level: at for at, level in enumerate(self.levels)}
         names = [level_name(v) for v in cells.values]
