@@ -8,6 +8,7 @@ falls into independent terms, ``a/b`` on the right of a bar into ``a`` and ``a:b
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -128,9 +129,9 @@ class Column:
 
 Node = Name | Literal | Call | Binary | Unary | Paren | Column
 
-CONSTANTS: Mapping[str, str] = {"TRUE": "True", "FALSE": "False", "pi": "3.141592653589793"}
-"""Names that are values, and what they are in Python."""
-SHORT_TRUTH: Mapping[Node, str] = {Name("T"): "True", Name("F"): "False"}
+CONSTANTS: Mapping[str, bool | float] = {"TRUE": True, "FALSE": False, "pi": math.pi, "Inf": math.inf}
+"""Names that are values."""
+SHORT_TRUTH: Mapping[Node, bool] = {Name("T"): True, Name("F"): False}
 """R's other names of truth values; only where no column stands, behind the first argument of a function."""
 
 COMPARISONS = frozenset({"==", "!=", "<", ">", "<=", ">="})
@@ -378,47 +379,6 @@ def as_r(node: Node) -> str:
             return f"{op}{as_r(operand)}"
         case Paren(inner):
             return f"({as_r(inner)})"
-
-
-_SPELT = {"^": "**", "%/%": "//", "%%": "%", "&&": "&"}
-
-
-def as_python(node: Node, names: Mapping[str, str]) -> str:
-    """Write an expression for formulaic: columns under the names given, ``**`` for ``^``."""
-    match node:
-        case Name(name):
-            return CONSTANTS.get(name) or names[name]
-        case Literal(text):
-            return repr(text[1:-1]) if text[0] in "'\"" else text.rstrip("L")
-        case Call(function, arguments, keywords):
-            parts = [as_python(a, names) for a in arguments[:1]]
-            parts += [SHORT_TRUTH.get(a) or as_python(a, names) for a in arguments[1:]]
-            parts += [
-                f"{k.replace('.', '_')}={SHORT_TRUTH.get(v) or as_python(v, names)}" for k, v in keywords
-            ]
-            return f"{bare(function).replace('.', '_')}({', '.join(parts)})"
-        case Binary("%in%", left, right):
-            return f"is_in({as_python(left, names)}, {as_python(right, names)})"
-        case Binary("|" | "||", _, _):
-            raise UserError(
-                f"{as_r(node)!r}: lme4 takes | for the bar of a random-effects term, also inside functions",
-                mend="Make a column, or turn it round: !(a == 1 & b == 1) for a != 1 | b != 1.",
-            )
-        case Binary(op, left, right):
-            if op in {"~", ":"}:
-                raise UserError(
-                    f"{as_r(node)!r} cannot be computed row by row",
-                    mend="Inside I() and other functions use + - * / ^ and comparisons only.",
-                )
-            return f"({as_python(left, names)} {_SPELT.get(op, op)} {as_python(right, names)})"
-        case Unary("!", operand):
-            return f"negated({as_python(operand, names)})"
-        case Unary(op, operand):
-            return f"({op}{as_python(operand, names)})"
-        case Paren(inner):
-            return f"({as_python(inner, names)})"
-        case Column(inner, number):
-            return f"column_of({as_python(inner, names)}, {number.rstrip('L')})"
 
 
 ALL_OTHERS = Name(".")

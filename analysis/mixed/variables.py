@@ -8,17 +8,19 @@ ends, by the QR decomposition of the two constraints.
 
 from __future__ import annotations
 
+import operator
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from formulaic import model_matrix
 from formulaic.transforms.contrasts import HelmertContrasts, PolyContrasts, SumContrasts, TreatmentContrasts
-from formulaic.utils.stateful_transforms import stateful_transform
+from formulaic.transforms.poly import poly
+from formulaic.transforms.scale import scale
 from numpy.typing import ArrayLike
 from scipy import linalg
 from scipy.interpolate import BSpline
@@ -27,14 +29,17 @@ from analysis.arrays import Array, Index, Mask
 from stimuli.errors import UserError, unknown_name
 
 from .formula import (
+    CONSTANTS,
     FACTOR_FUNCTIONS,
+    SHORT_TRUTH,
     Binary,
     Call,
+    Column,
     Literal,
     Name,
     Node,
+    Paren,
     Unary,
-    as_python,
     as_r,
     bare,
     columns_of,
@@ -43,86 +48,60 @@ from .formula import (
 )
 
 
-def bs(
-    data: Any,
+def _spline(
+    data: ArrayLike,
     df: int | None = None,
     knots: ArrayLike | None = None,
     degree: int = 3,
     intercept: bool = False,
     Boundary_knots: Sequence[float] | None = None,
-    _state: MutableMapping[str, Any] | None = None,
+    *,
+    name: str = "bs",
+    _state: dict[str, Any],
 ) -> Array:
-    """Evaluate a B-spline basis (n, df), R's ``bs``; knots are learnt from the data fitted."""
+    """Evaluate a spline basis (n, df), R's ``bs`` or ``ns``; knots are learnt from the data fitted."""
     x = np.asarray(data, dtype=float)
-    state = {} if _state is None else _state
-    if "knots" not in state:
-        inner = None if df is None else df - (degree + 1) + int(not intercept)
-        state["knots"] = _all_knots("bs", x, inner, df, knots, Boundary_knots, degree + 1)
-    basis = _basis(state["knots"], degree)(x)
-    return np.asarray(basis if intercept else basis[:, 1:])
-
-
-def ns(
-    data: Any,
-    df: int | None = None,
-    knots: ArrayLike | None = None,
-    intercept: bool = False,
-    Boundary_knots: Sequence[float] | None = None,
-    _state: MutableMapping[str, Any] | None = None,
-) -> Array:
-    """Evaluate a natural cubic spline basis (n, df), R's ``ns``; knots are learnt from the data fitted."""
-    x = np.asarray(data, dtype=float)
-    state = {} if _state is None else _state
-    if "knots" not in state:
-        inner = None if df is None else df - 1 - int(intercept)
-        state["knots"] = _all_knots("ns", x, inner, df, knots, Boundary_knots, 4)
-    spline = _basis(state["knots"], 3)
-    ends = state["knots"][[0, -1]]
-    inside = np.clip(x, *ends)
+    if "knots" not in _state:
+        ends = (x.min(), x.max()) if Boundary_knots is None else Boundary_knots
+        low, high = sorted(float(end) for end in ends)
+        fewest = (1 if name == "ns" else degree) + int(intercept)
+        if df is not None and df < fewest:
+            raise UserError(
+                f"{name}(df = {df}) is too few columns; this spline has at least {fewest}",
+                mend="Ask for more degrees of freedom, or a lower degree.",
+            )
+        shares = np.linspace(0.0, 1.0, (fewest if df is None else df) - fewest + 2)[1:-1]
+        between = np.quantile(x[(x >= low) & (x <= high)], shares) if knots is None else np.ravel(knots)
+        outside = between[(between <= low) | (between >= high)]
+        if len(outside):
+            raise UserError(
+                f"{name}(): the knot {outside[0]:g} does not lie between the boundary knots {low:g} and {high:g}",
+                mend="Give inner knots within the range of the data, or wider Boundary.knots.",
+            )
+        _state["knots"] = np.sort(np.concatenate([np.repeat([low, high], degree + 1), between]))
+    every, first = _state["knots"], 0 if intercept else 1
+    spline = BSpline(every, np.eye(len(every) - degree - 1), degree)
+    if name == "bs":
+        return np.asarray(spline(x)[:, first:])
+    inside = np.clip(x, *every[[0, -1]])
     basis = spline(inside) + (x - inside)[:, None] * spline.derivative()(inside)
-    bent = spline.derivative(2)(ends)
-    first = 0 if intercept else 1
-    rotation, _ = linalg.qr(bent[:, first:].T)
+    rotation, _ = linalg.qr(spline.derivative(2)(every[[0, -1]])[:, first:].T)
     return np.asarray((basis[:, first:] @ rotation)[:, 2:])
 
 
-def _all_knots(
-    function: str,
-    x: Array,
-    inner: int | None,
-    df: int | None,
-    knots: ArrayLike | None,
-    ends: Sequence[float] | None,
-    order: int,
+def _natural_spline(
+    data: ArrayLike, df: int | None = None, knots: ArrayLike | None = None, *more: Any, **options: Any
 ) -> Array:
-    """Boundary knots ``order`` times each, with the inner knots between."""
-    low, high = (float(x.min()), float(x.max())) if ends is None else sorted(float(e) for e in ends)
-    if knots is not None:
-        between = np.atleast_1d(np.asarray(knots, dtype=float))
-    elif inner is None:
-        between = np.empty(0)
-    elif inner < 0:
-        raise UserError(
-            f"{function}(df = {df}) is too few columns; this spline has at least {df - inner if df else 1}",
-            mend="Ask for more degrees of freedom, or a lower degree.",
-        )
-    else:
-        within = x[(x >= low) & (x <= high)]
-        between = np.quantile(within, np.linspace(0.0, 1.0, inner + 2)[1:-1])
-    outside = between[(between <= low) | (between >= high)]
-    if len(outside):
-        raise UserError(
-            f"{function}(): the knot {outside[0]:g} does not lie between the boundary knots {low:g} and {high:g}",
-            mend="Give inner knots within the range of the data, or wider Boundary.knots.",
-        )
-    return np.sort(np.concatenate([np.full(order, low), np.full(order, high), between]))
+    return _spline(data, df, knots, 3, *more, name="ns", **options)
 
 
-def _basis(knots: Array, degree: int) -> BSpline:
-    return BSpline(knots, np.eye(len(knots) - degree - 1), degree)
-
-
-WHOLE_COLUMN = frozenset({"mean", "median", "sd", "min", "max"})
+WHOLE_COLUMN: Mapping[str, Callable[[Array], Any]] = {
+    "mean": np.mean,
+    "median": np.median,
+    "sd": lambda x: np.std(x, ddof=1),
+    "min": np.min,
+    "max": np.max,
+}
 """Functions of a whole column that are missing in R where a cell is, unless told ``na.rm = TRUE``."""
 
 
@@ -135,16 +114,11 @@ def level_name(value: Any) -> str:
     return str(value)
 
 
-def _learnt(function: Callable[[Any], Any]) -> Callable[..., Any]:
-    """Make a function of a whole column that remembers its value."""
-
-    def whole(data: Any, na_rm: bool = False, _state: MutableMapping[str, Any] | None = None) -> Any:
-        state = {} if _state is None else _state
-        if "value" not in state:
-            state["value"] = float(function(np.asarray(data, dtype=float)))
-        return state["value"]
-
-    return cast(Callable[..., Any], stateful_transform(whole))
+def _of_column(name: str, data: ArrayLike, na_rm: bool = False, *, _state: dict[str, Any]) -> float:
+    """Return a number that belongs to a whole column, the one of the rows fitted."""
+    if "value" not in _state:
+        _state["value"] = float(WHOLE_COLUMN[name](np.asarray(data, dtype=float)))
+    return float(_state["value"])
 
 
 def _flat(*parts: ArrayLike) -> Array:
@@ -164,48 +138,101 @@ def _is_in(x: Iterable[Any], values: ArrayLike) -> Mask:
     return np.array([level_name(v) in wanted for v in x], dtype=bool)
 
 
-def _dummy(x: Iterable[Any], level: Any) -> Array:
-    return np.array([level_name(v) == level_name(level) for v in x], dtype=float)
-
-
-CONTEXT: Mapping[str, Callable[..., Any]] = {
+_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "I": lambda x: x,
     "log": lambda x, base=None: np.log(x) if base is None else np.log(x) / np.log(base),
-    "log2": np.log2,
-    "log10": np.log10,
-    "log1p": np.log1p,
-    "exp": np.exp,
-    "expm1": np.expm1,
-    "sqrt": np.sqrt,
+    **{one.__name__: one for one in (np.log2, np.log10, np.log1p, np.exp, np.expm1, np.sqrt, np.sign)},
+    **{one.__name__: one for one in (np.sin, np.cos, np.tan, np.tanh, np.floor)},
     "abs": np.abs,
-    "sign": np.sign,
-    "sin": np.sin,
-    "cos": np.cos,
-    "tan": np.tan,
-    "tanh": np.tanh,
-    "round": lambda x, digits=0: np.round(x, int(digits)),
-    "floor": np.floor,
     "ceiling": np.ceil,
+    "round": lambda x, digits=0: np.round(x, int(digits)),
     "ifelse": np.where,
     "pmin": np.minimum,
     "pmax": np.maximum,
-    "as_numeric": lambda x: np.asarray(x, dtype=float),
-    "as_integer": lambda x: np.trunc(np.asarray(x, dtype=float)),
-    "as_logical": lambda x: np.asarray(x, dtype=float) != 0.0,
-    "as_vector": _flat,
+    "as.numeric": lambda x: np.asarray(x, dtype=float),
+    "as.integer": lambda x: np.trunc(np.asarray(x, dtype=float)),
+    "as.logical": lambda x: np.asarray(x, dtype=float) != 0.0,
+    "as.vector": _flat,
     "c": _flat,
-    "column_of": _column_of,
-    "negated": lambda x: ~np.asarray(x, dtype=bool),
-    "is_in": _is_in,
-    "dummy": _dummy,
-    "mean": _learnt(np.mean),
-    "median": _learnt(np.median),
-    "sd": _learnt(lambda x: np.std(x, ddof=1)),
-    "min": _learnt(np.min),
-    "max": _learnt(np.max),
-    "bs": stateful_transform(bs),
-    "ns": stateful_transform(ns),
+    "dummy": lambda x, level: _is_in(x, [level]),
 }
-"""By name as formulas are handed to formulaic, dots written as underscores; ``scale`` and ``poly`` are formulaic's own."""
+"""By R's name."""
+_LEARNING: Mapping[str, Callable[..., Any]] = {
+    **{name: partial(_of_column, name) for name in WHOLE_COLUMN},
+    "bs": _spline,
+    "ns": _natural_spline,
+    "scale": scale,
+    "poly": poly,
+}
+"""Functions that keep what they learn from the rows fitted; ``scale`` and ``poly`` are formulaic's."""
+_OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "^": operator.pow,
+    "%%": operator.mod,
+    "%/%": operator.floordiv,
+    "&": operator.and_,
+    "&&": operator.and_,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "%in%": _is_in,
+}
+
+Learnt = dict[Node, dict[str, Any]]
+"""What each call of an expression keeps from the rows fitted."""
+
+
+def _value(node: Node, data: Any, learnt: Learnt) -> Any:
+    """Evaluate an expression: a number, a text, or one value per row."""
+
+    def value(part: Node) -> Any:
+        return _value(part, data, learnt)
+
+    match node:
+        case Name(name):
+            return CONSTANTS[name] if name in CONSTANTS else data[name]
+        case Literal(text) if text[0] in "'\"":
+            return text[1:-1]
+        case Literal(text):
+            number = text.rstrip("L")
+            return int(number) if number.isdigit() else float(number)
+        case Call(function, (first, *more), keywords):
+            function = bare(function)
+            given = [value(first), *(SHORT_TRUTH[a] if a in SHORT_TRUTH else value(a) for a in more)]
+            named = {
+                key.replace(".", "_"): SHORT_TRUTH[a] if a in SHORT_TRUTH else value(a) for key, a in keywords
+            }
+            if function in _LEARNING:
+                return _LEARNING[function](*given, **named, _state=learnt.setdefault(node, {}))
+            return _FUNCTIONS[function](*given, **named)
+        case Binary("|" | "||", _, _):
+            raise UserError(
+                f"{as_r(node)!r}: lme4 takes | for the bar of a random-effects term, also inside functions",
+                mend="Make a column, or turn it round: !(a == 1 & b == 1) for a != 1 | b != 1.",
+            )
+        case Binary(":", Literal(low), Literal(high)) if low.isdigit() and high.isdigit():
+            step = 1 if int(low) <= int(high) else -1
+            return np.arange(int(low), int(high) + step, step)
+        case Binary(op, left, right) if op in _OPERATORS:
+            return _OPERATORS[op](value(left), value(right))
+        case Unary("!", operand):
+            return ~np.asarray(value(operand), dtype=bool)
+        case Unary(op, operand):
+            return -value(operand) if op == "-" else +value(operand)
+        case Column(inner, number):
+            return _column_of(value(inner), int(number.rstrip("L")))
+        case Paren(inner):
+            return value(inner)
+    raise UserError(
+        f"{as_r(node)!r} cannot be computed row by row",
+        mend="Inside I() and other functions use + - * / ^ and comparisons only.",
+    )
 
 
 def is_numeric(column: pd.Series[Any]) -> bool:
@@ -219,26 +246,13 @@ class Numeric:
 
     label: str  # as R prints it
     node: Node  # its expression
-    suffixes: tuple[str, ...]  # what R appends to the label for each column; ``('',)`` for one column
-    spec: Any  # remembers stateful transforms; None for a bare column
+    suffixes: tuple[str, ...] = ("",)  # what R appends to the label for each column
+    learnt: Learnt = field(default_factory=dict, compare=False)
 
     def values(self, data: pd.DataFrame) -> Array:
         """Evaluate on rows without missing cells; shape (n, columns)."""
-        if self.spec is None:
-            assert isinstance(self.node, Name)
-            return np.asarray(data[self.node.name], dtype=float).reshape(-1, 1)
-        cells = _plainly_named(self.node, data)
-        return np.asarray(self.spec.get_model_matrix(cells, context=CONTEXT), dtype=float)
-
-
-def _plain_names(node: Node) -> dict[str, str]:
-    """Names under which formulaic sees the columns: none can be mistaken for a function or a part of one."""
-    return {name: f"column_{i}_" for i, name in enumerate(columns_of(node))}
-
-
-def _plainly_named(node: Node, data: pd.DataFrame) -> pd.DataFrame:
-    names = _plain_names(node)
-    return data[list(names)].rename(columns=names)
+        found = np.asarray(_value(self.node, data, self.learnt), dtype=float)
+        return (found if found.ndim else np.full(len(data), found)).reshape(len(data), -1)
 
 
 def _beside_text(node: Node) -> set[str]:
@@ -273,11 +287,6 @@ def _refuse_what_is_missing_in_r(node: Node, data: pd.DataFrame, label: str) -> 
 
 def evaluate(node: Node, data: pd.DataFrame, label: str) -> Numeric:
     """Make a numeric variable of an expression, learning from data."""
-    # Bare calls keep formulaic's stateful transforms; all else must not be read as formula algebra.
-    text = as_python(node, _plain_names(node))
-    source = f"0 + {text}" if isinstance(node, Call) else f"0 + I({text})"
-    if is_condition(node):
-        source = f"0 + I(({text}) * 1.0)"
     _refuse_what_is_missing_in_r(node, data, label)
     given = data[list(columns_of(node))].dropna()
     may_hold_text = _beside_text(node)
@@ -291,20 +300,17 @@ def evaluate(node: Node, data: pd.DataFrame, label: str) -> Numeric:
                 f"{label!r}: column {column!r} holds text; {label!r} needs numbers",
                 mend=f'Compare it with a level, for example {column} == "{given[column].iloc[0]}", or make a column.',
             )
-    complete = _plainly_named(node, given)
+    found = Numeric(label, node)
     try:
         with np.errstate(all="ignore"):
-            matrix = model_matrix(source, complete, context=CONTEXT, na_action="ignore")
+            values = found.values(given)
     except UserError:
         raise
     except Exception as error:
-        if isinstance(error.__cause__, UserError):
-            raise error.__cause__ from None
         raise UserError(
             f"{label!r} cannot be computed: {error}",
             mend="Formulas take R's functions row by row; for anything else make a column.",
         ) from error
-    values = np.asarray(matrix, dtype=float)
     bad = ~np.isfinite(values).all(axis=1)
     if bad.any():
         where = given[bad].iloc[0].to_dict()
@@ -314,9 +320,7 @@ def evaluate(node: Node, data: pd.DataFrame, label: str) -> Numeric:
             mend="Leave these rows out, or transform differently.",
         )
     width = values.shape[1]
-    return Numeric(
-        label, node, ("",) if width == 1 else tuple(str(i + 1) for i in range(width)), matrix.model_spec
-    )
+    return found if width == 1 else replace(found, suffixes=tuple(str(i + 1) for i in range(width)))
 
 
 Given = str | Sequence[Sequence[float]] | Mapping[str, Sequence[float]]
@@ -627,7 +631,7 @@ class Variables:
                 column = self.data[name]
                 wants_factor = name in self.levels or name in self.contrasts
                 if is_numeric(column) and not wants_factor:
-                    return Numeric(label, node, ("",), None)
+                    return Numeric(label, node)
                 return self.factor(name, label)
             case Call(function, _, _) if bare(function) in FACTOR_FUNCTIONS:
                 return replace(self._read_factor(node), label=label)
@@ -672,7 +676,7 @@ class Variables:
                 if len(more) <= 2 and set(given) <= {"levels", "labels", "ordered"}:
                     return self._given_levels(inner, given, function == "ordered")
             case Call("relevel", (inner,), (("ref", reference),)) | Call("relevel", (inner, reference), ()):
-                made, first = self._read_factor(inner), _literal(reference)
+                made, first = self._read_factor(inner), _literals(reference)[0]
                 if first not in made.shown:
                     raise unknown_name(f"level of {made.column}", first, made.shown)
                 at = made.shown.index(first)
@@ -777,7 +781,7 @@ def _named_contrast(factor: Factor, node: Node, options: Mapping[str, Node]) -> 
     coding = read_coding(factor.column, name, factor.levels)
     if base is None:
         return coding
-    count, at = len(factor.levels), int(float(_literal(base)))
+    count, at = len(factor.levels), int(float(_literals(base)[0]))
     if coding.name != "treatment" or not 1 <= at <= count:
         raise UserError(
             f"base = {at} of {factor.label}: it is the number of a level, 1 to {count}, of treatment contrasts",
@@ -792,36 +796,14 @@ def _named_contrast(factor: Factor, node: Node, options: Mapping[str, Node]) -> 
 def _truth(node: Node | None, default: bool = False) -> bool:
     if node is None:
         return default
-    if node in {Name("TRUE"), Name("T")}:
-        return True
-    if node in {Name("FALSE"), Name("F")}:
-        return False
+    found = SHORT_TRUTH.get(node, CONSTANTS.get(as_r(node)))
+    if isinstance(found, bool):
+        return found
     raise UserError(f"{as_r(node)!r} is neither TRUE nor FALSE", mend="Write TRUE or FALSE.")
 
 
 def _literals(node: Node) -> list[str]:
     """Read ``c("a", "b")``, ``1:4`` or one value."""
-    match node:
-        case Call("c", arguments, ()):
-            return [value for argument in arguments for value in _literals(argument)]
-        case Binary(":", Literal(low), Literal(high)) if low.isdigit() and high.isdigit():
-            first, last = int(low), int(high)
-            return [str(i) for i in (range(first, last + 1) if first <= last else range(first, last - 1, -1))]
-    return [_literal(node)]
-
-
-def _literal(node: Node) -> str:
-    match node:
-        case Literal(text) if text[0] in "'\"":
-            return text[1:-1]
-        case Literal(text):
-            return level_name(float(text.rstrip("L")))
-        case Unary("-", Literal(text)):
-            return level_name(-float(text.rstrip("L")))
-        case Name("TRUE" | "FALSE" as text):
-            return text
-        case Name("Inf"):
-            return "inf"
-        case Unary("-", Name("Inf")):
-            return "-inf"
-    raise UserError(f"{as_r(node)!r} is no level", mend='Write a level in quotes, for example "intact".')
+    if columns_of(node):
+        raise UserError(f"{as_r(node)!r} is no level", mend='Write a level in quotes, for example "intact".')
+    return [level_name(value) for value in np.ravel(_value(node, {}, {})).tolist()]
