@@ -18,11 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
-import os
-import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +29,7 @@ from scipy import optimize, stats
 from threadpoolctl import threadpool_limits
 
 from analysis.arrays import Array
+from analysis.processes import run_tasks
 from stimuli.errors import UserError, unknown_name
 from stimuli.files import replacing
 
@@ -54,7 +51,8 @@ class Parameter:
     # lme4's: ``sd_Days|Subject``, ``cor_Days.(Intercept)|Subject``, ``sigma``, or a fixed effect's
     name: str
     kind: str  # what it is; ``dispersion`` is theta of the negative binomial, ``shape`` of times
-    at: int = 0  # random term, threshold, parameter of times, or column of X
+    estimate: float  # a correlation with a vanished standard deviation is nan
+    at: int = 0  # random term, or column of X
     # row, column: within the random term; a correlation is that of ``row`` with ``column``, row > column
     row: int = 0
     column: int = 0
@@ -63,45 +61,30 @@ class Parameter:
 def parameters_of(fit: Fit) -> list[Parameter]:
     """List a model's parameters in the order of lme4's ``confint``."""
     found = []
-    matrices = fit.model.matrices
-    for at, term in enumerate(matrices.covariance.terms):
+    matrices, family = fit.model.matrices, fit.model.family
+    for at, (term, part) in enumerate(zip(matrices.covariance.terms, fit.variance, strict=True)):
         group = matrices.groupings[term.factor].name
-        for column in range(term.width):
-            name = f"sd_{term.names[column]}|{group}"
-            found.append(Parameter(name, "sd", at, column, column))
+        for column, name in enumerate(term.names):
+            found.append(Parameter(f"sd_{name}|{group}", "sd", float(part.sd[column]), at, column, column))
             for row in range(column + 1, term.width):
-                name = f"cor_{term.names[row]}.{term.names[column]}|{group}"
-                found.append(Parameter(name, "cor", at, row, column))
-    family = fit.model.family
+                label, estimate = f"cor_{term.names[row]}.{name}|{group}", float(part.corr[row, column])
+                found.append(Parameter(label, "cor", estimate, at, row, column))
     if family.has_scale or family.dispersion == "phi":
-        found.append(Parameter("sigma", "sigma"))
-    elif family.dispersion in {"theta", "precision"}:
-        found.append(Parameter(family.dispersion, "dispersion"))
-    if fit.shape is not None:
-        found += [Parameter(name, "shape", at) for at, name in enumerate(fit.shape.response.terms)]
-    fixed = [Parameter(name, "fixed", at) for at, name in enumerate(matrices.names)]
-    if fit.thresholds is not None:
-        fixed[0:1] = [Parameter(name, "threshold", at) for at, name in enumerate(fit.thresholds["term"])]
-    return found + fixed
+        found.append(Parameter("sigma", "sigma", fit.sigma))
+    elif fit.dispersion is not None and family.dispersion is not None:
+        found.append(Parameter(family.dispersion, "dispersion", fit.dispersion))
+    fixed = [
+        Parameter(name, "fixed", value, at)
+        for at, (name, value) in enumerate(zip(matrices.names, fit.fixed["estimate"].tolist(), strict=True))
+    ]
+    for kind, table in (("shape", fit.distribution), ("threshold", fit.thresholds)):
+        if table is not None:
+            found += [Parameter(name, kind, value) for name, value in table[["term", "estimate"]].to_numpy()]
+    return found + (fixed if fit.thresholds is None else fixed[1:])
 
 
-def estimate_of(fit: Fit, parameter: Parameter) -> float:
-    """Estimate of a parameter; a correlation with a vanished standard deviation is nan."""
-    at = parameter.at
-    match parameter.kind:
-        case "sd":
-            return float(fit.variance[at].sd[parameter.row])
-        case "cor":
-            return float(fit.variance[at].corr[parameter.row, parameter.column])
-        case "sigma":
-            return fit.sigma
-        case "dispersion":
-            return np.nan if fit.dispersion is None else fit.dispersion
-        case "threshold" if fit.thresholds is not None:
-            return float(fit.thresholds["estimate"].iloc[at])
-        case "shape" if fit.shape is not None:
-            return float(fit.shape.response.natural[0][at])
-    return float(fit.fixed["estimate"].iloc[at])
+def _estimates(fit: Fit) -> list[float]:
+    return [parameter.estimate for parameter in parameters_of(fit)]
 
 
 Objective = Callable[[Array], tuple[float, Array]]
@@ -316,22 +299,20 @@ def profile_intervals(
             f"a fit by {fit.method} has no likelihood to profile",
             mend="Use the parametric bootstrap (--intervals bootstrap), or fit without the penalty.",
         )
-    parameters = [p for p in parameters_of(fit) if p.kind not in {"threshold", "shape"}]
-    if which is not None:
-        known = {p.name: p for p in parameters}
-        for name in which:
-            if name not in known:
-                raise unknown_name("parameter", name, known)
-        parameters = [known[name] for name in which]
     best = fit_model(replace(fit.model, reml=False)) if fit.model.reml else fit
+    known = {p.name: p for p in parameters_of(best) if p.kind not in {"threshold", "shape"}}
+    for name in which or ():
+        if name not in known:
+            raise unknown_name("parameter", name, known)
+    reported = dict(zip(known, _estimates(fit), strict=False))
+    wanted = list(known if which is None else which)
     goal = float(np.sqrt(stats.chi2.isf(1.0 - level, 1)))
     rows = []
     with threadpool_limits(limits=1, user_api="blas"):
-        for done, parameter in enumerate(parameters):
-            low, high = _Profile(best, parameter).interval(goal)
-            rows.append((parameter.name, estimate_of(fit, parameter), low, high))
+        for done, name in enumerate(wanted, start=1):
+            rows.append((name, reported[name], *_Profile(best, known[name]).interval(goal)))
             if progress is not None:
-                progress(done + 1, len(parameters))
+                progress(done, len(wanted))
     table = pd.DataFrame(rows, columns=["parameter", "estimate", "ci_low", "ci_high"])
     table.attrs = {"method": "profile", "level": level}
     return table
@@ -344,7 +325,7 @@ class _Profile:
         self.kind = parameter.kind
         self.deviance = fit.deviance
         self.pinned = Pinned(fit, parameter)
-        self.estimate = estimate_of(fit, parameter)
+        self.estimate = parameter.estimate
         self.step = self._first_step(fit, parameter)
         self.parameters: Array | None = None
         self.root: Array | None = None
@@ -490,17 +471,6 @@ class Refit:
     singular: bool = False
 
 
-@dataclass(frozen=True)
-class Estimates:
-    """The statistic of a bootstrap that is given none: a model's parameters."""
-
-    parameters: tuple[Parameter, ...]
-
-    def __call__(self, fit: Fit) -> list[float]:
-        """Estimate each of them."""
-        return [estimate_of(fit, p) for p in self.parameters]
-
-
 @dataclass(frozen=True, eq=False)
 class Plan:
     """Everything that refits hang on."""
@@ -524,6 +494,7 @@ class Plan:
         """Hash of data, model, seed and statistic: what a file of refits belongs to."""
         model, found = self.fit.model, hashlib.sha256()
         name = getattr(self.statistic, "__qualname__", type(self.statistic).__qualname__)
+        name = "Estimates" if self.statistic is _estimates else name
         words = [model.formula.text, self.fit.family, self.fit.link, self.fit.method, str(model.criterion)]
         found.update(json.dumps([*words, str(self.seed), name]).encode())
         frame, effects = model.frame, model.matrices.effects
@@ -533,112 +504,45 @@ class Plan:
         return found.hexdigest()
 
 
-class Kept:
-    """Refits in a file, a JSON line each after a first line that says to what they belong."""
-
-    def __init__(self, file: Path, plan: Plan) -> None:
-        self.file, self.found = file, dict[int, Refit]()
-        first = {"refits of": plan.mark(), "seed": str(plan.seed), "formula": plan.fit.formula}
-        try:
-            lines = file.read_text("utf-8").splitlines() if file.exists() else []
-            kept = [line for line in map(read_kept, lines) if line is not None]
-            if lines and (not kept or kept[0] != first):
-                raise UserError(
-                    f"{file} does not hold refits of this model, these data and this seed",
-                    mend="Name another file, or delete this one.",
-                )
-            for line in kept[1:]:
-                if line["values"] is not None:
-                    line["values"] = tuple(np.nan if v is None else float(v) for v in line["values"])
-                self.found[line["number"]] = Refit(**line)
-            # A line cut short by an interruption goes; all else is written again.
-            with replacing(file) as part:
-                part.write_text(_line(first) + "".join(map(_line, self.found.values())), "utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+def _kept_refits(file: Path, plan: Plan) -> dict[int, Refit]:
+    """Read the refits in a file, a JSON line each after a first line that says to what they belong; make it where it is missing."""
+    first = {"refits of": plan.mark(), "seed": str(plan.seed), "formula": plan.fit.formula}
+    try:
+        lines = file.read_text("utf-8").splitlines() if file.exists() else []
+        kept = [line for line in map(_read_line, lines) if line is not None]
+        if lines and (not kept or kept[0] != first):
             raise UserError(
-                f"{file} cannot hold refits: {error}", mend="Name a file that can be written."
-            ) from error
+                f"{file} does not hold refits of this model, these data and this seed",
+                mend="Name another file, or delete this one.",
+            )
+        for line in kept[1:]:
+            if line["values"] is not None:
+                line["values"] = tuple(np.nan if v is None else float(v) for v in line["values"])
+        found = {line["number"]: Refit(**line) for line in kept[1:]}
+        # A line cut short by an interruption goes; all else is written again.
+        with replacing(file) as part:
+            part.write_text(json.dumps(first) + "\n" + "".join(map(_line, found.values())), "utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"{file} cannot hold refits: {error}", mend="Name a file that can be written."
+        ) from error
+    return found
 
-    def add(self, refit: Refit) -> None:
-        """Keep one more."""
-        with self.file.open("a", encoding="utf-8") as file:
-            file.write(_line(refit))
-        self.found[refit.number] = refit
 
-
-def _line(held: Refit | dict[str, str]) -> str:
-    line: dict[str, Any] = dict(held) if isinstance(held, dict) else asdict(held)
-    if line.get("values") is not None:
-        line["values"] = [None if np.isnan(v) else v for v in line["values"]]
+def _line(refit: Refit) -> str:
+    line = asdict(refit)
+    if refit.values is not None:
+        line["values"] = [None if np.isnan(v) else v for v in refit.values]
     return json.dumps(line) + "\n"
 
 
-def read_kept(line: str) -> dict[str, Any] | None:
-    """Return what a line of such a file holds; None for one that an interruption cut short."""
+def _read_line(line: str) -> dict[str, Any] | None:
+    """Return what a line holds; None for one that an interruption cut short."""
     try:
         found = json.loads(line)
     except json.JSONDecodeError:
         return None
     return found if isinstance(found, dict) else None
-
-
-def refits(
-    plan: Plan,
-    count: int,
-    *,
-    processes: int = 1,
-    keep: Path | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> list[Refit]:
-    """Make refits 0 to ``count`` - 1, those kept in a file excepted."""
-    kept = Kept(keep, plan) if keep is not None else None
-    done = dict(kept.found) if kept is not None else {}
-    missing = [number for number in range(count) if number not in done]
-    made = count - len(missing)
-    if progress is not None and made:
-        progress(made, count)
-    for refit in _made(plan, missing, min(processes, len(missing))):
-        done[refit.number] = refit
-        made += 1
-        if kept is not None:
-            kept.add(refit)
-        if progress is not None:
-            progress(made, count)
-    return [done[number] for number in range(count)]
-
-
-def _made(plan: Plan, numbers: Iterable[int], processes: int) -> Iterator[Refit]:
-    if processes <= 1:
-        yield from map(plan.refit, numbers)
-        return
-    try:
-        packed = pickle.dumps(plan)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise UserError(
-            f"the statistic cannot be sent to other processes: {error}",
-            mend="Define it as a function of a module, or use one process.",
-        ) from error
-    # A fresh interpreter each: a copy of this one could hold locks of its threads.
-    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _unpack, (packed,))
-    try:
-        asked = [pool.submit(_refit, number) for number in numbers]
-        for future in as_completed(asked):
-            yield future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-_plan: list[Plan] = []
-"""In a process of its own: what it refits."""
-
-
-def _unpack(packed: bytes) -> None:
-    os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
-    _plan.append(pickle.loads(packed))
-
-
-def _refit(number: int) -> Refit:
-    return _plan[0].refit(number)
 
 
 KINDS = ("percentile", "basic", "normal")
@@ -760,15 +664,26 @@ def bootstrap(
     if processes < 1:
         raise UserError(f"processes is {processes}; at least one must work", mend="Give 1 or more.")
     if statistic is None:
-        parameters = tuple(parameters_of(fit))
-        names, statistic = [p.name for p in parameters], Estimates(parameters)
+        names, statistic = [p.name for p in parameters_of(fit)], _estimates
     estimate = np.array(statistic(fit), dtype=float)
     if names is not None and len(names) != len(estimate):
         raise UserError(
             f"{len(names)} names are given; the statistic has {len(estimate)} numbers", mend="Name each once."
         )
-    file = None if keep is None else Path(keep)
-    made = refits(Plan(fit, statistic, seed), replicates, processes=processes, keep=file, progress=progress)
+    plan, file = Plan(fit, statistic, seed), None if keep is None else Path(keep)
+    done = {} if file is None else _kept_refits(file, plan)
+    missing = [number for number in range(replicates) if number not in done]
+    before = replicates - len(missing)
+    if progress is not None and before:
+        progress(before, replicates)
+    for count, refit in enumerate(run_tasks(Plan.refit, plan, missing, processes), start=before + 1):
+        done[refit.number] = refit
+        if file is not None:
+            with file.open("a", encoding="utf-8") as lines:
+                lines.write(_line(refit))
+        if progress is not None:
+            progress(count, replicates)
+    made = [done[number] for number in range(replicates)]
     fitted = [r for r in made if r.values is not None]
     if not fitted:
         raise UserError(

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import pickle
-import signal
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import product
@@ -32,6 +27,7 @@ from analysis.mixed.result import Model
 from analysis.plan import MEASURES, OF_MODELS, Difference, Fault, Plan, read_bound
 from analysis.planned import plans
 from analysis.power.assumptions import Assumptions
+from analysis.processes import run_tasks
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.reading import Source
 from analysis.results import Contrast
@@ -524,42 +520,16 @@ def simulate(
         for first in range(0, studies, BATCH)
     ]
     found: list[Outcome] = []
-    for outcomes in _made(question, tasks, min(processes, len(tasks))):
+    for outcomes in run_tasks(_simulate, pickle.dumps(question), tasks, processes):
         found += outcomes
         if progress is not None:
             progress(len(found), len(grid) * studies)
     return sorted(found, key=lambda one: (one.sizes, one.number))
 
 
-def _made(question: Question, tasks: Sequence[Task], processes: int) -> Iterator[list[Outcome]]:
-    packed = pickle.dumps(question)
-    if processes <= 1:
-        yield from (_simulate(packed, *task) for task in tasks)
-        return
-    # A fresh interpreter each: a copy of this one could hold locks of its threads.
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(processes, context, _begin)
-    try:
-        for future in as_completed([pool.submit(_simulate, packed, *task) for task in tasks]):
-            yield future.result()
-    except BrokenProcessPool as error:
-        raise UserError(
-            "a process ended in the middle of its work",
-            mend="Memory may be short: use fewer --processes.",
-            exit_code=1,
-        ) from error
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _begin() -> None:
-    os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
-    # Ctrl-C is for the process that was started by hand; it ends these.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _simulate(packed: bytes, sizes: Sizes, numbers: range) -> list[Outcome]:
+def _simulate(packed: bytes, task: Task) -> list[Outcome]:
     """Simulate some studies of a size."""
+    sizes, numbers = task
     study = _study(packed, sizes)
     return [study.simulate(number) for number in numbers]
 
