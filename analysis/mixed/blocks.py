@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg, sparse
@@ -45,21 +47,71 @@ class Effects:
         return sparse.csr_array((columns.ravel(), (rows, places.ravel())), shape=(n, self.n_levels * k))
 
 
+Rows = slice | Index
+Columns = tuple[Array | None, ...]
+"""Columns of a factor in some rows, shapes (r,); None for one that is 1 in all of them."""
+
+
+def _columns(of: Effects, rows: Rows) -> Columns:
+    found = [np.ascontiguousarray(of.columns[rows, i]) for i in range(of.width)]
+    return tuple(None if (one == 1.0).all() else one for one in found)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Levels of factors f <= g that meet, each two of them a cell."""
+
+    f: int  # f, g: the factors
+    g: int
+    count: int  # of the cells
+    # (r,): the rows in which both have columns that are not all zero; the others add nothing to any cell
+    together: Rows
+    cell: Index  # (r,): cell of each of these rows
+    one: Columns  # one, other: columns of f and of g in these rows
+    other: Columns
+
+    def entries(self) -> list[tuple[int, int]]:
+        """Name the entries of a cell's block; of a symmetric one those on and above its diagonal."""
+        first = range(len(self.one))
+        return [(i, j) for i in first for j in range(i if self.f == self.g else 0, len(self.other))]
+
+    def weighted(self, v: Array, i: int, j: int) -> Array:
+        """Multiply numbers of these rows, shape (r,), by column i of f and column j of g."""
+        for column in (self.one[i], self.other[j]):
+            if column is not None:
+                v = v * column
+        return v
+
+
 @dataclass(frozen=True)
 class Products:
-    """Z' W Z in blocks: ``a11`` (m1, k1, k1), ``a12`` (m1, k1, q2), ``a22`` (q2, q2)."""
+    """A = Z' W Z: per pair of factors the blocks (cells, k_f, k_g)."""
 
-    a11: Array
-    a12: Array
-    a22: Array
+    layout: Layout
+    blocks: tuple[Array, ...]
 
     def times(self, b: Array) -> Array:
-        """Z' W Z b for b of shape (q, c)."""
-        m1, k1, q2 = self.a12.shape
-        first, rest = np.split(b, [m1 * k1])
-        flat = self.a12.reshape(m1 * k1, q2)
-        own = (self.a11 @ first.reshape(m1, k1, -1)).reshape(first.shape)
-        return np.concatenate([own + flat @ rest, flat.T @ first + self.a22 @ rest])
+        """Return A b for b of shape (q, c)."""
+        layout, found = self.layout, np.zeros(b.shape)
+        for pair, block in zip(layout.pairs, self.blocks, strict=True):
+            f, g = layout.slices[pair.f], layout.slices[pair.g]
+            if pair.f == pair.g:
+                found[f] += _each(block, layout.part(b, pair.f)).reshape(-1, b.shape[1])
+                continue
+            across, back = layout.cross(pair, block, b[f], b[g])
+            found[f] += across
+            found[g] += back
+        return found
+
+    def penalised(self, lambdas: Sequence[Array]) -> list[Array]:
+        """Blocks of H = Lambda' A Lambda + I."""
+        found = []
+        for pair, block in zip(self.layout.pairs, self.blocks, strict=True):
+            both = np.kron(lambdas[pair.f], lambdas[pair.g])
+            found.append((block.reshape(len(block), -1) @ both).reshape(block.shape))
+            if pair.f == pair.g:
+                found[-1] += np.eye(len(lambdas[pair.f]))
+        return found
 
 
 class Layout:
@@ -73,42 +125,55 @@ class Layout:
         self.slices = [slice(*pair) for pair in pairwise([0, *ends])]
         self.q, self.q1, self.q2 = ends[-1], ends[0], ends[-1] - ends[0]
 
-    def part(self, b: Array, f: int, skipped: int = 0) -> Array:
-        """View the part of a (q, …) array, without its first rows that are skipped, of a factor as (m, k, …)."""
-        at, factor = self.slices[f], self.factors[f]
-        own = b[at.start - skipped : at.stop - skipped]
-        return own.reshape(factor.n_levels, factor.width, *b.shape[1:])
+    @cached_property
+    def pairs(self) -> tuple[Pair, ...]:
+        """Pairs of factors, all levels of which may meet."""
+        columns = [_columns(f, slice(None)) for f in self.factors]
+        found = []
+        for f, one in enumerate(self.factors):
+            found.append(Pair(f, f, one.n_levels, slice(None), one.codes, columns[f], columns[f]))
+            for g, other in enumerate(self.factors[f + 1 :], start=f + 1):
+                cell = one.codes * other.n_levels + other.codes
+                count = one.n_levels * other.n_levels
+                found.append(Pair(f, g, count, slice(None), cell, columns[f], columns[g]))
+        return tuple(found)
 
-    def _slot(self, f: int, k: int, skipped: int = 0) -> slice:
-        """Places of a factor's column k at all levels."""
-        at = self.slices[f]
-        return slice(at.start + k - skipped, at.stop - skipped, self.factors[f].width)
+    def part(self, b: Array, f: int) -> Array:
+        """View the part of a (q, …) array of a factor as (m, k, …)."""
+        return b[self.slices[f]].reshape(self.factors[f].n_levels, self.factors[f].width, *b.shape[1:])
 
-    def products(self, w: Array) -> Blocks:
+    def view(self, matrix: Array, pair: Pair) -> Array:
+        """View the part of a (q1, q2) or (q2, q2) matrix of a pair as blocks, (m_f, k, k) or (m_f, m_g, k_f, k_g)."""
+        one, other = self.factors[pair.f], self.factors[pair.g]
+        down, across = (
+            slice(max(at.start - self.q1, 0), at.stop - self.q1 if at.start else None)
+            for at in (self.slices[pair.f], self.slices[pair.g])
+        )
+        blocks = matrix[down, across].reshape(one.n_levels, one.width, other.n_levels, other.width)
+        return np.einsum("iaib->iab", blocks) if pair.f == pair.g else blocks.transpose(0, 2, 1, 3)
+
+    def cross(self, pair: Pair, block: Array, one: Array, other: Array) -> tuple[Array, Array]:
+        """Multiply the matrix of two factors and (m_g k_g, c), and its transpose and (m_f k_f, c)."""
+        f, g = self.factors[pair.f], self.factors[pair.g]
+        blocks = block.reshape(f.n_levels, g.n_levels, f.width, g.width)
+        matrix = blocks.transpose(0, 2, 1, 3).reshape(len(one), len(other))
+        return matrix @ other, matrix.T @ one
+
+    def products(self, w: Array) -> Products:
         """Form Z' W Z for weights of shape (n,)."""
-        one = self.factors[0]
-        a11 = np.empty((self.m1, self.k1, self.k1))
-        a12 = np.empty((self.m1, self.k1, self.q2))
-        a22 = np.zeros((self.q2, self.q2))
-        for i in range(self.k1):
-            wi = w * one.columns[:, i]
-            for j in range(i, self.k1):
-                a11[:, i, j] = a11[:, j, i] = np.bincount(one.codes, wi * one.columns[:, j], self.m1)
-            for b, f in enumerate(self.factors[1:], start=1):
-                for j in range(f.width):
-                    a12[:, i, self._slot(b, j, self.q1)] = _sums(one, f, wi * f.columns[:, j])
-        for b, f in enumerate(self.factors[1:], start=1):
-            for c, g in enumerate(self.factors[b:], start=b):
-                for i, j in np.ndindex(f.width, g.width):
-                    v = w * f.columns[:, i] * g.columns[:, j]
-                    sums = np.diag(np.bincount(f.codes, v, f.n_levels)) if b == c else _sums(f, g, v)
-                    down, across = self._slot(b, i, self.q1), self._slot(c, j, self.q1)
-                    a22[down, across], a22[across, down] = sums, sums.T
-        return Products(a11, a12, a22)
+        blocks = []
+        for pair in self.pairs:
+            own = w[pair.together]
+            block: Array = np.empty((pair.count, len(pair.one), len(pair.other)))
+            for i, j in pair.entries():
+                block[:, i, j] = np.bincount(pair.cell, pair.weighted(own, i, j), pair.count)
+                if pair.f == pair.g:
+                    block[:, j, i] = block[:, i, j]
+            blocks.append(block)
+        return Products(self, tuple(blocks))
 
-    def factor(self, a: Blocks, lambdas: Sequence[Array]) -> Factor:
+    def factor(self, a: Products, lambdas: Sequence[Array]) -> Factor:
         """Factor H = Lambda' A Lambda + I for A = Z' W Z, as ``products`` gave it."""
-        assert isinstance(a, Products)
         return PenalisedCholesky(self, a, lambdas)
 
     def transpose_times(self, v: Array, groups: Index | None = None, many: int = 1) -> Array:
@@ -118,7 +183,7 @@ class Layout:
             codes = f.codes if groups is None else f.codes * many + groups
             for j in range(f.width):
                 sums = np.bincount(codes, v * f.columns[:, j], f.n_levels * many)
-                result[self._slot(i, j)] = sums.reshape(-1, many)
+                self.part(result, i)[:, j] = sums.reshape(-1, many)
         return result if groups is not None else result[:, 0]
 
     def transpose_times_columns(self, x: Array) -> Array:
@@ -141,18 +206,6 @@ class Layout:
         scaled = [_left(mat, self.part(b, f)).reshape(-1, *b.shape[1:]) for f, mat in enumerate(mats)]
         return np.concatenate(scaled)
 
-    def scale_right(self, array: Array, lambdas: Sequence[Array]) -> Array:
-        """Multiply the last axis (q2) of an array by the block-diagonal Lambda of the other factors."""
-        result = np.empty(array.shape)
-        for f, at, lam in zip(self.factors[1:], self.slices[1:], lambdas[1:], strict=True):
-            part = slice(at.start - self.q1, at.stop - self.q1)
-            if f.width == 1:
-                np.multiply(array[..., part], lam[0, 0], out=result[..., part])
-                continue
-            shaped = array[..., part].reshape(*array.shape[:-1], f.n_levels, f.width)
-            result[..., part] = (shaped @ lam).reshape(*array.shape[:-1], -1)
-        return result
-
     def moved(
         self, entries: Sequence[tuple[int, int, int]], lambdas: Sequence[Array], u: Array, v: Array
     ) -> Array:
@@ -167,12 +220,6 @@ class Layout:
     def outer(self, s: Array, t: Array) -> list[Array]:
         """Sum over levels of s t' within each factor; one (k, k) array per factor, trailing axes contracted."""
         return [_outer(self.part(s, f), self.part(t, f)) for f in range(len(self.factors))]
-
-
-def _sums(one: Effects, other: Effects, v: Array) -> Array:
-    """Sum v (n,) over the rows in which levels of two factors meet, shape (m, m')."""
-    flat = np.bincount(one.codes * other.n_levels + other.codes, v, one.n_levels * other.n_levels)
-    return np.asarray(flat.reshape(one.n_levels, other.n_levels), dtype=float)
 
 
 def _left(matrix: Array, array: Array) -> Array:
@@ -204,26 +251,24 @@ def _outer(s: Array, t: Array) -> Array:
 
 
 class PenalisedCholesky:
-    """The factor of H = Lambda' A Lambda + I at given Lambda."""
+    """The factor of H at given Lambda, by blocks of the first factor and the dense Schur complement of the others."""
 
     def __init__(self, layout: Layout, a: Products, lambdas: Sequence[Array]) -> None:
         self.layout, self.a, self.lambdas = layout, a, lambdas
-        l1 = lambdas[0]
-        h11 = a.a11 * l1[0, 0] ** 2 if layout.k1 == 1 else l1.T @ a.a11 @ l1
-        h11 += np.eye(layout.k1)
+        m1, k1, q1, q2 = layout.m1, layout.k1, layout.q1, layout.q2
+        h11, *others = a.penalised(lambdas)
         # LAPACK's loop over many blocks of one number is slow.
-        l11 = np.linalg.cholesky(h11) if layout.k1 > 1 else np.sqrt(h11)
-        self.inverse_l11: Array = np.asarray(np.linalg.inv(l11) if layout.k1 > 1 else 1.0 / l11, dtype=float)
+        l11 = np.linalg.cholesky(h11) if k1 > 1 else np.sqrt(h11)
+        self.inverse_l11: Array = np.asarray(np.linalg.inv(l11) if k1 > 1 else 1.0 / l11, dtype=float)
         self.logdet = 2.0 * float(np.log(np.einsum("mkk->mk", l11)).sum())
-        # a12 Lambda2 serves again in the trace terms of the gradient.
-        self.a12_scaled = layout.scale_right(a.a12, lambdas)
-        self.h12 = _left(l1.T, self.a12_scaled)
-        if layout.q2:
-            c = _each(self.inverse_l11, self.h12).reshape(-1, layout.q2)
-            self.a22_scaled = layout.scale_right(a.a22, lambdas)
-            schur = layout.scale_right(self.a22_scaled.T, lambdas) - c.T @ c
-            schur.flat[:: layout.q2 + 1] += 1.0
-            # The symmetric matrix by columns is itself by rows, which spares LAPACK a copy.
+        self.h12, schur = np.empty((m1, k1, q2)), np.zeros((q2, q2))
+        for pair, block in zip(layout.pairs[1:], others, strict=True):
+            view = layout.view(schur if pair.f else self.h12.reshape(q1, q2), pair)
+            view[...] = block.reshape(view.shape)
+        if q2:
+            c = _each(self.inverse_l11, self.h12).reshape(q1, q2)
+            schur -= c.T @ c
+            # What is filled lies above the diagonal by rows, so below it by columns, which spares LAPACK a copy.
             self.l22, failed = linalg.lapack.dpotrf(schur.T, lower=1, overwrite_a=1)
             if failed:
                 raise np.linalg.LinAlgError("not positive definite")
@@ -244,67 +289,52 @@ class PenalisedCholesky:
             x1 = _each(back, _each(inv, first - (h12 @ rest).reshape(first.shape)))
         return np.concatenate([x1.reshape(q1, c), rest])
 
-    def invert(self) -> InverseBlocks:
+    def invert(self) -> Inverse:
         """Blocks of H^-1 that gradients need."""
-        inv = self.inverse_l11
+        inv, q2 = self.inverse_l11, self.layout.q2
         p11 = inv * inv if self.layout.k1 == 1 else np.swapaxes(inv, 1, 2) @ inv
-        q2 = self.layout.q2
         if not q2:
-            return InverseBlocks(self, p11, np.zeros_like(self.h12), np.zeros((0, 0)))
+            return Inverse(self, (p11,))
         lower, _ = linalg.lapack.dpotri(self.l22, lower=1)
         # Above the diagonal are the factor's zeros.
         p22 = lower + lower.T
         p22.flat[:: q2 + 1] /= 2.0
         e = _each(p11, self.h12)
-        p12 = -(e.reshape(-1, q2) @ p22).reshape(e.shape)
-        return InverseBlocks(self, p11 - _squares(p12, e), p12, p22)
+        p12 = -(e.reshape(-1, q2) @ p22)
+        views = [self.layout.view(p22 if pair.f else p12, pair) for pair in self.layout.pairs[1:]]
+        own = p11 - _squares(p12.reshape(e.shape), e)
+        return Inverse(self, (own, *(view.reshape(-1, *view.shape[-2:]) for view in views)))
 
 
 @dataclass(frozen=True)
-class InverseBlocks:
-    """Blocks of P = H^-1: ``p11`` (m1, k1, k1) diagonal blocks, ``p12`` (m1, k1, q2), ``p22`` (q2, q2)."""
+class Inverse:
+    """Blocks of P = H^-1: per pair of factors (cells, k_f, k_g)."""
 
-    of: PenalisedCholesky
-    p11: Array
-    p12: Array
-    p22: Array
+    of: Factor
+    blocks: tuple[Array, ...]
 
     def trace_terms(self) -> list[Array]:
         """Per factor the (k, k) sum over levels of the diagonal blocks of A Lambda P: half of log|H| by Lambda's entries."""
-        of, layout = self.of, self.of.layout
-        if layout.k1 == 1:
-            first = _outer(of.a.a11, self.p11) * of.lambdas[0]
-        else:
-            first = np.einsum("mik,mkj->ij", of.a.a11 @ of.lambdas[0], self.p11)
-        if not layout.q2:
-            return [first]
-        first = first + _outer(of.a12_scaled, self.p12)
-        # Row (l, k) of A21 Lambda1, laid beside P12: contract over the first factor's effects.
-        a21 = _left(of.lambdas[0].T, of.a.a12).reshape(-1, layout.q2).T
-        p21 = self.p12.reshape(-1, layout.q2).T
-        sums = [first]
-        for b in range(1, len(layout.factors)):
-            sums.append(
-                _outer(layout.part(a21, b, layout.q1), layout.part(p21, b, layout.q1))
-                + _outer(layout.part(of.a22_scaled, b, layout.q1), layout.part(self.p22, b, layout.q1))
-            )
+        of = self.of
+        sums = [np.zeros_like(lam) for lam in of.lambdas]
+        for pair, a, p in zip(of.layout.pairs, of.a.blocks, self.blocks, strict=True):
+            both = (a.reshape(len(a), -1).T @ p.reshape(len(p), -1)).reshape(*a.shape[1:], *p.shape[1:])
+            sums[pair.f] += np.einsum("ijkl,jl->ik", both, of.lambdas[pair.g])
+            if pair.f != pair.g:
+                sums[pair.g] += np.einsum("lijk,lj->ik", both, of.lambdas[pair.f])
         return sums
 
     def leverages(self) -> Array:
         """Row by row z' Lambda P Lambda' z, shape (n,)."""
         layout, lambdas = self.of.layout, self.of.lambdas
-        rows = [f.columns @ lam for f, lam in zip(layout.factors, lambdas, strict=True)]
-        one = layout.factors[0]
-        total = np.einsum("ni,nij,nj->n", rows[0], self.p11[one.codes], rows[0], optimize=True)
-        for b, f in enumerate(layout.factors[1:], start=1):
-            own = layout.part(np.moveaxis(self.p12, 2, 0), b, layout.q1)[f.codes, :, one.codes]
-            total += 2.0 * np.einsum("nj,nji,ni->n", rows[b], own, rows[0], optimize=True)
-            square = np.moveaxis(layout.part(self.p22, b, layout.q1), 2, 0)
-            for c, g in enumerate(layout.factors[b:], start=b):
-                own = layout.part(square, c, layout.q1)[g.codes, :, f.codes]
-                twice = 1.0 if b == c else 2.0
-                total += twice * np.einsum("nj,nji,ni->n", rows[c], own, rows[b], optimize=True)
-        return np.asarray(total)
+        total = np.zeros(layout.n)
+        for pair, p in zip(layout.pairs, self.blocks, strict=True):
+            both = np.kron(lambdas[pair.f], lambdas[pair.g])
+            scaled = (p.reshape(len(p), -1) @ both.T).reshape(p.shape)
+            for i, j in pair.entries():
+                table = scaled[:, i, j] * (1.0 if pair.f == pair.g and i == j else 2.0)
+                total[pair.together] += pair.weighted(table[pair.cell], i, j)
+        return total
 
 
 SMALL = 50_000
@@ -313,69 +343,27 @@ LARGEST = 1e8
 """Pairs of random effects that dense blocks hold at most; 0.8 GB in each of a few arrays."""
 GATHERED = 30.0
 """Cost of a product of gathered numbers in products of dense matrices."""
-
-
 MUCH = 3_000
 """Columns left at the end from which another order of the factors is tried."""
 
-Rows = slice | Index
 Met = tuple[int, int, Rows, Index, Index, Index]
 """Two factors, the rows in which both have columns, the cell of each of these rows, and the cells' levels of either."""
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Levels of factors f <= g that meet."""
+class SparsePair(Pair):
+    """A pair of which few cells occur."""
 
-    f: int  # f, g: the factors
-    g: int
-    # (r,): the rows in which both have columns that are not all zero; the others add nothing to any cell
-    together: Rows
-    cell: Index  # (r,): cell of each of these rows
     # (cells,) and (m_f + 1,): level of g in each cell, sorted by the level of f, then that of g; where
     # each level of f begins
     sparse_form: tuple[Indices, Indices]
     places: Index  # (cells, k_f, k_g): where the cell's entries of H are stored
-    # one, other: (r,): columns of f and of g in these rows; None for one that is 1 in all of them
-    one: tuple[Array | None, ...]
-    other: tuple[Array | None, ...]
-
-    def entries(self) -> list[tuple[int, int]]:
-        """Name the entries of a cell's block; of a symmetric one those on and above its diagonal."""
-        first = range(len(self.one))
-        return [(i, j) for i in first for j in range(i if self.f == self.g else 0, len(self.other))]
-
-    def weighted(self, v: Array, i: int, j: int) -> Array:
-        """Multiply numbers of these rows, shape (r,), by column i of f and column j of g."""
-        for column in (self.one[i], self.other[j]):
-            if column is not None:
-                v = v * column
-        return v
-
-
-@dataclass(frozen=True)
-class CellProducts:
-    """Z' W Z: per pair of factors the blocks (cells, k_f, k_g)."""
-
-    layout: CellLayout
-    blocks: tuple[Array, ...]
-
-    def times(self, b: Array) -> Array:
-        """Z' W Z b for b of shape (q, c)."""
-        layout = self.layout
-        parts = [b[at] for at in layout.slices]
-        sums = [np.zeros_like(p) for p in parts]
-        for pair, block in zip(layout.pairs, self.blocks, strict=True):
-            matrix = layout.matrix(pair, block)
-            sums[pair.f] += matrix @ parts[pair.g]
-            if pair.f != pair.g:
-                many = layout.factors[pair.g].n_levels
-                sums[pair.g] += transposed_times(block, *pair.sparse_form, many, parts[pair.f])
-        return np.concatenate(sums)
 
 
 class CellLayout(Layout):
     """Products with Z where levels meet sparsely."""
+
+    pairs: tuple[SparsePair, ...]
 
     def __init__(self, factors: Sequence[Effects]) -> None:
         super().__init__(factors)
@@ -397,43 +385,30 @@ class CellLayout(Layout):
                     meets[f] += len(keys) * other.width / one.n_levels
                     meets[g] += len(keys) * one.width / other.n_levels
         # whose levels meet fewest columns goes first; of two factors that is the one with most columns
-        placed = _best(self.factors, met, np.argsort(meets, kind="stable").tolist())
-        self.order, self.structure, self.pairs = placed.order, placed.structure, placed.pairs
+        self.order, self.structure, self.pairs = _best(
+            self.factors, met, np.argsort(meets, kind="stable").tolist()
+        )
         every = np.arange(self.q)
         self.permutation = np.concatenate([every[self.slices[f]] for f in self.order])
 
-    def matrix(self, pair: Pair, block: Array) -> sparse.bsr_array:
-        """Lay a pair's blocks out as a sparse matrix of shape (m_f k_f, m_g k_g)."""
-        one, other = self.factors[pair.f], self.factors[pair.g]
-        shape = (one.n_levels * one.width, other.n_levels * other.width)
-        return sparse.bsr_array((block, *pair.sparse_form), shape=shape, blocksize=block.shape[1:])
+    def cross(self, pair: Pair, block: Array, one: Array, other: Array) -> tuple[Array, Array]:
+        """Multiply the sparse matrix of two factors and (m_g k_g, c), and its transpose and (m_f k_f, c)."""
+        assert isinstance(pair, SparsePair)
+        shape, levels = (len(one), len(other)), self.factors[pair.g].n_levels
+        matrix = sparse.bsr_array((block, *pair.sparse_form), shape=shape, blocksize=block.shape[1:])
+        return matrix @ other, transposed_times(block, *pair.sparse_form, levels, one)
 
-    def products(self, w: Array) -> Blocks:
-        """Form Z' W Z for weights of shape (n,)."""
-        blocks = []
-        for pair in self.pairs:
-            own = w[pair.together]
-            block: Array = np.empty(pair.places.shape)
-            for i, j in pair.entries():
-                block[:, i, j] = np.bincount(pair.cell, pair.weighted(own, i, j), len(block))
-                if pair.f == pair.g:
-                    block[:, j, i] = block[:, i, j]
-            blocks.append(block)
-        return CellProducts(self, tuple(blocks))
-
-    def factor(self, a: Blocks, lambdas: Sequence[Array]) -> Factor:
+    def factor(self, a: Products, lambdas: Sequence[Array]) -> Factor:
         """Factor H = Lambda' A Lambda + I for A = Z' W Z, as ``products`` gave it."""
-        assert isinstance(a, CellProducts)
         return CellCholesky(self, a, lambdas)
 
 
-@dataclass(frozen=True)
-class _Placed:
+class _Placed(NamedTuple):
     """Factors in the order in which they are eliminated, how H is factored then, and where its cells lie."""
 
     order: list[int]
     structure: Structure
-    pairs: tuple[Pair, ...]
+    pairs: tuple[SparsePair, ...]
 
 
 def _best(factors: Sequence[Effects], met: Sequence[Met], order: list[int]) -> _Placed:
@@ -462,7 +437,12 @@ def _placed(factors: Sequence[Effects], met: Sequence[Met], order: list[int]) ->
     sizes = np.array([f.n_levels * f.width for f in factors])
     begins = np.empty(len(sizes), dtype=np.intp)
     begins[order] = np.cumsum(sizes[order]) - sizes[order]
-    places = [_entries(factors, begins, pair) for pair in met]
+    places = []
+    for f, g, _, _, rows, columns in met:
+        one, other = factors[f].width, factors[g].width
+        down = begins[f] + rows[:, None, None] * one + np.arange(one)[:, None]
+        across = begins[g] + columns[:, None, None] * other + np.arange(other)
+        places.append(np.broadcast_arrays(down, across))
     structure = plan(
         [(factors[f].n_levels, factors[f].width) for f in order],
         np.concatenate([down.ravel() for down, _ in places]),
@@ -472,20 +452,10 @@ def _placed(factors: Sequence[Effects], met: Sequence[Met], order: list[int]) ->
     for (f, g, together, cell, rows, columns), (down, across) in zip(met, places, strict=True):
         starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=factors[f].n_levels))])
         located = structure.locate(down.ravel(), across.ravel()).reshape(down.shape)
-        one, other = (_columns(factors[each], together) for each in (f, g))
+        first, second = (_columns(factors[each], together) for each in (f, g))
         form = for_scipy(columns), for_scipy(starts)
-        pairs.append(Pair(f, g, together, cell, form, located, one, other))
+        pairs.append(SparsePair(f, g, len(rows), together, cell, first, second, form, located))
     return _Placed(order, structure, tuple(pairs))
-
-
-def _entries(factors: Sequence[Effects], begins: Index, met: Met) -> tuple[Index, Index]:
-    """Return where the cells of two factors lie in H: rows and columns, shapes (cells, k_f, k_g)."""
-    f, g, _, _, rows, columns = met
-    one, other = factors[f].width, factors[g].width
-    shape = (len(rows), one, other)
-    down = begins[f] + rows[:, None] * one + np.arange(one)
-    across = begins[g] + columns[:, None] * other + np.arange(other)
-    return np.broadcast_to(down[:, :, None], shape), np.broadcast_to(across[:, None, :], shape)
 
 
 def _turned(factors: Sequence[Effects], met: Sequence[Met], order: list[int], eliminated: int) -> list[int]:
@@ -511,23 +481,14 @@ def _cells(one: Effects, other: Effects, together: Rows) -> tuple[Index, Index]:
     return np.unique(keys, return_inverse=True)
 
 
-def _columns(of: Effects, rows: Rows) -> tuple[Array | None, ...]:
-    """Columns of a factor in some rows, shapes (r,); None for one that is 1 in all of them."""
-    found = [np.ascontiguousarray(of.columns[rows, i]) for i in range(of.width)]
-    return tuple(None if (one == 1.0).all() else one for one in found)
-
-
 class CellCholesky:
-    """The factor of H = Lambda' A Lambda + I at given Lambda; see ``PenalisedCholesky``."""
+    """The factor of H at given Lambda, by ``elimination``."""
 
-    def __init__(self, layout: CellLayout, a: CellProducts, lambdas: Sequence[Array]) -> None:
+    def __init__(self, layout: CellLayout, a: Products, lambdas: Sequence[Array]) -> None:
         self.layout, self.a, self.lambdas = layout, a, lambdas
         values = np.zeros(layout.structure.size)
-        for pair, block in zip(layout.pairs, a.blocks, strict=True):
-            scaled = lambdas[pair.f].T @ block @ lambdas[pair.g]
-            if pair.f == pair.g:
-                scaled = scaled + np.eye(len(lambdas[pair.f]))
-            values[pair.places] = scaled
+        for pair, block in zip(layout.pairs, a.penalised(lambdas), strict=True):
+            values[pair.places] = block
         self.factored: Factored = layout.structure.factor(values)
         self.logdet = self.factored.logdet
 
@@ -539,41 +500,11 @@ class CellCholesky:
         x[self.layout.permutation] = self.factored.solve(r[self.layout.permutation])
         return x
 
-    def invert(self) -> CellInverse:
+    def invert(self) -> Inverse:
         """Blocks of H^-1 that gradients need."""
         values = np.empty(self.layout.structure.size)
         self.factored.inverse(values)
-        return CellInverse(self, tuple(values[pair.places] for pair in self.layout.pairs))
-
-
-@dataclass(frozen=True)
-class CellInverse:
-    """Blocks of P = H^-1: per pair of factors (cells, k_f, k_g)."""
-
-    of: CellCholesky
-    blocks: tuple[Array, ...]
-
-    def trace_terms(self) -> list[Array]:
-        """Per factor the (k, k) sum over levels of the diagonal blocks of A Lambda P."""
-        of = self.of
-        sums = [np.zeros_like(lam) for lam in of.lambdas]
-        for pair, a, p in zip(of.layout.pairs, of.a.blocks, self.blocks, strict=True):
-            sums[pair.f] += np.einsum("cij,ckj->ik", a @ of.lambdas[pair.g], p, optimize=True)
-            if pair.f != pair.g:
-                sums[pair.g] += np.einsum("cji,cjk->ik", of.lambdas[pair.f].T @ a, p, optimize=True)
-        return sums
-
-    def leverages(self) -> Array:
-        """Row by row z' Lambda P Lambda' z, shape (n,)."""
-        of, layout = self.of, self.of.layout
-        total = np.zeros(layout.n)
-        for pair, p in zip(layout.pairs, self.blocks, strict=True):
-            scaled = of.lambdas[pair.f] @ p @ of.lambdas[pair.g].T
-            for i, j in pair.entries():
-                once = pair.f == pair.g and i == j
-                table = scaled[:, i, j] * (1.0 if once else 2.0)
-                total[pair.together] += pair.weighted(table[pair.cell], i, j)
-        return total
+        return Inverse(self, tuple(values[pair.places] for pair in self.layout.pairs))
 
 
 def make_layout(factors: Sequence[Effects]) -> Layout:
@@ -603,5 +534,4 @@ def make_layout(factors: Sequence[Effects]) -> Layout:
         ) from fault
 
 
-Blocks = Products | CellProducts
 Factor = PenalisedCholesky | CellCholesky

@@ -23,7 +23,7 @@ from scipy import linalg
 
 from analysis.arrays import Array, Index, Mask
 
-from .blocks import Blocks, Effects, Factor, Layout, make_layout
+from .blocks import Effects, Factor, Layout, Products, make_layout
 from .families import Family, Link
 from .matrices import Covariance, Frame, Matrices
 from .responses import Response, make_response
@@ -247,7 +247,7 @@ class _Solved:
     u: Array
     inside: Array
     z_score: Array
-    a: Blocks
+    a: Products
     h: Factor
     eta: Array
     response: Response
