@@ -13,6 +13,8 @@ from datetime import datetime
 from decimal import ROUND_HALF_UP, Context, Decimal
 
 MINUS, MISSING = "−", "–"
+MOST_NAMED = 3
+"""Things that a sentence names; of more it says how many they are."""
 _DIGITS = 14
 """That count of a number; what sums and quotients of binary fractions leave behind them does not."""
 _WIDE = Context(prec=400)
@@ -183,6 +185,13 @@ def listing(parts: Sequence[str]) -> str:
 def counted(value: int, singular: str, plural: str | None = None) -> str:
     """Write a count with its noun: ``1 session``, ``12 sessions``."""
     return f"{count(value)} {singular if value == 1 else plural or singular + 's'}"
+
+
+def few_named(names: Sequence[str], noun: str, between: str = "", plural: str | None = None) -> str:
+    """Name up to three things, in a list or with a sign between them; of more, say how many they are."""
+    if len(names) > MOST_NAMED:
+        return counted(len(names), noun, plural)
+    return between.join(names) if between else listing(names)
 
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import pandas as pd
 
 from analysis import apa
+from analysis.names import upper_first
 from analysis.plan import readers_in_words
 
 PARTICIPANT_KINDS = ("human", "simulated")
@@ -65,25 +66,29 @@ def marked(group: str, kind: str) -> str:
 
 
 def named(group: str, kinds: dict[str, str]) -> str:
-    """Name a reader group inside a sentence, a model or baseline as what it is."""
-    if group == MODELS_IN_GENERAL:
-        return group
-    kind = kinds.get(group, "model")
-    return spoken(group) if kind in PARTICIPANT_KINDS else f"the {kind} {group}"
+    """Name a reader group inside a sentence, a model or baseline as what it is: ``people``, ``model gpt``."""
+    return spoken(group) if is_several(group, kinds) else f"{kinds.get(group, 'model')} {group}"
 
 
 def headed_as(group: str, kinds: dict[str, str]) -> str:
     """Name a reader group at the head of a sentence."""
-    name = named(group, kinds)
-    return headed(group) if name == spoken(group) else "The" + name.removeprefix("the")
+    return headed(group) if is_several(group, kinds) else upper_first(named(group, kinds))
+
+
+def theirs(noun: str, groups: Sequence[str], kinds: dict[str, str]) -> str:
+    """Say whose something is: ``people’s accuracy``, ``the accuracy of models a and b``."""
+    what = noun.removeprefix("the ")
+    if len(groups) == 1 and groups[0] != MODELS_IN_GENERAL and is_several(groups[0], kinds):
+        return f"{spoken(groups[0])}{'’' if spoken(groups[0]).endswith('s') else '’s'} {what}"
+    return f"the {what} of {listed(groups, kinds)}"
 
 
 def listed(groups: Sequence[str], kinds: dict[str, str]) -> str:
-    """Name several reader groups in a sentence: ``people, the models a and b, and the baseline random``."""
+    """Name several reader groups in a sentence: ``people, models a and b, and baseline random``."""
     single = [group for group in groups if is_several(group, kinds)]
     told = [named(group, kinds) for group in single]
     for kind in ("model", "baseline"):
         names = [group for group in groups if group not in single and kinds.get(group, "model") == kind]
         if names:
-            told.append(f"the {kind}{'s' if len(names) > 1 else ''} {apa.listing(names)}")
+            told.append(f"{kind}{'s' if len(names) > 1 else ''} {apa.listing(names)}")
     return apa.listing(told)

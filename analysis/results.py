@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
+from analysis.apa import without_width
 from analysis.crossed_variance import Estimate
 from analysis.mixed import APPROXIMATE, Fit
 from analysis.plan import Difference, Direction, Plan, label_of
@@ -187,9 +188,20 @@ class Contrast:
 
     @property
     def detectable(self) -> float:
-        """The smallest difference that 80% of studies with this standard error would find, on the scale of the estimate."""
+        """The smallest difference that 80% of studies with this standard error would find.
+
+        NaN where nothing varies, infinite where no difference that is possible is large enough.
+        """
+        if self.is_constant:
+            return float("nan")
         spread = stats.norm if self.df is None else stats.t(self.df)
-        return (self.reach + float(spread.ppf(0.8))) * self.se
+        least = (self.reach + float(spread.ppf(0.8))) * self.se
+        return least if least <= self.furthest else float("inf")
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the difference is the same for every reader and item, so that it has no interval."""
+        return self.estimable and without_width(self.low, self.high)
 
     @property
     def excludes_zero(self) -> bool:
@@ -278,6 +290,11 @@ class Analysis:
                 low, high = sorted((sign * one.low, sign * one.high))
                 found[place] = replace(found[place], p=one.p_adjusted, low=low, high=high)
         return found
+
+    @property
+    def estimable(self) -> list[Contrast]:
+        """The differences whose numbers say something."""
+        return [one for one in self.contrasts if one.estimable]
 
     @property
     def has_results(self) -> bool:

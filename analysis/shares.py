@@ -262,13 +262,13 @@ def _remarks(estimates: list[tuple[Contrast, Estimate]]) -> Iterator[str]:
         yield f"One participant answered ({apa.listing(list(alone))}): the estimates concern this participant."
     if few:
         yield (
-            f"Estimates for {apa.listing(list(few))} rest on very few participants or items, so that their intervals are wide and "
-            "imprecise."
+            f"Estimates for {apa.few_named(list(few), 'comparison')} rest on very few participants or items, so that their intervals "
+            "are wide and imprecise."
         )
     if alike:
         yield (
-            f"Fewer than {FEW} items were answered differently in the two conditions ({apa.listing(list(alike))}); the interval "
-            "allows for one more item."
+            f"Fewer than {FEW} items were answered differently in the two conditions ({apa.few_named(list(alike), 'contrast')}); the "
+            "interval allows for one more item."
         )
     for who, many in lost.items():
         yield (
@@ -284,7 +284,7 @@ IN_ROWS = ("correct", "missing", "rating")
 
 def influences(analysis: Analysis, tables: Tables) -> dict[str, pd.DataFrame]:
     """Return the changes of each contrast in its standard errors, by unit; shape (units, contrasts) each."""
-    tested = [one for one in analysis.contrasts if one.estimable and one.se > 0]
+    tested = [one for one in analysis.estimable if one.se > 0]
     names = [f"{one.label}, {' − '.join(one.groups)}" for one in tested]
     if any(one.crossed is not None for one in tested):
         found = _without_each(analysis, tested, tables)

@@ -33,10 +33,12 @@ class Measure:
 
     @property
     def subject(self) -> str:
-        """What a sentence says of readers that they differ in: ``accuracy``, ``the rating``, ``the share of recovered words``."""
+        """What a sentence says of readers that they differ in: ``accuracy``, ``the mean rating``, ``the share of recovered words``."""
         if self.family == "binomial" and self.name != "correct":
             return f"the share of {self.noun}"
-        is_countable = self.noun.partition(" ")[0] in ("rating", "margin", "latency", "number")
+        if self.name == "rating":
+            return "the mean rating"
+        is_countable = self.noun.partition(" ")[0] in ("margin", "latency", "number")
         return f"the {self.noun}" if is_countable else self.noun
 
     @property

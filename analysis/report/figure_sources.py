@@ -63,7 +63,7 @@ def figure_source(figure: Illustrated, content: Content) -> FigureSource:
         same = [one.table.origin for one in tables if _bare(one) == f"descriptives_correct_{stem}"]
         conditions = same[0].where if same and same[0] is not None and same[0].where else None
         factor = max((one for one in content.tables.factors if stem.startswith(one)), key=len, default=stem)
-        computed = "sroportions of correct answers by reader and level, failures as 0"
+        computed = "proportions of correct answers by reader and level, failures as 0"
         computed += (
             ""
             if name.startswith("heat_map_")

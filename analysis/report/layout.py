@@ -90,6 +90,12 @@ def _listed(context: Context, groups: Sequence[str]) -> str:
     return readers.listed(groups, context["kinds"])
 
 
+@pass_context
+def _theirs(context: Context, noun: str, groups: Sequence[str]) -> str:
+    """Say whose something is inside a sentence."""
+    return readers.theirs(noun, groups, context["kinds"])
+
+
 def _reference(block: ApaTable | Drawing) -> Markup:
     """Refer to a table or figure of the same chapter; the report puts its number there."""
     return Markup("[[{}:{}]]").format("figure" if isinstance(block, Drawing) else "table", block.name)
@@ -97,12 +103,13 @@ def _reference(block: ApaTable | Drawing) -> Markup:
 
 WORDS: dict[str, Any] = {
     **{name: value for module in (apa, filters) for name, value in vars(module).items() if name[0] != "_"},
-    **{"marked": _marked, "named": _named, "headed": _headed, "listed": _listed, "spoken": readers.spoken},
+    **{"marked": _marked, "named": _named, "headed": _headed, "listed": _listed, "theirs": _theirs},
+    **{"spoken": readers.spoken},
     **{"as_percent": as_percent, "decimals": decimals, "str": str, "len": len, "range": range, "cite": cite},
     **{"p_said": p_said, "upper_first": upper_first, "sentence": sentence, "ref": _reference},
     **{"by_level": by_level, "which_of": which_of},
 }
-"""What tables and texts may call. ``marked``, ``named``, ``headed`` and ``listed`` need ``kinds`` among the values."""
+"""What tables and texts may call. ``marked``, ``named``, ``headed``, ``listed`` and ``theirs`` need ``kinds`` among the values."""
 
 
 @cache

@@ -20,7 +20,7 @@ def by_level(levels: Sequence[str], told: Sequence[str], sizes: Sequence[float])
     order = sorted(range(len(each)), key=lambda place: sizes[place])
     if len(set(told)) == 1:
         return f"{told[0]} in each"
-    return f"from {each[order[0]]} to {each[order[-1]]}"
+    return f"{each[order[0]]} to {each[order[-1]]}"
 
 
 def which_of(names: Sequence[str], of: int, noun: str = "difference") -> str:

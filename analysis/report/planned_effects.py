@@ -29,7 +29,7 @@ def planned_effects(
     """Return the planned contrasts of each measure; an analysis of some of the trials is not drawn over the means of all."""
     asked: dict[tuple[str, str], tuple[str, tuple[Effect, ...]]] = {}
     for analysis in analyses:
-        plan, tested = analysis.plan, [one for one in analysis.contrasts if one.estimable]
+        plan, tested = analysis.plan, analysis.estimable
         key = (plan.measure.name, stem_of(plan.factor, plan.trials, plan.within))
         if not plan.planned or plan.subset or not tested or key in asked:
             continue

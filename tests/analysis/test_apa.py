@@ -99,6 +99,12 @@ def test_lists_of_three_take_a_serial_comma() -> None:
     assert apa.listing(["a", "b", "c"]) == "a, b, and c"
 
 
+def test_up_to_three_things_are_named_and_more_are_counted() -> None:
+    assert apa.few_named(["a", "b", "c"], "contrast") == "a, b, and c"
+    assert apa.few_named(["a", "b"], "contrast", "; ") == "a; b"
+    assert apa.few_named([*"abcd"], "contrast") == "4 contrasts"
+
+
 @given(st.floats(min_value=-1e9, max_value=1e9, allow_nan=False))
 def test_a_written_number_reads_back_within_its_rounding(value: float) -> None:
     back = float(apa.number(value).replace("−", "-").replace(",", ""))

@@ -69,3 +69,6 @@ def test_the_chapter_names_the_most_influential_participant(handover: Make) -> N
     assert len(said) == 2 and all(
         "uniformity p" in one and "one participant changes a contrast by at most" in one for one in said
     )
+    assert all(" ([[figure:model_checks_" in one and one.endswith(".") for one in said), (
+        "the figure is named first"
+    )

@@ -209,7 +209,7 @@ DIFFERENCE = "The difference in accuracy between the transposed and the word con
         (
             contrast(groups=("human", "gpt")),
             "How much the difference in accuracy between the transposed and the word condition changes between the cursive and the "
-            "plain condition differed between people and the model gpt",
+            "plain condition differed between people and model gpt",
         ),
     ],
 )
@@ -384,9 +384,10 @@ def reported(tmp_path_factory: pytest.TempPathFactory, without_chapters: None) -
 def test_a_report_tells_an_interaction_in_its_opening_and_in_its_results(reported: tuple[Path, str]) -> None:
     _, text = reported
     both = "the difference in accuracy between the transposed and the word condition"
-    assert f"Does {both}, cursive compared with plain, change for people? Yes: the estimate is" in text
+    asked = f"For people, does {both} differ between the cursive and the plain condition?"
+    assert f"{asked} Yes: the estimate is" in text
     assert text.count(f"{DIFFERENCE} was larger in the cursive than in the plain condition for people") == 1
-    assert f"Does {both}, cursive compared with plain, differ between people and the model gpt?" in text
+    assert "Do people and model gpt differ in this respect?" in text
     assert "with item_type × font" in text or "item_type * font" in text
     assert "(transposed − word) × (cursive − plain)" in text
 

@@ -177,7 +177,7 @@ def test_the_results_paragraph_is_filled_in_with_the_models_own_numbers(rehearsa
 
 def test_a_model_has_no_m_and_no_sd(rehearsal: Rehearsal) -> None:
     said = words_of(str(rehearsal.content.planned[0].paragraphs[0])).replace("\u00a0", " ")
-    machine = said.split("The model restorer")[1]
+    machine = said.split("Model restorer")[1]
     assert "M =" not in machine and "SD" not in machine
 
 

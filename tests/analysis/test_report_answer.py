@@ -55,8 +55,8 @@ def test_each_planned_difference_is_answered_for_people_and_between_people_and_t
     labels = dict.fromkeys(one.label for one in section.analysis.contrasts)
     assert len(found) == min(2 * len(labels), MOST_FINDINGS)
     first = section.analysis.contrasts[0]
-    assert first.first in found[0].question and "of people" in found[0].question
-    assert "between people and the model restorer?" in found[1].question
+    assert first.first in found[0].question and "people’s accuracy" in found[0].question
+    assert found[1].question == "Do people and model restorer differ in this respect?"
     assert " for people and " in found[1].text and ", a difference of " in found[1].text
     assert all("percentage points" in one.text and "CI" not in one.text and one.models for one in found), (
         "p and interval are in the table"
@@ -159,9 +159,9 @@ def test_models_alone_are_answered_one_by_one_and_their_pairs_are_no_models(cont
     of_models, of_pairs = findings(
         replace(content, planned=(replace(section, analysis=analysis),), kinds=kinds)
     )
-    assert "Which of three models show this difference?" in of_models.question
-    assert "3 open (the models a, b, and c)" in of_models.text
-    assert "Which of three pairs of models" in of_pairs.question and "a vs. b, a vs. c" in of_pairs.text
+    assert "Which of the three models show this difference?" in of_models.question
+    assert "3 open (models a, b, and c)" in of_models.text
+    assert "Which of the three pairs of models" in of_pairs.question and "a vs. b, a vs. c" in of_pairs.text
 
 
 def test_contrasts_that_nobody_planned_are_not_called_planned(content: Content) -> None:
@@ -200,7 +200,11 @@ def test_many_conditions_are_told_by_how_many_differ_with_the_greatest_and_the_s
         "People were less accurate in 18 of 26 conditions than in the intact condition. The largest difference was in"
     )
     assert "The smallest significant one was in the c8 condition (\u22129.0 percentage points" in said
-    assert said.endswith("No difference is shown in 26 conditions for the model restorer.")
+    assert said.endswith(
+        "Grades of these differences: 18 supported. No difference is shown in 26 conditions for model restorer."
+    )
+    told = limits(crowded(content, {"human": 18, "restorer": 0}))["Robustness"]
+    assert told == "All checks agree with 0 of 52 contrasts. 52 contrasts: no check applies."
 
 
 def test_a_table_of_contrasts_is_printed_or_else_in_its_file(content: Content) -> None:
@@ -234,7 +238,7 @@ def test_more_than_two_models_are_summed_up_in_one_answer(content: Content) -> N
     kinds = {f"m{place}": "model" for place in range(3)}
     analysis = replace(section.analysis, contrasts=models)
     (found,) = findings(replace(content, planned=(replace(section, analysis=analysis),), kinds=kinds))
-    assert found.question.endswith("Which of three models show this difference?")
+    assert found.question.endswith("Which of the three models show this difference?")
     said = plain_text(found.text)
     assert said.startswith("3 open") and said.endswith("Estimates: −2.0 to 0.0 percentage points.")
 

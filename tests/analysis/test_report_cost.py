@@ -102,7 +102,7 @@ def test_costs_put_in_are_those_of_the_table_and_the_text(forms: Written) -> Non
         assert f"{row[3]} {row[4]} ({row[5]}%) in the {row[0]}" in forms.words
     tokens = list(rows_under(table, "small: completion tokens"))
     assert float(tokens[2][3]) == pytest.approx(4 * STEP, abs=0.05)
-    assert "reasoning tokens of the model large" in forms.words.lower()
+    assert "reasoning tokens of model large" in forms.words.lower()
 
 
 def test_both_scales_say_that_the_strong_condition_takes_longer(forms: Written) -> None:

@@ -100,9 +100,7 @@ def test_every_planned_effect_is_told_with_its_verdict_as_the_table_has_it(
     for row in table.rows:
         human, machine, apart = (re.match(r"(\S+) (\[.*\])", cell) for cell in row[2:5])
         assert human and machine and apart
-        start = (
-            f"{row[0]}: people {human[1]} points, 95% CI {human[2]}; the model {row[1]} {machine[1]} points"
-        )
+        start = f"{row[0]}: people {human[1]} points, 95% CI {human[2]}; model {row[1]} {machine[1]} points"
         assert start in text
         assert f"their difference {apart[1]} points, 95% CI {apart[2]}" in text
         assert row[-2] in ("yes", "not shown")
@@ -160,7 +158,7 @@ def test_a_planned_model_without_trials_in_a_condition_still_has_its_rows(tmp_pa
         assert set(lost[3:]) == {"–"}
         assert lost[2] == seen[2] and seen[-1] != "–", "what is known of people stays"
     assert "copyist: no trials in internal" in table.note
-    assert "not estimable for people and the model copyist (copyist: no trials in internal" in words(chapter)
+    assert "not estimable for people and model copyist (copyist: no trials in internal" in words(chapter)
 
 
 def test_the_map_has_the_band_and_an_alternative_with_the_numbers(faithful: Chapter) -> None:

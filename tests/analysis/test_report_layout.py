@@ -103,7 +103,7 @@ def test_a_text_places_tables_and_never_rewrites_a_level(layout: Layout) -> None
     table = ApaTable("shares_x", "Shares", ("a",), (("1",),))
     values = {**VALUES, "group": "gpt", "level": "a  *b* <c>", "table": table}
     heading, paragraph, placed = layout.blocks("results", **values)
-    assert heading == "<h3>Shares of the model gpt</h3>"
+    assert heading == "<h3>Shares of model gpt</h3>"
     assert paragraph == "<i>M</i> = 2.50 in a  *b* &lt;c&gt;, see [[table:shares_x]]."
     assert placed is table
 

@@ -143,9 +143,7 @@ def test_the_chapter_tells_bias_from_sensitivity_and_its_numbers_are_those_of_it
     detected: Chapter,
 ) -> None:
     text = words(detected)
-    assert (
-        "One answer throughout: the model stuck in every condition. This is bias without sensitivity." in text
-    )
+    assert "One answer throughout: model stuck in every condition. This is bias without sensitivity." in text
     assert "Sensitivity of people was lower in green than in red" in text
     stuck = [row for row in table(detected, "sensitivity_position").rows if row[0] == "red"][-1]
     assert stuck[2:5] == ("100.0% (20/20)", "100.0% (20/20)", "0.00")
@@ -200,9 +198,7 @@ def test_a_ratio_whose_denominator_may_be_0_is_flagged(rated: Chapter) -> None:
     rows = table(rated, "relative_gain_position").rows
     stuck = rows[[row[0] for row in rows].index("stuck") + 1]
     assert stuck[-1] == "flagged" and stuck[3] == "–"
-    assert "For the model stuck, the interval of the difference between red and blue includes 0" in words(
-        rated
-    )
+    assert "For model stuck, the interval of the difference between red and blue includes 0" in words(rated)
 
 
 def test_costs_are_ratios_against_the_same_item_intact(rated: Chapter) -> None:
@@ -238,7 +234,7 @@ def test_knowing_without_evidence_is_named(tmp_path: Path) -> None:
     trials.loc[blind, "response"] = trials.loc[blind, "answer"]
     trials.loc[blind, "correct"] = True
     trials.to_parquet(folder / "trials.parquet")
-    assert "Above chance without evidence (blue and grey): the model net in grey (100.0%" in words(
+    assert "Above chance without evidence (blue and grey): model net in grey (100.0%" in words(
         ratios.write(material(folder))
     )
 

@@ -195,7 +195,7 @@ def test_models_whose_answers_were_imported_alike_are_told_together(tmp_path: Pa
     }
     assert parts["Language models"].startswith("The answers of two language models were imported (Table 1).")
     assert (
-        "The models one and other gave their answers elsewhere (8 answers each, imported on March 1, 2026) and have"
+        "Models one and other gave their answers elsewhere (8 answers each, imported on March 1, 2026) and have"
         in parts["Language models"]
     )
     assert (

@@ -156,7 +156,7 @@ def test_percentages_in_the_prose_are_those_of_the_tables(written: Written) -> N
 def test_missing_answers_have_a_model_that_is_exploratory_and_in_the_r_script(written: Written) -> None:
     chapter = written.chapters["missing"]
     assert [one.title for one in chapter.fits] == ["missing answers by position"]
-    assert "No answer of the model restorer is missing" in texts(chapter)
+    assert "No answer of model restorer is missing" in texts(chapter)
     assert "Benjamini" in table(chapter, "missing_model_position_differences").note
     row = table(chapter, "missing_model_position_differences").rows[1]
     assert row[0] == "initial − internal" and float(row[1]) > 1.0
@@ -247,7 +247,7 @@ def test_ways_of_asking_are_told_with_their_model(tmp_path: Path) -> None:
     found = {row[0]: row for row in under(table(chapter, "asked_position"), "m")}
     assert float(found["prompt"][2]) == pytest.approx(1.0, abs=0.5)
     assert found["session"][2] == "–"
-    assert "Correct answers of the model m differ by prompt" in texts(chapter)
+    assert "Correct answers of model m differ by prompt" in texts(chapter)
     assert "(1 | source_prompt_variant)" in texts(chapter)
 
 

@@ -94,7 +94,7 @@ def test_a_model_that_is_always_right_or_wrong_is_compared_with_people(tmp_path:
     analysis = content.planned[0].analysis
     assert analysis.groups == ("human", "restorer") and analysis.model is not None
     assert all(one.estimable for one in analysis.contrasts)
-    assert f"The model restorer responded correctly on {'100.0' if right else '0.0'}% of trials" in words
+    assert f"Model restorer responded correctly on {'100.0' if right else '0.0'}% of trials" in words
     assert "the interval allows for one more item" in words
 
 
@@ -243,7 +243,7 @@ def test_sessions_without_a_trial_are_counted_alike_in_method_and_flow(tmp_path:
     assert flow["of these without a trial"] == ("1", "1", "1")
     assert flow["of these not finished"] == ("2", "1", "0")
     assert "who began four sessions. Two sessions were not finished." in words
-    assert "The model early was queried. One pilot session is not included in any analysis." in words
+    assert "Model early was queried. One pilot session is not included in any analysis." in words
     assert "leading space yes" in words
 
 

@@ -58,13 +58,14 @@ def answer(content: Content, recovered: str) -> Iterator[Node]:
         yield Paragraph(text)
     yield from findings[:MOST_FINDINGS]
     shown = content.answer_table
-    if shown is not None and len(findings) > MOST_FINDINGS:
-        further = len(findings) - MOST_FINDINGS
-        yield Paragraph(LAYOUT.sentences("further", further=further, table=shown.number))
+    further = max(len(findings) - MOST_FINDINGS, 0)
+    if shown is not None and further:
+        yield Paragraph(LAYOUT.sentences("further", further=further, shown=shown))
     yield from content.figures[:1]
-    if shown is not None:
-        in_file = LAYOUT.sentences("in_file", table=shown.number, rows=shown.refused)
-        yield Paragraph(in_file) if shown.refused else shown
+    if shown is not None and not shown.refused:
+        yield shown
+    elif shown is not None and not further:
+        yield Paragraph(LAYOUT.sentences("in_file", shown=shown))
     limits: dict[str, tuple[str, dict[str, Any]]] = {
         "Robustness": ("robustness", _supports(content, sections)),
         "What cannot be concluded": ("not_concluded", _not_concluded(content, sections)),
@@ -99,11 +100,13 @@ class _Question:
             people = [one for one in found if not one.between and is_several(one.groups[0], kinds)]
             between = [one for one in found if one.between]
             models = [one for one in found if not one.between and kinds.get(one.groups[0]) == "model"]
+            again = False
             for some in (people, [] if people else models, between):
                 if len(some) <= MOST_SINGLY or some is people:
-                    yield from map(self._of_one, some)
+                    yield from (self._of_one(one, again) for one in some)
                 else:
-                    yield self._of_many(some)
+                    yield self._of_many(some, again)
+                again |= bool(some)
 
     def _finding(
         self, question: str, text: str, certainty: tuple[str, str] = ("", ""), **facts: Any
@@ -121,8 +124,8 @@ class _Question:
             content.number_of_fit(None if model is None else model.source),
         )
 
-    def _of_one(self, one: Contrast) -> Finding:
-        """Answer with direction and size of a difference in a few words; the table has the test."""
+    def _of_one(self, one: Contrast, again: bool) -> Finding:
+        """Answer with direction and size of a difference in a few words; ``again`` after another question on it."""
         analysis, checked = self.section.analysis, self.content.matrix.checked(one)
         grade, size, of_both = (
             grade_of(one, analysis, checked),
@@ -134,6 +137,7 @@ class _Question:
             "finding",
             (grade.word, support_of(checked)),
             one=one,
+            again=again,
             grade=grade,
             size=size,
             possible=size.interval[1:-1].split(", "),
@@ -174,7 +178,7 @@ class _Question:
         told = f"{apa.number(first, places)} vs. {apa.number(second, places)} {measure.unit}"
         return {"means": told.strip(), "how": how}
 
-    def _of_many(self, found: Sequence[Contrast]) -> Finding:
+    def _of_many(self, found: Sequence[Contrast], again: bool) -> Finding:
         """Sum up one difference of many models, or of many pairs."""
         analysis, matrix = self.section.analysis, self.content.matrix
         given = [(one, grade_of(one, analysis, matrix.checked(one))) for one in found]
@@ -194,6 +198,7 @@ class _Question:
             "question_of_many",
             "many",
             first=found[0],
+            again=again,
             found=found,
             of_pairs=of_pairs,
             grades=[(word, groups) for word, groups in grades if groups],
@@ -209,9 +214,13 @@ class _Question:
             without.setdefault(many, []).append(" vs. ".join(named(group, kinds) for group in groups))
         some = [one for one in found if one.groups in shown]
         differing = of_many_conditions(some, analysis, kinds, brief=True)
-        return self._finding(
-            "question_of_crowd", "crowd", differing=differing, without=without, reference=found[0].second
+        grades = Counter(
+            grade_of(one, analysis, self.content.matrix.checked(one)).word.lower()
+            for one in some
+            if one.p_adjusted < analysis.plan.alpha
         )
+        facts: dict[str, Any] = {"differing": differing, "grades": grades, "without": without}
+        return self._finding("question_of_crowd", "crowd", reference=found[0].second, **facts)
 
 
 def _adds_up(values: Sequence[float], size: Felt) -> bool:
@@ -222,13 +231,12 @@ def _adds_up(values: Sequence[float], size: Felt) -> bool:
 def answer_table(analyses: Sequence[Analysis], matrix: Matrix) -> ApaTable | None:
     """Lay out the planned contrasts with what the study could have detected, their checks and grades."""
     rows: list[dict[str, Any]] = []
-    tested = [analysis for analysis in analyses if any(one.estimable for one in analysis.contrasts)]
+    tested = [analysis for analysis in analyses if analysis.estimable]
     for place, analysis in enumerate(tested):
         measure = analysis.plan.measure
-        estimable = [one for one in analysis.contrasts if one.estimable]
         units = {POINTS: "percentage points", PERCENT: "percent", ODDS: "odds ratio"}
-        unit = units.get(felt(estimable[:1], measure).scale, measure.unit)
-        for one in estimable:
+        unit = units.get(felt(analysis.estimable[:1], measure).scale, measure.unit)
+        for one in analysis.estimable:
             checked = matrix.checked(one)
             own = {"one": one, "checked": checked, "grade": grade_of(one, analysis, checked)}
             told = {"contrast": contrast_in_words(one), "detectable": detectable(one, analysis)}
@@ -258,14 +266,14 @@ def _supports(content: Content, sections: Sequence[Section]) -> dict[str, Any]:
     for section in sections:
         name = section.analysis.plan.name
         before = f"{name[0].upper()}{name[1:]}, " if len(sections) > 1 else ""
-        for one in (one for one in section.analysis.contrasts if one.estimable):
+        for one in section.analysis.estimable:
             checked = content.matrix.checked(one)
             many += 1
             if checked is not None and checked.cells and checked.agreeing == len(checked.cells):
                 agreeing += 1
             else:
                 said.setdefault(support_of(checked), []).append(f"{before}{contrast_in_words(one)}")
-    return {"supports": said, "most": MOST_FINDINGS, "agreeing": agreeing, "many": many}
+    return {"supports": said, "agreeing": agreeing, "many": many}
 
 
 def _not_concluded(content: Content, sections: Sequence[Section]) -> dict[str, Any]:
@@ -284,16 +292,19 @@ def _not_concluded(content: Content, sections: Sequence[Section]) -> dict[str, A
     }
 
 
-def _detectable(sections: Sequence[Section]) -> Iterator[tuple[str, str, str, str]]:
-    """Yield for each analysis its name, the least and the most that could be detected, and their unit."""
-    for section in sections:
-        analysis = section.analysis
-        tested = [one for one in analysis.contrasts if one.estimable]
-        values = [detectable(one, analysis) for one in tested]
-        known = [(value.values[0], str(value)) for value in values if isinstance(value, apa.Written)]
-        if known:
-            unit = felt(tested[:1], analysis.plan.measure).unit
-            yield analysis.plan.name, min(known)[1], max(known)[1], unit
+def _detectable(sections: Sequence[Section]) -> Iterator[tuple[str, list[str], str]]:
+    """Yield for each analysis, of many for each measure, the least and the most that could be detected, and their unit."""
+    found: dict[str, list[Analysis]] = {}
+    for analysis in (section.analysis for section in sections if section.analysis.estimable):
+        name = analysis.plan.name if len(sections) <= apa.MOST_NAMED else analysis.plan.measure.title
+        found.setdefault(name, []).append(analysis)
+    for name, own in found.items():
+        values = [detectable(one, analysis) for analysis in own for one in analysis.estimable]
+        known = {value.values[0]: str(value) for value in values if isinstance(value, apa.Written)}
+        sizes = sorted(size for size in known if np.isfinite(size))
+        if sizes or np.inf in known:
+            ends = [known[size] for size in (*sizes[:1], *sizes[1:][-1:])]
+            yield name, list(dict.fromkeys(ends)), felt(own[0].estimable[:1], own[0].plan.measure).unit
 
 
 def _sample(content: Content) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 from analysis import apa
 from analysis.descriptives import Cell
 from analysis.plan import ALPHA, Measure
-from analysis.readers import PARTICIPANT_KINDS, is_several, listed, spoken
+from analysis.readers import PARTICIPANT_KINDS, is_several, listed, spoken, theirs
 from analysis.report.apa_tables import decimals
 from analysis.report.felt import felt
 from analysis.report.layout import Layout
@@ -222,6 +222,7 @@ def _compared(found: Sequence[Contrast], analysis: Analysis, kinds: Kinds) -> di
         "found": found,
         "first": found[0],
         "who": listed(groups, kinds),
+        "whose": theirs(analysis.plan.measure.subject, list(dict.fromkeys(groups)), kinds),
         "several": len(found) > 1 or is_several(groups[0], kinds),
         "result": outcome(found[0], analysis.plan.alpha),
         "direction": words_of_direction(analysis.plan.measure),
@@ -240,7 +241,7 @@ def of_one_outcome(found: Sequence[Contrast], analysis: Analysis, kinds: Kinds) 
     if len(found) > 1:
         p_of_all = _p_of_all(found, values["result"])
         return _said("several", analysis, kinds, size=size, p_of_all=p_of_all, **values)
-    is_open = first.p_adjusted >= analysis.plan.alpha and np.isfinite(first.detectable)
+    is_open = first.p_adjusted >= analysis.plan.alpha and not np.isnan(first.detectable)
     least = felt([replace(first, estimate=first.detectable)], analysis.plan.measure)
     bound, bounded = _bound(first, analysis)
     other = _in_mixed_model(first, analysis)
@@ -254,7 +255,7 @@ def of_one_outcome(found: Sequence[Contrast], analysis: Analysis, kinds: Kinds) 
         bounded=bounded,
         other=other,
         other_size=None if other is None else felt([other], analysis.plan.measure),
-        detectable=least.size if is_open else "",
+        detectable="" if not is_open else least.size if np.isfinite(first.detectable) else "none",
         **values,
     )
 
@@ -403,8 +404,6 @@ def _of_models(found: Sequence[Sequence[Contrast]], analysis: Analysis, kinds: K
         "crowd_of_models",
         analysis,
         kinds,
-        first=found[0][0],
-        who=listed([own[0].groups[-1] for own in found], kinds),
         few=len(_differing(order[0], analysis)),
         most=len(_differing(order[-1], analysis)),
         least_of=order[0][0].groups[-1],
@@ -412,4 +411,5 @@ def _of_models(found: Sequence[Sequence[Contrast]], analysis: Analysis, kinds: K
         many=max(len(own) for own in found),
         greatest=max((one for own in found for one in own), key=_size),
         brief=lambda one: _in_brackets(one, analysis, brief),
+        **_compared([own[0] for own in found], analysis, kinds),
     )

@@ -200,7 +200,7 @@ def origin_of_contrasts(analyses: Sequence[Analysis]) -> Origin:
 def bayes_table(analysis: Analysis, name: str) -> ApaTable | None:
     """Lay out Bayes factors and posteriors of an analysis whose plan declares a prior; else None."""
     plan, prior = analysis.plan, analysis.plan.bayes
-    tested = _by_readers([one for one in analysis.contrasts if one.estimable])
+    tested = _by_readers(analysis.estimable)
     if prior is None or not tested:
         return None
     is_bounded = any(one.equivalence is not None for one in tested)

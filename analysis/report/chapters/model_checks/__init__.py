@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from markupsafe import Markup
 from numpy.typing import NDArray
 
 from analysis.figures.model_checks import model_checks_figure
@@ -50,23 +49,23 @@ def _checked(analysis: Analysis, material: Material) -> list[Block]:
     if residuals is None and not changes:
         return []
     largest = {unit: table.abs().max(axis=1) for unit, table in changes.items()}
-    text = LAYOUT.sentences(
-        "checked",
-        name=plan.name,
-        residuals=residuals,
-        changes=[(unit, own.max(), own.idxmax()) for unit, own in largest.items()],
-        turned=[(many, unit) for unit, many in _turned(analysis, changes).items() if many],
-        alpha=ALPHA,
-    )
+    told = {
+        "name": plan.name,
+        "residuals": residuals,
+        "changes": [(unit, own.max(), own.idxmax()) for unit, own in largest.items()],
+        "turned": [(many, unit) for unit, many in _turned(analysis, changes).items() if many],
+        "alpha": ALPHA,
+    }
     drawn = None if residuals is None else residuals.residuals
+    note = LAYOUT.sentences("checked", figure=None, **told).unescape()
     name = f"model_checks_{plain(plan.name)}"
-    figure = model_checks_figure(name, f"Checks of {plan.name}", drawn, changes, text.unescape())
-    return [text + Markup(" ([[figure:{}]])").format(name), figure]
+    figure = model_checks_figure(name, f"Checks of {plan.name}", drawn, changes, note)
+    return [LAYOUT.sentences("checked", figure=figure, **told), figure]
 
 
 def _turned(analysis: Analysis, changes: Mapping[str, pd.DataFrame]) -> dict[str, int]:
     """Count the units without which a contrast would be significant, or no longer be, at its standard error."""
-    tested = [one for one in analysis.contrasts if one.estimable and one.se > 0]
+    tested = [one for one in analysis.estimable if one.se > 0]
     t, reach, side = (
         np.array([getattr(one, name) for one in tested]) for name in ("statistic", "reach", "side")
     )
