@@ -13,7 +13,8 @@ import re
 import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from itertools import chain, product
 from math import nan
 from pathlib import Path
 from types import MappingProxyType
@@ -43,8 +44,6 @@ NAMES: dict[str, str] = DATA["names"]
 COLUMNS: dict[str, str] = DATA["columns"]
 """Conditions of the outputs and columns of the tables, in their order."""
 CATEGORIES: list[str] = DATA["categories"]
-Cells = dict[tuple[str, str], dict[str, float]]
-"""Numbers by column, by model and measure."""
 TABLES = {"3": ("rec", "few-shot"), "4": ("rec", "zero-shot"), "5": ("qa", "zero-shot")}
 DATA_SET = "realtimeqa"
 """Whose responses are read, as lines call it."""
@@ -83,26 +82,25 @@ def released_replies(folder: Path) -> Iterator[Reply]:
             mend="Give the folder that holds outputs/ and stimuli/; `wrods reproduce scrambled-bench` also takes the authors' "
             "own repository with its output/.",
         )
-    stimuli: dict[str, dict[int, dict[str, Any]]] = {}
+
+    @cache
+    def stimuli(task: str) -> dict[int, dict[str, Any]]:
+        return {one["i"]: one for one in released_lines(folder / "stimuli" / _STIMULI[task])}
+
     for file in files:
-        model = file.name.partition(".jsonl")[0]
-        for number, row in enumerate(released_lines(file), 1):
-            if row.get("ds", DATA_SET) != DATA_SET:
-                raise UserError(
-                    f"{file}, line {number}: ds is {row['ds']!r}; Tables 3 to 5 are made from responses to {DATA_SET}",
-                    mend="Leave these lines out.",
-                )
-            try:
-                task = row["task"]
-                if task not in stimuli:
-                    there = released_lines(folder / "stimuli" / _STIMULI[task])
-                    stimuli[task] = {one["i"]: one for one in there}
-                yield _reply(model, row, stimuli[task])
-            except KeyError as error:
-                raise UserError(
-                    f"{file}, line {number}: {error.args[0]!r} is missing or unknown",
-                    mend="Give the released files as they are.",
-                ) from error
+        yield from _replies(file, partial(_reply, file, stimuli))
+
+
+def _replies(file: Path, read: Callable[[int, dict[str, Any]], Reply]) -> Iterator[Reply]:
+    """Read the responses of a file, one from the number (from 0) and the fields of each line."""
+    for number, row in enumerate(released_lines(file)):
+        try:
+            yield read(number, row)
+        except KeyError as error:
+            raise UserError(
+                f"{file}, line {number + 1}: {error.args[0]!r} is missing or unknown",
+                mend="Give the released files as they are.",
+            ) from error
 
 
 def measured(
@@ -168,28 +166,31 @@ def scrambled_bench_tables(
     for table, (task, method) in TABLES.items():
         own = trials[(trials["task"] == task) & (trials["method"] == method)]
         own = own[own["data"] == DATA_SET] if "data" in own else own
-        cells = _recovered(own) if task == "rec" else _paired(*_by_category(own, {"all": None}))
+        cells = (_recovered if task == "rec" else _accuracies)(own) if len(own) else own["correct"]
         made[table] = _laid_out(cells, printed=printed)
     return made
 
 
-def _laid_out(cells: Cells, *, printed: bool) -> pd.DataFrame:
-    """Return a table of cells as numbers, or as text; columns in the paper's order."""
-    rows = [
-        {column: cell_text(measure, column, value) if printed else value for column, value in own.items()}
-        for (_, measure), own in cells.items()
-    ]
-    table = pd.DataFrame(rows, columns=[one for one in COLUMNS.values() if any(one in own for own in rows)])
-    if rows:
-        names = [(NAMES.get(model, model), measure) for model, measure in cells]
-        table.index = pd.MultiIndex.from_tuples(names, names=["model", "measure"])
-    return table
+def _laid_out(cells: pd.Series[float], *, printed: bool) -> pd.DataFrame:
+    """Lay out cells by model, measure and column, models and columns in the paper's order, as numbers or as text."""
+    if cells.empty:
+        return pd.DataFrame()
+    names = ["model", "measure", "column"]
+    cells = cells.reorder_levels(names).astype(object if printed else float)
+    if printed:
+        cells[:] = [cell_text(measure, column, value) for (_, measure, column), value in cells.items()]
+    models, measures, columns = (dict.fromkeys(cells.index.get_level_values(name)) for name in names)
+    table = cells.unstack("column").rename_axis(columns=None)
+    rows = [key for key in product(in_papers_order(models), measures) if key in table.index]
+    return table.loc[rows, [one for one in COLUMNS.values() if one in columns]].rename(
+        index=NAMES, level="model"
+    )
 
 
-def in_papers_order(trials: pd.DataFrame) -> list[str]:
-    """Return the models of these trials, the paper's first and in its order."""
+def in_papers_order(models: Iterable[str]) -> list[str]:
+    """Return models, the paper's first and in its order."""
     order = {name: place for place, name in enumerate(NAMES)}
-    return sorted(map(str, trials["model"].unique()), key=lambda name: (order.get(name, len(order)), name))
+    return sorted(models, key=lambda name: (order.get(name, len(order)), name))
 
 
 def printed_cells() -> pd.DataFrame:
@@ -246,11 +247,18 @@ def released_lines(file: Path) -> Iterator[dict[str, Any]]:
             yield row
 
 
-def _reply(model: str, row: dict[str, Any], stimuli: dict[int, dict[str, Any]]) -> Reply:
-    task, condition = row["task"], row["cond"]
+def _reply(
+    file: Path, stimuli: Callable[[str], dict[int, dict[str, Any]]], number: int, row: dict[str, Any]
+) -> Reply:
+    if row.get("ds", DATA_SET) != DATA_SET:
+        raise UserError(
+            f"{file}, line {number + 1}: ds is {row['ds']!r}; Tables 3 to 5 are made from responses to {DATA_SET}",
+            mend="Leave these lines out.",
+        )
+    model, task, condition = file.name.partition(".jsonl")[0], row["task"], row["cond"]
+    stimulus = stimuli(task)[row["i"]]
     if condition not in COLUMNS:
         raise KeyError(condition)
-    stimulus = stimuli[row["i"]]
     if task == "rec":
         read, key, shown = row["recovered"], stimulus["original"], (stimulus[condition],)
     else:
@@ -260,15 +268,28 @@ def _reply(model: str, row: dict[str, Any], stimuli: dict[int, dict[str, Any]]) 
     )
 
 
-def _recovered(own: pd.DataFrame) -> Cells:
-    cells: Cells = {}
-    for model in in_papers_order(own):
-        of_model = own[own["model"] == model].assign(column=own["condition"].map(COLUMNS))
-        sums = of_model.groupby("column")[["ed_shown", "ed_given"]].agg(["sum", "mean"])
-        cells[model, "ED"] = {str(name): float(one) for name, one in sums["ed_given", "mean"].items()}
-        rates = {str(name): recovery_rate(*one) for name, *one in sums.iloc[:, [0, 2]].itertuples()}
-        cells[model, "RR"] = rates
-    return cells
+def _recovered(own: pd.DataFrame) -> pd.Series[float]:
+    """Return the distance that is left and the recovery rate, by model, column and measure."""
+    cells = own.groupby(["model", own["condition"].map(COLUMNS).rename("column")], sort=False)
+    sums = cells[["ed_shown", "ed_given"]].sum()
+    rates = [recovery_rate(*one) for one in sums.itertuples(index=False)]
+    return _stacked(pd.DataFrame({"ED": cells["ed_given"].mean(), "RR": rates}, sums.index))
+
+
+def _accuracies(own: pd.DataFrame) -> pd.Series[float]:
+    """Return percent right, of all questions about DREAM as the paper divides, and its gain, by model, column and measure."""
+    cells = own.groupby(["model", own["condition"].map(COLUMNS).rename("column")], sort=False)["correct"]
+    counts = cells.agg(["sum", "size"])
+    shares = 100.0 * counts["sum"] / counts["size"].replace(ASKED, DIVIDED_BY)
+    ends = shares.unstack("column").reindex(columns=["Ori", "Sub"])
+    of_model = ends.loc[shares.index.get_level_values("model")].to_numpy()
+    gains = [relative_gain(share, *own) for share, own in zip(shares, of_model, strict=True)]
+    return _stacked(pd.DataFrame({"Acc": shares, "RPG": gains}))
+
+
+def _stacked(cells: pd.DataFrame) -> pd.Series[float]:
+    found: pd.Series[float] = cells.rename_axis(columns="measure").stack(future_stack=True)
+    return found
 
 
 def cell_text(measure: str, column: str, value: float) -> str:
@@ -304,19 +325,6 @@ def authors_files(folder: Path) -> list[AuthorsFile]:
             if path.is_file() and not any(part.startswith(".") for part in path.relative_to(base).parts):
                 found.append(_placed(path, path.relative_to(base).parts, task))
     return found
-
-
-def authors_replies(files: Sequence[AuthorsFile]) -> Iterator[Reply]:
-    """Read every response of these files."""
-    for file in files:
-        for number, row in enumerate(released_lines(file.path), 1):
-            try:
-                yield _authors_reply(file, number, row)
-            except KeyError as error:
-                raise UserError(
-                    f"{file.path}, line {number} has no {error.args[0]!r}",
-                    mend="Give the authors' files as they are.",
-                ) from error
 
 
 def check_dream(files: Sequence[AuthorsFile], dream: Path) -> dict[str, tuple[str, ...]]:
@@ -385,17 +393,19 @@ def _placed(path: Path, parts: tuple[str, ...], task: str) -> AuthorsFile:
     return AuthorsFile(path, split, data, told)
 
 
-def _authors_reply(file: AuthorsFile, number: int, row: dict[str, Any]) -> Reply:
-    item = f"{file.split} {number - 1}" if file.split else number - 1
-    output = str(row.get("output", ""))
-    made = partial(Reply, data=file.data, item=item, output=output, **file.told)
-    if file.told["task"] == "rec":
-        read, intact, shown = (str(row[name]) for name in ("recovered", "original", "scrambled"))
-        return made(read=read.strip(), key=intact, shown=(shown,))
-    options, key = options_of(str(row["input"])), str(row["GT"])
-    if file.data == "aqua":
-        return made(read=str(row["pred_strict"]), key=key, shown=options, loose=str(row["pred_loose"]))
-    return made(read=str(row["pred"]), key=key, shown=options)
+def _authors_replies(file: AuthorsFile) -> Iterator[Reply]:
+    def read(number: int, row: dict[str, Any]) -> Reply:
+        item = f"{file.split} {number}" if file.split else number
+        made = partial(Reply, data=file.data, item=item, output=str(row.get("output", "")), **file.told)
+        if file.told["task"] == "rec":
+            text, intact, shown = (str(row[name]) for name in ("recovered", "original", "scrambled"))
+            return made(read=text.strip(), key=intact, shown=(shown,))
+        options, key = options_of(str(row["input"])), str(row["GT"])
+        if file.data == PROBLEMS_DATA:
+            return made(read=str(row["pred_strict"]), key=key, shown=options, loose=str(row["pred_loose"]))
+        return made(read=str(row["pred"]), key=key, shown=options)
+
+    return _replies(file.path, read)
 
 
 def _asks(prompt: str, record: Record) -> bool:
@@ -421,15 +431,35 @@ def more_tables(
     trials: pd.DataFrame, categories: Mapping[str, Sequence[str]] | None = None
 ) -> dict[str, pd.DataFrame]:
     """Make Tables 1, 6, 7 and 8, as far as there are answers for them."""
-    made = {"1": _problems(trials[trials["data"] == PROBLEMS_DATA])}
+    made: dict[str, pd.Series[float]] = {}
+    problems = _problems(trials)
+    if len(problems):
+        cells = 100.0 * problems.groupby(["model", "examples", "column"], sort=False)["correct"].mean()
+        made["1"] = cells.rename(index=lambda name: f"Acc examples {name}", level="examples").rename_axis(
+            index={"examples": "measure"}
+        )
     dream = whole(trials)
-    accuracies, gains = _by_category(dream, {"all": None})
-    made["6"] = _paired(accuracies, gains)
-    if categories is not None:
-        chosen: dict[str, set[str] | None] = {"all": None}
-        chosen |= {one: {item for item, own in categories.items() if one in own} for one in CATEGORIES}
-        made["7"], made["8"] = _by_category(dream, chosen)
-    return {number: _laid_out(cells, printed=True) for number, cells in made.items() if cells}
+    if len(dream):
+        made["6"] = _accuracies(dream)
+    if len(dream) and categories is not None:
+        of_items = dream["item"].map(categories)
+        chosen = {"all": dream} | {one: dream[[one in own for own in of_items]] for one in CATEGORIES}
+        both = pd.concat(
+            {name: _accuracies(rows) for name, rows in chosen.items() if len(rows)}, names=["category"]
+        )
+        for number, measure in (("7", "Acc"), ("8", "RPG")):
+            cells = both.xs(measure, level="measure").rename(
+                index=lambda name, of=measure: f"{of} {name}", level="category"
+            )
+            made[number] = cells.rename_axis(index={"category": "measure"})
+    return {number: _laid_out(cells, printed=True) for number, cells in made.items()}
+
+
+def _problems(trials: pd.DataFrame) -> pd.DataFrame:
+    """Return the answers to word problems with their ``column``, in the order of the examples' scrambles."""
+    own = trials[trials["data"] == PROBLEMS_DATA]
+    own = own.assign(column=own["condition"].map(COLUMNS))
+    return own.sort_values("examples", key=lambda some: some.map(PROBLEMS.index), kind="stable")
 
 
 def whole(trials: pd.DataFrame) -> pd.DataFrame:
@@ -440,32 +470,25 @@ def whole(trials: pd.DataFrame) -> pd.DataFrame:
     return dream[both.reindex(dream.index, fill_value=False)]
 
 
-def halves(trials: pd.DataFrame) -> list[str]:
-    """Say which models and conditions have the answers to one of DREAM's splits only."""
-    dream = trials[trials["data"] == "dream"]
-    left = dream.loc[~dream.index.isin(whole(trials).index)]
-    return sorted(
-        {f"{model} {condition}" for model, condition in zip(left["model"], left["condition"], strict=True)}
-    )
-
-
 def faults_of_more(trials: pd.DataFrame) -> list[Fault]:
     """Price what the paper does otherwise than it says with DREAM and AQuA-RAT; none where their answers are not there."""
     found = []
-    dream = whole(trials)
-    counts = dream.groupby(["model", "condition"], sort=False)["correct"].agg(["sum", "size"])
+    dream = _named(whole(trials))
+    counts = dream.groupby(["model", "column"], sort=False)["correct"].agg(["sum", "size"])
     counts = counts[counts["size"] == ASKED]
     if len(counts):
         change = 100.0 * counts["sum"] * (1.0 / ASKED - 1.0 / DIVIDED_BY)
-        table = _wide(change.rename("change").reset_index(), ["model"], in_papers_order(dream))
+        table = _laid_out(pd.concat({"": change}, names=["measure"]), printed=False).droplevel("measure")
         found.append(_fault("divided_by_1024", table, largest=float(change.abs().max())))
-    problems = trials[(trials["data"] == PROBLEMS_DATA) & trials["loose"].notna()]
+    problems = _problems(trials)
+    problems = problems[problems["loose"].notna()]
     if len(problems):
         change = 100.0 * (problems["loose"] - problems["correct"])
-        rows = problems.assign(change=change).groupby(["model", "examples", "condition"], sort=False)[
-            "change"
-        ]
-        table = _wide(rows.mean().reset_index(), ["model", "examples"], in_papers_order(problems))
+        cells = change.groupby(
+            [problems[name] for name in ("model", "examples", "column")], sort=False
+        ).mean()
+        table = _laid_out(cells.rename_axis(index={"examples": "measure"}), printed=False)
+        table = table.rename_axis(index={"measure": "examples"})
         found.append(_fault("only_behind_answer_is", table, largest=float(table.to_numpy().max())))
     return found
 
@@ -478,71 +501,11 @@ def _fault(name: str, price: pd.DataFrame, data: str = "", decimals: int = 2, **
     return Fault(f"{name}{ending}", f"{told['title']}{behind}", about, price, decimals)
 
 
-def _wide(change: pd.DataFrame, rows: list[str], models: list[str]) -> pd.DataFrame:
-    """Lay changes out with a column for each condition, the paper's names, models and examples in its order."""
-    named = change.assign(
-        column=change["condition"].map(COLUMNS), model=change["model"].map(lambda name: NAMES.get(name, name))
-    )
-    table = named.pivot_table(index=rows, columns="column", values="change", sort=False)
-    order = [NAMES.get(model, model) for model in models]
-    keys = sorted(table.index, key=lambda key: _place(key, order))
-    return table.loc[keys, [name for name in COLUMNS.values() if name in table.columns]]
-
-
-def _place(key: object, models: list[str]) -> tuple[int, int]:
-    model, examples = key if isinstance(key, tuple) else (key, PROBLEMS[0])
-    return models.index(str(model)), PROBLEMS.index(str(examples))
-
-
 def is_known(cells: pd.DataFrame) -> list[bool]:
     """Return of each compared cell whether it is one that the released answers are known not to give."""
     known = set(map(tuple, DATA["known"]))
-    return [
-        bool(
-            {(one["table"], one["model"], *rest) for rest in (("", ""), (one["measure"], one["column"]))}
-            & known
-        )
-        for one in cells.to_dict("records")
-    ]
-
-
-def _problems(own: pd.DataFrame) -> Cells:
-    cells: Cells = {}
-    for model in in_papers_order(own):
-        of_model = own[own["model"] == model]
-        for examples in PROBLEMS:
-            means = of_model[of_model["examples"] == examples].groupby("condition")["correct"].mean()
-            if len(means):
-                there = {COLUMNS[str(name)]: 100.0 * float(share) for name, share in means.items()}
-                cells[model, f"Acc examples {examples}"] = there
-    return cells
-
-
-def _by_category(dream: pd.DataFrame, chosen: Mapping[str, set[str] | None]) -> tuple[Cells, Cells]:
-    accuracies: Cells = {}
-    gains: Cells = {}
-    for model in in_papers_order(dream):
-        of_model = dream[dream["model"] == model]
-        for category, items in chosen.items():
-            own = of_model if items is None else of_model[of_model["item"].isin(items)]
-            counts = own.groupby("condition")["correct"].agg(["sum", "size"])
-            size = counts["size"].where((counts["size"] != ASKED) | (items is not None), DIVIDED_BY)
-            shares = {COLUMNS[str(name)]: float(one) for name, one in (100.0 * counts["sum"] / size).items()}
-            accuracies[model, f"Acc {category}"] = shares
-            gains[model, f"RPG {category}"] = {
-                column: relative_gain(share, shares.get("Ori", nan), shares.get("Sub", nan))
-                for column, share in shares.items()
-            }
-    return accuracies, gains
-
-
-def _paired(accuracies: Cells, gains: Cells) -> Cells:
-    """Lay two rows of each model out below each other, as Table 6 has them."""
-    found: Cells = {}
-    for (model, _), own in accuracies.items():
-        found[model, "Acc"] = own
-        found[model, "RPG"] = gains[model, "RPG all"]
-    return found
+    names = cells[["table", "model", "measure", "column"]].itertuples(index=False, name=None)
+    return [bool({name, (*name[:2], "", "")} & known) for name in names]
 
 
 DREAM = "dream"
@@ -558,7 +521,10 @@ def reproduce(
     told("responses")
     has_outputs = any((folder / "outputs").glob("*.jsonl*"))
     files = [one for one in authors_files(folder) if not (has_outputs and one.data == DATA_SET)]
-    replies = [*(released_replies(folder) if has_outputs or not files else ()), *authors_replies(files)]
+    replies = [
+        *(released_replies(folder) if has_outputs or not files else ()),
+        *chain(*map(_authors_replies, files)),
+    ]
     places = {name: place for place, name in enumerate(NAMES)}
     replies.sort(key=lambda one: places.get(one.model, len(places)))
     told("replies, read again")
@@ -603,7 +569,9 @@ def _lacking(trials: pd.DataFrame, tables: Mapping[str, pd.DataFrame], *, has_dr
             if has_dream
             else "Tables 7 and 8: made of the responses of Table 6."
         )
-    if half := halves(trials):
+    dream = trials[trials["data"] == DREAM]
+    left = dream.drop(whole(trials).index)
+    if half := sorted(set(left["model"] + " " + left["condition"])):
         yield (
             f"Cells of Tables 6 to 8 for which the responses to one half of DREAM are missing (test or dev): {', '.join(half)}."
         )

@@ -151,7 +151,7 @@ def test_files_out_of_place_and_lines_about_something_else_are_named(tmp_path: P
     file.write_text(lines[0] + "\n", "utf-8")
     assert "has 1 lines; 2 questions" in fault()
     file.write_text(lines[0] + "\n{}\n", "utf-8")
-    assert "line 2 has no 'input'" in fault()
+    assert "line 2: 'input' is missing or unknown" in fault()
     file.write_text("[]\n", "utf-8")
     assert "line 1 is '[]'" in fault()
     file.write_text("\n".join(lines), "utf-8")
