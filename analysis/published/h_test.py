@@ -67,10 +67,14 @@ def asked(tables: Tables) -> Asked | None:
     stated = trials[~extra & counts & trials["item_id"].astype(str).str.endswith(RULE)]
     if rows.empty and stated.empty:
         return None
-    rows = rows.assign(right=rows["correct"].fillna(0).astype(float), answered=is_valid(rows).astype(float))
+    rows = _scored(rows)
     found = [str(one) for one in dict.fromkeys(rows["making"])]
     ks = sorted({int(one) for one in rows["k"].dropna()})
     return Asked(rows, stated, tuple(ks), tuple(sorted(found, key=rank)), len(every) - len(rows))
+
+
+def _scored(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows.assign(right=rows["correct"].fillna(0).astype(float), answered=is_valid(rows).astype(float))
 
 
 def rank(making: str) -> int:
@@ -104,11 +108,10 @@ def accuracy(rows: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     partial = table[own < every][keys].drop_duplicates()
     is_partial = means.merge(partial, on=keys, how="left", indicator=True)["_merge"] == "both"
     means.loc[is_partial, measures] = np.nan
-    means = means.assign(task="average")
-    order = {task: place for place, task in enumerate((*TASKS, "average"))}
-    both = pd.concat([table, means], ignore_index=True)
-    both = both.assign(_o=both["task"].map(order)).sort_values([*keys, "_o"], kind="stable")
-    return both[[*keys, "task", "trials", *measures]].reset_index(drop=True)
+    both = pd.concat([table, means.assign(task="average")], ignore_index=True)
+    both["_o"] = both["task"].map([*TASKS, "average"].index)
+    both = both.sort_values([*keys, "_o"], kind="stable", ignore_index=True)
+    return both[[*keys, "task", "trials", *measures]]
 
 
 def covers(rows: pd.DataFrame, every: pd.DataFrame) -> bool:
@@ -165,50 +168,40 @@ class Contrast:
 
 def between_makings(first: pd.DataFrame, second: pd.DataFrame, bound: float | None = None) -> Contrast | None:
     """Compare the items of two makings, each item's mean a unit, tasks weighing the same."""
-    units = [rows.groupby(["task", "item_id"], observed=True)["right"].mean() for rows in (first, second)]
-    by_task = [{str(t): own.to_numpy(dtype=float) for t, own in one.groupby(level="task")} for one in units]
-    common = [t for t in by_task[0] if t in by_task[1] and min(len(by_task[0][t]), len(by_task[1][t])) > 1]
-    if not common:
-        return None
-    gaps = [by_task[1][t].mean() - by_task[0][t].mean() for t in common]
-    parts = [(own[t].var(ddof=1) / len(own[t]), len(own[t]) - 1) for t in common for own in by_task]
-    variance = sum(value for value, _ in parts)
-    items = sum(len(own[t]) for t in common for own in by_task)
-    mean = float(np.mean(gaps))
+    keys = ["task", "item_id"]
+    units = {n: rows.groupby(keys, observed=True)["right"].mean() for n, rows in enumerate((first, second))}
+    cells = pd.concat(units).groupby(level=[1, 0]).agg(["mean", "var", "size"]).unstack()
+    cells = cells[(cells["size"] > 1).all(axis=1)] if all(map(len, units.values())) else cells.iloc[:0]
+    parts, free = cells["var"].to_numpy() / cells["size"].to_numpy(), cells["size"].to_numpy() - 1
+    variance = float(parts.sum())
     if variance == 0:
         return None
-    se = float(np.sqrt(variance)) / len(common)
-    df = variance**2 / sum(value**2 / free for value, free in parts)
+    mean = float((cells["mean"][1] - cells["mean"][0]).mean())
+    se, df = np.sqrt(variance) / len(cells), variance**2 / float((parts**2 / free).sum())
     half = reach(se, df)
     p = float(2 * stats.t.sf(abs(mean) / se, df))
-    p_equal = (
-        np.nan
-        if bound is None
-        else float(max(stats.t.sf((mean + bound) / se, df), stats.t.sf((bound - mean) / se, df)))
+    p_equal = np.nan if bound is None else float(stats.t.sf((bound - abs(mean)) / se, df))
+    return Contrast(
+        len(cells), int(cells["size"].to_numpy().sum()), mean, mean - half, mean + half, p, p_equal
     )
-    return Contrast(len(common), items, mean, mean - half, mean + half, p, p_equal)
 
 
 def mean_with_ends(rows: pd.DataFrame) -> tuple[float, float, float]:
     """Return a mean in percent with the ends of its 95% interval."""
     by_person, means, answers = _units(rows)
-    mean = float(means.mean())
     low, high = over_items(means) if by_person else share_over_items(means, answers)
-    return 100 * mean, 100 * low, 100 * high
+    return 100 * float(means.mean()), 100 * low, 100 * high
 
 
 def _units(rows: pd.DataFrame) -> tuple[bool, NDArray[np.float64], NDArray[np.float64]]:
     """Return whether the units of a reader group are people, not items, and the share right and the answers of each."""
     by_person = rows["reader_kind"].iloc[0] in PARTICIPANT_KINDS
-    keys = ["reader"] if by_person else ["task", "item_id"]
-    units = rows.groupby(keys, observed=True)["right"].agg(["mean", "size"])
-    return by_person, units["mean"].to_numpy(dtype=float), units["size"].to_numpy(dtype=float)
+    units = rows.groupby(["reader"] if by_person else ["task", "item_id"], observed=True)["right"]
+    return by_person, units.mean().to_numpy(dtype=float), units.size().to_numpy(dtype=float)
 
 
 def rules_stated(statements: pd.DataFrame) -> pd.DataFrame:
     """Return, by reader and number of examples, how many rules were stated right (Table 7)."""
-    if statements.empty:
-        return pd.DataFrame(columns=["reader_group", "k", "readers", *_JUDGED])
     cells = _judged(statements).groupby(["reader_group", "k"], dropna=False, observed=True)
     counts = cells[list(_JUDGED)].sum()
     counts.insert(0, "readers", cells["reader"].nunique())
@@ -219,7 +212,7 @@ _JUDGED = ("stated", "rated", "right")
 
 
 def _judged(statements: pd.DataFrame) -> pd.DataFrame:
-    """Say of each rule whether it was stated, rated, and rated as right."""
+    """Mark whether each rule was stated, rated, and rated as right."""
     rated = statements["score"].notna() & statements["scorer"].astype(str).str.startswith("rated")
     right = rated & (statements["score"] >= 1)
     return statements.assign(stated=is_valid(statements), rated=rated, right=right)
@@ -249,29 +242,25 @@ def picture_pairs(readers: Readers) -> list[tuple[str, str]]:
 
 def family_pairs(readers: Readers) -> list[tuple[str, str, str]]:
     """Return ``(family, smaller, larger)`` for neighbours in size without thoughts, shown the same."""
-    families: dict[tuple[str, tuple[str, str]], list[tuple[float, str]]] = {}
+    families: dict[str, list[str]] = {}
     sizes = sizes_of(readers)
     for name, one in readers.items():
-        settings = _settings(one)
-        size = sizes.get(name)
-        if settings.get("family") and size and _strategy(one) == "direct":
-            key = str(settings["family"]), _presentation(one)
-            families.setdefault(key, []).append((size, name))
-    found = []
-    for (family, presentation), models in families.items():
-        row = [name for _, name in sorted(models, key=lambda one: one[0])]
-        named = family + _shown(presentation)
-        found += [(named, small, large) for small, large in pairwise(row)]
-    return found
+        family = _settings(one).get("family")
+        if family and name in sizes and _strategy(one) == "direct":
+            of_items, examples = _presentation(one)
+            how = ", pictures" if examples == "image" else ", pictures behind examples as text"
+            families.setdefault(f"{family}{'' if of_items == 'text' else how}", []).append(name)
+    by_size = {family: sorted(models, key=lambda name: sizes[name]) for family, models in families.items()}
+    return [(family, *pair) for family, models in by_size.items() for pair in pairwise(models)]
 
 
 def sizes_of(readers: Readers) -> dict[str, float]:
     """Return the numbers of parameters of the models that have one: counted, or as the study says."""
-    found = {
+    sizes = {
         name: one.get("parameters") or size_of(_settings(one).get("parameters"))
         for name, one in readers.items()
     }
-    return {name: float(size) for name, size in found.items() if size}
+    return {name: float(size) for name, size in sizes.items() if size}
 
 
 def shows_examples_as_text(one: Mapping[str, Any]) -> bool:
@@ -314,39 +303,40 @@ def pictures_by_part(
 ) -> Iterator[Part]:
     """Compare a model shown pictures with the same model shown text, item by item."""
     both = in_common(text, pictures)
-
-    def compared(task: str, making: str = "", k: int | None = None) -> Iterator[Part]:
+    makings = sorted(dict.fromkeys(both[0]["making"]), key=rank)
+    ks = sorted({int(one) for one in both[0]["k"].dropna()}) if "k" in both[0] else []
+    cells: list[tuple[str, str, int | None]] = [(task, "", None) for task in (*tasks, ALL)]
+    cells += [(ALL, making, None) for making in makings if len(makings) > 1]
+    cells += [(ALL, "", k) for k in ks if len(ks) > 1]
+    for task, making, k in cells:
         own = [rows[(rows["task"] == task) | (task == ALL)] for rows in both]
         own = [rows[rows["making"] == making] for rows in own] if making else own
         own = [rows[rows["k"] == k] for rows in own] if k is not None else own
-        one = paired(own[0], own[1], bound)
-        if one is not None:
-            yield Part(task, making, k, one)
-
-    for task in (*tasks, ALL):
-        yield from compared(task)
-    makings = list(dict.fromkeys(both[0]["making"]))
-    for making in sorted(makings, key=rank) if len(makings) > 1 else ():
-        yield from compared(ALL, making)
-    ks = sorted({int(one) for one in both[0]["k"].dropna()}) if "k" in both[0] else []
-    for k in ks if len(ks) > 1 else ():
-        yield from compared(ALL, "", k)
+        if (compared := paired(own[0], own[1], bound)) is not None:
+            yield Part(task, making, k, compared)
 
 
 def _pairs(readers: Readers, alike: Any, differs: Any, second: str, first: str) -> list[tuple[str, str]]:
     """Return pairs of one model that differ in one thing; of several partners the one whose other settings are the most alike."""
     models = {name: one for name, one in readers.items() if one.get("kind") == "model" and one.get("use")}
+
+    def is_partner(other: Mapping[str, Any], one: Mapping[str, Any]) -> bool:
+        same = other["use"] == one["use"] and alike(other) == alike(one)
+        same &= all(
+            str(_settings(other).get(n, "")) == str(_settings(one).get(n, ""))
+            for n in ("base_url", "revision")
+        )
+        return same and differs(other) == first
+
+    def unlike(name: str, one: Mapping[str, Any]) -> int:
+        a, b = _settings(models[name]), _settings(one)
+        return sum(a.get(key) != b.get(key) for key in {*a, *b})
+
     found = []
     for name, one in models.items():
-        if differs(one) != second:
-            continue
-        partners = [
-            other
-            for other, theirs in models.items()
-            if differs(theirs) == first and _who(theirs) == _who(one) and alike(theirs) == alike(one)
-        ]
-        if partners:
-            found.append((min(partners, key=lambda other: _unlike(models[other], one)), name))
+        partners = [other for other, theirs in models.items() if is_partner(theirs, one)]
+        if partners and differs(one) == second:
+            found.append((min(partners, key=lambda other: unlike(other, one)), name))
     return found
 
 
@@ -363,24 +353,6 @@ def _presentation(one: Mapping[str, Any]) -> tuple[str, str]:
     settings = _settings(one)
     of_items = str(settings.get("presentation", "text"))
     return of_items, str(settings.get("examples_presentation", of_items))
-
-
-def _shown(presentation: tuple[str, str]) -> str:
-    if presentation[0] == "text":
-        return ""
-    return ", pictures" if presentation[1] == "image" else ", pictures behind examples as text"
-
-
-def _who(one: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what says that two readers are one model."""
-    settings = _settings(one)
-    return (str(one.get("use")), *(str(settings.get(name, "")) for name in ("base_url", "revision")))
-
-
-def _unlike(one: Mapping[str, Any], other: Mapping[str, Any]) -> int:
-    """Return in how many settings two readers differ."""
-    first, second = _settings(one), _settings(other)
-    return sum(first.get(name) != second.get(name) for name in {*first, *second})
 
 
 @dataclass(frozen=True)
@@ -410,34 +382,25 @@ def both_parsers(
     for group in group_order(rows):
         own = rows[rows["reader_group"] == group]
         of_tasks = [
-            _both(group, task, own[own["task"] == task]) for task in tasks if (own["task"] == task).any()
+            _both(group, task, own[own["task"] == task]) for task in tasks if task in set(own["task"])
         ]
         found += of_tasks
         if len(of_tasks) > 1 and (is_pooled or asked_of <= set(own["task"])):
             whole = _both(group, "average", own)
-            means: dict[str, Any] = {
-                name: float(np.mean([getattr(one, name) for one in of_tasks]))
-                for name in ("published", "corrected", "unread_published", "unread_corrected")
-            }
+            shares = ("published", "corrected", "unread_published", "unread_corrected")
+            means: dict[str, Any] = {n: float(np.mean([getattr(one, n) for one in of_tasks])) for n in shares}
             found.append(whole if is_pooled else replace(whole, **means))
     return found
 
 
 def _both(group: str, task: str, rows: pd.DataFrame) -> BothParsers:
-    published, corrected = rows["published"], rows["corrected"]
-    differ = ~((published == corrected) | (published.isna() & corrected.isna()))
-    compared = paired(rows.assign(right=published.fillna(0.0)), rows.assign(right=corrected.fillna(0.0)))
-    return BothParsers(
-        group,
-        task,
-        len(rows),
-        float(published.fillna(0.0).mean()),
-        float(corrected.fillna(0.0).mean()),
-        float(published.isna().mean()),
-        float(corrected.isna().mean()),
-        int(differ.sum()),
-        compared,
-    )
+    verdicts = rows[["published", "corrected"]]
+    scores = verdicts.fillna(0.0)
+    published, corrected = verdicts["published"], verdicts["corrected"]
+    differ = ~((published == corrected) | verdicts.isna().all(axis=1))
+    compared = paired(rows.assign(right=scores["published"]), rows.assign(right=scores["corrected"]))
+    shares = map(float, (*scores.mean(), *verdicts.isna().mean()))
+    return BothParsers(group, task, len(rows), *shares, int(differ.sum()), compared)
 
 
 def is_as_published(label_map: str) -> bool:
@@ -448,24 +411,18 @@ def is_as_published(label_map: str) -> bool:
 
 def label_maps(trials: pd.DataFrame) -> pd.DataFrame:
     """Return accuracy with labels as published and swapped, and how often A was said."""
-    columns = [
-        *("reader_group", "published", "swapped", "counterbalanced"),
-        *("says_a_published", "says_a_swapped"),
-    ]
+    columns = ["published", "swapped", "says_a_published", "says_a_swapped"]
     if "label_map" not in trials or "response" not in trials:
-        return pd.DataFrame(columns=columns)
+        return pd.DataFrame(columns=["reader_group", *columns, "counterbalanced"])
     rows = trials[trials["label_map"].notna()]
-    rows = rows.assign(_own=rows["label_map"].astype(str).map(is_as_published).astype(bool))
-    said = (rows["response"] == "A") == rows["_own"]
-    rows = rows.assign(_a=said.astype(float).where(rows["answered"] == 1))
-    found = []
-    for group, own in rows.groupby("reader_group", observed=True):
-        both = own.groupby("_own")[["right", "_a"]].mean()
-        if len(both) == 2:
-            right, a = both["right"], both["_a"]
-            mean = (right[True] + right[False]) / 2
-            found.append((str(group), right[True], right[False], mean, a[True], a[False]))
-    return pd.DataFrame(found, columns=columns)
+    own = rows["label_map"].astype(str).map(is_as_published).astype(bool)
+    says_a = ((rows["response"] == "A") == own).astype(float).where(rows["answered"] == 1)
+    means = (
+        rows.assign(own=own, a=says_a).groupby(["reader_group", "own"], observed=True)[["right", "a"]].mean()
+    )
+    both = means.unstack().reindex(columns=pd.MultiIndex.from_product([["right", "a"], [True, False]]))
+    both = both[both["right"].notna().all(axis=1)].set_axis(columns, axis=1)
+    return both.assign(counterbalanced=(both["published"] + both["swapped"]) / 2).reset_index()
 
 
 def rules_by_task(trials: pd.DataFrame, statements: pd.DataFrame) -> pd.DataFrame:
@@ -478,14 +435,17 @@ def rules_by_task(trials: pd.DataFrame, statements: pd.DataFrame) -> pd.DataFram
     told = _judged(statements).assign(task=task).astype(dict.fromkeys(keys, str))
     shares = trials.astype(dict.fromkeys(keys, str)).groupby(keys)["right"].mean().rename("sorted")
     both = told[[*keys, *_JUDGED]].merge(shares.reset_index(), on=keys, how="left")
-    found: list[tuple[Any, ...]] = []
-    for (group, name), own in both.groupby(["reader_group", "task"]):
-        counts = own[list(_JUDGED)].sum().astype(int)
-        means = (own.loc[some, "sorted"].mean() for some in (own["right"], own["rated"] & ~own["right"]))
-        found.append((group, name, own["sorted"].mean(), *counts, *means))
+    both["sorted_knowing"] = both["sorted"].where(both["right"])
+    both["sorted_otherwise"] = both["sorted"].where(both["rated"] & ~both["right"])
+    ways = {name: "sum" if name in _JUDGED else "mean" for name in columns[2:]}
+    cells = both.groupby(["reader_group", "task"], as_index=False)[columns[2:]].agg(ways)
     order = {name: place for place, name in enumerate(TASKS)}
-    found.sort(key=lambda row: (str(row[0]), order.get(str(row[1]), len(order))))
-    return pd.DataFrame(found, columns=columns)
+    by_task = cells["task"].map(order).fillna(len(order))
+    return (
+        cells.assign(_o=by_task)
+        .sort_values(["reader_group", "_o"], kind="stable")[columns]
+        .reset_index(drop=True)
+    )
 
 
 SET = "letter_geometry"
@@ -512,12 +472,7 @@ def geometry(tables: Tables) -> pd.DataFrame | None:
     rows = rows[~(silent & (rows["reader_kind"] == "baseline"))]
     if rows.empty:
         return None
-    return rows.assign(
-        right=rows["correct"].fillna(0).astype(float),
-        answered=is_valid(rows).astype(float),
-        task=rows["family"].astype(str),
-        making="",
-    )
+    return _scored(rows).assign(task=rows["family"].astype(str), making="")
 
 
 @dataclass(frozen=True)
@@ -536,12 +491,11 @@ def share(rows: pd.DataFrame, chance: float = CHANCE) -> Share:
     """Return the share of right answers of one reader group."""
     mean, low, high = (value / 100 for value in mean_with_ends(rows))
     by_person, units, answers = _units(rows)
+    p = np.nan
     if not by_person and bool((answers == 1).all()):
         p = float(stats.binomtest(int(units.sum()), len(units), chance).pvalue)
     elif len(units) > 1 and units.std() > 0:
         p = float(stats.ttest_1samp(units, chance).pvalue)
-    else:
-        p = np.nan
     return Share(rows["item_id"].nunique(), len(rows), mean, low, high, p)
 
 
@@ -550,19 +504,11 @@ def by_option_alone(items: pd.DataFrame) -> tuple[int, int] | None:
     if not {"set", "item_id", "choices", "answer"} <= set(items.columns):
         return None
     own = items[(items["set"] == SET) & items["choices"].notna()].drop_duplicates("item_id")
-    if "role" in own:
-        own = own[own["role"] == "test"]
-    if own.empty:
-        return None
-    right = 0
-    for choices, answer in zip(own["choices"], own["answer"], strict=True):
-        left = [
-            one
-            for one in (json.loads(choices) if isinstance(choices, str) else choices)
-            if one not in GIVEAWAYS
-        ]
-        right += len(left) == 1 and left[0] == answer
-    return right, len(own)
+    own = own[own["role"] == "test"] if "role" in own else own
+    options = [json.loads(one) if isinstance(one, str) else one for one in own["choices"]]
+    left = [[one for one in choices if one not in GIVEAWAYS] for choices in options]
+    right = sum(some == [answer] for some, answer in zip(left, own["answer"], strict=True))
+    return (right, len(own)) if len(own) else None
 
 
 @dataclass(frozen=True)
@@ -595,11 +541,8 @@ def printed_points() -> list[Point]:
     """Return the models of which the paper prints both numbers, at 50 examples."""
     cells = printed()
     cells = cells[(cells["k"] == 50) & (cells["task"] == "average") | (cells["task"] == SET)]
-    wide = cells.assign(what=cells["task"]).pivot(index="model", columns="what", values="printed").dropna()
-    return [
-        Point(str(model), "", (100 * row["average"],) * 3, (100 * row[SET],) * 3)
-        for model, row in wide.iterrows()
-    ]
+    wide = 100 * cells.pivot(index="model", columns="task", values="printed").dropna()
+    return [Point(str(model), "", (row["average"],) * 3, (row[SET],) * 3) for model, row in wide.iterrows()]
 
 
 @dataclass(frozen=True)
@@ -620,13 +563,8 @@ def fitted(points: Iterable[Point] | Sequence[Point]) -> Fitted | None:
     if len(pairs) < FEWEST_POINTS or np.any(np.ptp(pairs, axis=0) == 0):
         return None
     line = stats.linregress(pairs[:, 0], pairs[:, 1])
-    reach = 1.959963984540054 / np.sqrt(len(pairs) - 3)
-    z = np.arctanh(np.clip(line.rvalue, -0.999999, 0.999999))
+    reach = float(stats.norm.ppf(0.975)) / np.sqrt(len(pairs) - 3)
+    low, high = np.tanh(np.arctanh(np.clip(line.rvalue, -0.999999, 0.999999)) + np.array([-reach, reach]))
     return Fitted(
-        float(line.slope),
-        float(line.intercept),
-        len(pairs),
-        float(line.rvalue),
-        float(np.tanh(z - reach)),
-        float(np.tanh(z + reach)),
+        *map(float, (line.slope, line.intercept)), len(pairs), *map(float, (line.rvalue, low, high))
     )

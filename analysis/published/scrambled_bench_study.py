@@ -76,9 +76,11 @@ def study_parts(tables: Tables) -> list[StudyPart]:
         }  # fmt: skip
         imported = str(mapping_in(own["provenance"].iloc[0]).get("source")).startswith(STUDY["source"])
         base["imported"] = imported
-        shown_examples = bool(((items["role"] == "exemplar") & (items["set"] == set_name)).any())
-        for few_shot in _manners(tables, str(set_name)) if imported else [shown_examples]:
-            found.append(StudyPart(few_shot=few_shot, **base))
+        is_shot = {((items["role"] == "exemplar") & (items["set"] == set_name)).any()}
+        if imported:
+            methods = method_of(tables.trials[tables.trials["set"] == set_name]).unique()
+            is_shot = {one == "few-shot" for one in methods if one in ("zero-shot", "few-shot")}
+        found += [StudyPart(few_shot=bool(few_shot), **base) for few_shot in sorted(is_shot)]
     return found
 
 
@@ -100,14 +102,13 @@ def part_cells(tables: Tables, part: StudyPart, study: str = "") -> pd.DataFrame
         kept = kept.assign(column=kept[part.factor].map(part.columns), category="all", items=kept["trials"])
         return _ordered(kept[[GROUP, "column", "category", "items", "ED", "RR", "low", "high"]])
     if part.task == "problem":
-        rows = asked(trials)
-        rows = rows.assign(right=100.0 * failures_as_wrong(rows), column=rows[part.factor].map(part.columns))
-        rows = rows.assign(
-            examples=rows[part.examples].map(part.example_columns or {}) if part.examples else "Ori"
+        examples = trials[part.examples].map(part.example_columns or {}) if part.examples else "Ori"
+        means = _means(
+            trials.assign(examples=examples, column=trials[part.factor].map(part.columns)),
+            "examples",
+            "column",
         )
-        means = rows.groupby([GROUP, "examples", "column"], sort=False)["right"].agg(["mean", "size"])
-        told = means.reset_index().rename(columns={"mean": "Acc", "size": "items"})
-        return _ordered(told.assign(category="all"))
+        return _ordered(means.assign(category="all"))
     parts = [_gains(trials, part, "all", study)]
     for category, ids in _categories(tables, part).items():
         some = trials[trials["item_id"].isin(ids)]
@@ -127,22 +128,22 @@ def _gains(trials: pd.DataFrame, part: StudyPart, category: str, study: str) -> 
         # a gain is a share of what intact text is worth, and here it is worth nothing
         found.loc[~(found["gap"] > 0), ["RPG", "low", "high"]] = np.nan
     else:
-        rows = asked(trials)
-        rows = rows.assign(right=100.0 * failures_as_wrong(rows))
-        means = rows.groupby([GROUP, part.factor], sort=False)["right"].agg(["mean", "size"]).reset_index()
-        found = means.rename(columns={"mean": "Acc", "size": "items"})
-        found = found.assign(RPG=np.nan, low=np.nan, high=np.nan, flagged=False)
+        found = _means(trials, part.factor).assign(RPG=np.nan, low=np.nan, high=np.nan, flagged=False)
     found = found.assign(column=found[part.factor].map(part.columns), category=category)
     return found[[GROUP, "column", "category", "items", "Acc", "RPG", "low", "high", "flagged"]]
 
 
+def _means(trials: pd.DataFrame, *by: str) -> pd.DataFrame:
+    """Return percent right and the number of trials of each reader group and cell."""
+    rows = asked(trials)
+    cells = rows.assign(right=100.0 * failures_as_wrong(rows)).groupby([GROUP, *by], sort=False)["right"]
+    return cells.agg(Acc="mean", items="size").reset_index()
+
+
 def _ordered(cells: pd.DataFrame) -> pd.DataFrame:
-    kept = cells[cells["column"].notna()]
-    place = kept["column"].map({name: number for number, name in enumerate(COLUMNS)})
-    kinds = kept["category"].map({name: number for number, name in enumerate(("all", *CATEGORIES))})
-    return (
-        kept.assign(_k=kinds, _p=place).sort_values(["_k", "_p"], kind="stable").drop(columns=["_k", "_p"])
-    ).reset_index(drop=True)
+    order = {name: place for place, name in enumerate((*COLUMNS, "all", *CATEGORIES))}
+    kept, by = cells[cells["column"].notna()], ["category", "column"]
+    return kept.sort_values(by, key=lambda some: some.map(order), kind="stable", ignore_index=True)
 
 
 def _columns(own: pd.DataFrame, factor: str, levels: list[str]) -> dict[str, str] | None:
@@ -170,20 +171,11 @@ def _of_examples(own: pd.DataFrame, factor: str, columns: dict[str, str]) -> boo
     return bool(len(levels)) and bool((levels > 1).all())
 
 
-def _manners(tables: Tables, set_name: str) -> list[bool]:
-    told = method_of(tables.trials[tables.trials["set"] == set_name])
-    return [
-        few_shot for few_shot in (False, True) if (told == ("few-shot" if few_shot else "zero-shot")).any()
-    ]
-
-
 def _categories(tables: Tables, part: StudyPart) -> dict[str, set[str]]:
     """Return the items of each of DREAM's categories; an item may be in several."""
     if part.data != "DREAM" or "cov_categories" not in tables.items.columns:
         return {}
     own = tables.items[(tables.items["set"] == part.set_name) & tables.items["cov_categories"].notna()]
-    found: dict[str, set[str]] = {}
-    for item, told in zip(own["item_id"], own["cov_categories"], strict=True):
-        for name in str(told).split(", "):
-            found.setdefault(name, set()).add(str(item))
-    return {name: found[name] for name in CATEGORIES if name in found}
+    named = own["cov_categories"].astype(str).str.split(", ").explode()
+    items = own["item_id"].astype(str).reindex(named.index)
+    return {name: set(items[named == name]) for name in CATEGORIES if (named == name).any()}
