@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -109,18 +109,17 @@ class Values:
 def factor_of(tables: Tables) -> str | None:
     """Return the factor whose levels are the paper's TypoFuncs; None where a study has none."""
     known = {*EDITS, *EMBEDDED, *REORDERED, *(level for some in SERIES.values() for level in some)}
-    for factor, levels in tables.factors.items():
-        if BASE in levels and len(known & set(levels)) >= _FEWEST_LEVELS:
-            return factor
-    return None
+    enough = (name for name, own in tables.factors.items() if len(known & {*own}) >= _FEWEST_LEVELS)
+    return next((name for name in enough if BASE in tables.factors[name]), None)
 
 
 def values_of(tables: Tables, factor: str) -> list[Values]:
     """Measure every used answer in each way that fits its task; empty where none can be measured."""
-    tables = _with_repeats(tables)
-    trials = tables.trials
-    used = trials[trials["excluded_reason"].isna() & trials[factor].notna()]
-    restored = used[used["trial_type"] == "recover"]
+    # identical repeats of a deterministic model count too: a replicate's mean is over all its items, not over those that differ
+    again = tables.trials["excluded_reason"] == IDENTICAL
+    reason = tables.trials["excluded_reason"].mask(again)
+    tables = replace(tables, trials=tables.trials.assign(excluded_reason=reason, is_repeat=again))
+    used = tables.trials[reason.isna() & tables.trials[factor].notna()]
     cosines = scored_similarities(tables, factor)
     cosines = cosines.assign(worth=100.0 * cosines["similarity"].astype(float))
     answered = (cosines["compared_with"] == OWN_ANSWER) & cosines["set"].isin(PERCEPTION)
@@ -129,8 +128,7 @@ def values_of(tables: Tables, factor: str) -> list[Values]:
     right = asked(used[used["trial_type"] != "recover"])
     measured = [
         (ACCURACY, right.assign(worth=100.0 * failures_as_wrong(right).astype(float))),
-        (IN_PLACE, _in_place(restored)),
-        (NEARNESS, _near(restored, tables)),
+        *_restored(used[used["trial_type"] == "recover"], tables),
         (COSINE, cosines[answered]),
         (PROGRAM_COSINE, cosines[cosines["compared_with"] == REFERENCE]),
     ]
@@ -141,34 +139,18 @@ def values_of(tables: Tables, factor: str) -> list[Values]:
     ]
 
 
-def _with_repeats(tables: Tables) -> Tables:
-    """Count a deterministic model's identical repeats too: a replicate's mean is over all its items, not over those that differ."""
-    again = tables.trials["excluded_reason"] == IDENTICAL
-    reason = tables.trials["excluded_reason"].mask(again)
-    return replace(tables, trials=tables.trials.assign(excluded_reason=reason, is_repeat=again))
-
-
-def _is_released(rows: pd.DataFrame) -> pd.Series[bool]:
-    return rows["scorer"].astype(str).str.startswith(_RELEASED)
-
-
-def _in_place(restored: pd.DataFrame) -> pd.DataFrame:
-    """Return the replies that count by the released scorer; those in which it found no field are in no mean of its."""
-    rows = restored[_is_released(restored) & is_valid(restored) & restored["score"].notna()]
-    return rows.assign(worth=100.0 * rows["score"].astype(float))
-
-
-def _near(restored: pd.DataFrame, tables: Tables) -> pd.DataFrame:
-    """Return all replies with their nearness: those that count by the released scorer have it among its prices."""
-    own = restored[~_is_released(restored)]
-    own = own.assign(worth=100.0 * own["score"].where(is_valid(own), 0.0).astype(float))
-    released = restored[_is_released(restored)]
+def _restored(restored: pd.DataFrame, tables: Tables) -> Iterator[tuple[Measure, pd.DataFrame]]:
+    """Yield replies by words in place, which the released scorer finds in some, and all by nearness, also among its prices."""
+    is_released = restored["scorer"].astype(str).str.startswith(_RELEASED)
+    percent = 100.0 * restored["score"].astype(float)
+    valid = is_valid(restored)
+    yield IN_PLACE, restored.assign(worth=percent)[is_released & valid & percent.notna()]
+    own, released = restored.assign(worth=percent.where(valid, 0.0))[~is_released], restored[is_released]
     told = None if released.empty else joined_beside(released, tables.folder, Path(PRICES).stem)
-    if told is None:
-        return own
-    told = told[(told["data_set"] == "rectify") & (told["rule"] == "mended")]
-    told = told.assign(worth=100.0 * told["value"].astype(float))
-    return pd.concat([own, told], ignore_index=True) if len(own) else told
+    if told is not None:
+        told = told[(told["data_set"] == "rectify") & (told["rule"] == "mended")]
+        told = told.assign(worth=100.0 * told["value"].astype(float))
+    yield NEARNESS, own if told is None else pd.concat([own, told], ignore_index=True) if len(own) else told
 
 
 def _values(rows: pd.DataFrame, measure: Measure, factor: str, order: Sequence[str]) -> Values:
@@ -186,13 +168,9 @@ def _values(rows: pd.DataFrame, measure: Measure, factor: str, order: Sequence[s
         for group in of_items:
             found = own.xs(group).reindex(items).to_numpy(dtype=float)
             floors |= {group: found} if np.isfinite(found).any() else {}
-    by_replicate = (
-        rows.assign(replicate=rows["replicate"].fillna(1))
-        .groupby([GROUP, factor, "replicate"], observed=True)["worth"]
-        .mean()
-        .groupby(level=[0, 1])
-    )
-    spread = pd.DataFrame({"replicates": by_replicate.size(), "sd": by_replicate.std(ddof=1)}).reset_index()
+    replicates = rows.assign(replicate=rows["replicate"].fillna(1))
+    of_replicates = replicates.groupby([GROUP, factor, "replicate"], observed=True)["worth"].mean()
+    spread = of_replicates.groupby(level=[0, 1]).agg(replicates="size", sd="std").reset_index()
     own_replies = rows[~rows["is_repeat"]].groupby([GROUP, "set", "item_id", factor], observed=True).size()
     varies = (own_replies > 1).groupby(level=0).any()
     spread["sd"] = spread["sd"].where(spread[GROUP].map(varies).fillna(False).astype(bool))
@@ -216,23 +194,24 @@ def slopes(values: Values, study: str = "") -> list[Slope]:
     """Return the scrambling-ratio series of Figure 4 with slopes: those with two counts beside BASE."""
     found = []
     for operation, names in SERIES.items():
-        there = [(count, name) for count, name in enumerate(names, 1) if name in values.levels]
-        if len(there) < 2:
-            continue
-        counts = np.array([0.0, *(count for count, _ in there)])
-        places = [0, *(values.levels.index(name) for _, name in there)]
-        for group, items in values.of_items.items():
-            own = items[:, places]
+        there = {0: 0} | {
+            n: values.levels.index(name) for n, name in enumerate(names, 1) if name in values.levels
+        }
+        counts = np.array(list(there), dtype=float)
+        for group, items in values.of_items.items() if len(there) > 2 else ():
+            own = items[:, list(there.values())]
             own = own[np.isfinite(own).all(axis=1)]
-            if not len(own):
-                continue
-            weights = (counts - counts.mean()) / ((counts - counts.mean()) ** 2).sum()
-            of_items = own @ weights
-            seed = stable_seed(study, "slope", operation, group)
-            ends = mean_ends(of_items, seed)
-            shown, means = tuple(counts.astype(int).tolist()), tuple(own.mean(axis=0).tolist())
-            found.append(Slope(group, operation, shown, means, float(of_items.mean()), ends.low, ends.high))
+            if len(own):
+                weights = (counts - counts.mean()) / ((counts - counts.mean()) ** 2).sum()
+                slope = _with_ends(own @ weights, stable_seed(study, "slope", operation, group))
+                found.append(Slope(group, operation, tuple(there), tuple(own.mean(axis=0).tolist()), *slope))
     return found
+
+
+def _with_ends(values: Array, seed: int) -> tuple[float, float, float]:
+    """Return a mean over units and the ends of its interval."""
+    ends = mean_ends(values, seed)
+    return float(values.mean()), ends.low, ends.high
 
 
 def kept(values: Values, group: str, levels: Sequence[str]) -> tuple[float, float]:
@@ -252,45 +231,47 @@ def fault_prices(tables: Tables) -> pd.DataFrame:
     columns += ["turned", "replies", "items", "ordered"]
     if prices is None:
         return pd.DataFrame(columns=columns)
-    used = tables.trials[tables.trials["excluded_reason"].isna()]
     # a baseline's answer is no reply that the paper's code could read
-    used = used[used["reader_kind"] != "baseline"]
-    who = used[[*_PLACE, GROUP]].assign(item=item_names(used))
-    who = who.astype({"trial_index": float, "attempt": float})
-    rows = prices.astype({"trial_index": float, "attempt": float}).merge(who, on=_PLACE)
-    found = pd.DataFrame(list(_prices(rows, str(tables.dictionary["study"]))), columns=columns)
-    order = {group: place for place, group in enumerate(group_order(used))}
-    return found.sort_values(GROUP, key=lambda some: some.map(order), kind="stable", ignore_index=True)
-
-
-def _prices(rows: pd.DataFrame, study: str) -> Iterator[dict[str, object]]:
-    for (data_set, group), own in rows.groupby(["data_set", GROUP], sort=False):
-        wide = own.set_index(["item", *_PLACE, "rule"])["value"].unstack()
-        items = pd.factorize(wide.index.get_level_values("item"))[0]
-        released = wide["released"].to_numpy(dtype=float)
+    used = tables.trials[
+        tables.trials["excluded_reason"].isna() & (tables.trials["reader_kind"] != "baseline")
+    ]
+    numbers = {"trial_index": float, "attempt": float}
+    who = used[[*_PLACE, GROUP]].assign(item=item_names(used)).astype(numbers)
+    rows = prices.astype(numbers).merge(who, on=_PLACE)
+    found = []
+    for names, own in rows.groupby(["data_set", GROUP], sort=False):
+        wide = own.set_index(["item", *_PLACE, "rule"])["value"].unstack().astype(float)
         for rule in own["rule"].unique():
-            if rule == "released":
-                continue
-            other = wide[rule].to_numpy(dtype=float)
-            both = np.column_stack([released, other])
-            seed = stable_seed(study, "fault", str(data_set), str(group), str(rule))
-            ends = _price_ends(both, items, seed)
-            differs = ~((released == other) | (np.isnan(released) & np.isnan(other)))
-            is_cosine = str(data_set) == PROGRAMS
-            yield {
-                "data_set": data_set,
-                GROUP: group,
-                "rule": rule,
-                "released": 100.0 * mean_of(released),
-                "value": 100.0 * mean_of(other),
-                "price": 100.0 * (mean_of(released) - mean_of(other)),
-                "low": ends.low,
-                "high": ends.high,
-                "turned": math.nan if is_cosine else int(differs.sum()),
-                "replies": len(both),
-                "items": int(items.max()) + 1,
-                "ordered": _ordered_pairs(released, other) if is_cosine else math.nan,
-            }
+            if rule != "released":
+                seed = stable_seed(str(tables.dictionary["study"]), "fault", *map(str, names), str(rule))
+                priced = _price(wide["released"], wide[rule], seed, is_cosine=names[0] == PROGRAMS)
+                found.append(dict(zip(columns[:3], (*names, rule), strict=True)) | priced)
+    order = group_order(used)
+    by_group = pd.DataFrame(found, columns=columns)
+    return by_group.sort_values(
+        GROUP, key=lambda some: some.map(order.index), kind="stable", ignore_index=True
+    )
+
+
+def _price(
+    released: pd.Series[float], other: pd.Series[float], seed: int, *, is_cosine: bool
+) -> dict[str, object]:
+    """Return the means by two rules and their difference with its interval over items, in percent, and how many replies turn."""
+    items = pd.factorize(released.index.get_level_values("item"))[0]
+    one, two = released.to_numpy(), other.to_numpy()
+    ends, value, right = _price_ends(np.column_stack([one, two]), items, seed), mean_of(one), mean_of(two)
+    turned = int((~((one == two) | (np.isnan(one) & np.isnan(two)))).sum())
+    return {
+        "released": 100.0 * value,
+        "value": 100.0 * right,
+        "price": 100.0 * (value - right),
+        "low": ends.low,
+        "high": ends.high,
+        "turned": math.nan if is_cosine else turned,
+        "replies": len(one),
+        "items": int(items.max()) + 1,
+        "ordered": _ordered_pairs(one, two) if is_cosine else math.nan,
+    }
 
 
 def _ordered_pairs(values: Array, right: Array) -> float:
@@ -356,12 +337,12 @@ def drawn_worth(values: Values, groups: Sequence[str], seed: int) -> Array:
     """Return :func:`worth` in resamples of items; shape (resamples, groups)."""
     places = [values.levels.index(level) for level in REORDERED if level in values.levels]
     nothing = np.full(len(next(iter(values.of_items.values()))), math.nan)
-    wide = np.hstack(
+    floors = [pair_values(values.floors.get(group, nothing)) for group in groups]
+    wide = np.column_stack(
         [
-            np.column_stack(
-                [values.of_items[group][:, places], pair_values(values.floors.get(group, nothing))]
-            )
-            for group in groups
+            part
+            for group, floor in zip(groups, floors, strict=True)
+            for part in (values.of_items[group][:, places], floor)
         ]
     )
     drawn = resampled_means(wide, seed).reshape(-1, len(groups), len(places) + 1)
@@ -416,25 +397,25 @@ def ranks(parts: Sequence[Part], kinds: Mapping[str, str]) -> pd.DataFrame:
 
 def alike_throughout(parts: Sequence[Part], kinds: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the models that cannot be ranked in a part since they say the same of every text, each with the part."""
-    return [
-        (group, name)
-        for name, values in parts
-        for group in values.floors
-        if kinds.get(group) == "model" and np.isnan(worth(values, group))
+    floored = [
+        (group, name, own) for name, own in parts for group in own.floors if kinds.get(group) == "model"
     ]
+    return [(group, name) for group, name, own in floored if np.isnan(worth(own, group))]
 
 
 def not_in_all(parts: Sequence[Part], kinds: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the models that have no mean in a part but are in another, each with the part."""
-    every = dict.fromkeys(
-        group for _, values in parts for group in values.of_items if kinds.get(group) == "model"
-    )
+    every = dict.fromkeys(group for _, own in parts for group in own.of_items if kinds.get(group) == "model")
     return [
         (group, name)
         for group in every
-        for name, values in parts
-        if group not in values.floors and not (group in values.of_items and np.isfinite(worth(values, group)))
+        for name, own in parts
+        if group not in own.floors and not _has_worth(own, group)
     ]
+
+
+def _has_worth(values: Values, group: str) -> bool:
+    return group in values.of_items and bool(np.isfinite(worth(values, group)))
 
 
 def agreements(
@@ -442,29 +423,24 @@ def agreements(
 ) -> list[Agreement]:
     """Compare models' order in completion and in perception tasks; empty below three models."""
     found = []
-    for one in completed:
-        for other in perceived:
-            groups = _models([one, other], kinds)
-            if len(groups) < FEWEST_MODELS:
-                continue
-            table = ranks([one, other], kinds).loc[groups]
-            drawn = [drawn_worth(values, groups, stable_seed(name, "ranks")) for name, values in (one, other)]
-            means = [table[name].to_numpy(dtype=float)[None, :] for name, _ in (one, other)]
+    for both in product(completed, perceived):
+        names, table = [name for name, _ in both], ranks(both, kinds)
+        if len(table) >= FEWEST_MODELS:
+            drawn = [
+                drawn_worth(values, list(table.index), stable_seed(name, "ranks")) for name, values in both
+            ]
+            tau = float(_taus(*(table[name].to_numpy(dtype=float)[None, :] for name in names))[0])
             ends = where_it_varies(interval(_taus(*drawn)))
-            same = int((table[f"rank {one[0]}"] == table[f"rank {other[0]}"]).sum())
-            found.append(
-                Agreement(one[0], other[0], len(groups), same, float(_taus(*means)[0]), ends.low, ends.high)
-            )
+            same = int((table[f"rank {names[0]}"] == table[f"rank {names[1]}"]).sum())
+            found.append(Agreement(*names, len(table), same, tau, ends.low, ends.high))
     return found
 
 
 def _models(parts: Sequence[Part], kinds: Mapping[str, str]) -> list[str]:
     """Return the models with a mean in every part."""
+    groups = parts[0][1].of_items if parts else ()
     return [
-        group
-        for group in (parts[0][1].of_items if parts else ())
-        if kinds.get(group) == "model"
-        and all(group in values.of_items and np.isfinite(worth(values, group)) for _, values in parts)
+        one for one in groups if kinds.get(one) == "model" and all(_has_worth(own, one) for _, own in parts)
     ]
 
 
@@ -508,12 +484,10 @@ class Near:
     def floor_ends(self, study: str) -> tuple[float, float]:
         """Return a 95% interval of the floor, by a bootstrap over items; nan with fewer than three."""
         values = np.array(self.unrelated, dtype=float)
-        if self.with_all:
-            if len(values) < _FEWEST:
-                return math.nan, math.nan
-            values = pair_values(values)
-        ends = mean_ends(values, stable_seed(study, "unrelated texts", self.of))
-        return ends.low, ends.high
+        if self.with_all and len(values) < _FEWEST:
+            return math.nan, math.nan
+        seed = stable_seed(study, "unrelated texts", self.of)
+        return _with_ends(pair_values(values) if self.with_all else values, seed)[1:]
 
     def share(self, mean: float) -> float:
         """Return where a cosine lies between the floor (0) and 1 (100), percent; negative below the floor."""
@@ -590,14 +564,7 @@ def unit_means(near: Near, study: str) -> list[UnitMean]:
         [[np.mean([near.items[name][item] for name in names]) for names in units.values()] for item in shared]
     )
     seed = stable_seed(study, "units of texts", near.of)
-    found = []
-    for place, (unit, names) in enumerate(units.items()):
-        own = mean_ends(values[:, place], seed)
-        above = (math.nan, math.nan, math.nan)
-        if place:
-            steps = values[:, place] - values[:, place - 1]
-            ends = mean_ends(steps, seed)
-            above = (float(steps.mean()), ends.low, ends.high)
-        mean = float(values[:, place].mean())
-        found.append(UnitMean(unit, len(names), len(shared), mean, own.low, own.high, *above))
-    return found
+    means = [_with_ends(column, seed) for column in values.T]
+    above = [(math.nan,) * 3, *(_with_ends(column, seed) for column in np.diff(values, axis=1).T)]
+    counts = [(unit, len(names), len(shared)) for unit, names in units.items()]
+    return [UnitMean(*one, *mean, *step) for one, mean, step in zip(counts, means, above, strict=True)]
