@@ -72,10 +72,8 @@ def profiles(
         shown = [level for level in levels if (own[factor] == level).any()]
         if len(shown) < FEWEST_CONDITIONS:
             continue
-        seeds = {
-            item: stable_seed(study, "halves of a person", str(item)) for item in own["item_id"].unique()
-        }
-        own = own.assign(_order=own["item_id"].map(seeds)).sort_values("_order", kind="stable")
+        seed = {one: stable_seed(study, "halves of a person", str(one)) for one in own["item_id"].unique()}
+        own = own.sort_values("item_id", key=lambda items, seed=seed: items.map(seed), kind="stable")
         half = own.groupby(["reader", factor], observed=True).cumcount() % 2
         tables = [_means(own[where], "reader", factor, shown) for where in (half >= 0, half == 0, half == 1)]
         whole, first, second = (table.reindex(tables[0].index) for table in tables)
@@ -88,12 +86,10 @@ def profiles(
             measure,
             str(group),
             tuple(shown),
-            tuple(str(one) for one in whole.index[complete]),
-            whole[complete].to_numpy(dtype=float),
-            first[complete].to_numpy(dtype=float),
-            second[complete].to_numpy(dtype=float),
+            tuple(map(str, whole.index[complete])),
+            *(table[complete].to_numpy(dtype=float) for table in (whole, first, second)),
             int((~complete).sum()),
-            tuple(str(one) for one in of_models.index),
+            tuple(map(str, of_models.index)),
             of_models.to_numpy(dtype=float).reshape(-1, len(shown)),
         )
     return None
@@ -113,27 +109,23 @@ def _measured(trials: pd.DataFrame, factor: str, measure: str) -> pd.DataFrame:
     return rows.assign(value=np.log(rows["rt"].astype(float)))
 
 
-def shape_of(rows: Array, centre: Array) -> Array:
-    """Take away a centre's profile, and each row's own mean, shape (readers, conditions)."""
-    found = rows - centre
-    return np.asarray(found - found.mean(axis=1, keepdims=True))
+def _shapes(rows: Array) -> Array:
+    """Return profiles without their own means, shape (readers, 1, conditions)."""
+    return np.asarray(rows - rows.mean(axis=1, keepdims=True))[:, None]
 
 
 def told_of(found: Profiles, study: str) -> PeopleTold:
     """Return whether profiles are people's own, and where models lie among them."""
-    seed = stable_seed(study, "profiles", found.measure)
-    halves = (
-        shape_of(found.first, found.first.mean(axis=0)),
-        shape_of(found.second, found.second.mean(axis=0)),
-    )
-    who = identified(halves, seed)
-    many = len(found.people)
-    others = (found.whole.sum(axis=0) - found.whole) / (many - 1)
+    first, second = (_shapes(half - half.mean(axis=0)) for half in (found.first, found.second))
+    who = identified((first, second), stable_seed(study, "profiles", found.measure))
+    others = (found.whole.sum(axis=0) - found.whole) / (len(found.people) - 1)
     typical = _row_correlations(found.whole, others)
-    of_models = _row_correlations(found.of_models, np.tile(found.whole.mean(axis=0), (len(found.models), 1)))
+    of_models = _row_correlations(
+        found.of_models, np.broadcast_to(found.whole.mean(axis=0), found.of_models.shape)
+    )
     known = typical[np.isfinite(typical)]
     below = np.array(
-        [float((known < one).mean()) if np.isfinite(one) and len(known) else np.nan for one in of_models]
+        [(known < one).mean() if np.isfinite(one) and len(known) else np.nan for one in of_models]
     )
     return PeopleTold(who, float(spearman_brown(np.array(who.within))), typical, of_models, below)
 
@@ -149,5 +141,4 @@ def plane(found: Profiles) -> Plane:
 
 
 def _row_correlations(one: Array, other: Array) -> Array:
-    a, b = (part - part.mean(axis=1, keepdims=True) for part in (one, other))
-    return row_correlations(a[:, None], b[:, None])
+    return row_correlations(_shapes(one), _shapes(other))

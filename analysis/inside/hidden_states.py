@@ -111,19 +111,8 @@ def kept_states(tables: Tables, position: str) -> list[Kept]:
         own = models[group]
         for shape in dict.fromkeys(shapes.values()):
             some = {run: index for run, index in indices.items() if shapes[run] == shape}
-            if (one := _joined(group, position, own, some, shape)) is not None:
-                found.append(one)
-    return found
-
-
-def positions(tables: Tables) -> list[str]:
-    """Return the positions at which the study's runs keep states, in the order in which they were written."""
-    folder = states_folder(tables)
-    found: dict[str, None] = {}
-    for run in _runs(folder) if folder is not None else ():
-        named = pd.read_parquet(run / INDEX, columns=["position"])["position"]
-        found |= dict.fromkeys(named.drop_duplicates())
-    return list(found)
+            found.append(_joined(group, position, own, some, shape))
+    return [kept for kept in found if kept is not None]
 
 
 def _runs(folder: Path) -> Iterator[Path]:
@@ -165,12 +154,11 @@ def _joined(
     rows = own[own["work_key"].isin(known["work_key"])].reset_index(drop=True)
     place = pd.Series(np.arange(len(rows)), index=rows["work_key"])
     known = known.assign(trial=known["work_key"].map(place)).sort_values("trial", kind="stable")
-    parts = []
-    for number, run in enumerate(indices):
-        part = known[known["run"] == number]
-        if len(part):
-            trial, row = part["trial"].to_numpy(dtype=np.intp), part["row"].to_numpy(dtype=np.int64)
-            parts.append(_Part(run, trial, row))
+    folders = list(indices)
+    parts = [
+        _Part(folders[int(run)], part["trial"].to_numpy(dtype=np.intp), part["row"].to_numpy(dtype=np.int64))
+        for run, part in known.groupby("run")
+    ]
     home = max(parts, key=lambda part: len(part.trial)).folder
     return Kept(home.name, group, position, rows, *shape, home, tuple(parts))
 

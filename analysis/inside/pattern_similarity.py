@@ -71,11 +71,6 @@ def centred(pattern: NDArray[np.floating], centring: Centring = "layers") -> Arr
     return np.asarray(found - found.mean(axis=-1, keepdims=True) if centring == "both" else found)
 
 
-def cosine(one: NDArray[np.floating], other: NDArray[np.floating]) -> float:
-    """Return the cosine of two maps as vectors; nan where one is 0 throughout."""
-    return float(row_correlations(np.asarray(one, dtype=float), np.asarray(other, dtype=float)))
-
-
 def alike(
     one: NDArray[np.floating], other: NDArray[np.floating], seed: int, *, orders: int = ORDERS
 ) -> Alike:
@@ -88,14 +83,13 @@ def alike(
     tried = _orders(len(one), seed, orders)
     r, p = _against_orders(centred(one), centred(other), tried)
     r_both, p_both = _against_orders(centred(one, "both"), centred(other, "both"), tried)
-    exact = len(one) <= EXACT_CONDITIONS
-    conditions, layers = one.shape
-    return Alike(conditions, layers, cosine(one, other), r, p, r_both, p_both, 1.0 / len(tried), exact)
+    raw = float(row_correlations(one, other))
+    return Alike(*one.shape, raw, r, p, r_both, p_both, 1.0 / len(tried), len(one) <= EXACT_CONDITIONS)
 
 
 def _against_orders(one: Array, other: Array, orders: NDArray[np.intp]) -> tuple[float, float]:
     """Return the correlation of centred maps and its p; the first order is the observed one."""
-    observed = cosine(one, other)
+    observed = float(row_correlations(one, other))
     if not np.isfinite(observed):
         return float("nan"), float("nan")
     products = one @ other.T
@@ -140,25 +134,29 @@ def splits(items: int, seed: int, many: int = SPLITS) -> NDArray[np.bool_]:
 
 def half_maps(of_items: NDArray[np.floating], first: NDArray[np.bool_]) -> tuple[Array, Array]:
     """Return the maps of both halves of every split, each of shape (splits, conditions, layers); nan where a half has no item."""
-    n = len(of_items)
-    flat = of_items.reshape(n, -1)
+    flat = of_items.reshape(len(of_items), -1).astype(float)
     known = np.isfinite(flat)
-    filled = np.where(known, flat, 0.0).astype(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        one, other = (
+            (half @ np.where(known, flat, 0.0)) / (half @ known.astype(float))
+            for half in (1.0 * first, 1.0 * ~first)
+        )
     shape = (len(first), *of_items.shape[1:])
-    found = []
-    for half in (first, ~first):
-        weights = half.astype(np.float64)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            found.append(((weights @ filled) / (weights @ known.astype(np.float64))).reshape(shape))
-    return found[0], found[1]
+    return one.reshape(shape), other.reshape(shape)
 
 
-def row_correlations(one: Array, other: Array) -> Array:
-    """Return the cosine of each pair of centred maps, shape (…, conditions, layers) to (…); nan where one is 0."""
+def row_correlations(one: NDArray[np.floating], other: NDArray[np.floating]) -> Array:
+    """Return the cosine of each pair of maps, shape (…, conditions, layers) to (…); nan where one is 0."""
+    one, other = (np.asarray(cells, dtype=float) for cells in (one, other))
     product = (one * other).sum(axis=(-2, -1))
     a, b = (np.sqrt((cells**2).sum(axis=(-2, -1))) for cells in (one, other))
     known = (a > FLAT) & (b > FLAT)
     return np.asarray(np.divide(product, a * b, out=np.full(product.shape, np.nan), where=known))
+
+
+def cross_correlations(one: Array, other: Array) -> Array:
+    """Return the cosine of every map with every other, shape (…, readers, conditions, layers) to (…, readers, readers)."""
+    return row_correlations(one[..., :, None, :, :], other[..., None, :, :, :])
 
 
 def halves(of_items: NDArray[np.floating], seed: int, *, centring: Centring = "layers") -> Halves:
@@ -209,8 +207,7 @@ class Identified:
 def between_readers(maps: NDArray[np.floating], seed: int, *, centring: Centring = "layers") -> Between:
     """Hold the maps of several readers of the same items against each other."""
     _check(maps)
-    first = splits(maps.shape[1], seed)
-    crossed = _crossed(maps, first, centring)
+    crossed = cross_correlations(*_halves(maps, splits(maps.shape[1], seed), centring))
     r = np.nanmean((crossed + crossed.transpose(0, 2, 1)) / 2, axis=0)
     own = np.diag(r)
     reliable = np.where(own > 0, own, np.nan)
@@ -245,19 +242,15 @@ def identified(
     halves_of: tuple[Array, Array], seed: int, *, over: tuple[Array, Array] | None = None
 ) -> Identified:
     """Assign halves to readers."""
-    one, other = (part.reshape(len(part), -1) for part in halves_of)
+    one, other = (part.reshape(len(part), 1, -1) for part in halves_of)
     readers = len(one)
-    table = _table(one, other)
+    own, same = np.arange(readers), np.eye(readers, dtype=bool)
+    table = cross_correlations(one, other)
     forward, backward = _nearest(table), _nearest(table.T)
     orders = _orders(readers, seed, ASSIGNMENTS, EXACT_READERS)
-    inverse = np.argsort(orders, axis=1)
-    hits = (orders == forward).sum(axis=1) + (inverse == backward).sum(axis=1)
-    tables = np.array([_table(a, b) for a, b in zip(*over, strict=True)]) if over is not None else table[None]
-    shares = [
-        np.mean([*(_nearest(t) == np.arange(readers)), *(_nearest(t.T) == np.arange(readers))])
-        for t in tables
-    ]
-    same = np.eye(readers, dtype=bool)
+    hits = (orders == forward).sum(axis=1) + (np.argsort(orders, axis=1) == backward).sum(axis=1)
+    tables = table[None] if over is None else cross_correlations(*over)
+    matched = [_nearest(tables) == own, _nearest(tables.transpose(0, 2, 1)) == own]
     return Identified(
         readers,
         2 * readers,
@@ -265,7 +258,7 @@ def identified(
         float((hits >= hits[0]).mean()),
         1.0 / len(orders),
         readers <= EXACT_READERS,
-        float(np.mean(shares)),
+        float(np.mean(matched)),
         1.0 / readers,
         mean_of(tables[:, same]),
         mean_of(tables[:, ~same]),
@@ -277,11 +270,11 @@ def identified_models(
 ) -> Identified:
     """Assign halves of items to models."""
     _check(maps)
-    first = np.zeros(maps.shape[1], dtype=bool)
-    first[order[::2]] = True
-    tested = [part[0] for part in _halves(maps, first[None], "layers")]
-    over = _halves(maps, splits(maps.shape[1], seed, many), "layers")
-    return identified((tested[0], tested[1]), seed, over=(over[0], over[1]))
+    first = np.isin(np.arange(maps.shape[1]), order[::2])
+    one, other = _halves(maps, first[None], "layers")
+    return identified(
+        (one[0], other[0]), seed, over=_halves(maps, splits(maps.shape[1], seed, many), "layers")
+    )
 
 
 def _check(maps: NDArray[np.floating]) -> None:
@@ -299,28 +292,12 @@ def _halves(maps: NDArray[np.floating], first: NDArray[np.bool_], centring: Cent
     return one, other
 
 
-def _crossed(maps: NDArray[np.floating], first: NDArray[np.bool_], centring: Centring) -> Array:
-    """Return the correlations of one half's maps with the other's, shape (splits, readers, readers)."""
-    one, other = _halves(maps, first, centring)
-    return np.stack([row_correlations(one, other[:, place, None]) for place in range(len(maps))], axis=2)
-
-
-def _table(one: Array, other: Array) -> Array:
-    """Return the correlation of every first half with every second one; a profile without differences is like none."""
-    units = []
-    for part in (one, other):
-        rows = part.reshape(len(part), -1)
-        size = np.linalg.norm(rows, axis=1, keepdims=True)
-        units.append(np.divide(rows, size, out=np.full_like(rows, np.nan), where=size > FLAT))
-    return np.asarray(units[0] @ units[1].T)
-
-
 def _nearest(table: Array) -> NDArray[np.intp]:
     """Return the column that each row is most like; −1 where it is like none, or like two as much."""
     known = np.where(np.isfinite(table), table, -np.inf)
-    best = known.max(axis=1, keepdims=True)
-    alone = ((known >= best - 1e-12).sum(axis=1) == 1) & np.isfinite(best[:, 0])
-    return np.where(alone, known.argmax(axis=1), -1).astype(np.intp)
+    best = known.max(axis=-1, keepdims=True)
+    alone = ((known >= best - 1e-12).sum(axis=-1) == 1) & np.isfinite(best[..., 0])
+    return np.where(alone, known.argmax(axis=-1), -1).astype(np.intp)
 
 
 FEWEST_ITEMS = 8
@@ -368,11 +345,11 @@ def cells(of_items: NDArray[np.floating], seed: int) -> Cells:
     """Average a model's items in each cell, with intervals; items are drawn with all their cells."""
     whole = np.concatenate([of_items, of_items.mean(axis=2, keepdims=True)], axis=2).astype(float)
     value = means(whole)
-    low, high = np.full((2, value.size), np.nan)
+    draws = np.full((1, value.size), np.nan)
     if len(whole) > 1:
-        low, high = percentile_ends(resampled_means(whole.reshape(len(whole), -1), seed))
+        draws = resampled_means(whole.reshape(len(whole), -1), seed)
     counts = np.isfinite(whole).sum(axis=0)[:, -1].astype(np.int64)
-    return Cells(value, low.reshape(value.shape), high.reshape(value.shape), counts)
+    return Cells(value, *percentile_ends(draws.reshape(-1, *value.shape)), counts)
 
 
 def accuracy_of(trials: pd.DataFrame, one: Represented) -> Array:
@@ -417,14 +394,20 @@ def between_models(found: Sequence[Represented], study: str) -> SeveralModels | 
     """Compare the maps of models on the items that all of them have; None with too few."""
     if len(found) < 2:
         return None
-    conditions = [
-        name for name in found[0].pattern.conditions if all(name in one.pattern.conditions for one in found)
-    ]
-    items = sorted(set.intersection(*(set(one.pattern.items) for one in found)))
+    conditions, items = (
+        [name for name in names[0] if all(name in others for others in names)]
+        for names in ([one.pattern.conditions for one in found], [one.pattern.items for one in found])
+    )
     if len(conditions) < FEWEST_CONDITIONS or len(items) < FEWEST_ITEMS:
         return None
     depths = min(one.pattern.layers for one in found)
-    maps = np.stack([_laid_out(one, items, conditions, depths) for one in found])
+    shared = [
+        one.pattern.cosine[
+            np.ix_(_places(one.pattern.items, items), _places(one.pattern.conditions, conditions))
+        ]
+        for one in found
+    ]
+    maps = np.stack([at_depths(one, depths) for one in shared])
     complete: NDArray[np.bool_] = np.asarray(np.isfinite(maps).all(axis=(0, 2, 3)))
     if complete.sum() < FEWEST_ITEMS:
         return None
@@ -442,19 +425,9 @@ def between_models(found: Sequence[Represented], study: str) -> SeveralModels | 
         between_readers(maps, seed),
         between_readers(maps, seed, centring="both"),
         identified_models(maps, order.astype(np.intp), seed),
-        _of_pairs(whole),
-        _of_pairs(centred(whole)),
-        _of_pairs(centred(whole, "both")),
+        *(cross_correlations(own, own) for own in (whole, centred(whole), centred(whole, "both"))),
     )
 
 
-def _of_pairs(maps: Array) -> Array:
-    """Return the cosine of every two maps as vectors, shape (models, conditions, layers) to (models, models)."""
-    return np.asarray(row_correlations(maps[:, None], maps[None]))
-
-
-def _laid_out(one: Represented, items: Sequence[str], conditions: Sequence[str], depths: int) -> Array:
-    place = {name: number for number, name in enumerate(one.pattern.items)}
-    column = {name: number for number, name in enumerate(one.pattern.conditions)}
-    own = one.pattern.cosine[[place[item] for item in items]][:, [column[name] for name in conditions]]
-    return at_depths(own, depths)
+def _places(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    return [names.index(one) for one in wanted]

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.inside.hidden_states import Kept, kept_states, positions, states_folder
+from analysis.inside.hidden_states import Kept, kept_states, states_folder
 from experiment.models.engine import State
 from experiment.models.states import StateWriter
 from stimuli.errors import UserError
@@ -68,7 +68,6 @@ def test_states_stand_beside_their_trials_over_runs_and_in_any_order(study: Path
         assert read.dtype == np.float32 and (read == expected.astype(np.float32)).all()
         assert (one.layer(number, where) == read[where]).all()
     assert one.folder == (study / "states" / "run-b").resolve()
-    assert positions(load(study / "reports" / "now" / "data")) == ["last", "mean"]
     with pytest.raises(UserError, match="layer 3 is none of net's"):
         one.layer(3)
 
@@ -101,7 +100,7 @@ def test_excluded_trials_and_people_have_no_states(study: Path) -> None:
 def test_runs_of_unlike_shape_come_apart_and_damage_is_named(study: Path) -> None:
     net = keys_of(study, "net")
     tables = load(study / "reports" / "now" / "data")
-    assert states_folder(tables) is None and kept_states(tables, "last") == [] and positions(tables) == []
+    assert states_folder(tables) is None and kept_states(tables, "last") == []
     written(study / "states" / "run-a", net[:3], ("last",))
     written(study / "states" / "run-b", net[3:5], ("last",), width=2)
     assert sorted((one.run, one.width, len(one.rows)) for one in kept_states(tables, "last")) == [
