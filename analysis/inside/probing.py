@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import string
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
@@ -71,13 +70,12 @@ def labels_of(rows: pd.DataFrame, items: pd.DataFrame, target: str, factors: Seq
     if target == "response":
         given = given.where(rows["response_status"] == "valid", None)
     options = _options(rows, items, factors)
-    if options is not None and len({one for one in options if one is not None}) > 1:
-        found = [
-            _letter(answer, shown, order)
-            for answer, shown, order in zip(given, options, rows["choice_order"], strict=True)
-        ]
+    if len({one for one in options if one is not None}) > 1:
+        found = [_letter(*shown) for shown in zip(given, options, rows["choice_order"], strict=True)]
     else:
-        maps = {text: _map(text) for text in rows["label_map"].dropna().unique()}
+        # which label stood for which class (``Yes=A,No=B``)
+        texts = rows["label_map"].dropna().unique()
+        maps = {text: dict(pair.split("=", 1) for pair in text.split(",") if "=" in pair) for text in texts}
         found = [
             None if answer is None else maps.get(named, {}).get(str(answer), str(answer))
             for answer, named in zip(given, rows["label_map"], strict=True)
@@ -86,22 +84,18 @@ def labels_of(rows: pd.DataFrame, items: pd.DataFrame, target: str, factors: Seq
     return labels if 0 < labels.nunique() <= MOST_CLASSES else pd.Series(None, index=rows.index, dtype=object)
 
 
-def _options(
-    rows: pd.DataFrame, items: pd.DataFrame, factors: Sequence[str]
-) -> list[tuple[str, ...] | None] | None:
-    """Return the options of each trial's item in that condition; None where items have none."""
-    if "choices" not in items or not len(items):
-        return None
+def _options(rows: pd.DataFrame, items: pd.DataFrame, factors: Sequence[str]) -> list[tuple[str, ...] | None]:
+    """Return the options of each trial's item in that condition; None where it has none."""
+    if "choices" not in items:
+        return [None] * len(rows)
     keys = ["set", "item_id", *(name for name in factors if name in items)]
     known: dict[tuple[str, ...], tuple[str, ...]] = {}
     for *key, text in items[[*keys, "choices"]].itertuples(index=False):
         if isinstance(text, str) and (choices := json.loads(text)):
             named = tuple(map(str, key))
             known[named] = known[named[:2]] = tuple(map(str, choices))
-    if not known:
-        return None
     cells = zip(*(rows[name].astype(str) for name in keys), strict=True)
-    return [known.get(tuple(cell), known.get(tuple(cell[:2]))) for cell in cells]
+    return [known.get(cell, known.get(cell[:2])) for cell in cells]
 
 
 def _letter(answer: str | None, options: tuple[str, ...] | None, order: object) -> str | None:
@@ -114,11 +108,6 @@ def _letter(answer: str | None, options: tuple[str, ...] | None, order: object) 
     place = options.index(answer)
     shown = [int(one) for one in order.split(",")] if isinstance(order, str) and order else None
     return letters[shown.index(place) if shown and place in shown else place]
-
-
-def _map(text: str) -> dict[str, str]:
-    """Read which label stood for which class (``Yes=A,No=B``)."""
-    return dict(pair.split("=", 1) for pair in text.split(",") if "=" in pair)
 
 
 def codes_of(labels: Texts) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -163,20 +152,20 @@ def families_of(rows: pd.DataFrame, items: pd.DataFrame, keep_together: Sequence
     from scipy.sparse.csgraph import connected_components
 
     columns = [_column(name, items) for name in keep_together]
+    own = ["cov_group" if name == "group" else f"cov_{name}" for name in TOGETHER]
+    columns += [name for name in own if name in items and name not in columns]
     named = list(zip(rows["set"].astype(str), rows["item_id"].astype(str), strict=True))
     number = {name: place for place, name in enumerate(dict.fromkeys(named))}
     keys: dict[Any, int] = {}
-    edges = []
-    if len(items):
-        own = ["cov_group" if name == "group" else f"cov_{name}" for name in TOGETHER]
-        columns += [name for name in own if name in items and name not in columns]
-        for one in items.to_dict("records"):
-            place = number.get((str(one.get("set")), str(one.get("item_id"))))
-            if place is not None:
-                edges += [(place, keys.setdefault(key, len(keys))) for key in _shared(one, columns)]
+    edges = [
+        (place, len(number) + keys.setdefault(key, len(keys)))
+        for one in items.to_dict("records")
+        if (place := number.get((str(one.get("set")), str(one.get("item_id"))))) is not None
+        for key in _shared(one, columns)
+    ]
     size = len(number) + len(keys)
     pairs = np.array(edges, dtype=np.intp).reshape(-1, 2)
-    graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], len(number) + pairs[:, 1])), shape=(size, size))
+    graph = coo_array((np.ones(len(pairs)), tuple(pairs.T)), shape=(size, size))
     _, component = connected_components(graph, directed=False)
     return np.array([component[number[name]] for name in named], dtype=np.intp)
 
@@ -210,36 +199,25 @@ def _shared(item: Mapping[Any, Any], columns: Sequence[str]) -> Iterator[tuple[s
         yield ("group", group)
 
 
-def splits_of(rows: pd.DataFrame, items: pd.DataFrame) -> pd.Series[Any]:
+def splits_of(rows: pd.DataFrame, items: pd.DataFrame) -> list[str | None]:
     """Return the data set's split of each trial's item; None where the item names none."""
-    if not len(items) or "provenance" not in items:
-        return pd.Series(None, index=rows.index, dtype=object)
-    known = {
-        (str(name), str(item)): mapping_in(origin).get("split")
-        for name, item, origin in zip(items["set"], items["item_id"], items["provenance"], strict=True)
-    }
-    found = [known.get((str(a), str(b))) for a, b in zip(rows["set"], rows["item_id"], strict=True)]
-    return pd.Series(found, index=rows.index, dtype=object)
+    if "provenance" not in items:
+        return [None] * len(rows)
+    named = zip(items["set"].astype(str), items["item_id"].astype(str), strict=True)
+    known = dict(zip(named, (mapping_in(one).get("split") for one in items["provenance"]), strict=True))
+    return [known.get(one) for one in zip(rows["set"].astype(str), rows["item_id"].astype(str), strict=True)]
 
 
-def deal(
-    names: Sequence[str],
-    labels: Codes,
-    families: Codes,
-    splits: Sequence[str | None],
-    settings: Settings,
-    study: str,
-    most: int,
-) -> Dealt:
-    """Deal rows to training and test."""
+def deal(rows: pd.DataFrame, settings: Settings, study: str, most: int) -> Dealt:
+    """Deal rows (``name``, ``label``, ``family``, ``split``) to training and test, at most so many to training."""
+    families = rows["family"].to_numpy()
 
     def split(train: Codes, test: Codes) -> Split:
-        train = _drawn(train, names, families, study, most)
-        own = [names[place] for place in train]
-        seed = (study, "probing penalty")
-        return Split(train, test, dealt_folds(own, labels[train], families[train], INNER_FOLDS, seed))
+        train = _drawn(rows, train, study, most)
+        own = (rows[name].to_numpy()[train] for name in ("name", "label", "family"))
+        return Split(train, test, dealt_folds(*own, INNER_FOLDS, (study, "probing penalty")))
 
-    tests = _test_splits(splits, settings)
+    tests = _test_splits(rows["split"], settings)
     if not tests:
         folds = settings.folds or FOLDS
         many = len(np.unique(families))
@@ -248,13 +226,12 @@ def deal(
                 f"{many} independent items cannot be dealt to {folds} folds",
                 mend="Items of one text or pair count once. Give more of them.",
             )
-        fold = dealt_folds(names, labels, families, folds, (study, "probing folds"))
+        fold = dealt_folds(rows["name"], rows["label"], families, folds, (study, "probing folds"))
         parts = [(np.flatnonzero(fold != one), np.flatnonzero(fold == one)) for one in range(folds)]
         training = max(len(train) for train, _ in parts)
         return Dealt(tuple(split(*part) for part in parts), (), 0, training)
-    testing = np.array([one in tests for one in splits])
-    both = set(families[testing]) & set(families[~testing])
-    mixed = np.isin(families, np.array(sorted(both), dtype=np.intp))
+    testing = rows["split"].isin(tests).to_numpy()
+    mixed = np.isin(families, np.intersect1d(families[testing], families[~testing]))
     train, test = np.flatnonzero(~testing & ~mixed), np.flatnonzero(testing & ~mixed)
     if not len(train) or not len(test):
         raise UserError(
@@ -264,8 +241,8 @@ def deal(
     return Dealt((split(train, test),), tests, int(mixed.sum()), len(train))
 
 
-def _test_splits(splits: Sequence[str | None], settings: Settings) -> tuple[str, ...]:
-    there = sorted({str(one) for one in splits if one is not None})
+def _test_splits(splits: Texts, settings: Settings) -> tuple[str, ...]:
+    there = sorted(splits.dropna().astype(str).unique())
     for name in settings.test:
         if name not in there:
             raise unknown_name("analysis.probing.test: split of the items", name, there)
@@ -275,65 +252,54 @@ def _test_splits(splits: Sequence[str | None], settings: Settings) -> tuple[str,
     return others if TRAIN in there else ()
 
 
-def _drawn(train: Codes, names: Sequence[str], families: Codes, study: str, most: int) -> Codes:
+def _drawn(rows: pd.DataFrame, train: Codes, study: str, most: int) -> Codes:
     """Return the training rows, of drawn families where they are too many."""
     if len(train) <= most:
         return train
-    rows = pd.DataFrame({"family": families[train], "name": [names[place] for place in train]})
+    rows = rows.iloc[train]
     told = rows.groupby("family")["name"].agg(["min", "size"])
     seeds = [stable_seed(study, "probing rows", name) for name in told["min"]]
     told = told.assign(seed=seeds).sort_values(["seed", "min"])
     many = max(1, int(np.searchsorted(told["size"].cumsum(), most, side="right")))
-    return train[np.isin(families[train], told.index[:many])]
+    return train[rows["family"].isin(told.index[:many]).to_numpy()]
 
 
 def dealt_folds(
     names: Sequence[str], labels: Codes, families: Codes, folds: int, seed: tuple[str, ...]
 ) -> Codes:
     """Deal families to folds of nearly equal size and label shares."""
-    of_item: dict[tuple[int, str], Counter[int]] = {}
-    for name, label, family in zip(names, labels, families, strict=True):
-        of_item.setdefault((int(family), name), Counter())[int(label)] += 1
-    profile: dict[int, list[int]] = {}
-    called: dict[int, str] = {}
-    for (family, name), counts in of_item.items():
-        profile.setdefault(family, []).append(most_frequent(counts))
-        called[family] = min(called.get(family, name), name)
+    rows = pd.DataFrame({"family": families, "name": names, "label": labels})
+    counts = rows.groupby(["family", "name", "label"]).size().unstack(fill_value=0)
+    profile = counts.idxmax(axis=1).groupby(level="family").agg(sorted)
+    called = rows.groupby("family")["name"].min()
     order = sorted(
-        profile, key=lambda one: (sorted(profile[one]), stable_seed(*seed, called[one]), called[one])
+        profile.index, key=lambda one: (profile[one], stable_seed(*seed, called[one]), called[one])
     )
     fold = {family: place % folds for place, family in enumerate(order)}
-    return np.array([fold[int(one)] for one in families], dtype=np.intp)
+    return rows["family"].map(fold).to_numpy(dtype=np.intp)
 
 
 def control_labels(
     names: Sequence[str], labels: Codes, parts: Codes, tasks: int, seed: tuple[str, ...]
 ) -> Codes:
     """Give each item a random label for all its trials, keeping the labels' counts in each part."""
-    of_item: dict[str, Counter[int]] = {}
-    of_part: dict[int, dict[str, None]] = {}
-    for name, label, part in zip(names, labels, parts, strict=True):
-        of_item.setdefault(name, Counter())[int(label)] += 1
-        of_part.setdefault(int(part), {})[name] = None
-    own = {name: _drawn_of_most_frequent(counts, (*seed, name)) for name, counts in of_item.items()}
+    rows = pd.DataFrame({"name": names, "label": labels, "part": parts})
+    counts = rows.groupby(["name", "label"]).size().reset_index(name="trials")
+    # of equally frequent labels one by a hash: the first would be that of all items
+    counts["hash"] = [
+        stable_seed(*seed, name, "label", int(k))
+        for name, k in zip(counts["name"], counts["label"], strict=True)
+    ]
+    counts = counts.sort_values(["trials", "hash", "label"], ascending=[False, True, True])
+    own = dict(counts.drop_duplicates("name")[["name", "label"]].to_numpy())
     found = np.empty((tasks, len(labels)), dtype=np.intp)
     for task in range(tasks):
         given: dict[str, int] = {}
-        for items in of_part.values():
+        for items in rows.groupby("part")["name"].unique():
             drawn = sorted(items, key=lambda name: (stable_seed(*seed, task, name), name))
             given |= {name: own[other] for name, other in zip(sorted(items), drawn, strict=True)}
-        found[task] = [given[name] for name in names]
+        found[task] = rows["name"].map(given)
     return found
-
-
-def _drawn_of_most_frequent(counts: Counter[int], seed: tuple[str, ...]) -> int:
-    """Return the most frequent label, of equally frequent ones one by a hash: the first would be that of all items."""
-    return min(counts, key=lambda label: (-counts[label], stable_seed(*seed, "label", label), label))
-
-
-def most_frequent(counts: Counter[int]) -> int:
-    """Return the most frequent label, of equally frequent ones the first."""
-    return min(counts, key=lambda label: (-counts[label], label))
 
 
 def shuffled_within(
@@ -460,34 +426,22 @@ def _probed(
         )
         return Unprobed(kept.group, target, why)
     usable = labels.notna() & conditions.notna()
-    left_out = _counted(int((~usable).sum()), "without an answer among the options or without a condition")
+    left_out = _counted((~usable).sum(), "without an answer among the options or without a condition")
     everyone = families_of(kept.rows, tables.items, settings.keep_together)
-    rare = _rare(labels.where(usable), everyone, settings)
-    left_out += [
-        text
-        for name in rare
-        for text in _counted(
-            int((usable & (labels == name)).sum()), f"whose label is {name}, of too few items"
-        )
-    ]
-    usable &= ~labels.isin(rare)
+    independent = pd.Series(everyone).groupby(labels.where(usable)).nunique()
+    for name in independent.index[independent < (settings.folds or FOLDS)]:
+        left_out += _counted((usable & (labels == name)).sum(), f"whose label is {name}, of too few items")
+        usable &= labels != name
     if labels[usable].nunique() < 2:
         return Unprobed(kept.group, target, "Fewer than two answers have enough independent items.")
     where = np.flatnonzero(usable.to_numpy())
     rows = kept.rows.iloc[where]
     label, classes = codes_of(labels.iloc[where])
-    names = item_names(rows).tolist()
-    families = everyone[where]
+    names, families = item_names(rows), everyone[where]
+    answers = label if target == "answer" else codes_of(labels_of(rows, tables.items, "answer", factors))[0]
+    told_of = {"name": names, "label": answers, "family": families, "split": splits_of(rows, tables.items)}
     try:
-        dealt = deal(
-            names,
-            codes_of(labels_of(rows, tables.items, "answer", factors))[0] if target != "answer" else label,
-            families,
-            splits_of(rows, tables.items).tolist(),
-            settings,
-            study,
-            max(1, MOST_CELLS // kept.width),
-        )
+        dealt = deal(pd.DataFrame(told_of), settings, study, max(1, MOST_CELLS // kept.width))
     except UserError as error:
         if settings.test:
             raise
@@ -511,7 +465,7 @@ def _probed(
         condition,
         np.unique(families, return_inverse=True)[1].astype(np.intp),
         controls,
-        len(set(names)),
+        names.nunique(),
         len(np.unique(families)),
         dealt,
         (),
@@ -560,13 +514,6 @@ def _with_layers(
             is_kept &= keep_layer(file, before)
         found.append(before)
     return replace(one, layers=tuple(found), kept=is_kept)
-
-
-def _rare(labels: pd.Series[Any], families: Codes, settings: Settings) -> list[str]:
-    """Return the labels of fewer independent items than there are parts to deal them to."""
-    told = pd.DataFrame({"label": labels, "family": families}).dropna()
-    many = told.groupby("label")["family"].nunique()
-    return [str(name) for name, count in many.items() if count < (settings.folds or FOLDS)]
 
 
 def _counted(many: int, what: str) -> list[str]:
