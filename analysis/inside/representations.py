@@ -101,7 +101,7 @@ def pair_rows(
     paired = found >= 0
     changed, found, exact = changed[paired], found[paired], exact[paired]
     named = [name for name in ("set", "item_id") if name in rows]
-    texts = ["/".join(one) for one in zip(*(changed[name].astype(str) for name in named), strict=True)]
+    texts = changed[named].astype(str).agg("/".join, axis=1).tolist() if len(changed) else []
     items = tuple(sorted(set(texts)))
     shown = tuple(one for one in conditions if (changed[factor] == one).any())
     return Pairs(
@@ -168,8 +168,6 @@ def _apart(read: Reader, rows: Places, away: Array | None) -> float:
     return float((np.sum(np.square(total)) - many) / (many * (many - 1))) if many > 1 else float("nan")
 
 
-States = NDArray[np.float32]
-
 VERSION = 1
 """Of the computation; another one computes anew."""
 POSITIONS = (MEAN, REGIONS, LAST)
@@ -216,26 +214,18 @@ def _of_model(
         name for name in factors if name != does.factor and name in rows and rows[name].nunique() > 1
     )
     order = [level for level in factors[does.factor] if level != does.intact]
-    sets = list(dict.fromkeys(rows["set"].astype(str))) if "set" in rows else [""]
+    named = rows["set"].astype(str) if "set" in rows else pd.Series("", index=rows.index)
     parts = []
-    for part in sets:
-        own = rows[rows["set"].astype(str) == part] if "set" in rows else rows
+    for part, own in rows.groupby(named, sort=False):
         pairs = pair_rows(own.reset_index(drop=True), does.factor, does.intact, order, others)
         if len(pairs.items) >= FEWEST_ITEMS and pairs.conditions:
-            parts.append((part, own.index.to_numpy(dtype=np.intp), pairs))
+            parts.append((str(part), own.index.to_numpy(dtype=np.intp), pairs))
     for part, places, pairs in parts:
-        what = f"representations of {kept.group}{f' in {part}' if len(parts) > 1 else ''}"
-        yield Represented(
-            kept.group,
-            kept.run,
-            kept.position,
-            part if len(parts) > 1 else "",
-            does.factor,
-            does.intact,
-            _pattern(kept, places, pairs, what, told),
-            len(pairs.item),
-            int((~pairs.same_wording).sum()),
-        )
+        title = part if len(parts) > 1 else ""
+        what = f"representations of {kept.group}{title and f' in {title}'}"
+        pattern, wording = _pattern(kept, places, pairs, what, told), int((~pairs.same_wording).sum())
+        place = kept.group, kept.run, kept.position, title, does.factor, does.intact
+        yield Represented(*place, pattern, len(pairs.item), wording)
 
 
 def _pattern(kept: Kept, places: Places, pairs: Pairs, what: str, told: Callable[[str], None]) -> Pattern:
@@ -255,7 +245,7 @@ def _pattern(kept: Kept, places: Places, pairs: Pairs, what: str, told: Callable
     layers = []
     for number in range(kept.layers):
 
-        def read(rows: Places, number: int = number) -> States:
+        def read(rows: Places, number: int = number) -> NDArray[np.float32]:
             return kept.layer(number, places[rows])
 
         def compute(read: Reader = read, number: int = number) -> dict[str, NDArray[Any]]:
@@ -264,8 +254,7 @@ def _pattern(kept: Kept, places: Places, pairs: Pairs, what: str, told: Callable
             apart = np.array([layer.apart, layer.apart_centred])
             return {"cosine": layer.cosine, "centred": layer.centred, "apart": apart}
 
-        found = remembered(kept.folder, f"representations_layer_{number:02d}", mark, compute)
-        layers.append(found)
+        layers.append(remembered(kept.folder, f"representations_layer_{number:02d}", mark, compute))
     cosine, centred = (np.stack([one[name] for one in layers], axis=2) for name in ("cosine", "centred"))
     apart, apart_centred = np.array([one["apart"] for one in layers], dtype=float).T
     return Pattern(pairs.items, pairs.conditions, cosine, centred, apart, apart_centred)

@@ -10,7 +10,7 @@ import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import factorial, nan
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -94,12 +94,9 @@ def families(tables: Tables) -> list[Family]:
         if training and base and group in asked:
             one = Trained(str(group), str(base), str(training), record_of(tables, str(training)))
             found.setdefault(str(base), []).append(one)
-    return [
-        Family(
-            base, base in asked, tuple(sorted(models, key=lambda one: str(one.record.get("began_at") or "")))
-        )
-        for base, models in found.items()
-    ]
+    for models in found.values():
+        models.sort(key=lambda one: str(one.record.get("began_at") or ""))
+    return [Family(base, base in asked, tuple(models)) for base, models in found.items()]
 
 
 def record_of(tables: Tables, training: str) -> Mapping[str, Any]:
@@ -119,9 +116,7 @@ def record_of(tables: Tables, training: str) -> Mapping[str, Any]:
 def loss_of(tables: Tables, training: str) -> pd.DataFrame | None:
     """Return the losses of a training; None where they are not at hand."""
     file = _file_of(tables, training, LOSS)
-    if file is None:
-        return None
-    losses = pd.read_csv(file, on_bad_lines="skip")
+    losses = pd.DataFrame() if file is None else pd.read_csv(file, on_bad_lines="skip")
     if not set(_LOSS_COLUMNS) <= set(losses.columns):
         return None
     return losses[losses["seconds"].notna()].astype(dict.fromkeys(_LOSS_COLUMNS, float))
@@ -129,13 +124,13 @@ def loss_of(tables: Tables, training: str) -> pd.DataFrame | None:
 
 def _file_of(tables: Tables, training: str, name: str) -> Path | None:
     """Return a file of a training's record; a Psych-DS export keeps it among what is for analysis."""
-    place = f"{FOLDER}/{training}/{name}"
-    return found_above(tables.folder / "analysis", place)
+    return found_above(tables.folder / "analysis", f"{FOLDER}/{training}/{name}")
 
 
 GROUP = "reader_group"
 ALL = "all"
 RECOVERY, RIGHT = "RR", "right"
+KINDS = {"rec": "sentences to recover", "qa": "questions", "problem": "word problems"}
 MOST_ROWS = 60_000
 """Trials in one mixed model of models alone."""
 
@@ -192,12 +187,8 @@ def parts_of(tables: Tables, family: Family) -> list[Part]:
     for set_name, rows in trials.groupby("set", sort=False, dropna=False):
         published = known.get(str(set_name))
         if published is not None:
-            own = trials_of(tables, published)
-            rows = rows[rows.index.isin(own.index)]
-            kind = {"rec": "sentences to recover", "qa": "questions", "problem": "word problems"}[
-                published.task
-            ]
-            title = f"{published.data}, {kind}, {'behind' if published.few_shot else 'without'} examples"
+            rows = rows[rows.index.isin(trials_of(tables, published).index)]
+            title = f"{published.data}, {KINDS[published.task]}, {'behind' if published.few_shot else 'without'} examples"
             factor, levels = published.factor, dict(published.columns)
         else:
             title = str(set_name) if len(set(trials["set"].dropna())) > 1 else ""
@@ -210,25 +201,25 @@ def parts_of(tables: Tables, family: Family) -> list[Part]:
 def _measured(
     tables: Tables, rows: pd.DataFrame, title: str, name: str, factor: str, levels: dict[str, str]
 ) -> Iterator[Part]:
-    conditions = rows[factor].map(levels) if factor else pd.Series(ALL, index=rows.index)
-    rows = rows.assign(condition=conditions)
+    rows = rows.assign(condition=rows[factor].map(levels) if factor else ALL)
     rows = rows[rows["condition"].notna()]
-    levels = {level: said for level, said in levels.items() if (rows["condition"] == said).any()} or {
-        ALL: ALL
-    }
+
+    def present(some: pd.DataFrame) -> dict[str, str]:
+        shown = set(some["condition"])
+        return {level: said for level, said in (levels if factor else {ALL: ALL}).items() if said in shown}
+
     restored = rows["trial_type"] == "recover"
-    nothing = pd.DataFrame()
     if restored.any():
         measured = recovery_trials(rows[restored], tables.items, list(tables.factors))
-        said = measured[factor].map(levels) if factor else ALL
-        measured = measured.assign(condition=said)
+        measured = measured.assign(condition=measured[factor].map(levels) if factor else ALL)
         measured = measured[measured["ed_shown"] > 0]
         if len(measured):
-            kept = {level: one for level, one in levels.items() if (measured["condition"] == one).any()}
-            yield Part(title, f"{name}_recovered", RECOVERY, factor, kept, rows[restored], measured)
+            yield Part(
+                title, f"{name}_recovered", RECOVERY, factor, present(measured), rows[restored], measured
+            )
     judged = asked(rows[~restored])
     if len(judged):
-        yield Part(title, name, RIGHT, factor, levels, judged, nothing)
+        yield Part(title, name, RIGHT, factor, present(rows), judged, pd.DataFrame())
 
 
 def cells_of(part: Part, study: str) -> pd.DataFrame:
@@ -246,47 +237,38 @@ def cells_of(part: Part, study: str) -> pd.DataFrame:
 def differences(part: Part, family: Family) -> list[Difference]:
     """Compare each trained model with the base and, trained on scrambled text, with the control, in every condition."""
     control = family.control
-    asked_of = {str(group) for group in part.trials[GROUP].unique()}
+    asked_of = set(part.trials[GROUP].astype(str))
     pairs = [(family.base, one.group, False) for one in family.models]
     if control is not None:
         pairs += [(control.group, one.group, True) for one in family.models if not one.is_control]
-    found = []
-    for condition in part.levels.values():
-        for first, second, against_control in pairs:
-            if {first, second} <= asked_of:
-                compare = _recovered if part.measure == RECOVERY else _right
-                one = compare(part, condition, first, second)
-                found += [] if one is None else [(one, against_control)]
-    adjusted = corrected(np.array([one.p for one, _ in found]), "BH")
-    return [
-        replace(one, against_control=against, p_adjusted=float(p))
-        for (one, against), p in zip(found, adjusted, strict=True)
-    ]
+    pairs = [pair for pair in pairs if {*pair[:2]} <= asked_of]
+    compare = _recovered if part.measure == RECOVERY else _right
+    compared = [compare(part, condition, *pair) for condition in part.levels.values() for pair in pairs]
+    found = [one for one in compared if one is not None]
+    adjusted = corrected(np.array([one.p for one in found]), "BH")
+    return [replace(one, p_adjusted=float(p)) for one, p in zip(found, adjusted, strict=True)]
 
 
 _KEYS = ["set", "item_id"]
 
 
-def _right(part: Part, condition: str, first: str, second: str) -> Difference | None:
+def _right(part: Part, condition: str, first: str, second: str, against: bool) -> Difference | None:
     rows = part.trials[part.trials["condition"] == condition]
     rows = rows.assign(right=failures_as_wrong(rows), making="", task=rows["set"].astype(str))
     met = paired(rows[rows[GROUP] == first], rows[rows[GROUP] == second])
     if met is None:
         return None
-    return Difference(
-        condition, first, second, False, met.items, 100 * met.first, 100 * met.second, 100 * met.difference,
-        100 * met.low, 100 * met.high, met.p,
-    )  # fmt: skip
+    percents = (100 * one for one in (met.first, met.second, met.difference, met.low, met.high))
+    return Difference(condition, first, second, against, met.items, *percents, met.p)
 
 
-def _recovered(part: Part, condition: str, first: str, second: str) -> Difference | None:
+def _recovered(part: Part, condition: str, first: str, second: str, against: bool) -> Difference | None:
     rows = part.measured[part.measured["condition"] == condition]
-    sums = [
-        rows[rows[GROUP] == group].groupby(_KEYS, dropna=False)[["ed_shown", "ed_given"]].mean()
-        for group in (first, second)
-    ]
-    both = pd.concat(sums, axis=1, join="inner")
-    if len(both) < FEWEST_ITEMS:
+    cells = rows.groupby([GROUP, *_KEYS], dropna=False)[["ed_shown", "ed_given"]].mean()
+    both = pd.concat(
+        [cells.loc[group] for group in (first, second) if group in cells.index], axis=1, join="inner"
+    )
+    if len(both) < FEWEST_ITEMS or both.shape[1] < 4:
         return None
     values = both.to_numpy(dtype=float).reshape(-1, 2, 2)  # items, models, distances shown and answered
     shown, given = values[..., 0], values[..., 1]
@@ -294,13 +276,13 @@ def _recovered(part: Part, condition: str, first: str, second: str) -> Differenc
     # what an item adds to a rate of sums, to first order
     parts = rates + (shown * (1 - rates) - given) / shown.mean(axis=0)
     gains = 100 * (parts[:, 1] - parts[:, 0])
-    test = stats.ttest_1samp(gains, 0.0) if gains.std() > 0 else None
-    low, high = test.confidence_interval() if test is not None else (gains[0], gains[0])
+    low, high, p = gains[0], gains[0], float(gains[0] == 0)
+    if gains.std() > 0:
+        test = stats.ttest_1samp(gains, 0.0)
+        low, high, p = *test.confidence_interval(), float(test.pvalue)
     before, after = (100 * rates).tolist()
-    p = float(gains[0] == 0) if test is None else float(test.pvalue)
-    return Difference(
-        condition, first, second, False, len(both), before, after, after - before, float(low), float(high), p
-    )
+    found = before, after, after - before, float(low), float(high), p
+    return Difference(condition, first, second, against, len(both), *found)
 
 
 def modelled(part: Part, family: Family) -> Modelled | str:
@@ -315,16 +297,14 @@ def modelled(part: Part, family: Family) -> Modelled | str:
         return "one model alone answered"
     data = pd.DataFrame({"training": rows[GROUP].astype(str), "condition": rows["condition"].astype(str)})
     data["item"] = rows["set"].astype(str) + " " + rows["item_id"].astype(str)
+    response, random = "correct", "(1 | item)"
     if part.measure == RECOVERY:
-        data["recovered"], data["not_recovered"] = (
-            rows["recovered"].astype(float),
-            rows["not_recovered"].astype(float),
-        )
+        data[["recovered", "not_recovered"]] = rows[["recovered", "not_recovered"]].astype(float)
         data["answer"] = [str(place) for place in range(len(data))]
         words = data["recovered"] + data["not_recovered"]
         data = data[words > 0]
         # answers of one changed word each vary about their items as the binomial says, and give nothing to tell more
-        random = "(1 | item) + (1 | answer)" if (words > 1).any() else "(1 | item)"
+        random += " + (1 | answer)" if (words > 1).any() else ""
         response = "cbind(recovered, not_recovered)"
         if not data["recovered"].any():
             return "no answer restores a word that was scrambled"
@@ -332,23 +312,28 @@ def modelled(part: Part, family: Family) -> Modelled | str:
             return "every answer restores every word that was scrambled"
     else:
         data["correct"] = np.asarray(failures_as_wrong(rows), dtype=float)
-        response, random = "correct", "(1 | item)"
         if data["correct"].nunique() < 2:
             return f"all answers are {'right' if data['correct'].any() else 'wrong'}"
     levels: dict[str, Sequence[str]] = {"training": models}
+    formulas = ["training", "1"]
     if len(conditions) > 1:
         levels["condition"] = conditions
+        formulas = ["training * condition", "training + condition", "condition"]
     try:
-        if len(conditions) == 1:
-            whole = fit(f"{response} ~ training + {random}", data, "binomial", levels=levels)
-            none = fit(f"{response} ~ 1 + {random}", data, "binomial")
-            return Modelled(whole, likelihood_ratio_test(none, whole), None)
-        whole = fit(f"{response} ~ training * condition + {random}", data, "binomial", levels=levels)
-        alike = fit(f"{response} ~ training + condition + {random}", data, "binomial", levels=levels)
-        none = fit(f"{response} ~ condition + {random}", data, "binomial", levels={"condition": conditions})
+        whole, *smaller = (
+            fit(
+                f"{response} ~ {fixed} + {random}",
+                data,
+                "binomial",
+                levels={k: v for k, v in levels.items() if k in fixed},
+            )
+            for fixed in formulas
+        )
     except UserError as error:
         return reason_of(error)
-    return Modelled(whole, likelihood_ratio_test(none, alike), likelihood_ratio_test(alike, whole))
+    alike, none = smaller if len(conditions) > 1 else (whole, *smaller)
+    interaction = likelihood_ratio_test(alike, whole) if len(conditions) > 1 else None
+    return Modelled(whole, likelihood_ratio_test(none, alike), interaction)
 
 
 EXACT_UP_TO = 7
@@ -374,17 +359,14 @@ def diagonal(gains: NDArray[np.float64], seed: int = 0) -> Diagonal:
     """Test whether gains on the diagonal are others than off it."""
     n = len(gains)
     total, trace = float(gains.sum()), float(np.trace(gains))
-    places = np.arange(n)
-    orders: Iterator[Sequence[int]] | Iterator[NDArray[np.int64]]
-    if n <= EXACT_UP_TO:
-        orders, least = itertools.permutations(range(n)), 1.0 / factorial(n)
-    else:
-        rng = np.random.default_rng(stable_seed(seed, "orders of trainings"))
-        orders, least = (rng.permutation(n) for _ in range(ORDERS)), 1.0 / (ORDERS + 1)
-    sums = np.array([gains[places, list(order)].sum() for order in orders])
+    is_exact = n <= EXACT_UP_TO
+    rng = np.random.default_rng(stable_seed(seed, "orders of trainings"))
+    orders = itertools.permutations(range(n)) if is_exact else (rng.permutation(n) for _ in range(ORDERS))
+    sums = gains[np.arange(n), np.array(list(orders))].sum(axis=1)
     # every cell stands on the diagonal of as many orders as every other: the mean over all orders is total / n
     far = np.abs(sums - total / n) >= abs(trace - total / n) - 1e-12
-    p = float(far.mean()) if n <= EXACT_UP_TO else float((far.sum() + 1) / (ORDERS + 1))
+    own = 0 if is_exact else 1
+    p, least = float((far.sum() + own) / (len(far) + own)), 1.0 / (len(far) + own)
     within, across = trace / n, (total - trace) / (n * n - n)
     return Diagonal(n, within, across, within - across, nan, nan, p, least)
 
@@ -441,16 +423,17 @@ def transfer(
             first, second = (rows if task == AVERAGE else rows[rows["task"] == task] for rows in both)
             if (met := paired(first, second, bound)) is not None:
                 found.append((task, one, met))
-    gains = {one.group: _item_gains(base, rows_of[one.group]) for one in models if one.task in tasks}
+    on_tasks = {one.group: one.task for one in models if one.task in tasks}
+    gains = {group: _item_gains(base, rows_of[group]) for group in on_tasks}
     return Transfer(
         family.base,
         tasks,
         tuple(models),
-        {str(task): float(share) for task, share in _by_task(base, tasks).items()},
+        _by_task(base, tasks).to_dict(),
         shares,
         _adjusted([one for one in found if one[0] != AVERAGE]),
         _adjusted([one for one in found if one[0] == AVERAGE]),
-        diagonal_of_items(gains, {one.group: str(one.task) for one in models if one.task in tasks}, seed),
+        diagonal_of_items(gains, on_tasks, seed),
     )
 
 
@@ -472,7 +455,7 @@ def _item_gains(base: pd.DataFrame, trained: pd.DataFrame) -> pd.Series[float]:
 
 
 def diagonal_of_items(
-    gains: Mapping[str, pd.Series[float]], trained_on: Mapping[str, str], seed: int
+    gains: Mapping[str, pd.Series[float]], trained_on: Mapping[str, str | None], seed: int
 ) -> Diagonal | None:
     """Set gains on the task trained against gains on others, with an interval over items."""
     if not gains:
@@ -486,18 +469,12 @@ def diagonal_of_items(
     by_task = {task: items.loc[tested == task, models].to_numpy(dtype=float) for task in tasks}
     own = np.array([[trained_on[name] == task for name in models] for task in tasks])
     means = np.array([np.nanmean(values, axis=0) for values in by_task.values()])
-    drawn = np.stack(
-        [
-            resampled_means(values, stable_seed(seed, "diagonal of transfer", task))
-            for task, values in by_task.items()
-        ],
-        axis=1,
-    )
+    seeds = {task: stable_seed(seed, "diagonal of transfer", task) for task in tasks}
+    drawn = np.stack([resampled_means(by_task[task], seeds[task]) for task in tasks], axis=1)
     ends = interval(np.asarray(drawn[:, own].mean(axis=1) - drawn[:, ~own].mean(axis=1)))
     # models that were trained on the same task count as one
     by_training = pd.DataFrame(means.T, index=[trained_on[name] for name in models]).groupby(level=0).mean()
-    found = diagonal(by_training.loc[tasks].to_numpy().T, seed)
-    return replace(found, low=ends.low, high=ends.high)
+    return replace(diagonal(by_training.loc[tasks].to_numpy().T, seed), low=ends.low, high=ends.high)
 
 
 ORIGINAL = "original"
@@ -512,6 +489,5 @@ def printed_transfer() -> pd.DataFrame:
 
 def printed_diagonal() -> Diagonal:
     """Test whether the printed gains on the task trained are others than on other tasks."""
-    table = printed_transfer().loc[list(TASKS)]
-    gains = table[list(TASKS)].sub(table[ORIGINAL], axis=0)
-    return diagonal(gains.to_numpy(dtype=float) / 100)
+    table = printed_transfer().loc[[*TASKS]]
+    return diagonal(table[[*TASKS]].sub(table[ORIGINAL], axis=0).to_numpy(dtype=float) / 100)
