@@ -72,8 +72,8 @@ def profiles(
         shown = [level for level in levels if (own[factor] == level).any()]
         if len(shown) < FEWEST_CONDITIONS:
             continue
-        seed = {one: stable_seed(study, "halves of a person", str(one)) for one in own["item_id"].unique()}
-        own = own.sort_values("item_id", key=lambda items, seed=seed: items.map(seed), kind="stable")
+        seeds = {one: stable_seed(study, "halves of a person", str(one)) for one in own["item_id"].unique()}
+        own = own.assign(_order=own["item_id"].map(seeds)).sort_values("_order", kind="stable")
         half = own.groupby(["reader", factor], observed=True).cumcount() % 2
         tables = [_means(own[where], "reader", factor, shown) for where in (half >= 0, half == 0, half == 1)]
         whole, first, second = (table.reindex(tables[0].index) for table in tables)
@@ -87,7 +87,9 @@ def profiles(
             str(group),
             tuple(shown),
             tuple(map(str, whole.index[complete])),
-            *(table[complete].to_numpy(dtype=float) for table in (whole, first, second)),
+            whole[complete].to_numpy(dtype=float),
+            first[complete].to_numpy(dtype=float),
+            second[complete].to_numpy(dtype=float),
             int((~complete).sum()),
             tuple(map(str, of_models.index)),
             of_models.to_numpy(dtype=float).reshape(-1, len(shown)),

@@ -83,8 +83,10 @@ def alike(
     tried = _orders(len(one), seed, orders)
     r, p = _against_orders(centred(one), centred(other), tried)
     r_both, p_both = _against_orders(centred(one, "both"), centred(other, "both"), tried)
-    raw = float(row_correlations(one, other))
-    return Alike(*one.shape, raw, r, p, r_both, p_both, 1.0 / len(tried), len(one) <= EXACT_CONDITIONS)
+    (conditions, layers), raw = one.shape, float(row_correlations(one, other))
+    return Alike(
+        conditions, layers, raw, r, p, r_both, p_both, 1.0 / len(tried), len(one) <= EXACT_CONDITIONS
+    )
 
 
 def _against_orders(one: Array, other: Array, orders: NDArray[np.intp]) -> tuple[float, float]:

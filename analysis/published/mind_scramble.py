@@ -258,7 +258,7 @@ def _price(
 ) -> dict[str, object]:
     """Return the means by two rules and their difference with its interval over items, in percent, and how many replies turn."""
     items = pd.factorize(released.index.get_level_values("item"))[0]
-    one, two = released.to_numpy(), other.to_numpy()
+    one, two = (values.to_numpy(dtype=np.float64) for values in (released, other))
     ends, value, right = _price_ends(np.column_stack([one, two]), items, seed), mean_of(one), mean_of(two)
     turned = int((~((one == two) | (np.isnan(one) & np.isnan(two)))).sum())
     return {
@@ -424,7 +424,7 @@ def agreements(
     """Compare models' order in completion and in perception tasks; empty below three models."""
     found = []
     for both in product(completed, perceived):
-        names, table = [name for name, _ in both], ranks(both, kinds)
+        names, table = (both[0][0], both[1][0]), ranks(both, kinds)
         if len(table) >= FEWEST_MODELS:
             drawn = [
                 drawn_worth(values, list(table.index), stable_seed(name, "ranks")) for name, values in both

@@ -20,6 +20,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from jinja2 import Template
 from ruamel.yaml import YAML
@@ -166,25 +167,24 @@ def scrambled_bench_tables(
     for table, (task, method) in TABLES.items():
         own = trials[(trials["task"] == task) & (trials["method"] == method)]
         own = own[own["data"] == DATA_SET] if "data" in own else own
-        cells = (_recovered if task == "rec" else _accuracies)(own) if len(own) else own["correct"]
+        cells = (_recovered if task == "rec" else _accuracies)(own) if len(own) else own
         made[table] = _laid_out(cells, printed=printed)
     return made
 
 
-def _laid_out(cells: pd.Series[float], *, printed: bool) -> pd.DataFrame:
-    """Lay out cells by model, measure and column, models and columns in the paper's order, as numbers or as text."""
+def _laid_out(cells: pd.DataFrame, *, printed: bool) -> pd.DataFrame:
+    """Lay out ``value`` by model, measure and column, models and columns in the paper's order, as numbers or as text."""
     if cells.empty:
         return pd.DataFrame()
-    names = ["model", "measure", "column"]
-    cells = cells.reorder_levels(names).astype(object if printed else float)
     if printed:
-        cells[:] = [cell_text(measure, column, value) for (_, measure, column), value in cells.items()]
-    models, measures, columns = (dict.fromkeys(cells.index.get_level_values(name)) for name in names)
-    table = cells.unstack("column").rename_axis(columns=None)
-    rows = [key for key in product(in_papers_order(models), measures) if key in table.index]
-    return table.loc[rows, [one for one in COLUMNS.values() if one in columns]].rename(
-        index=NAMES, level="model"
-    )
+        told = cells[["measure", "column", "value"]].itertuples(index=False, name=None)
+        cells = cells.assign(value=[cell_text(*one) for one in told])
+    keys = ["model", "measure"]
+    table = cells.pivot(index=keys, columns="column", values="value").rename_axis(columns=None)
+    order = product(in_papers_order(cells["model"].unique()), cells["measure"].unique())
+    rows = pd.MultiIndex.from_tuples([key for key in order if key in table.index], names=keys)
+    table = table.loc[rows][[one for one in COLUMNS.values() if one in table]]
+    return table.rename(index=NAMES, level="model")
 
 
 def in_papers_order(models: Iterable[str]) -> list[str]:
@@ -268,28 +268,26 @@ def _reply(
     )
 
 
-def _recovered(own: pd.DataFrame) -> pd.Series[float]:
-    """Return the distance that is left and the recovery rate, by model, column and measure."""
-    cells = own.groupby(["model", own["condition"].map(COLUMNS).rename("column")], sort=False)
+def _recovered(own: pd.DataFrame) -> pd.DataFrame:
+    """Return the distance that is left and the recovery rate, one row per model, column and measure."""
+    cells = own.assign(column=own["condition"].map(COLUMNS)).groupby(["model", "column"], sort=False)
     sums = cells[["ed_shown", "ed_given"]].sum()
-    rates = [recovery_rate(*one) for one in sums.itertuples(index=False)]
-    return _stacked(pd.DataFrame({"ED": cells["ed_given"].mean(), "RR": rates}, sums.index))
+    rates = [recovery_rate(*one) for one in sums.itertuples(index=False, name=None)]
+    return _long(sums.assign(ED=cells["ed_given"].mean(), RR=rates)[["ED", "RR"]])
 
 
-def _accuracies(own: pd.DataFrame) -> pd.Series[float]:
-    """Return percent right, of all questions about DREAM as the paper divides, and its gain, by model, column and measure."""
-    cells = own.groupby(["model", own["condition"].map(COLUMNS).rename("column")], sort=False)["correct"]
-    counts = cells.agg(["sum", "size"])
+def _accuracies(own: pd.DataFrame) -> pd.DataFrame:
+    """Return percent right, of all questions about DREAM as the paper divides, and its gain, as :func:`_recovered`."""
+    cells = own.assign(column=own["condition"].map(COLUMNS)).groupby(["model", "column"], sort=False)
+    counts = cells["correct"].agg(["sum", "size"])
     shares = 100.0 * counts["sum"] / counts["size"].replace(ASKED, DIVIDED_BY)
-    ends = shares.unstack("column").reindex(columns=["Ori", "Sub"])
-    of_model = ends.loc[shares.index.get_level_values("model")].to_numpy()
-    gains = [relative_gain(share, *own) for share, own in zip(shares, of_model, strict=True)]
-    return _stacked(pd.DataFrame({"Acc": shares, "RPG": gains}))
+    ends = shares.unstack().reindex(columns=["Ori", "Sub"]).loc[shares.index.get_level_values("model")]
+    gains = [relative_gain(*one) for one in np.column_stack([shares, ends]).tolist()]
+    return _long(counts.assign(Acc=shares, RPG=gains)[["Acc", "RPG"]])
 
 
-def _stacked(cells: pd.DataFrame) -> pd.Series[float]:
-    found: pd.Series[float] = cells.rename_axis(columns="measure").stack(future_stack=True)
-    return found
+def _long(cells: pd.DataFrame) -> pd.DataFrame:
+    return cells.reset_index().melt(["model", "column"], var_name="measure")
 
 
 def cell_text(measure: str, column: str, value: float) -> str:
@@ -431,28 +429,26 @@ def more_tables(
     trials: pd.DataFrame, categories: Mapping[str, Sequence[str]] | None = None
 ) -> dict[str, pd.DataFrame]:
     """Make Tables 1, 6, 7 and 8, as far as there are answers for them."""
-    made: dict[str, pd.Series[float]] = {}
     problems = _problems(trials)
-    if len(problems):
-        cells = 100.0 * problems.groupby(["model", "examples", "column"], sort=False)["correct"].mean()
-        made["1"] = cells.rename(index=lambda name: f"Acc examples {name}", level="examples").rename_axis(
-            index={"examples": "measure"}
-        )
+    cells = (
+        problems.groupby(["model", "examples", "column"], sort=False)["correct"]
+        .mean()
+        .reset_index(name="value")
+    )
+    made = {"1": cells.assign(measure="Acc examples " + cells["examples"], value=100.0 * cells["value"])}
     dream = whole(trials)
     if len(dream):
         made["6"] = _accuracies(dream)
     if len(dream) and categories is not None:
-        of_items = dream["item"].map(categories)
-        chosen = {"all": dream} | {one: dream[[one in own for own in of_items]] for one in CATEGORIES}
+        own = dream["item"].map(categories)
+        chosen = {"all": dream} | {one: dream[[one in some for some in own]] for one in CATEGORIES}
         both = pd.concat(
-            {name: _accuracies(rows) for name, rows in chosen.items() if len(rows)}, names=["category"]
+            [_accuracies(rows).assign(category=one) for one, rows in chosen.items() if len(rows)]
         )
         for number, measure in (("7", "Acc"), ("8", "RPG")):
-            cells = both.xs(measure, level="measure").rename(
-                index=lambda name, of=measure: f"{of} {name}", level="category"
-            )
-            made[number] = cells.rename_axis(index={"category": "measure"})
-    return {number: _laid_out(cells, printed=True) for number, cells in made.items()}
+            cells = both[both["measure"] == measure]
+            made[number] = cells.assign(measure=f"{measure} " + cells["category"])
+    return {number: _laid_out(cells, printed=True) for number, cells in made.items() if len(cells)}
 
 
 def _problems(trials: pd.DataFrame) -> pd.DataFrame:
@@ -474,21 +470,20 @@ def faults_of_more(trials: pd.DataFrame) -> list[Fault]:
     """Price what the paper does otherwise than it says with DREAM and AQuA-RAT; none where their answers are not there."""
     found = []
     dream = _named(whole(trials))
-    counts = dream.groupby(["model", "column"], sort=False)["correct"].agg(["sum", "size"])
+    counts = dream.groupby(["model", "column"], sort=False)["correct"].agg(["sum", "size"]).reset_index()
     counts = counts[counts["size"] == ASKED]
     if len(counts):
         change = 100.0 * counts["sum"] * (1.0 / ASKED - 1.0 / DIVIDED_BY)
-        table = _laid_out(pd.concat({"": change}, names=["measure"]), printed=False).droplevel("measure")
+        table = _laid_out(counts.assign(measure="", value=change), printed=False).droplevel("measure")
         found.append(_fault("divided_by_1024", table, largest=float(change.abs().max())))
     problems = _problems(trials)
     problems = problems[problems["loose"].notna()]
     if len(problems):
-        change = 100.0 * (problems["loose"] - problems["correct"])
-        cells = change.groupby(
-            [problems[name] for name in ("model", "examples", "column")], sort=False
-        ).mean()
-        table = _laid_out(cells.rename_axis(index={"examples": "measure"}), printed=False)
-        table = table.rename_axis(index={"measure": "examples"})
+        rows = problems.assign(
+            value=100.0 * (problems["loose"] - problems["correct"]), measure=problems["examples"]
+        )
+        means = rows.groupby(["model", "measure", "column"], sort=False)["value"].mean().reset_index()
+        table = _laid_out(means, printed=False).rename_axis(["model", "examples"])
         found.append(_fault("only_behind_answer_is", table, largest=float(table.to_numpy().max())))
     return found
 
