@@ -214,8 +214,7 @@ def deal(rows: pd.DataFrame, settings: Settings, study: str, most: int) -> Dealt
 
     def split(train: Codes, test: Codes) -> Split:
         train = _drawn(rows, train, study, most)
-        own = (rows[name].to_numpy()[train] for name in ("name", "label", "family"))
-        return Split(train, test, dealt_folds(*own, INNER_FOLDS, (study, "probing penalty")))
+        return Split(train, test, dealt_folds(rows.iloc[train], INNER_FOLDS, (study, "probing penalty")))
 
     tests = _test_splits(rows["split"], settings)
     if not tests:
@@ -226,7 +225,7 @@ def deal(rows: pd.DataFrame, settings: Settings, study: str, most: int) -> Dealt
                 f"{many} independent items cannot be dealt to {folds} folds",
                 mend="Items of one text or pair count once. Give more of them.",
             )
-        fold = dealt_folds(rows["name"], rows["label"], families, folds, (study, "probing folds"))
+        fold = dealt_folds(rows, folds, (study, "probing folds"))
         parts = [(np.flatnonzero(fold != one), np.flatnonzero(fold == one)) for one in range(folds)]
         training = max(len(train) for train, _ in parts)
         return Dealt(tuple(split(*part) for part in parts), (), 0, training)
@@ -264,11 +263,8 @@ def _drawn(rows: pd.DataFrame, train: Codes, study: str, most: int) -> Codes:
     return train[rows["family"].isin(told.index[:many]).to_numpy()]
 
 
-def dealt_folds(
-    names: Sequence[str], labels: Codes, families: Codes, folds: int, seed: tuple[str, ...]
-) -> Codes:
-    """Deal families to folds of nearly equal size and label shares."""
-    rows = pd.DataFrame({"family": families, "name": names, "label": labels})
+def dealt_folds(rows: pd.DataFrame, folds: int, seed: tuple[str, ...]) -> Codes:
+    """Deal families of rows (``name``, ``label``, ``family``) to folds of nearly equal size and label shares."""
     counts = rows.groupby(["family", "name", "label"]).size().unstack(fill_value=0)
     profile = counts.idxmax(axis=1).groupby(level="family").agg(sorted)
     called = rows.groupby("family")["name"].min()
@@ -280,7 +276,7 @@ def dealt_folds(
 
 
 def control_labels(
-    names: Sequence[str], labels: Codes, parts: Codes, tasks: int, seed: tuple[str, ...]
+    names: pd.Series[str], labels: Codes, parts: Codes, tasks: int, seed: tuple[str, ...]
 ) -> Codes:
     """Give each item a random label for all its trials, keeping the labels' counts in each part."""
     rows = pd.DataFrame({"name": names, "label": labels, "part": parts})
@@ -303,7 +299,7 @@ def control_labels(
 
 
 def shuffled_within(
-    names: Sequence[str], labels: Codes, keys: Sequence[str], tasks: int, seed: tuple[str, ...]
+    names: pd.Series[str], labels: Codes, keys: Sequence[str], tasks: int, seed: tuple[str, ...]
 ) -> Codes:
     """Shuffle labels among the trials of each item: the control where the label is the condition itself."""
     found = np.empty((tasks, len(labels)), dtype=np.intp)

@@ -258,8 +258,8 @@ def _right(part: Part, condition: str, first: str, second: str, against: bool) -
     met = paired(rows[rows[GROUP] == first], rows[rows[GROUP] == second])
     if met is None:
         return None
-    percents = (100 * one for one in (met.first, met.second, met.difference, met.low, met.high))
-    return Difference(condition, first, second, against, met.items, *percents, met.p)
+    ends = 100 * met.difference, 100 * met.low, 100 * met.high, met.p
+    return Difference(condition, first, second, against, met.items, 100 * met.first, 100 * met.second, *ends)
 
 
 def _recovered(part: Part, condition: str, first: str, second: str, against: bool) -> Difference | None:
@@ -429,7 +429,7 @@ def transfer(
         family.base,
         tasks,
         tuple(models),
-        _by_task(base, tasks).to_dict(),
+        {str(task): share for task, share in _by_task(base, tasks).items()},
         shares,
         _adjusted([one for one in found if one[0] != AVERAGE]),
         _adjusted([one for one in found if one[0] == AVERAGE]),

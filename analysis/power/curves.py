@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -100,13 +101,8 @@ def power_table(plan: Plan, assumptions: Assumptions, outcomes: Sequence[Outcome
     by_size: dict[Sizes, list[Outcome]] = {}
     for outcome in outcomes:
         by_size.setdefault(outcome.sizes, []).append(outcome)
-    return pd.DataFrame(
-        [
-            _row(test, sizes, own, plan, assumptions)
-            for test in tests_of(plan)
-            for sizes, own in by_size.items()
-        ]
-    )
+    rows = product(tests_of(plan), by_size.items())
+    return pd.DataFrame([_row(test, sizes, own, plan, assumptions) for test, (sizes, own) in rows])
 
 
 def _row(
@@ -117,15 +113,17 @@ def _row(
         {(one.difference.label, one.groups): one for one in reversed(study.found)}.get(key)
         for study in outcomes
     ]
-    converged = np.array([one.converged for one in outcomes])
+    studies = pd.DataFrame([(one.fitted, one.converged, one.singular, one.steps > 1) for one in outcomes])
+    fitted, converged, singular, reduced = studies.to_numpy(dtype=bool).T
     told = np.array([one is not None for one in own])
     usable = converged & told
     equal = test.kind == "equivalence"
     found = usable & [one is not None and bool(one.equivalent if equal else one.significant) for one in own]
     alone = usable & [one is not None and one.p < plan.alpha for one in own]
-    estimates = np.array([one.estimate if one else np.nan for one in own])
-    errors = np.array([one.se if one else np.nan for one in own])
+    numbers = np.array([(one.estimate, one.se) if one else (np.nan, np.nan) for one in own])
+    means = numbers[usable].mean(axis=0) if usable.any() else (np.nan, np.nan)
     effect = truth.effect(plan, test.difference, test.groups)
+    wrong = np.sign(numbers[found, 0]) != np.sign(effect)
     low, high = wilson(float(found.mean()), len(own))
     return {
         "kind": test.kind,
@@ -139,22 +137,16 @@ def _row(
         "power_high": high,
         "power_unadjusted": np.nan if equal else float(alone.mean()),
         "power_of_usable": float(found.sum() / usable.sum()) if usable.any() else np.nan,
-        "wrong_sign": _wrong_sign(test, found, estimates, effect),
+        "wrong_sign": np.nan if equal or not len(wrong) or abs(effect) < 1e-9 else float(wrong.mean()),
         "true_effect": effect,
-        "mean_estimate": float(estimates[usable].mean()) if usable.any() else np.nan,
-        "mean_se": float(errors[usable].mean()) if usable.any() else np.nan,
-        "no_model": float(np.mean([not one.fitted for one in outcomes])),
-        "not_converged": float(np.mean([one.fitted and not one.converged for one in outcomes])),
+        "mean_estimate": float(means[0]),
+        "mean_se": float(means[1]),
+        "no_model": float((~fitted).mean()),
+        "not_converged": float((fitted & ~converged).mean()),
         "not_determined": float((converged & ~told).mean()),
-        "singular": float(np.mean([one.singular for one in outcomes])),
-        "reduced": float(np.mean([one.steps > 1 for one in outcomes])),
+        "singular": float(singular.mean()),
+        "reduced": float(reduced.mean()),
     }
-
-
-def _wrong_sign(test: Test, found: NDArray[np.bool_], estimates: Array, effect: float) -> float:
-    if test.kind == "equivalence" or not found.any() or abs(effect) < 1e-9:
-        return float("nan")
-    return float(np.mean(np.sign(estimates[found]) != np.sign(effect)))
 
 
 def check_wanted(wanted: float) -> None:
@@ -190,17 +182,15 @@ def needed(table: pd.DataFrame, wanted: float) -> pd.DataFrame:
         For a wanted power outside (0, 1).
     """
     check_wanted(wanted)
-    rows = []
+    rows: list[dict[str, object]] = []
+    names = ["kind", "contrast", "readers"]
     for axis in AXES:
-        others = [name for name in AXES if name != axis]
-        for key, own in table.groupby(["kind", "contrast", "readers", *others], sort=False):
+        others = [*names, *(name for name in AXES if name != axis)]
+        for key, own in table.groupby(others, sort=False):
             if own[axis].nunique() > 1:
-                said = dict(zip(["kind", "contrast", "readers", *others], key, strict=True))
-                rows.append(
-                    {**said, "of": axis, "wanted": wanted, **_needed(own.sort_values(axis), axis, wanted)}
-                )
-    columns = ["kind", "contrast", "readers", "of", *AXES, "wanted", "number", "low", "high", "reached"]
-    return pd.DataFrame(rows, columns=columns)
+                numbers = _needed(own.sort_values(axis), axis, wanted)
+                rows.append({**dict(zip(others, key, strict=True)), "of": axis, "wanted": wanted, **numbers})
+    return pd.DataFrame(rows, columns=[*names, "of", *AXES, "wanted", "number", "low", "high", "reached"])
 
 
 def _needed(own: pd.DataFrame, axis: str, wanted: float) -> dict[str, object]:
@@ -263,8 +253,7 @@ class Told:
             "source": self.question.assumptions.source,
             "means": [
                 {"reader": g, "condition": c, "mean": self.question.assumptions.mean(plan, g, c)}
-                for g in plan.groups
-                for c in plan.levels
+                for g, c in product(plan.groups, plan.levels)
             ],
             "power": self.table.astype(object).where(self.table.notna(), None).to_dict("records"),
             "needed": self.needed.astype(object).where(self.needed.notna(), None).to_dict("records"),
@@ -352,14 +341,11 @@ def write(told: Told, folder: Path) -> list[Path]:
     from analysis.figures.simulation import power_figure
 
     folder.mkdir(parents=True, exist_ok=True)
-    table, numbers, everything = (
-        folder / f"{told.stem}{ending}" for ending in (".csv", "_needed.csv", ".json")
-    )
+    table, numbers, everything = (folder / f"{told.stem}{end}" for end in (".csv", "_needed.csv", ".json"))
     told.table.to_csv(table, index=False)
     told.needed.to_csv(numbers, index=False)
     everything.write_text(json.dumps(told.to_json(), ensure_ascii=False, indent=1) + "\n", "utf-8")
     plan = told.question.plan
-    drawing = power_figure(
-        told.stem, f"Power of {plan.name}", told.table, told.needed, told.wanted, plan.alpha
-    )
+    title = f"Power of {plan.name}"
+    drawing = power_figure(told.stem, title, told.table, told.needed, told.wanted, plan.alpha)
     return [table, numbers, everything, *drawing.save(folder)]

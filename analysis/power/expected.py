@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from itertools import product
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +28,7 @@ Array = NDArray[np.float64]
 Cell = tuple[str, str]
 
 WANTED = 0.8
+_APART = ("between_participants", "between_items")
 
 
 @dataclass(frozen=True)
@@ -71,46 +75,33 @@ class _Design:
 
     def __init__(self, plan: Plan, truth: Assumptions, sizes: Sizes, layout: Layout) -> None:
         self.plan, self.truth, self.sizes = plan, truth, sizes
-        self.laid = laid_out(plan, layout)
+        laid = laid_out(plan, layout)
+        self.counts, self.layouts = [count for count, _ in laid], [one for _, one in laid]
+        places = np.transpose(np.unravel_index(np.arange(len(plan.levels)), self.counts))
+        self.places = dict(zip(plan.levels, places.tolist(), strict=True))
         self.shares = plan.measure.family == "binomial"
-        self.known: dict[tuple[Cell, Cell], tuple[float, float]] = {}
+        self.covariance = cache(self._covariance)
         self.people = {group for group in plan.groups if truth.kinds[group] in PARTICIPANT_KINDS}
 
     def expected(self, tests: int) -> list[Expected]:
         """Work out the precision of each contrast, in each reader group and between the first and each other."""
-        return [
-            Expected(
-                difference,
-                groups,
-                *self.precision(self.plan.weights(difference), groups),
-                self.plan.alpha,
-                tests,
-            )
-            for difference in self.plan.contrasts
-            for groups in compared(self.plan.groups)
-        ]
+        found = []
+        for difference, groups in product(self.plan.contrasts, compared(self.plan.groups)):
+            se, df = self.precision(self.plan.weights(difference), groups)
+            found.append(Expected(difference, groups, se, df, self.plan.alpha, tests))
+        return found
 
     def precision(self, weights: dict[str, float], groups: tuple[str, ...]) -> tuple[float, float]:
         """Return standard error and degrees of freedom of a contrast in one reader group, or of the first minus the second."""
         signs = dict(zip(groups, (1.0, -1.0), strict=False))
         cells = [(group, level) for group in groups for level, w in weights.items() if w]
         w = np.array([signs[group] * weights[level] for group, level in cells])
-        many = len(cells)
-        by_person, by_item = np.zeros((many, many)), np.zeros((many, many))
-        for a, one in enumerate(cells):
-            for b, other in enumerate(cells[: a + 1]):
-                of_person, of_item = self._covariance(one, other)
-                same = one[0] == other[0] and one[0] in self.people
-                if same and self._together(one[1], other[1], "between_participants"):
-                    by_person[a, b] = by_person[b, a] = of_person / self._units("between_participants")
-                if self._together(one[1], other[1], "between_items"):
-                    by_item[a, b] = by_item[b, a] = of_item / self._units("between_items")
+        by_person, by_item = np.transpose([[self._shared(a, b) for b in cells] for a in cells], (2, 0, 1))
         answers = np.array([self._answers(cell) for cell in cells])
         of_people = np.array([group in self.people for group, _ in cells])
         v_p, v_i, v_e = float(w @ by_person @ w), float(w @ by_item @ w), float(w**2 @ answers)
         both = float(w[of_people] ** 2 @ answers[of_people])
-        lists = int(np.prod([count for count, one in self.laid if one == "latin_square"]))
-        blocks = lists if of_people.any() else 1
+        blocks = self._count("latin_square") if of_people.any() else 1
         df_i = max(1.0, self.sizes.items - blocks)
         variance = v_p + v_i + v_e
         if not of_people.any():
@@ -122,74 +113,58 @@ class _Design:
     def _scaled(self, variance: float) -> float:
         return (100.0 if self.shares else 1.0) * float(np.sqrt(variance))
 
-    def _together(self, level: str, other: str, layout: str) -> bool:
-        """Whether two conditions are seen by the same participants (or show the same items)."""
-        return all(
-            a == b
-            for a, b, (_, one) in zip(self._places(level), self._places(other), self.laid, strict=True)
-            if one == layout
-        )
+    def _shared(self, one: Cell, other: Cell) -> tuple[float, float]:
+        """Return what shared participants and shared items add to the covariance of two cells' means."""
+        found = []
+        for layout, covariance in zip(_APART, self.covariance(one, other), strict=True):
+            places = zip(self.places[one[1]], self.places[other[1]], self.layouts, strict=True)
+            same = all(a == b for a, b, own in places if own == layout)
+            if layout == "between_participants":
+                same = same and one[0] == other[0] and one[0] in self.people
+            found.append(covariance / self._units(layout) if same else 0.0)
+        return found[0], found[1]
 
-    def _places(self, level: str) -> list[int]:
-        place, found = self.plan.levels.index(level), []
-        for count, _ in reversed(self.laid):
-            place, own = divmod(place, count)
-            found.append(own)
-        return found[::-1]
+    def _count(self, layout: str) -> int:
+        """Return how many cells a layout makes."""
+        return prod(count for count, one in zip(self.counts, self.layouts, strict=True) if one == layout)
 
     def _units(self, layout: str) -> float:
         """Return how many participants (or items) a condition has."""
         every = self.sizes.participants if layout == "between_participants" else self.sizes.items
-        return every / float(np.prod([count for count, one in self.laid if one == layout]))
+        return every / self._count(layout)
 
     def _answers(self, cell: Cell) -> float:
         """Return what single answers add to the variance of a cell's mean."""
         group, level = cell
         if self.shares:
-            of_person, of_item = self._covariance(cell, cell)
             share = self.truth.mean(self.plan, group, level) / 100.0
-            left = share * (1 - share) - of_person - of_item
+            left = share * (1 - share) - sum(self.covariance(cell, cell))
         else:
             left = (self.truth.sigma or 0.0) ** 2
         items = self._units("between_items")
         if group in self.people:
-            seen = float(np.prod([count for count, one in self.laid if one == "latin_square"]))
-            return left / (self._units("between_participants") * items / seen)
+            return left / (self._units("between_participants") * items / self._count("latin_square"))
         return left / (items * self.sizes.prompts * self.sizes.replicates)
 
     def _covariance(self, one: Cell, other: Cell) -> tuple[float, float]:
         """Return how participants and how items vary together in two cells, on the scale of the answers."""
-        if (one, other) not in self.known:
-            self.known[one, other] = self._worked_out(one, other)
-        return self.known[one, other]
-
-    def _worked_out(self, one: Cell, other: Cell) -> tuple[float, float]:
         person, item = 0.0, 0.0
         for term in self.truth.variance:
             a, b = (self.truth.columns(term, self.plan, *cell) for cell in (one, other))
             together = float(a @ term.cov @ b)
             if term.group == "participant" and one[0] == other[0]:
                 person += together
-            shared = {
-                "item": True,
-                "item_condition": one[1] == other[1],
-                "item_reader": one[0] == other[0],
-                "item_cell": one == other,
-            }
+            same_reader, same_level = one[0] == other[0], one[1] == other[1]
+            shared = {"item": True, "item_condition": same_level, "item_reader": same_reader}
+            shared["item_cell"] = same_reader and same_level
             item += together if shared.get(term.group, False) else 0.0
         if not self.shares:
             return person, item
-        h, size = zip(*(self._cut(cell) for cell in (one, other)), strict=True)
-        return (
-            covariance_of_cut(person / (size[0] * size[1]), *h),
-            covariance_of_cut(item / (size[0] * size[1]), *h),
-        )
-
-    def _cut(self, cell: Cell) -> tuple[float, float]:
-        """Return where a cell's normal variable is cut, and its standard deviation."""
-        share = self.truth.mean(self.plan, *cell) / 100.0
-        size = float(np.sqrt(self.truth.variance_in(self.plan, *cell) + PROBIT**2))
-        return float(stats.norm.ppf(share)), size
+        # the normal variables of the two cells, and where they are cut
+        sizes = [np.sqrt(self.truth.variance_in(self.plan, *cell) + PROBIT**2) for cell in (one, other)]
+        h, k = (float(stats.norm.ppf(self.truth.mean(self.plan, *cell) / 100.0)) for cell in (one, other))
+        size = float(sizes[0] * sizes[1])
+        return covariance_of_cut(person / size, h, k), covariance_of_cut(item / size, h, k)
 
 
 def items_needed(

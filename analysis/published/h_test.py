@@ -197,7 +197,7 @@ def _units(rows: pd.DataFrame) -> tuple[bool, NDArray[np.float64], NDArray[np.fl
     """Return whether the units of a reader group are people, not items, and the share right and the answers of each."""
     by_person = rows["reader_kind"].iloc[0] in PARTICIPANT_KINDS
     units = rows.groupby(["reader"] if by_person else ["task", "item_id"], observed=True)["right"]
-    return by_person, units.mean().to_numpy(dtype=float), units.size().to_numpy(dtype=float)
+    return by_person, np.asarray(units.mean(), dtype=float), np.asarray(units.size(), dtype=float)
 
 
 def rules_stated(statements: pd.DataFrame) -> pd.DataFrame:
@@ -326,7 +326,7 @@ def _pairs(readers: Readers, alike: Any, differs: Any, second: str, first: str) 
             str(_settings(other).get(n, "")) == str(_settings(one).get(n, ""))
             for n in ("base_url", "revision")
         )
-        return same and differs(other) == first
+        return bool(same and differs(other) == first)
 
     def unlike(name: str, one: Mapping[str, Any]) -> int:
         a, b = _settings(models[name]), _settings(one)
@@ -399,8 +399,9 @@ def _both(group: str, task: str, rows: pd.DataFrame) -> BothParsers:
     published, corrected = verdicts["published"], verdicts["corrected"]
     differ = ~((published == corrected) | verdicts.isna().all(axis=1))
     compared = paired(rows.assign(right=scores["published"]), rows.assign(right=scores["corrected"]))
-    shares = map(float, (*scores.mean(), *verdicts.isna().mean()))
-    return BothParsers(group, task, len(rows), *shares, int(differ.sum()), compared)
+    means, unread = scores.mean().tolist(), verdicts.isna().mean().tolist()
+    turned = int(differ.sum())
+    return BothParsers(group, task, len(rows), means[0], means[1], unread[0], unread[1], turned, compared)
 
 
 def is_as_published(label_map: str) -> bool:
@@ -417,11 +418,9 @@ def label_maps(trials: pd.DataFrame) -> pd.DataFrame:
     rows = trials[trials["label_map"].notna()]
     own = rows["label_map"].astype(str).map(is_as_published).astype(bool)
     says_a = ((rows["response"] == "A") == own).astype(float).where(rows["answered"] == 1)
-    means = (
-        rows.assign(own=own, a=says_a).groupby(["reader_group", "own"], observed=True)[["right", "a"]].mean()
-    )
-    both = means.unstack().reindex(columns=pd.MultiIndex.from_product([["right", "a"], [True, False]]))
-    both = both[both["right"].notna().all(axis=1)].set_axis(columns, axis=1)
+    cells = rows.assign(own=own, a=says_a).groupby(["reader_group", "own"], observed=True)
+    right, a = (cells[name].mean().unstack().reindex(columns=[True, False]) for name in ("right", "a"))
+    both = pd.concat([right, a], axis=1).set_axis(columns, axis=1)[right.notna().all(axis=1)]
     return both.assign(counterbalanced=(both["published"] + both["swapped"]) / 2).reset_index()
 
 
@@ -565,6 +564,5 @@ def fitted(points: Iterable[Point] | Sequence[Point]) -> Fitted | None:
     line = stats.linregress(pairs[:, 0], pairs[:, 1])
     reach = float(stats.norm.ppf(0.975)) / np.sqrt(len(pairs) - 3)
     low, high = np.tanh(np.arctanh(np.clip(line.rvalue, -0.999999, 0.999999)) + np.array([-reach, reach]))
-    return Fitted(
-        *map(float, (line.slope, line.intercept)), len(pairs), *map(float, (line.rvalue, low, high))
-    )
+    slope, intercept, r = map(float, (line.slope, line.intercept, line.rvalue))
+    return Fitted(slope, intercept, len(pairs), r, float(low), float(high))

@@ -132,13 +132,14 @@ def test_a_family_is_in_one_fold_and_folds_are_of_one_size(folds: int, drawn: li
     families = np.array([family for family, _ in drawn])
     labels = np.array([label for _, label in drawn])
     names = [f"item {family}-{label}" for family, label in drawn]
-    fold = dealt_folds(names, labels, families, folds, ("seed",))
+    rows = pd.DataFrame({"name": names, "label": labels, "family": families})
+    fold = dealt_folds(rows, folds, ("seed",))
     of_family = {family: set(fold[families == family]) for family in set(families)}
     assert all(len(found) == 1 for found in of_family.values())
     sizes = Counter(next(iter(found)) for found in of_family.values())
     assert max(sizes.values()) - min([sizes[one] for one in range(folds)]) <= 1
     order = np.random.default_rng(len(drawn)).permutation(len(drawn))
-    again = dealt_folds([names[place] for place in order], labels[order], families[order], folds, ("seed",))
+    again = dealt_folds(rows.iloc[order], folds, ("seed",))
     assert (again == fold[order]).all(), "what is drawn depends on names alone"
 
 
