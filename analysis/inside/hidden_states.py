@@ -154,10 +154,10 @@ def _joined(
     rows = own[own["work_key"].isin(known["work_key"])].reset_index(drop=True)
     place = pd.Series(np.arange(len(rows)), index=rows["work_key"])
     known = known.assign(trial=known["work_key"].map(place)).sort_values("trial", kind="stable")
-    own = [(run, known[known["run"] == number]) for number, run in enumerate(indices)]
+    by_run = [(run, known[known["run"] == number]) for number, run in enumerate(indices)]
     parts = [
         _Part(run, part["trial"].to_numpy(dtype=np.intp), part["row"].to_numpy(dtype=np.int64))
-        for run, part in own
+        for run, part in by_run
         if len(part)
     ]
     home = max(parts, key=lambda part: len(part.trial)).folder

@@ -38,13 +38,9 @@ class Assumptions:
     def variance_in(self, plan: Plan, group: str, level: str) -> float:
         """Variance of the linear predictor over participants, items and prompts in one cell, the residual left out."""
         person = self.kinds[group] in PARTICIPANT_KINDS
-        total = 0.0
-        for term in self.variance:
-            if term.group == "participant" and not person:
-                continue
-            z = self.columns(term, plan, group, level)
-            total += float(z @ term.cov @ z)
-        return total
+        terms = [term for term in self.variance if person or term.group != "participant"]
+        columns = [self.columns(term, plan, group, level) for term in terms]
+        return sum((float(z @ term.cov @ z) for z, term in zip(columns, terms, strict=True)), 0.0)
 
     def columns(self, term: VarianceTerm, plan: Plan, group: str, level: str) -> Array:
         """Return the columns of a random term in one cell, shape (k,)."""
@@ -63,15 +59,16 @@ class Assumptions:
 
     def effect(self, plan: Plan, difference: Difference, groups: tuple[str, ...]) -> float:
         """Return the true contrast within one group, or of the first group minus the second."""
-        values = []
-        for group in groups:
-            own = {
-                level: self.mean(plan, group, level)
+
+        def of(group: str, level: str) -> float:
+            return (
+                self.mean(plan, group, level)
                 if plan.measure.family == "binomial"
                 else self.cells[group, level]
-                for level in plan.levels
-            }
-            values.append(sum(weight * own[level] for level, weight in plan.weights(difference).items()))
+            )
+
+        weights = plan.weights(difference)
+        values = [sum(weight * of(group, level) for level, weight in weights.items()) for group in groups]
         found = values[0] - values[1] if len(values) == 2 else values[0]
         return 0.0 if abs(found) < 1e-9 else found
 
@@ -100,9 +97,11 @@ def log_odds_at(share: float, variance: float) -> float:
         + 5.0
         + 3.0 * float(np.sqrt(variance))
     )
-    return float(
-        optimize.brentq(lambda eta: averaged_probability(eta, variance)[0] - share, -reach, reach, xtol=1e-10)
-    )
+
+    def beyond(eta: float) -> float:
+        return averaged_probability(eta, variance)[0] - share
+
+    return float(optimize.brentq(beyond, -reach, reach, xtol=1e-10))
 
 
 def value_in_cell(name: str, plan: Plan, level: str, person: bool) -> float:
@@ -115,13 +114,11 @@ def value_in_cell(name: str, plan: Plan, level: str, person: bool) -> float:
         return float(person == (name == "people"))
     if name in (f"{plan.factor}{level}", indicator(plan.factor, level)):
         return 1.0
-    if plan.crossing is not None:
-        values = slopes_in_cell(plan.crossing, level) | slopes_in_cell(
-            plan.crossing, level, "people" if person else "model"
-        )
-        if name in values:
-            return values[name]
-    return float(person and name == indicator("people", level))
+    usual = float(person and name == indicator("people", level))
+    if plan.crossing is None:
+        return usual
+    of_kind = slopes_in_cell(plan.crossing, level, "people" if person else "model")
+    return (slopes_in_cell(plan.crossing, level) | of_kind).get(name, usual)
 
 
 def without_effects(assumptions: Assumptions, plan: Plan) -> Assumptions:
@@ -206,12 +203,16 @@ def units_of(measure: Measure) -> Units:
 def default_spreads(measure: Measure) -> dict[str, dict[str, Any]]:
     """Return the spreads taken where none is given: component → value (None where one has to be given) and note on its source."""
     name = "log_odds" if measure.family == "binomial" else "log" if measure.logged else "raw"
-    return dict(_usual()[f"{name}_of_models" if measure.of == "models" else name])
+    return dict(_USUAL[f"{name}_of_models" if measure.of == "models" else name])
 
 
-def _usual() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(Path(__file__).with_name("spreads.json").read_text("utf-8"))
-    return found
+_USUAL: dict[str, Any] = json.loads(Path(__file__).with_name("spreads.json").read_text("utf-8"))
+
+
+def _sides(plan: Plan, kinds: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """Return a plan's groups of people, and its models."""
+    people = [group for group in plan.groups if kinds[group] in PARTICIPANT_KINDS]
+    return people, [group for group in plan.groups if group not in people]
 
 
 def assumed(
@@ -241,13 +242,12 @@ def assumed(
         if given:
             begun = replace(begun, source=f"{known.source}; {source}")
     cells = dict(begun.cells)
-    for one in given:
-        if one.quantity == "mean":
-            cells[one.of, one.level] = _centre(one, plan, begun)
+    cells |= {(one.of, one.level): _centre(one, plan, begun) for one in given if one.quantity == "mean"}
     for one in given:
         if one.quantity == "effect":
-            moved, level = _against_what(one, plan, replace(begun, cells=cells))
-            cells[one.of, level] = _moved(moved, plan, replace(begun, cells=cells))
+            so_far = replace(begun, cells=cells)
+            moved = _against_what(one, plan, so_far)
+            cells[one.of, moved.level] = _moved(moved, plan, so_far)
     return check(replace(begun, cells=cells), plan)
 
 
@@ -262,11 +262,11 @@ def _interaction(one: Given, plan: Plan) -> Difference | None:
     return found if len(found.at) == 2 else None
 
 
-def _against_what(one: Given, plan: Plan, begun: Assumptions) -> tuple[Given, str]:
-    """Return an effect as one of a condition against the reference, and the condition."""
+def _against_what(one: Given, plan: Plan, begun: Assumptions) -> Given:
+    """Return an effect as one of a condition against the reference."""
     found = _interaction(one, plan)
-    if found is None or plan.crossing is None:
-        return one, one.level
+    if found is None:
+        return one
     weights = plan.weights(found)
     cell, *others = weights
     for other in others:
@@ -281,13 +281,16 @@ def _against_what(one: Given, plan: Plan, begun: Assumptions) -> tuple[Given, st
             f"{one.where}: an interaction in {unit}; a difference of differences is given in "
             f"{' or '.join(known for known in units_of(plan.measure).effect if known not in ('odds_ratio', 'ratio', 'percent'))}"
         )
-    own = begun.mean if unit == "points" else None
-    value = one.value - sum(
-        weights[other] * (own(plan, one.of, other) if own else _on_scale(begun, plan, one.of, other, unit))
-        for other in others
-    )
-    base = own(plan, one.of, plan.levels[0]) if own else _on_scale(begun, plan, one.of, plan.levels[0], unit)
-    return replace(one, level=cell, value=value - base, unit=unit), cell
+
+    def at(level: str) -> float:
+        return (
+            begun.mean(plan, one.of, level)
+            if unit == "points"
+            else _on_scale(begun, plan, one.of, level, unit)
+        )
+
+    value = one.value - sum(weights[other] * at(other) for other in others)
+    return replace(one, level=cell, value=value - at(plan.levels[0]), unit=unit)
 
 
 def _on_scale(begun: Assumptions, plan: Plan, group: str, level: str, unit: str) -> float:
@@ -318,20 +321,17 @@ def _checked(one: Given, plan: Plan, kinds: Mapping[str, str]) -> None:
                 mend=f"Give the mean of {one.level!r}, and effects of the other conditions.",
             )
         return
-    components = default_spreads(plan.measure)
-    named = f"{one.of}_correlation" if one.quantity == "correlation" else one.of
-    if named not in components or (one.quantity == "sd" and named.endswith("_correlation")):
-        known = [
-            name.removesuffix("_correlation")
-            for name in components
-            if name.endswith("_correlation") == (one.quantity == "correlation")
-        ]
+    is_correlation = one.quantity == "correlation"
+    components = [n for n in default_spreads(plan.measure) if n.endswith("_correlation") == is_correlation]
+    known = [name.removesuffix("_correlation") for name in components]
+    if one.of not in known:
         raise unknown_name(f"{one.where}: {one.quantity} of", one.of, known)
     if one.unit and one.quantity == "sd" and one.unit != known_units.spread:
         raise unknown_name(f"{one.where}: unit", one.unit, (known_units.spread,))
-    low, high = (-1.0, 1.0) if one.quantity == "correlation" else (0.0, np.inf)
-    if not low <= one.value <= high:
-        rule = "a correlation lies between -1 and 1" if high == 1.0 else "a standard deviation is 0 or more"
+    if not (abs(one.value) <= 1 if is_correlation else one.value >= 0):
+        rule = (
+            "a correlation lies between -1 and 1" if is_correlation else "a standard deviation is 0 or more"
+        )
         raise UserError(f"{one.where}: {one.quantity} of {one.of} is {one.value:g}; {rule}")
 
 
@@ -339,47 +339,34 @@ def _components(
     spreads: Sequence[Given], kinds: Mapping[str, str], plan: Plan, remarks: list[str]
 ) -> dict[str, float]:
     defaults = default_spreads(plan.measure)
-    said = {f"{one.of}_correlation" if one.quantity == "correlation" else one.of for one in spreads}
-    people = [group for group in plan.groups if kinds[group] in PARTICIPANT_KINDS]
-    machines = [group for group in plan.groups if kinds[group] not in PARTICIPANT_KINDS]
+    given = {
+        f"{one.of}_correlation" if one.quantity == "correlation" else one.of: one.value for one in spreads
+    }
+    people, machines = _sides(plan, kinds)
+    if not people:
+        # what is said of items is said of models' items where only models are compared
+        given = {f"{name}_models": given[name] for name in ("item", "item_slope") if name in given} | given
     there = {
         "people": bool(people),
         "models": bool(machines),
         "people and models": bool(people and machines),
         "several models": len(machines) > 1,
     }
-    concern: dict[str, list[str]] = _usual()["concern"]
-    concerned = {name: there[whom] for whom, names in concern.items() for name in names}
-    if not people:
-        # what is said of items is said of models' items where only models are compared
-        said |= {f"{name}_models" for name in ("item", "item_slope") if name in said}
-    open_ones = [
-        name
-        for name, entry in defaults.items()
-        if name not in said and concerned.get(name, True) and entry["value"] is None
-    ]
-    if open_ones:
-        short = [name.removesuffix("_models") for name in open_ones]
+    idle = {name for whom, names in _USUAL["concern"].items() for name in names if not there[whom]}
+    usual = {name: entry for name, entry in defaults.items() if name not in given and name not in idle}
+    short = [name.removesuffix("_models") for name, entry in usual.items() if entry["value"] is None]
+    if short:
         raise UserError(
             f"nothing says how far {plan.measure.noun} scatters, in {plan.measure.unit}: {', '.join(short)}",
             mend=f"Give it, such as {' '.join(f'--sd {name}=1.5' for name in short)}, or take it from a pilot: --pilot FOLDER.",
         )
-    taken = {name: float(entry["value"] or 0.0) for name, entry in defaults.items()}
-    for name, entry in defaults.items():
-        if name not in said and concerned.get(name, True):
-            remarks.append(f"{name} was not given: {entry['value']:g} taken ({entry['note']}).")
-    for one in spreads:
-        taken[f"{one.of}_correlation" if one.quantity == "correlation" else one.of] = one.value
-    given = {one.of for one in spreads}
-    for name in ("item", "item_slope"):
-        if not people and name in given and f"{name}_models" not in given:
-            taken[f"{name}_models"] = taken[name]
-    return taken
+    for name, entry in usual.items():
+        remarks.append(f"{name} was not given: {entry['value']:g} taken ({entry['note']}).")
+    return {name: float(entry["value"] or 0.0) for name, entry in defaults.items()} | given
 
 
 def _variance(sd: Mapping[str, float], plan: Plan, kinds: Mapping[str, str]) -> tuple[VarianceTerm, ...]:
-    people = [group for group in plan.groups if kinds[group] in PARTICIPANT_KINDS]
-    machines = [group for group in plan.groups if kinds[group] not in PARTICIPANT_KINDS]
+    people, machines = _sides(plan, kinds)
     mixed = bool(people and machines)
     terms = []
     if people:
@@ -392,24 +379,16 @@ def _variance(sd: Mapping[str, float], plan: Plan, kinds: Mapping[str, str]) -> 
         terms.append(VarianceTerm("participant", names, together * np.outer(size, size)))
     # two conditions of an item differ by two of its deviations, which are thus smaller than its slopes by the root of 2
     half = float(np.sqrt(0.5))
-    for group, own, of_models, scale in (
-        ("item", "item", "item_models", 1.0),
-        ("item_condition", "item_slope", "item_slope_models", half),
-    ):
-        a, b = scale * sd[own], scale * sd.get(of_models, sd[own])
-        if mixed:
-            together = _by_kind(a, b, sd["item_correlation"])
-            terms.append(VarianceTerm(group, ("(Intercept)", "model"), together))
-        else:
-            terms.append(VarianceTerm(group, ("(Intercept)",), np.array([[(a if people else b) ** 2]])))
-    wanted: dict[str, tuple[str, bool]] = {
-        "item_reader": ("item_reader", len(machines) > 1),
-        "item_cell": ("item_cell", bool(machines)),
-        "prompt": ("prompt", bool(machines)),
-        "session": ("model_session", bool(machines)),
-    }
-    for name, (group, there) in wanted.items():
+    for group, own, scale in (("item", "item", 1.0), ("item_condition", "item_slope", half)):
+        a, b = scale * sd[own], scale * sd.get(f"{own}_models", sd[own])
+        cov = _by_kind(a, b, sd["item_correlation"]) if mixed else np.array([[(a if people else b) ** 2]])
+        terms.append(VarianceTerm(group, ("(Intercept)", "model") if mixed else ("(Intercept)",), cov))
+    wanted = {"item_reader": len(machines) > 1} | dict.fromkeys(
+        ("item_cell", "prompt", "session"), bool(machines)
+    )
+    for name, there in wanted.items():
         if there and sd.get(name, 0.0) > 0:
+            group = "model_session" if name == "session" else name
             terms.append(VarianceTerm(group, ("model",), np.array([[sd[name] ** 2]])))
     return tuple(terms)
 
@@ -501,10 +480,9 @@ def from_table(file: Path) -> list[Given]:
     found = []
     for row in rows:
         where = f"{file}, line {rows.line_num}"
-        cells = {name: (row.get(name) or "").strip() for name in COLUMNS}
-        if not any(cells.values()):
+        quantity, of, level, value, unit, source = cells = [(row.get(name) or "").strip() for name in COLUMNS]
+        if not any(cells):
             continue
-        quantity, of, level, value, unit, source = cells.values()
         if not source:
             raise UserError(f"{where}: the value has no source", mend="Say author, year, and table or page.")
         found.append(Given(quantity, of, level, number(value, where), unit, source, where))
