@@ -258,8 +258,7 @@ def _price(
 ) -> dict[str, object]:
     """Return the means by two rules and their difference with its interval over items, in percent, and how many replies turn."""
     items = pd.factorize(released.index.get_level_values("item"))[0]
-    one: Array = released.to_numpy(dtype=float)
-    two: Array = other.to_numpy(dtype=float)
+    one, two = np.array([released, other], dtype=float)
     ends, value, right = _price_ends(np.column_stack([one, two]), items, seed), mean_of(one), mean_of(two)
     turned = int((~((one == two) | (np.isnan(one) & np.isnan(two)))).sum())
     return {
