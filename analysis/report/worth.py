@@ -35,7 +35,7 @@ def refusal(table: ApaTable, printed: Collection[ApaTable]) -> str:
         return f"{len(rows)} rows"
     if len(rows) < 2:
         return "one row" if rows else "no rows"
-    cells = [str(cell).strip() for row in rows for cell in row[1:]]
+    cells = list(_cells(table))
     if sum(cell in ("", apa.MISSING) for cell in cells) > MOST_EMPTY * len(cells):
         return "most cells are empty"
     columns = [
@@ -49,6 +49,17 @@ def refusal(table: ApaTable, printed: Collection[ApaTable]) -> str:
             if len(own & numbers_in(other)) >= MOST_SHOWN * len(own):
                 return f"its numbers are in the table “{other.title}”"
     return ""
+
+
+def _cells(table: ApaTable) -> Iterator[str]:
+    """Yield the cells behind the first of each row, as many as the columns of its part of the table have heads."""
+    width = len(table.columns)
+    for row in table.rows:
+        if isinstance(row, Head):
+            named = sum(map(bool, row))
+            width = named if named > 1 else len(table.columns)
+        else:
+            yield from (str(cell).strip() for cell in row[1:width])
 
 
 def numbers_in(table: ApaTable) -> set[str]:

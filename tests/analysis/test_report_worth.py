@@ -40,6 +40,16 @@ def test_an_empty_constant_or_long_table_is_not_printed(rows: tuple[tuple[str, .
     assert refusal(table(*rows, of_paper=True), ()) == ""
 
 
+def test_rows_under_a_head_of_fewer_columns_are_not_empty_beyond_them() -> None:
+    model = [
+        ("(Intercept)", "1.2", "0.3", "4.00", ".001", "x"),
+        Head(["Random effects", "Variance", *[""] * 4]),
+    ]
+    model += [(name, "0.51", *[""] * 4) for name in ("participant", "item", "Residual")]
+    columns = ("Fixed effects", "b", "SE", "t", "p", "CI")
+    assert refusal(ApaTable("own", "Model", columns, tuple(model)), ()) == ""
+
+
 def test_numbers_that_another_table_holds_are_not_printed_twice() -> None:
     first = table(*MEANS)
     assert refusal(table(*MEANS[:3], title="Again"), [first]) == "its numbers are in the table “Means”"
