@@ -27,7 +27,8 @@ from analysis.published.h_test import (
 )
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Material
-from analysis.report.chapters.h_test.geometry import beside_figure, geometry_table, together, write
+from analysis.report.chapters.h_test import beside_figure, geometry_table, together
+from analysis.report.chapters.h_test import write_geometry as write
 from stimuli.errors import UserError
 from stimuli.recipes.geometry import geometry_released_items
 from tests.analysis.test_report_h_test import READERS, rows_of, study

@@ -22,8 +22,7 @@ from analysis.published.h_test import (
 )
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
-from analysis.report.chapters.h_test import write
-from analysis.report.chapters.h_test.pictures import parsers_table
+from analysis.report.chapters.h_test import QUESTIONS, parsers_blocks, write
 from tests.analysis.test_report_h_test import READERS, rows_of, study
 
 
@@ -184,5 +183,8 @@ def test_kinds_of_questions_are_no_tasks_under_both_parsers(tmp_path: Path) -> N
     parsed(one, [1.0] * 20, [1.0] * 20).to_parquet(tmp_path / "published_parsing.parquet")
     read = both_parsers(one, tmp_path)
     kinds = {"talker": "model"}
-    assert parsers_table("p", read, kinds).columns[0] == "Task"
-    assert parsers_table("p", read, kinds, {"uppercase": "Rotation"}).columns[0] == "Questions"
+    names = {**QUESTIONS, "uppercase": "Rotation"}
+    tables = [
+        made[-1] for made in (parsers_blocks("p", read, kinds), parsers_blocks("p", read, kinds, names))
+    ]
+    assert [one.columns[0] for one in tables if isinstance(one, ApaTable)] == ["Task", "Questions"]

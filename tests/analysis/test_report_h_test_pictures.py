@@ -22,9 +22,7 @@ from analysis.published.h_test import (
 )
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Chapter, Material
-from analysis.report.chapters.h_test import write
-from analysis.report.chapters.h_test.geometry import write as write_geometry
-from analysis.report.chapters.h_test.pictures import pictures
+from analysis.report.chapters.h_test import Asked, Bound, pictures, write, write_geometry
 from tests.analysis.test_h_test_geometry import questions
 from tests.analysis.test_report_h_test import RIGHT, rows_of, study
 
@@ -142,7 +140,7 @@ def test_words_tell_where_pictures_help_and_claim_no_equality_without_a_bound(
     )
     found = asked(tables)
     assert found is not None
-    said, table = pictures(found.trials, tables.dictionary["readers"], 0.2, "20 points")
+    said, table = pictures(Asked(found.trials, tables.dictionary["readers"], bound=Bound(0.2, "20 points")))
     assert "Within 20 points of each other: start vowel, end punctuation" in str(
         said
     ) and "Inconclusive" not in str(said)
@@ -154,7 +152,7 @@ def test_where_no_item_differs_no_interval_is_told(tables: Tables) -> None:
     assert found is not None
     text = found.trials[found.trials["reader_group"] == "reads"]
     both = pd.concat([text, text.assign(reader_group="looks", reader="looks")])
-    said, _ = pictures(both, tables.dictionary["readers"], None, None)
+    said, _ = pictures(Asked(both, tables.dictionary["readers"]))
     assert "a difference of 0.0 points, no item differs, adjusted p &gt; .999" in str(said)
     assert "95% CI" not in str(said)
 

@@ -183,7 +183,7 @@ def test_no_head_of_the_ten_by_ten_table_breaks_inside_a_word_in_word() -> None:
     from matplotlib.textpath import TextPath
 
     from analysis.report import docx_file
-    from analysis.report.chapters.h_test.pictures import NAMES
+    from analysis.report.chapters.h_test import NAMES
     from analysis.report.numbered import Numbered
 
     heads = [NAMES[task] for task in TASKS]

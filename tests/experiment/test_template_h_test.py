@@ -17,8 +17,7 @@ from analysis import load
 from analysis.published.h_test import TASKS, asked, both_parsers
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
-from analysis.report.chapters.h_test import write
-from analysis.report.chapters.h_test.geometry import write as write_geometry
+from analysis.report.chapters.h_test import write, write_geometry
 from experiment.building import make_items
 from experiment.checking import load_study
 from experiment.checking.settings import model_settings

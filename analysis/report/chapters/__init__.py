@@ -31,7 +31,6 @@ from analysis.report.chapters import (
     sensitivity,
     trained,
 )
-from analysis.report.chapters.h_test import geometry
 from stimuli.errors import UserError
 
 Writer = Callable[[Material], Chapter | None]
@@ -53,7 +52,7 @@ DECLARED = (
     Declared("sensitivity", sensitivity.write),
     Declared("recovered-text", recovered_text.write),
     Declared("h-test", h_test.write),
-    Declared("letter-geometry", geometry.write),
+    Declared("letter-geometry", h_test.write_geometry),
     Declared("mind-scramble", mind_scramble.write),
     Declared("scrambled-bench", scrambled_bench.write),
     Declared("trained", trained.write),

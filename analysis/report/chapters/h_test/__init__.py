@@ -1,118 +1,167 @@
-"""The chapter on H-TEST: the paper's tables and figures from the study's own run, with a test behind every "no effect"."""
+"""The chapters on H-TEST and on letter geometry: the paper's tables and figures from the study's own run, each "no effect" tested.
+
+``wrods reproduce h-test rules letters`` makes a page of both (Figure 5), after each study has its report (or an export).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from analysis import apa
+from analysis import apa, load
+from analysis.departures import why_no_bound
 from analysis.figures import Drawing
-from analysis.figures.h_test import Line, lines_figure
+from analysis.figures.h_test import Line, geometry_figure, lines_figure
+from analysis.intervals import OF_SHARES
+from analysis.mixed.inference import corrected
+from analysis.names import in_words, upper_first
 from analysis.plan import ALPHA
 from analysis.published import h_test as paper
-from analysis.readers import PARTICIPANT_KINDS, group_order, headed, kinds_of, marked
+from analysis.readers import PARTICIPANT_KINDS, group_order, headed, kinds_of, named
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Block, Chapter, Material
-from analysis.report.chapters.h_test.pictures import (
-    LAYOUT,
-    Row,
-    adjusted,
-    bound_of,
-    no_bound,
-    parsers_blocks,
-    pictures,
-)
+from analysis.report.layout import Layout
 from analysis.report.method import agreement_said
+from analysis.report.studies_page import Page
+from stimuli.errors import UserError
 
+NAMES = {
+    **{task: upper_first(in_words(task)) for task in (*paper.TASKS, "letter_geometry")},
+    **{"average": "Average", paper.ALL: "All tasks"},
+}
+ALL = "All questions"
+QUESTIONS = {
+    **{family: upper_first(family.replace("_", " or ")) for family in paper.FAMILIES},
+    **{paper.ALL: ALL, "average": ALL},
+}
 MOST_TOLD = 8
 """More comparisons than these are counted in the text and listed in the table only."""
-ORDINALS = ("2nd", "3rd", *(f"{place}th" for place in range(4, 20)))
+LAYOUT = Layout(
+    Path(__file__).parent, names=NAMES, of_shares=OF_SHARES, alpha=ALPHA, most=MOST_TOLD, fewest=paper.FEWEST_ITEMS
+)  # fmt: skip
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The plan's bound for equivalence of accuracy: half its width as a share, in words, or why there is none."""
+
+    half: float | None = None
+    said: str | None = None
+    why: str = ""
+
+    @classmethod
+    def of(cls, material: Material) -> Bound:
+        """Return the first bound of the plan that is in points."""
+        plans = [one.plan for one in material.analyses if one.plan.measure.name == "correct"]
+        for bound in (plan.equivalence for plan in plans):
+            if bound is not None and bound.unit == "points":
+                return cls(bound.half_width / 100, bound.said or f"{bound.value:g} points")
+        return cls(why=why_no_bound(plans))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One of both tests as a study asked it: trials, readers as the dictionary has them, and what names its parts have."""
+
+    trials: pd.DataFrame
+    readers: Mapping[str, Any]
+    kinds: dict[str, str] = field(default_factory=dict)
+    bound: Bound = Bound()
+    ks: tuple[int, ...] = ()
+    makings: tuple[str, ...] = ("",)
+    is_h_test: bool = True
+
+    @property
+    def order(self) -> list[str]:
+        """The reader groups."""
+        return group_order(self.trials)
+
+    @property
+    def rows_of(self) -> dict[str, pd.DataFrame]:
+        """The trials of each reader group."""
+        return {str(group): own for group, own in self.trials.groupby("reader_group")}
 
 
 def write(material: Material) -> Chapter | None:
     """Write the tables of H-TEST; None where a study asks none of its tasks."""
-    found = paper.asked(material.tables)
+    tables = material.tables
+    found = paper.asked(tables)
     if found is None:
         return None
     material.told("H-TEST")
     kinds = kinds_of(pd.concat([found.trials, found.statements]))
+    asked = Asked(
+        found.trials, tables.dictionary["readers"], kinds, Bound.of(material), found.ks, found.makings
+    )
     blocks: list[Block] = []
     if len(found.trials):
-        readers = material.tables.dictionary["readers"]
-        blocks += _classified(found, readers, kinds)
-        blocks += _compared(found, readers, kinds, material)
-        blocks += pictures(found.trials, readers, *bound_of(material), why=no_bound(material))
-        blocks += _makings(found, kinds, material)
-        blocks += _readings(found, kinds, material)
-    blocks += _stated(found, kinds, material.tables.dictionary.get("rating"))
+        if found.unanswered:
+            blocks.append(LAYOUT.sentences("unanswered", unanswered=found.unanswered))
+        blocks += [*_classified(asked), *_compared(asked), *pictures(asked), *_makings(asked)]
+        blocks += _readings(asked, tables.folder)
+    blocks += _stated(asked, found.statements, tables.dictionary.get("rating"))
     blocks += LAYOUT.blocks("printed", table=LAYOUT.table("h_test_printed", _printed()))
     sources = ("lee2024htest", "benjamini1995", "schuirmann1987")
     return LAYOUT.chapter("h-test", blocks, kinds, kinds, sources=sources)
 
 
-def _printed() -> list[Row]:
-    cells = paper.printed().dropna(subset=["k"]).astype({"k": int})
-    shares = {key: own.set_index("task")["printed"] for key, own in cells.groupby(["k", "model"], sort=False)}
-    return [
-        {"k": k, "model": str(model), "mean": own.drop("average").mean(), "average": own["average"]}
-        for (k, model), own in shares.items()
-    ]
+def _printed() -> Iterator[Row]:
+    cells = paper.printed().dropna(subset=["k"]).set_index("task")
+    for (k, model), own in cells.groupby(["k", "model"], sort=False)["printed"]:
+        yield {"k": int(k), "model": model, "mean": own.drop("average").mean(), "average": own["average"]}
 
 
-def _shares(own: pd.DataFrame, index: str, columns: str) -> dict[str, dict[str, float]]:
+def _shares(own: pd.DataFrame, index: str, columns: str) -> dict[Any, dict[Any, Any]]:
     """Return accuracy by row and column of a table."""
-    wide = own.pivot(index=index, columns=columns, values="accuracy")
-    return {
-        str(name): {str(column): float(value) for column, value in row.items()}
-        for name, row in wide.iterrows()
-    }
+    return own.pivot(index=index, columns=columns, values="accuracy").to_dict("index")
 
 
-def _classified(found: paper.Asked, readers: Mapping[str, Any], kinds: dict[str, str]) -> Iterator[Block]:
+def _classified(asked: Asked) -> Iterator[Block]:
     """Lay out accuracy by task, number of examples and reader, for each making of items, and draw it."""
-    order = group_order(found.trials)
-    shares = paper.accuracy(found.trials, ("k", "making"))
-    if found.unanswered:
-        yield LAYOUT.sentences("unanswered", unanswered=found.unanswered)
-    for making in found.makings:
+    kinds = asked.kinds
+    shares = paper.accuracy(asked.trials, ("k", "making"))
+    for making in asked.makings:
         own = shares[shares["making"] == making]
         most = own["k"].max()
         at_most = own if pd.isna(most) else own[own["k"] == most]
         stem = f"_{making}" if making else ""
-        present = [reader for reader in order if (own["reader_group"] == reader).any()]
-        means = at_most[at_most["task"] == "average"].set_index("reader_group")["accuracy"]
-        told = [group for group in present if kinds[group] != "baseline" and pd.notna(means.get(group))]
+        present = [reader for reader in asked.order if (own["reader_group"] == reader).any()]
+        by_task = _shares(at_most, "task", "reader_group")
+        means = {reader: by_task["average"].get(reader) for reader in present if kinds[reader] != "baseline"}
+        full = [
+            {"k": k, "task": task, "shares": cells[task]}
+            for k, rows in own.groupby("k", dropna=False)
+            for cells in [_shares(rows, "task", "reader_group")]
+            for task in (*paper.TASKS, "average")
+            if task in cells
+        ]
         values: dict[str, Any] = {
             "of": f", {making} items" if making else "",
             "where": "" if pd.isna(most) else f" at k = {int(most)}",
             "kinds": kinds,
         }
-        full, by_reader = _full_rows(own), _reader_rows(at_most, present, readers)
+        tasks = [task for task in (*sorted(paper.TASKS), "average") if task in by_task]
+        by_reader = _reader_rows(at_most, present, asked.readers)
         yield from LAYOUT.blocks(
             "accuracy",
             full=LAYOUT.table("h_test_full", full, f"h_test_full{stem}", readers=present, **values),
-            readers=LAYOUT.table(
-                "h_test_readers",
-                by_reader,
-                f"h_test_readers{stem}",
-                tasks=[task for task in (*sorted(paper.TASKS), "average") if (at_most["task"] == task).any()],
-                **values,
-            ),
-            means=[{"group": group, "mean": means[group]} for group in told],
+            readers=LAYOUT.table("h_test_readers", by_reader, f"h_test_readers{stem}", tasks=tasks, **values),
+            means={reader: mean for reader, mean in means.items() if pd.notna(mean)},
             **values,
         )
-    if len(found.ks) > 1:
-        drawing = _examples_figure(found, kinds)
-        yield from LAYOUT.blocks("figure", drawing=drawing, what="the number of examples")
-    figure = _family_figure(found, readers, kinds) if paper.family_pairs(readers) else None
-    if figure is not None:
+    if len(asked.ks) > 1:
+        yield from LAYOUT.blocks("figure", drawing=_examples_figure(asked), what="the number of examples")
+    if (figure := _family_figure(asked)) is not None:
         yield from LAYOUT.blocks("figure", drawing=figure, what="size within families")
-    pairs = [pair for pair in paper.thinking_pairs(readers) if set(pair) <= set(order)]
+    pairs = [pair for pair in paper.thinking_pairs(asked.readers) if set(pair) <= set(asked.order)]
     if pairs:
         rows = [
             {**one, "headed": headed(reader), "how": how}
@@ -120,11 +169,8 @@ def _classified(found: paper.Asked, readers: Mapping[str, Any], kinds: dict[str,
             for reader, how in zip(pair, ("direct", "with thoughts"), strict=True)
             for one in _means(shares, [reader])
         ]
-        yield from LAYOUT.blocks(
-            "thoughts",
-            table=LAYOUT.table("h_test_thoughts", rows),
-            drawing=_thoughts_figure(found, pairs, kinds),
-        )
+        table = LAYOUT.table("h_test_thoughts", rows)
+        yield from LAYOUT.blocks("thoughts", table=table, drawing=_thoughts_figure(asked, pairs))
 
 
 def _means(shares: pd.DataFrame, readers: Sequence[str]) -> list[dict[Any, Any]]:
@@ -134,22 +180,11 @@ def _means(shares: pd.DataFrame, readers: Sequence[str]) -> list[dict[Any, Any]]
     return [one for name in readers for one in means[means["reader_group"] == name].to_dict("records")]
 
 
-def _full_rows(shares: pd.DataFrame) -> Iterator[Row]:
-    """Yield accuracy as in Table 6: a part for each number of examples, a row a task, a column a reader."""
-    for k, own in shares.groupby("k", dropna=False, sort=True):
-        by_task = _shares(own, "task", "reader_group")
-        for task in (*paper.TASKS, "average"):
-            if task in by_task:
-                yield {"k": k, "task": task, "shares": by_task[task]}
-
-
 def _reader_rows(shares: pd.DataFrame, readers: list[str], described: Mapping[str, Any]) -> Iterator[Row]:
     """Yield accuracy as in Table 5: a row a reader, a column a task, families from small to large under heads; at one k."""
-    settings = {
-        name: one.get("settings") or {} for name, one in described.items() if isinstance(one, Mapping)
-    }
-    families = {reader: str(settings.get(reader, {}).get("family") or "") for reader in readers}
     sizes = paper.sizes_of(described)
+    settings = {reader: (described.get(reader) or {}).get("settings") or {} for reader in readers}
+    families = {reader: str(settings[reader].get("family") or "") for reader in readers}
     by_reader = _shares(shares, "reader_group", "task")
     for family in sorted(dict.fromkeys(families.values()), key=bool):
         for reader in sorted(readers, key=lambda one: sizes.get(one, 0.0)) if family else readers:
@@ -157,36 +192,21 @@ def _reader_rows(shares: pd.DataFrame, readers: list[str], described: Mapping[st
                 yield {"reader": reader, "family": family, "shares": by_reader[reader]}
 
 
-def _line(label: str, group: str, steps: Mapping[int, pd.DataFrame], *, is_open: bool = False) -> list[Line]:
+def _line(label: str, group: str, steps: Mapping[int, pd.DataFrame], **style: bool) -> list[Line]:
     """Return the line through the means of those steps that have rows, or none."""
     points = [(place, *paper.mean_with_ends(rows)) for place, rows in steps.items() if len(rows)]
-    if not points:
-        return []
-    places, values, low, high = zip(*points, strict=True)
-    return [Line(label, group, places, values, low, high, is_open)]
+    return [Line(label, group, *zip(*points, strict=True), **style)] if points else []
 
 
-def _drawn(
-    name: str,
-    panels: Sequence[tuple[str, Sequence[Line]]],
-    steps: Sequence[str],
-    axis: str,
-    kinds: dict[str, str],
-    key: str = "",
-    **values: Any,
-) -> Drawing:
-    return lines_figure(name, LAYOUT.caption(key or name, **values), panels, steps, axis, kinds)
-
-
-def _examples_figure(found: paper.Asked, kinds: dict[str, str]) -> Drawing:
+def _examples_figure(asked: Asked) -> Drawing:
     panels = []
     partial: dict[str, None] = {}
-    for making in found.makings:
-        own = found.trials[found.trials["making"] == making]
+    for making in asked.makings:
+        own = asked.trials[asked.trials["making"] == making]
         lines = []
         for group in group_order(own):
             steps = {}
-            for place, k in enumerate(found.ks):
+            for place, k in enumerate(asked.ks):
                 every = own[own["k"] == k]
                 rows = every[every["reader_group"] == group]
                 if paper.covers(rows, every):
@@ -195,79 +215,74 @@ def _examples_figure(found: paper.Asked, kinds: dict[str, str]) -> Drawing:
                     partial[headed(group)] = None
             lines += _line(group, group, steps)
         panels.append((f"{making} items".capitalize() if making else "", lines))
-    present = {group: kinds[group] for group in group_order(found.trials)}
-    steps_named = [str(k) for k in found.ks]
-    axis = "Solved examples (k)"
-    return _drawn("h_test_examples", panels, steps_named, axis, present, partial=list(partial))
+    caption = LAYOUT.caption("h_test_examples", partial=list(partial))
+    kinds = {group: asked.kinds[group] for group in asked.order}
+    steps_named = [str(k) for k in asked.ks]
+    return lines_figure("h_test_examples", caption, panels, steps_named, "Solved examples (k)", kinds)
 
 
-def _family_figure(found: paper.Asked, readers: Mapping[str, Any], kinds: dict[str, str]) -> Drawing | None:
-    rows_of = {str(group): own for group, own in found.trials.groupby("reader_group")}
+def _family_figure(asked: Asked) -> Drawing | None:
+    """Draw accuracy over sizes; None where no family has two models that answered everything."""
+    rows_of = asked.rows_of
     families: dict[str, list[str]] = {}
     partial: dict[str, None] = {}
-    for family, small, large in paper.family_pairs(readers):
-        for name in (small, large):
-            if name in rows_of and not paper.covers(rows_of[name], found.trials):
+    for family, *pair in paper.family_pairs(asked.readers):
+        for name in pair:
+            if name in rows_of and not paper.covers(rows_of[name], asked.trials):
                 partial[headed(name)] = None
             elif name in rows_of and name not in families.setdefault(family, []):
                 families[family].append(name)
+    several = {family: names for family, names in families.items() if len(names) > 1}
     lines = [
         line
-        for family, names in families.items()
-        if len(names) > 1
+        for family, names in several.items()
         for line in _line(family, names[0], {place: rows_of[name] for place, name in enumerate(names)})
     ]
     if not lines:
         return None
-    steps = (
-        next(iter(families.values())) if len(lines) == 1 else _steps(max(len(one.places) for one in lines))
-    )
+    most = max(map(len, several.values()))
+    steps = ["smaller", "larger"] if most == 2 else ["smallest", *_NTH[: most - 1]]
+    steps = next(iter(families.values())) if len(lines) == 1 else steps
     told = "; ".join(f"{family}: {', '.join(names)}" for family, names in families.items())
-    present = {line.group: kinds[line.group] for line in lines}
-    values: dict[str, Any] = {"families": told, "partial": list(partial)}
-    return _drawn("h_test_families", [("", lines)], steps, "Size within the family", present, **values)
+    caption = LAYOUT.caption("h_test_families", families=told, partial=list(partial))
+    kinds = {line.group: asked.kinds[line.group] for line in lines}
+    return lines_figure("h_test_families", caption, [("", lines)], steps, "Size within the family", kinds)
 
 
-def _steps(most: int) -> list[str]:
-    """Return names of the sizes of families that have at most this many models."""
-    if most == 2:
-        return ["smaller", "larger"]
-    return ["smallest", *(f"{ordinal} smallest" for ordinal in ORDINALS[: most - 1])]
+_NTH = [f"{nth} smallest" for nth in ("2nd", "3rd", *(f"{place}th" for place in range(4, 20)))]
 
 
-def _thoughts_figure(found: paper.Asked, pairs: list[tuple[str, str]], kinds: dict[str, str]) -> Drawing:
-    rows_of = {str(group): own for group, own in found.trials.groupby("reader_group")}
+def _thoughts_figure(asked: Asked, pairs: list[tuple[str, str]]) -> Drawing:
     lines = []
-    for direct, thinks in pairs:
-        first, second = paper.in_common(rows_of[direct], rows_of[thinks])
-        read = [rows[rows["answered"] == 1] for rows in (first, second)]
-        lines += _line(direct, direct, {0: first, 1: second})
-        lines += _line(f"{direct}, adjusted", direct, dict(enumerate(read)), is_open=True)
-    present = {direct: kinds[direct] for direct, _ in pairs}
-    pooled = [f"all numbers of examples ({apa.listing([str(k) for k in found.ks])})"] if found.ks else []
-    pooled += [f"{apa.listing(found.makings)} items"] if len(found.makings) > 1 else []
-    steps, axis = ["direct", "with thoughts"], "How models were asked"
-    key, apart = "h_test_thoughts_figure", [replace(line, is_joined=False) for line in lines]
-    return _drawn("h_test_thoughts", [("", apart)], steps, axis, present, key, pooled=pooled)
+    for pair in pairs:
+        both = paper.in_common(*(asked.rows_of[group] for group in pair))
+        read = {place: rows[rows["answered"] == 1] for place, rows in enumerate(both)}
+        lines += _line(pair[0], pair[0], dict(enumerate(both)), is_joined=False)
+        lines += _line(f"{pair[0]}, adjusted", pair[0], read, is_open=True, is_joined=False)
+    pooled = [f"all numbers of examples ({apa.listing([str(k) for k in asked.ks])})"] if asked.ks else []
+    pooled += [f"{apa.listing(asked.makings)} items"] if len(asked.makings) > 1 else []
+    caption = LAYOUT.caption("h_test_thoughts_figure", pooled=pooled)
+    steps, kinds = ["direct", "with thoughts"], {direct: asked.kinds[direct] for direct, _ in pairs}
+    return lines_figure("h_test_thoughts", caption, [("", lines)], steps, "How models were asked", kinds)
 
 
 Compared = tuple[str, str, str, pd.DataFrame, pd.DataFrame]
 """A reader, what is compared, the making of items, and the trials of both conditions."""
 
 
-def _pairs(found: paper.Asked, readers: Mapping[str, Any], kinds: dict[str, str]) -> Iterator[Compared]:
+def _pairs(asked: Asked) -> Iterator[Compared]:
     """Go through the comparisons that the paper makes."""
 
     def by_making(
         group: str, what: str, first: pd.DataFrame, second: pd.DataFrame, varied: str | None = None
     ) -> Iterator[Compared]:
-        for making in found.makings:
+        for making in asked.makings:
             both = [rows[rows["making"] == making] for rows in (first, second)]
             yield group, what, making, *paper.in_common(both[0], both[1], varied=varied)
 
-    rows_of = {str(group): own for group, own in found.trials.groupby("reader_group")}
-    models = {group: rows for group, rows in rows_of.items() if kinds[group] not in PARTICIPANT_KINDS}
-    steps = list(pairwise(found.ks)) + ([(found.ks[0], found.ks[-1])] if len(found.ks) > 2 else [])
+    models = {g: rows for g, rows in asked.rows_of.items() if asked.kinds[g] not in PARTICIPANT_KINDS}
+    ks = asked.ks
+    steps = list(pairwise(ks)) + ([(ks[0], ks[-1])] if len(ks) > 2 else [])
     for group, rows in models.items():
         for few, many in steps:
             what = f"k = {few}, k = {many}"
@@ -277,82 +292,79 @@ def _pairs(found: paper.Asked, readers: Mapping[str, Any], kinds: dict[str, str]
             if published.any() and not published.all():
                 both = paper.in_common(rows[published], rows[~published], varied="label_map")
                 yield group, "labels as published, swapped", "", *both
-    for direct, thinks in paper.thinking_pairs(readers):
+    for direct, thinks in paper.thinking_pairs(asked.readers):
         if direct in models and thinks in models:
             what = f"direct, with thoughts ({thinks})"
-            for _, _, making, first, second in by_making(direct, what, models[direct], models[thinks]):
-                yield direct, what, making, first, second
+            for one in by_making(direct, what, models[direct], models[thinks]):
+                yield one
+                *_, making, first, second = one
                 read = paper.in_common(first[first["answered"] == 1], second[second["answered"] == 1])
                 if 0 < len(read[1]) < len(second):
                     yield direct, f"{what}, both read", making, *read
-    for family, small, large in paper.family_pairs(readers):
+    for family, small, large in paper.family_pairs(asked.readers):
         if small in models and large in models:
             yield from by_making(small, f"{small}, {large} ({family})", models[small], models[large])
 
 
-def _data_first(tested: list[Row], kinds: Mapping[str, str]) -> list[Row]:
-    """Leave baselines out, which are not data, unless nothing else is there, and adjust p over the rest."""
-    return adjusted([one for one in tested if kinds[one["reader"]] != "baseline"] or tested)
+def _adjusted(rows: Sequence[Row], kinds: Mapping[str, str] | None = None) -> list[Row]:
+    """Return comparisons with Benjamini-Hochberg's p; with ``kinds`` those of baselines, which are not data, only if alone."""
+    if kinds is not None:
+        rows = [row for row in rows if kinds[row["reader"]] != "baseline"] or rows
+    p = corrected(np.array([row["p"] for row in rows]), "BH")
+    return [row | {"adjusted": float(value)} for row, value in zip(rows, p, strict=True)]
 
 
-def _compared(
-    found: paper.Asked, readers: Mapping[str, Any], kinds: dict[str, str], material: Material
-) -> Iterator[Block]:
+def _compared(asked: Asked) -> Iterator[Block]:
     """Test every claim that a condition has no effect, over the items that both conditions asked."""
-    half, bound = bound_of(material)
-    order = group_order(found.trials)
+    kinds, order, bound = asked.kinds, asked.order, asked.bound
     tested: list[Row] = [
         {"reader": reader, "what": what, "making": making, **vars(one)}
-        for reader, what, making, first, second in _pairs(found, readers, kinds)
-        if (one := paper.paired(first, second, half)) is not None
+        for reader, what, making, first, second in _pairs(asked)
+        if (one := paper.paired(first, second, bound.half)) is not None
     ]
     if not tested:
         yield LAYOUT.sentences("not_paired")
         return
-    rows = _data_first(tested, kinds)
-    for row in rows:
-        row["head"] = f"{marked(row['reader'], kinds[row['reader']])}, {row['making'] or 'all'} items"
+    rows = _adjusted(tested, kinds)
     data = [row for row in rows if kinds[row["reader"]] != "baseline"]
+    ordered = sorted(rows, key=lambda row: (order.index(row["reader"]), paper.rank(row["making"])))
+    heads = {"first_head": "% first", "second_head": "% second"}
     yield from LAYOUT.blocks(
         "paired",
-        table=LAYOUT.table(
-            "h_test_paired",
-            sorted(rows, key=lambda row: (order.index(row["reader"]), paper.rank(row["making"]))),
-            bound=bound,
-            fewest=paper.FEWEST_ITEMS,
-            first_head="% first",
-            second_head="% second",
-        ),
+        table=LAYOUT.table("h_test_paired", ordered, kinds=kinds, bound=bound.said, **heads),
         number_of=len(data),
         differ=[row for row in data if row["adjusted"] < ALPHA],
         alike=sum(row["p_equal"] < ALPHA for row in data),
-        **{"bound": bound, "why": no_bound(material), "most": MOST_TOLD},
+        bound=bound.said,
+        why=bound.why,
     )
 
 
-def _makings(found: paper.Asked, kinds: dict[str, str], material: Material) -> Iterator[Block]:
+def _makings(asked: Asked) -> Iterator[Block]:
     """Contrast released with fresh, and fresh with matched items."""
-    if len(found.makings) < 2:
+    if len(asked.makings) < 2:
         return
-    half, bound = bound_of(material)
+    kinds, bound = asked.kinds, asked.bound
     contrasted: list[Row] = []
-    for group in group_order(found.trials):
-        own = found.trials[found.trials["reader_group"] == group]
-        for first, second in pairwise(found.makings):
-            one = paper.between_makings(own[own["making"] == first], own[own["making"] == second], half)
+    for group in asked.order:
+        own = asked.trials[asked.trials["reader_group"] == group]
+        for pair in pairwise(asked.makings):
+            one = paper.between_makings(*(own[own["making"] == making] for making in pair), bound.half)
             if one is not None:
-                contrasted.append({"reader": group, "what": f"{second} − {first}", **vars(one)})
+                contrasted.append({"reader": group, "what": f"{pair[1]} − {pair[0]}", **vars(one)})
     if not contrasted:
         yield LAYOUT.sentences("no_makings")
         return
-    rows = _data_first(contrasted, kinds)
+    rows = _adjusted(contrasted, kinds)
     data = [one for one in rows if kinds[one["reader"]] != "baseline"]
     differ = [one for one in data if one["adjusted"] < ALPHA]
     yield from LAYOUT.blocks(
         "makings",
-        table=LAYOUT.table("h_test_makings", rows, kinds=kinds, bound=bound),
+        table=LAYOUT.table("h_test_makings", rows, kinds=kinds, bound=bound.said),
         shown=data if len(data) <= MOST_TOLD else differ[:MOST_TOLD],
-        **{"number_of": len(data), "differ": len(differ), "most": MOST_TOLD, "kinds": kinds},
+        number_of=len(data),
+        differ=len(differ),
+        kinds=kinds,
     )
 
 
@@ -360,59 +372,217 @@ def _by_reader(rows: pd.DataFrame, order: list[str]) -> pd.DataFrame:
     return rows.sort_values("reader_group", key=lambda names: names.map(order.index), kind="stable")
 
 
-def _readings(found: paper.Asked, kinds: dict[str, str], material: Material) -> Iterator[Block]:
+def _readings(asked: Asked, folder: Path) -> Iterator[Block]:
     """Compare parsers and labels, and count answers that could not be read."""
-    order = group_order(found.trials)
-    if read := paper.both_parsers(found.trials, material.tables.folder):
-        yield from parsers_blocks("h_test_parsers", read, kinds)
-    maps = paper.label_maps(found.trials)
+    order, kinds = asked.order, asked.kinds
+    yield from parsers_blocks("h_test_parsers", paper.both_parsers(asked.trials, folder), kinds)
+    maps = paper.label_maps(asked.trials)
     if len(maps):
         rows = _by_reader(maps, order).to_dict("records")
-        says_a = [
-            f"{one['reader_group']} {apa.percent(one['says_a_published'])}"
-            for one in rows
-            if kinds[one["reader_group"]] == "model" and pd.notna(one["says_a_published"])
-        ]
-        table = LAYOUT.table("h_test_labels", rows, kinds=kinds)
-        yield from LAYOUT.blocks("labels", table=table, says_a=says_a)
+        yield from LAYOUT.blocks(
+            "labels", table=LAYOUT.table("h_test_labels", rows, kinds=kinds), rows=rows, kinds=kinds
+        )
     readers = [group for group in order if kinds[group] != "baseline"]
-    if (found.trials["answered"] != 0).all():
+    if (asked.trials["answered"] != 0).all():
         yield LAYOUT.sentences("all_read")
     elif readers:
-        means = _means(paper.accuracy(found.trials, ("making", "k")), readers)
+        means = _means(paper.accuracy(asked.trials, ("making", "k")), readers)
         yield from LAYOUT.blocks("read", table=LAYOUT.table("h_test_read", means, kinds=kinds))
 
 
-def _stated(found: paper.Asked, kinds: dict[str, str], rating: Mapping[str, Any] | None) -> Iterator[Block]:
+def _stated(asked: Asked, stated: pd.DataFrame, rating: Mapping[str, Any] | None) -> Iterator[Block]:
     """Lay out how many rules were stated right, as Table 7, and beside the items that the same readers sorted."""
-    statements = found.statements[found.statements["reader_kind"] != "baseline"]
+    statements = stated[stated["reader_kind"] != "baseline"]
     if statements.empty:
         return
-    order = group_order(statements)
-    stated = _by_reader(paper.rules_stated(statements), order)
+    order, kinds = group_order(statements), asked.kinds
+    rules = _by_reader(paper.rules_stated(statements), order)
+    rules["head"] = ["All" if pd.isna(k) else f"k = {int(k)}" for k in rules["k"]]
+    heads = list(dict.fromkeys(rules.sort_values("k")["head"]))
+    counted = ["readers", "stated", "rated", "right"]
+    rows = [
+        {"reader_group": group, "what": what, "totals": totals}
+        for group, own in rules.groupby("reader_group", sort=False)
+        for totals in [{head: own.loc[own["head"] == head, counted].sum() for head in heads}]
+        for what in ("right", "stated", "readers")
+    ]
     yield from LAYOUT.blocks(
         "rules",
-        table=_rules_table(stated, kinds),
-        rated=int(stated["rated"].sum()),
+        table=LAYOUT.table("h_test_rules", rows, kinds=kinds, examples=heads),
+        rated=int(rules["rated"].sum()),
         rating=rating,
         agreement=agreement_said(rating) if rating and rating["agreements"] else "",
     )
-    told = paper.rules_by_task(found.trials[found.trials["reader_group"].isin(order)], statements)
+    told = paper.rules_by_task(asked.trials[asked.trials["reader_group"].isin(order)], statements)
     if len(told):
-        rows = _by_reader(told, order)
-        table = LAYOUT.table("h_test_rules_tasks", rows, kinds=kinds)
+        table = LAYOUT.table("h_test_rules_tasks", _by_reader(told, order), kinds=kinds)
         yield from LAYOUT.blocks("rules_tasks", table=table)
 
 
-def _rules_table(stated: pd.DataFrame, kinds: Mapping[str, str]) -> ApaTable:
-    """Count the rules that were stated right, in a column for each number of examples."""
+def pictures(asked: Asked) -> Iterator[Block]:
+    """Compare models that were shown pictures with the same models shown text, by task; nothing where there is no such pair."""
+    rows_of, order, bound = asked.rows_of, asked.order, asked.bound
+    tasks, names = (paper.TASKS, NAMES) if asked.is_h_test else (paper.FAMILIES, QUESTIONS)
+    pairs = [pair for pair in paper.picture_pairs(asked.readers) if set(pair) <= set(rows_of)]
     rows: list[Row] = []
-    heads = {
-        "All" if pd.isna(k) else f"k = {int(k)}": k for k in sorted(stated["k"].dropna().unique()) or [np.nan]
-    }
-    for group, own in stated.groupby("reader_group", sort=False):
-        at = {head: own[own["k"].isna() if pd.isna(k) else own["k"] == k] for head, k in heads.items()}
-        totals = {head: one[["readers", "stated", "rated", "right"]].sum() for head, one in at.items()}
-        for what in ("right", "stated", "readers"):
-            rows.append({"reader_group": group, "what": what, "totals": totals})
-    return LAYOUT.table("h_test_rules", rows, kinds=kinds, examples=list(heads))
+    for text, looks in sorted(pairs, key=lambda pair: [order.index(group) for group in pair]):
+        how = ", examples as text" if paper.shows_examples_as_text(asked.readers[looks]) else ""
+        told = {"text": text, "looks": looks, "head": f"{text} (text), {looks} (pictures{how})"}
+        for part in paper.pictures_by_part(rows_of[text], rows_of[looks], bound.half, tasks):
+            name = names[part.task] if part.k is None else f"k\u00a0=\u00a0{part.k}"
+            name = f"{part.making.capitalize()} items" if part.making else name
+            rows.append({**told, "part": part, "name": name, **vars(part.compared)})
+    if not rows:
+        if pairs:
+            yield LAYOUT.sentences("too_few_pictures")
+        return
+    rows = _adjusted(rows)
+    values: dict[str, Any] = {"noun": "task" if asked.is_h_test else "kind", "bound": bound.said}
+    table = LAYOUT.table(
+        "pictures",
+        rows,
+        "h_test_pictures" if asked.is_h_test else "letter_geometry_pictures",
+        first_head="% text",
+        second_head="% pictures",
+        is_parted=any(row["part"].making or row["part"].k is not None for row in rows),
+        **values,
+    )
+    heads = dict.fromkeys(row["head"] for row in rows)
+    told_pairs = [_pair([row for row in rows if row["head"] == head]) for head in heads]
+    yield from LAYOUT.blocks("pictures", table=table, pairs=told_pairs, why=bound.why, **values)
+
+
+def _pair(rows: Sequence[Row]) -> Row:
+    """Return one pair's comparison over all items, and the tasks in which pictures help, harm, make no difference, or neither."""
+    whole = [one for one in rows if one["part"] == paper.Part(paper.ALL, "", None, one["part"].compared)]
+    sorted_by: dict[str, list[str]] = {name: [] for name in ("better", "worse", "alike", "rest")}
+    for one in rows:
+        if one["part"].task != paper.ALL:
+            kind = "alike" if one["p_equal"] < ALPHA else "rest"
+            if one["adjusted"] < ALPHA:
+                kind = "better" if one["difference"] > 0 else "worse"
+            sorted_by[kind].append(one["name"].lower())
+    return {"text": rows[0]["text"], "looks": rows[0]["looks"], "whole": whole, **sorted_by}
+
+
+def parsers_blocks(
+    name: str, read: Sequence[paper.BothParsers], kinds: dict[str, str], names: Mapping[str, str] = NAMES
+) -> list[Block]:
+    """Compare the published parser with a correct one, task by task and model by model; nothing without readings by both."""
+    if not read:
+        return []
+    replies: Counter[str] = Counter()
+    for one in read:
+        replies[one.reader_group] += one.replies if one.task != "average" else 0
+    rows = [vars(one) | {"of_reader": replies[one.reader_group]} for one in read]
+    unit = "Task" if names is NAMES else "Questions"
+    means = [
+        one
+        for one in read
+        if one.task == "average" and kinds[one.reader_group] != "baseline" and one.compared is not None
+    ]
+    return LAYOUT.blocks(
+        "parsers",
+        table=LAYOUT.table("parsers", rows, name, kinds=kinds, names=names, unit=unit),
+        kinds=kinds,
+        differing=[one for one in means if one.published != one.corrected],
+        alike=[named(one.reader_group, kinds) for one in means if one.published == one.corrected],
+    )
+
+
+def write_geometry(material: Material) -> Chapter | None:
+    """Write right answers to letter geometry; None where a study asks none."""
+    tables = material.tables
+    rows = paper.geometry(tables)
+    if rows is None:
+        return None
+    material.told("letter geometry")
+    kinds, readers = kinds_of(rows), tables.dictionary["readers"]
+    asked = Asked(rows, readers, kinds, Bound.of(material), is_h_test=False)
+    shown = {g: vars(paper.share(asked.rows_of[g])) for g in asked.order if kinds[g] != "baseline"}
+    blocks: list[Block] = LAYOUT.blocks(
+        "geometry",
+        table=geometry_table("letter_geometry", rows, kinds),
+        shares=[{"group": group, **share} for group, share in shown.items()],
+        alone=paper.by_option_alone(tables.items),
+        kinds=kinds,
+    )
+    blocks += pictures(asked)
+    read = paper.both_parsers(rows, tables.folder, paper.FAMILIES, is_pooled=True)
+    blocks += parsers_blocks("letter_geometry_parsers", read, kinds, QUESTIONS)
+    sources = ("lee2024htest", "benjamini1995")
+    return LAYOUT.chapter("letter-geometry", blocks, kinds, kinds, part="geometry_", sources=sources)
+
+
+def geometry_table(name: str, rows: pd.DataFrame, kinds: Mapping[str, str]) -> ApaTable:
+    """Show right answers by reader and kind of question, each against chance."""
+    found: list[Row] = []
+    for group in group_order(rows):
+        own = rows[rows["reader_group"] == group]
+        parts = {QUESTIONS[family]: own[own["task"] == family] for family in paper.FAMILIES} | {ALL: own}
+        found += [
+            {"reader_group": group, "what": what, **vars(paper.share(part))}
+            for what, part in parts.items()
+            if len(part)
+        ]
+    # baselines are not data: their p values are adjusted only where nothing else is there
+    is_data = np.array([kinds[one["reader_group"]] != "baseline" for one in found])
+    p = np.array([one["p"] for one in found])
+    counted = np.isfinite(p) & (is_data | (not is_data.any()))
+    p_adjusted = np.full(len(p), np.nan)
+    p_adjusted[counted] = corrected(p[counted], "BH")
+    cells = [one | {"adjusted": value} for one, value in zip(found, p_adjusted, strict=True)]
+    return LAYOUT.table("letter_geometry", cells, name, kinds=kinds, chance=f"{100 * paper.CHANCE:.0f}")
+
+
+ABOUT = Page(
+    "H-TEST and letter geometry in these studies",
+    "After Lee and Lim (2024), H-TEST, Figure 5.",
+    "Numbers come from these studies’ own runs; those of models that the paper names are quoted.",
+)
+_RANK = {"human": 0, "simulated": 1, "model": 2, "baseline": 3}
+_BOTH = "Give two studies: one made with --part tasks, the other with --part geometry."
+
+
+def beside_figure(
+    name: str, points: Sequence[paper.Point], partial: Sequence[str] = ()
+) -> tuple[Drawing, paper.Fitted | None, paper.Fitted | None]:
+    """Draw Figure 5 with the study's readers over the paper's printed models, and return the two lines drawn."""
+    printed = paper.printed_points()
+    line, theirs = paper.fitted([one for one in points if one.kind == "model"]), paper.fitted(printed)
+    caption = LAYOUT.caption("beside_figure", line=line, theirs=theirs, partial=partial)
+    return geometry_figure(name, caption, points, printed, (line, theirs)), line, theirs
+
+
+def together(
+    folders: Sequence[Path], told: Callable[[str], None] = lambda _: None
+) -> list[ApaTable | Drawing]:
+    """Lay out both tests of two studies (or their exports) side by side and draw Figure 5; ``told`` hears remarks on them."""
+    if len(folders) != 2:
+        raise UserError(f"Figure 5 needs two studies; {len(folders)} given", mend=_BOTH)
+    sorted_lines = answered = None
+    for folder in folders:
+        tables = load(folder)
+        for remark in tables.remarks:
+            told(remark)
+        lines, questions = paper.asked(tables), paper.geometry(tables)
+        if lines is None and questions is None:
+            raise UserError(f"{folder} has neither H-TEST's tasks nor letter geometry", mend=_BOTH)
+        sorted_lines, answered = lines or sorted_lines, answered if questions is None else questions
+    if sorted_lines is None or answered is None:
+        missing = "has H-TEST's tasks" if sorted_lines is None else "has letter geometry"
+        raise UserError(f"neither of {folders[0]} and {folders[1]} {missing}", mend=_BOTH)
+    points = sorted(paper.both_tests(sorted_lines, answered), key=lambda one: (_RANK[one.kind], one.group))
+    found = {one.group for one in points}
+    partial = sorted((set(sorted_lines.trials["reader_group"]) & set(answered["reader_group"])) - found)
+    if partial:
+        told(f"Excluded because not all tasks were answered: {apa.listing(partial)}.")
+    if not points:
+        raise UserError(
+            f"no reader of {folders[0]} completed both tests, in {folders[1]} too",
+            mend="Give the same models the same names in both studies, or let people take part in both.",
+        )
+    drawing, _, _ = beside_figure("figure_5", points, partial)
+    rows = map(vars, (*points, *paper.printed_points()))
+    kinds = {one.group: one.kind for one in points}
+    return [drawing, LAYOUT.table("beside", rows, "figure_5_numbers", kinds=kinds)]

@@ -14,7 +14,7 @@ from analysis.plan import ALPHA
 from analysis.published.h_test import Asked, asked, mean_with_ends
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Block, Chapter, Material, ReportedFit
-from analysis.report.chapters.h_test.pictures import NAMES, bound_of, no_bound
+from analysis.report.chapters.h_test import NAMES, Bound
 from analysis.report.layout import Layout
 
 LAYOUT = Layout(
@@ -34,7 +34,7 @@ def write(material: Material) -> Chapter | None:
     blocks: list[Block] = [*_trainings(material, found)]
     fits: list[ReportedFit] = []
     asked_h_test = asked(tables)
-    half, bound = bound_of(material)
+    bound = Bound.of(material)
     is_transferred = False
     for place, family in enumerate(found, 1):
         stem = f"_{place}" if len(found) > 1 else ""
@@ -42,9 +42,9 @@ def write(material: Material) -> Chapter | None:
             names = [one.group for one in family.models]
             blocks.append(LAYOUT.sentences("no_base", base=family.base, models=names))
         if asked_h_test is not None:
-            one = inside.transfer(asked_h_test.trials, family, half, seed)
+            one = inside.transfer(asked_h_test.trials, family, bound.half, seed)
             if one is not None:
-                blocks += _transfer(one, asked_h_test, stem, bound, no_bound(material))
+                blocks += _transfer(one, asked_h_test, stem, bound)
                 is_transferred = True
         some, models = _conditions(inside.parts_of(tables, family), family, stem, study)
         blocks += some
@@ -181,7 +181,7 @@ def _way(one: inside.Trained) -> dict[str, Any]:
     }
 
 
-def _transfer(found: inside.Transfer, h_test: Asked, stem: str, bound: str | None, why: str) -> list[Block]:
+def _transfer(found: inside.Transfer, h_test: Asked, stem: str, bound: Bound) -> list[Block]:
     differ = sorted(
         (one for one in found.cells if one.p_adjusted < ALPHA), key=lambda one: -abs(one.compared.difference)
     )
@@ -190,7 +190,7 @@ def _transfer(found: inside.Transfer, h_test: Asked, stem: str, bound: str | Non
         "transfer",
         table=_transfer_table(f"trained_transfer{stem}", found),
         drawing=_tasks_figure(f"trained_tasks{stem}", found, h_test),
-        tests=_cells_table(f"trained_transfer_cells{stem}", found, bound),
+        tests=_cells_table(f"trained_transfer_cells{stem}", found, bound.said),
         found=found,
         differ=len(differ),
         own=sum(one.in_domain for one in found.cells),
@@ -198,7 +198,7 @@ def _transfer(found: inside.Transfer, h_test: Asked, stem: str, bound: str | Non
         told=[beyond, own],
         alike=sum(one.compared.p_equal < ALPHA for one in found.cells),
         printed=inside.printed_diagonal(),
-        **{"bound": bound, "why": why},
+        **{"bound": bound.said, "why": bound.why},
     )
 
 
