@@ -46,6 +46,25 @@ class Chapter:
     question: str = ""
 
 
+@dataclass
+class Draft:
+    """What is written of a chapter so far."""
+
+    blocks: list[Block] = field(default_factory=list)
+    methods: list[Markup] = field(default_factory=list)
+    fits: list[ReportedFit] = field(default_factory=list)
+    groups: list[str] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
+
+    def add(self, other: Draft) -> None:
+        """Put another draft behind this one; methods, groups and sources are not repeated."""
+        self.blocks += other.blocks
+        self.fits += other.fits
+        for name in ("methods", "groups", "sources"):
+            own = getattr(self, name)
+            own += [one for one in getattr(other, name) if one not in own]
+
+
 @dataclass(frozen=True)
 class Material:
     """What a chapter is written from."""

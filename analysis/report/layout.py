@@ -27,7 +27,7 @@ from analysis.mixed import Fit
 from analysis.names import sentence, upper_first
 from analysis.report import filters
 from analysis.report.apa_tables import ApaTable, Head, Origin, as_percent, decimals
-from analysis.report.blocks import Block, Chapter, marks_of
+from analysis.report.blocks import Block, Chapter, Draft, marks_of
 from analysis.report.felt import p_said
 from analysis.report.many_levels import by_level, which_of
 from analysis.report.references import cite
@@ -234,7 +234,7 @@ class Layout:
     def chapter(
         self,
         name: str,
-        blocks: Iterable[Block],
+        written: Draft | Iterable[Block],
         groups: Iterable[str],
         kinds: dict[str, str],
         methods: Sequence[Markup] | None = None,
@@ -246,7 +246,10 @@ class Layout:
         Its heading, its question and, unless given, its method are the passages ``title``, ``question`` and ``methods``, whose
         names begin with ``part`` where several chapters share a folder.
         """
-        told = tuple(blocks)
+        if isinstance(written, Draft):
+            more = {"fits": tuple(written.fits), "sources": tuple(written.sources)} | more
+            written = written.blocks
+        told = tuple(written)
         if not told:
             return None
         more["methods"] = (self.sentences(f"{part}methods"),) if methods is None else tuple(methods)

@@ -23,7 +23,7 @@ from analysis.costs.words import frequency_of, letters_in, linking, spill_over, 
 from analysis.planned import plans
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Material
-from analysis.report.chapters.cost import side_by_side
+from analysis.report.chapters.cost import By, side_by_side
 from stimuli.errors import UserError
 from tests.analysis import decision_study, word_study
 from tests.analysis.letter_study import LEVELS, TIME, study_rows, write_handover
@@ -336,7 +336,7 @@ def test_a_profile_of_one_participant_is_said_to_have_no_interval_not_one_that_i
         rows["position"].map({"intact": 100.0}).fillna(120.0).where(rows["reader_kind"] == "model")
     )
     tables = load(write_handover(tmp_path, rows))
-    part = side_by_side(Material(tables), unit_costs(tables, "position"), ())
+    part = side_by_side(By(Material(tables), tables, "position"), unit_costs(tables, "position"))
     said = " ".join(str(one) for one in part.blocks if isinstance(one, str))
     assert (
         "Too few answers are available for an interval of the mean cost of People, so no shape is shown."

@@ -83,7 +83,7 @@ def test_costs_that_were_put_in_stand_side_by_side(tmp_path: Path, monkeypatch: 
 
 
 def test_the_chapter_opens_with_the_main_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(letters, "explanations", lambda *_: letters.competing.Explanations())
+    monkeypatch.setattr(letters, "explanations", lambda *_: letters.Explanations())
     blocks_of(tmp_path / "s", monkeypatch, human=6, models=("restorer",))
     tables = load(tmp_path / "s")
     chapter = letters.write(Material(tables, (), kinds_of(tables.trials)))

@@ -26,9 +26,8 @@ from analysis.mixed import lme4_program
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Chapter, Material, referred
-from analysis.report.chapters.cost import side_by_side, write
-from analysis.report.chapters.cost import words as cost_words
-from analysis.report.chapters.cost.times import distributions
+from analysis.report.chapters import cost
+from analysis.report.chapters.cost import By, distributions, side_by_side, write
 from tests.analysis import word_study
 from tests.analysis.cost_study import STEP, rows_of, study
 from tests.analysis.letter_study import LEVELS as POSITIONS
@@ -74,7 +73,7 @@ def forms(tmp_path_factory: pytest.TempPathFactory) -> Written:
 def words(tmp_path_factory: pytest.TempPathFactory) -> Written:
     tables = load(word_study.study(tmp_path_factory.mktemp("words"), people=10, items=12, linked=True))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cost_words, "linking", partial(linking, folds=4))
+        patch.setattr(cost, "linking", partial(linking, folds=4))
         found = written(tables)
     assert found is not None
     return found
@@ -160,7 +159,7 @@ def test_times_that_a_bit_shortens_are_said_to_fall() -> None:
     }  # fmt: skip
     kinds = {"human": "human", "gpt": "model"}
     fell, rose = (
-        " ".join(map(str, cost_words.linking_blocks(pd.DataFrame([row | {"slope": slope}]), kinds, "form")))
+        " ".join(map(str, cost.linking_blocks(pd.DataFrame([row | {"slope": slope}]), kinds, "form")))
         for slope in (-0.08, 0.08)
     )
     assert "fell by 0.08 [−0.34, 0.50] ms per bit" in fell
@@ -177,7 +176,7 @@ def test_of_many_conditions_the_text_tells_the_cheapest_and_the_dearest_and_slop
         for scale in ("log", "ms")
         for place, level in enumerate(levels[1:])
     ]  # fmt: skip
-    said = cost_words.in_zone(pd.DataFrame(rows), "form")["told"]
+    said = cost.in_zone(pd.DataFrame(rows), "form")["told"]
     assert "from c0 0.0 [1.0, 99.0] ms or 0.0% [1.0, 30.0] to c8 80.0" in said and "c4" not in said
     slopes = " + ".join(f"form_c{number}" for number in range(9))
     climbed = Climb(
@@ -188,7 +187,7 @@ def test_of_many_conditions_the_text_tells_the_cheapest_and_the_dearest_and_slop
             "b + (1 | item)",
         ),
     )
-    ((way, models),) = cost_words.reductions(
+    ((way, models),) = cost.reductions(
         SpillOver(pd.DataFrame(), {("human", "target", "log"): climbed}, ()), "form", levels
     )["ways"]
     assert models == ["the changed word (log scale)"]
@@ -292,7 +291,7 @@ def test_nothing_written_in_a_figure_overlaps(
     tables = load(study(tmp_path, levels, people=6, models=models, items=8))
     parts = [
         distributions(tables, "form"),
-        side_by_side(Material(tables), unit_costs(tables, "form", of_words=False), ()),
+        side_by_side(By(Material(tables), tables, "form"), unit_costs(tables, "form", of_words=False)),
     ]
     drawings = [one for part in parts for one in part.blocks if isinstance(one, Drawing)]
     assert drawings

@@ -31,8 +31,7 @@ from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Chapter, Material
 from analysis.report.chapters import letters
-from analysis.report.chapters.letters import competing, contrasts_in_words
-from analysis.report.chapters.letters.competing import gathered
+from analysis.report.chapters.letters import Explanations, contrasts_in_words, gathered
 from analysis.report.chapters.letters.measures import MEASURES, Measured
 from tests.analysis.letter_study import LEVELS, study_rows, write_handover
 from tests.analysis.word_study import WORDS, rewrite_dictionary, shown_words, study
@@ -197,7 +196,7 @@ def single_words(folder: Path, **readers: Any) -> Path:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the slow part out."""
-    nothing = competing.Explanations()
+    nothing = Explanations()
     monkeypatch.setattr(letters, "explanations", lambda *_: nothing)
 
 

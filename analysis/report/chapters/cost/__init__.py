@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,68 +26,100 @@ from analysis.costs.ratios import (
     shown_profiles,
     unit_costs,
 )
-from analysis.costs.words import WordTable, word_table
+from analysis.costs.times import PERCENTILES, TimeScales, time_scales, time_spreads
+from analysis.costs.words import (
+    TARGET,
+    TIME,
+    SpillOver,
+    WordTable,
+    linking,
+    reading_profile,
+    spill_over,
+    word_table,
+)
 from analysis.descriptives import describe
-from analysis.figures.cost import cost_accuracy_figures, cost_profile_figures
+from analysis.families import with_adjusted
+from analysis.figures.cost import (
+    cost_accuracy_figures,
+    cost_profile_figures,
+    reading_profile_figures,
+    time_distribution_figure,
+)
+from analysis.frames import indicator
 from analysis.intervals import OF_SHARES
 from analysis.names import plain
-from analysis.plan import MEASURES
-from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of, marked, named
-from analysis.report.apa_tables import ApaTable
-from analysis.report.blocks import Block, Chapter, Material
-from analysis.report.chapters.cost import times as cost_times
-from analysis.report.chapters.cost import words as cost_words
-from analysis.report.chapters.cost.times import LAYOUT, Part
-from analysis.report.many_levels import by_level
+from analysis.plan import MEASURES, Plan, against_reference
+from analysis.preparing.exclusions import TIMED
+from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of, marked, named, spoken
+from analysis.report.apa_tables import ApaTable, decimals
+from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
+from analysis.report.layout import Layout
+from analysis.report.many_levels import MOST_NAMED, MOST_TOLD, by_level
 from analysis.report.parted import Part as Shown
 from analysis.report.parted import of_part, parts_by
-from analysis.results import Analysis
+from analysis.report.results import statistics
+from analysis.results import Analysis, Contrast
 from analysis.tables import Tables
-from stimuli.errors import UserError
+from stimuli.errors import UserError, reason_of
 
+LAYOUT = Layout(Path(__file__).parent, titles=TITLES, unit_of=UNITS, percents=PERCENTILES, timed=TIMED)
+FAILURES = (UserError, np.linalg.LinAlgError, FloatingPointError)
+"""What a fit may end with; the chapter reports it and continues."""
+TIMES = ("reading_time", "rt")
 OF_A_MODEL = ("reasoning_tokens", "completion_tokens", "prompt_tokens", "latency_ms", "surprisal")
 """What is named where no model has it."""
+ZONES = {
+    "target": "the changed word",
+    "target + 1": "the first word after it",
+    "target + 2": "the second word after it",
+}
+
+
+class Part(Draft):
+    """A part of the chapter while it is written."""
+
+    def write(self, passage: str, **values: Any) -> None:
+        """Add a passage of the chapter's text."""
+        self.blocks += LAYOUT.blocks(passage, **values)
+
+
+@dataclass(frozen=True)
+class By:
+    """Whose costs are told: a report's material, its trials of so many participants as can be modelled, and the factor compared."""
+
+    material: Material
+    tables: Tables
+    factor: str
+    thinned: tuple[str, ...] = ()  # what says that participants were sampled
 
 
 def write(material: Material) -> Chapter | None:
     """Write what reading cost people and models; None where nobody has a time, tokens or surprisal in two conditions."""
     tables, left = fewer_participants(material.tables)
     whole = Part()
-    trials = tables.trials
-    used = trials[trials["excluded_reason"].isna()]
-    for factor, levels in material.tables.factors.items():
+    used = tables.trials[tables.trials["excluded_reason"].isna()]
+    for factor, levels in tables.factors.items():
         if len(levels) > 1:
-            shown = parts_by(factor, used, tables)
-            whole.add(_of_factor(material, tables, factor, shown, left))
-    for cells in material.tables.crossed:
-        if cost_times.timed_by(material, cells):
-            whole.add(cost_times.on_two_scales(material, tables, cells, left))
+            whole.add(_of_factor(By(material, tables, factor, left), parts_by(factor, used, tables)))
+    for cells in tables.crossed:
+        if timed_by(material, cells):
+            whole.add(on_two_scales(By(material, tables, cells, left)))
     if left:
         whole.methods.append(LAYOUT.sentences("methods_of_sampling", left=left))
-    return LAYOUT.chapter(
-        "cost",
-        whole.blocks,
-        whole.groups,
-        material.kinds,
-        methods=whole.methods,
-        fits=tuple(whole.fits),
-        sources=tuple(whole.sources),
-    )
+    return LAYOUT.chapter("cost", whole, whole.groups, material.kinds, whole.methods)
 
 
-def _of_factor(
-    material: Material, tables: Tables, factor: str, shown: Sequence[Shown], left: tuple[str, ...]
-) -> Part:
+def _of_factor(by: By, shown: Sequence[Shown]) -> Part:
     part = Part()
-    if cost_times.has_times(tables):
+    if has_times(by.tables):
         for one in shown:
-            part.add(_named(cost_times.distributions(one.of(material.tables), factor), one))
-        part.add(cost_times.on_two_scales(material, tables, factor, left))
+            part.add(_named(distributions(one.of(by.material.tables), by.factor), one))
+        part.add(on_two_scales(by))
     for one in shown:
-        material.told(f"cost: each item's cost by {factor}{one.told}")
-        analyses = () if one.told else material.analyses
-        own = replace(material, tables=one.of(material.tables), analyses=analyses)
-        part.add(_named(_side_by_side(own, one.of(tables), factor, left), one))
+        by.material.told(f"cost: each item's cost by {by.factor}{one.told}")
+        analyses = () if one.told else by.material.analyses
+        own = replace(by.material, tables=one.of(by.material.tables), analyses=analyses)
+        part.add(_named(_of_items(replace(by, material=own, tables=one.of(by.tables))), one))
     return part
 
 
@@ -96,63 +129,59 @@ def _named(part: Part, one: Shown) -> Part:
     return replace(part, blocks=of_part(part.blocks, one), fits=fits)
 
 
-def _side_by_side(material: Material, tables: Tables, factor: str, left: tuple[str, ...]) -> Part:
+def _of_items(by: By) -> Part:
+    """Write costs word by word where words were changed, and item by item."""
     part = Part()
-    words, why_not = _words(tables, factor)
-    costs = unit_costs(tables, factor, words, of_words=words is not None)
+    words, why_not = _words(by)
+    costs = unit_costs(by.tables, by.factor, words, of_words=words is not None)
     if words is not None:
-        part.add(_word_by_word(material, tables, factor, words, left))
+        are_people = by.tables.trials["reader_kind"].isin(PARTICIPANT_KINDS)
+        if are_people.any():
+            part.add(spilling(by, words))
+        part.add(profile(by, words))
+        if are_people.any() and not are_people.all():
+            part.add(milliseconds_a_bit(by, words))
     elif not costs.rows.empty:
         part.blocks += why_not
     if not costs.rows.empty:
-        part.add(side_by_side(material, costs, left))
+        part.add(side_by_side(by, costs))
     return part
 
 
-def _words(tables: Tables, factor: str) -> tuple[WordTable | None, list[Block]]:
-    """Return the words of a study, or why single words are not compared by this factor."""
+def _words(by: By) -> tuple[WordTable | None, list[Block]]:
+    """Return the words of a study, or why single words are not compared: the first level has changed words, or no other has."""
     try:
-        words = word_table(tables, factor)
+        words = word_table(by.tables, by.factor)
     except UserError as error:
-        return None, LAYOUT.blocks("no_words", factor=factor, why=error.message)
-    if cost_words.base_changes_words(words) or not cost_words.has_targets(words):
-        return None, LAYOUT.blocks("no_words", factor=factor, why="", base=words.levels[0])
+        return None, LAYOUT.blocks("no_words", factor=by.factor, why=error.message)
+    is_base = words.words[words.factor] == words.levels[0]
+    if (
+        words.words.loc[is_base, "is_changed"].any()
+        or not (words.words.loc[~is_base, "zone"] == TARGET).any()
+    ):
+        return None, LAYOUT.blocks("no_words", factor=by.factor, why="", base=words.levels[0])
     return words, []
 
 
-def _word_by_word(
-    material: Material, tables: Tables, factor: str, words: WordTable, left: tuple[str, ...]
-) -> Part:
-    part = Part()
-    are_people = tables.trials["reader_kind"].isin(PARTICIPANT_KINDS)
-    if are_people.any():
-        part.add(cost_words.spilling(material, tables, factor, words, left))
-    part.add(cost_words.profile(material, tables, factor, words, left))
-    if are_people.any() and not are_people.all():
-        part.add(cost_words.milliseconds_a_bit(material, tables, factor, words))
-    return part
-
-
-def side_by_side(material: Material, costs: UnitCosts, thinned: tuple[str, ...]) -> Part:
+def side_by_side(by: By, costs: UnitCosts) -> Part:
     """Write what each condition costs each reader, as log ratios against its own baseline, beside accuracy, and as a shape."""
-    part, tables = Part(), material.tables
+    part, tables = Part(), by.material.tables
     factor, base = costs.factor, costs.levels[0]
     recorded = set(costs.rows.loc[costs.rows["reader_kind"] == "model", "measure"])
     costs, free = _without_free(costs)
     if costs.rows.empty:
         return part
     found = cost_profiles(costs, study=str(tables.dictionary["study"]))
-    found = [_with_tested(one, material.analyses) for one in found]
+    found = [_with_tested(one, by.material.analyses) for one in found]
     shown = shown_profiles(found)
     part.groups = group_order(costs.rows)
     kinds = kinds_of(costs.rows)
     ratios = log_ratios(found, factor) if found else pd.DataFrame()
     reader_kinds = tables.trials.loc[tables.trials["excluded_reason"].isna(), "reader_kind"]
-    profiled = {(one.measure, one.group) for one in found}
-    named_costs = _named_costs(costs.rows)
+    without = [key for key in _keys(costs.rows) if key not in {(one.measure, one.group) for one in found}]
     part.write(
         "log_ratios",
-        table=_ratio_table(plain("cost_ratios", factor), costs, ratios, kinds),
+        table=_ratio_table(costs, ratios, kinds),
         ratios=[(one, told) for one in shown if (told := _ratios_in_words(one))],
         free=free,
         remarks=costs.remarks,
@@ -160,13 +189,11 @@ def side_by_side(material: Material, costs: UnitCosts, thinned: tuple[str, ...])
         has_people=bool(reader_kinds.isin(PARTICIPANT_KINDS).any()),
         unrecorded=[TITLES[one].split(",")[0].lower() for one in OF_A_MODEL if one not in recorded],
         is_timed="latency_ms" in recorded,
-        without=[
-            f"{reader} ({title})" for key, (title, reader) in named_costs.items() if key not in profiled
-        ],
+        without=[f"{marked(group, kinds[group])} ({TITLES[name].lower()})" for name, group in without],
         zeros=[
             f"{one.group} ({TITLES[one.measure].lower()}, {one.without:,})" for one in found if one.without
         ],
-        **{"factor": factor, "base": base, "kinds": kinds, "thinned": thinned},
+        **{"factor": factor, "base": base, "kinds": kinds, "thinned": by.thinned},
     )
     part.blocks += _against_accuracy(tables, shown, factor, costs.levels)
     part.blocks += _shapes(found, shown, factor, base, kinds)
@@ -181,21 +208,22 @@ def _with_tested(one: CostProfile, analyses: Sequence[Analysis]) -> CostProfile:
     return replace(one, profile=one.profile.with_estimated(logged, one.measure, one.group))
 
 
-def _named_costs(rows: pd.DataFrame) -> dict[tuple[str, str], tuple[str, str]]:
-    """Return what each measure and reader is called."""
-    return {
-        (str(measure), str(group)): (
-            TITLES[str(measure)].lower(),
-            marked(str(group), str(own["reader_kind"].iloc[0])),
-        )
-        for (measure, group), own in rows.groupby(["measure", "reader_group"], sort=False)
-    }
+def _keys(rows: pd.DataFrame) -> list[tuple[str, str]]:
+    """Return every measure and reader group that has costs."""
+    return [
+        (str(name), str(group))
+        for name, group in dict.fromkeys(zip(rows["measure"], rows["reader_group"], strict=True))
+    ]
 
 
 def _without_free(costs: UnitCosts) -> tuple[UnitCosts, list[str]]:
     """Leave out what costs a reader nothing in any condition (a local model's bill), and name it."""
-    most = costs.rows.groupby(["measure", "reader_group"], sort=False)["cost"].transform("max")
-    names = [f"{title} of {reader}" for title, reader in _named_costs(costs.rows[most == 0]).values()]
+    most, kinds = (
+        costs.rows.groupby(["measure", "reader_group"], sort=False)["cost"].transform("max"),
+        kinds_of(costs.rows),
+    )
+    free = _keys(costs.rows[most == 0])
+    names = [f"{TITLES[name].lower()} of {marked(group, kinds[group])}" for name, group in free]
     return replace(costs, rows=costs.rows[most != 0]), names
 
 
@@ -294,49 +322,367 @@ def _reader(key: tuple[str, str], kinds: dict[str, str]) -> str:
     return f"{named(key[0], kinds)} ({TITLES[key[1]].lower()})"
 
 
-def _ratio_table(name: str, costs: UnitCosts, ratios: pd.DataFrame, kinds: dict[str, str]) -> ApaTable:
+def _ratio_table(costs: UnitCosts, ratios: pd.DataFrame, kinds: dict[str, str]) -> ApaTable:
     """Lay out means in each measure's own unit with log ratios against the baseline."""
-    factor, all_rows = costs.factor, costs.rows
-    known = {
-        (row["measure"], row["reader_group"], row[factor]): row
-        for row in (ratios.to_dict("records") if len(ratios) else [])
-    }
-    order, names = group_order(all_rows), list(TITLES)
-    cells = {
-        (str(m), str(g)): own for (m, g), own in all_rows.groupby(["measure", "reader_group"], sort=False)
-    }
+    factor, keys = costs.factor, ["measure", "reader_group", costs.factor]
+    known = {tuple(row[key] for key in keys): row for row in ratios.to_dict("records")}
     rows = []
-    for measure, group in sorted(cells, key=lambda one: (order.index(one[1]), names.index(one[0]))):
+    for key, cell in costs.rows.groupby(keys, sort=False):
+        measure, group, level = map(str, key)
         is_people = kinds[group] in PARTICIPANT_KINDS
-        title, unit = TITLES[measure].lower(), UNITS[measure]
-        for level in costs.levels:
-            cell = cells[measure, group][cells[measure, group][factor] == level]
-            if cell.empty:
-                continue
-            column, by = ("value", "reader") if is_people else ("cost", "item")
-            means = cell.groupby(by)[column].mean()
-            rows.append(
-                {
-                    "measure": measure,
-                    "reader_group": group,
-                    "title": title if unit in title.split() else f"{title} ({unit})",
-                    "level": level,
-                    "units": int(cell[by].nunique()),
-                    "mean": float(np.exp(means.mean()) if is_people else means.mean()),
-                    "places": 4 if measure == "cost_usd" else 0 if unit == "ms" else 2,
-                    "ratio_row": known.get((measure, group, level)),
-                }
-            )
+        column, by = ("value", "reader") if is_people else ("cost", "item")
+        mean = float(cell.groupby(by)[column].mean().mean())
+        row = {"measure": measure, "reader_group": group, "level": level, "units": int(cell[by].nunique())}
+        mean = float(np.exp(mean)) if is_people else mean
+        rows.append({**row, "mean": mean, "ratio_row": known.get((measure, group, level))})
+    groups, titles = group_order(costs.rows), list(TITLES)
+    rows.sort(
+        key=lambda row: (
+            groups.index(row["reader_group"]),
+            titles.index(row["measure"]),
+            costs.levels.index(row["level"]),
+        )
+    )
     of_parts = {"total_tokens", "surprisal_changed", "surprisal_after"}
     in_trials = {*MEASURES_OF_PEOPLE[:2], *MEASURES_OF_MODELS} - of_parts
-    measures = set(all_rows["measure"])
+    measures = set(costs.rows["measure"])
     return LAYOUT.table(
         "costs",
         rows,
-        name,
+        plain("cost_ratios", factor),
         factor=factor,
         base=costs.levels[0],
         kinds=kinds,
         names=sorted(in_trials & measures),
         of_words=not measures <= {*in_trials, "total_tokens"},
     )
+
+
+def distributions(tables: Tables, factor: str) -> Part:
+    """Draw and describe how people's times are distributed in each condition."""
+    spreads = [one for name in TIMES for one in time_spreads(tables, factor, name)]
+    if not spreads:
+        return Part()
+    name = plain("time_distributions", factor)
+    groups = [
+        [one for one in spreads if (one.group, one.measure) == key]
+        for key in dict.fromkeys((one.group, one.measure) for one in spreads)
+    ]
+    medians = [[one.percentiles[PERCENTILES.index(50)] for one in own] for own in groups]
+    table = LAYOUT.table(
+        "percentiles",
+        [{"spread": one} for own in groups for one in own],
+        name,
+        factor=factor,
+        kinds={one.group: one.kind for one in spreads},
+        measures=list(dict.fromkeys(one.measure for one in spreads)),
+    )
+    part = Part(groups=list(dict.fromkeys(one.group for one in spreads)))
+    part.write(
+        "distributions",
+        factor=factor,
+        table=table,
+        figure=time_distribution_figure(name, spreads, factor, tables.levels_of(factor)),
+        medians=[
+            (own[0], by_level([one.level for one in own], [apa.milliseconds(one) for one in middle], middle))
+            for own, middle in zip(groups, medians, strict=True)
+        ],
+    )
+    return part
+
+
+def on_two_scales(by: By) -> Part:
+    """Compare conditions on the log scale and in milliseconds, for every analysis of times by this factor."""
+    part = Part()
+    plans: list[tuple[Plan, Analysis | None]] = [(one.plan, one) for one in timed_by(by.material, by.factor)]
+    plans = plans or [(one, None) for one in _exploratory_plans(by.tables, by.factor)]
+    for plan, done in plans:
+        by.material.told(f"cost: {plan.name} on two scales")
+        own_model = plan.formula is not None
+        if own_model:
+            plan = replace(plan, formula=None, fallback=None)
+        kept = None if by.thinned or own_model else done
+        try:
+            found = time_scales(plan, by.tables, on_log=kept)
+        except FAILURES as error:
+            part.write("no_scales", plan=plan, why=reason_of(error))
+            continue
+        part.add(_scales(found, plan, reported=kept is not None, thinned=by.thinned, own_model=own_model))
+    part.blocks[:0] = LAYOUT.blocks("scales_heading", factor=by.factor) if part.blocks else []
+    return part
+
+
+def timed_by(material: Material, factor: str) -> list[Analysis]:
+    """Return the analyses of log times that compare conditions of a factor, or cells of two (a logarithm can unmake interactions)."""
+    return [
+        one
+        for one in material.analyses
+        if one.plan.factor == factor and one.plan.measure.name in TIMES and one.plan.measure.logged
+    ]
+
+
+def _exploratory_plans(tables: Tables, factor: str) -> list[Plan]:
+    """Return the comparison of times that stands in where no analysis has one: of the first time that people have."""
+    trials = tables.trials
+    analysed = trials["excluded_reason"].isna() & trials[factor].notna()
+    used = trials.loc[analysed, ["reader_group", "reader_kind", *TIMES]]
+    people = [one for one in group_order(used) if one in ("human", "simulated")][:1]
+    rows = used[used["reader_group"].isin(people)]
+    levels = tables.levels_of(factor)
+    for name in TIMES:
+        if len(levels) > 1 and (rows[name] > 0).any():
+            title = f"{MEASURES[name].noun} by {factor}"
+            contrasts = against_reference(levels)
+            return [Plan(title, False, MEASURES[name], factor, tuple(levels), tuple(people), contrasts)]
+    return []
+
+
+def _scales(
+    found: TimeScales, plan: Plan, *, reported: bool, thinned: tuple[str, ...], own_model: bool
+) -> Part:
+    part = Part(groups=list(plan.groups))
+    log, own = found.log, found.own
+    if log.model is None or own.model is None or not log.contrasts:
+        remarks = log.remarks if log.model is None or own.model is not None else own.remarks
+        part.write("not_scaled", plan=plan, remarks=remarks)
+        return part
+    others = {(one.label, one.groups): one for one in own.contrasts}
+    both = [(one, others.get((one.label, one.groups))) for one in log.contrasts]
+    agreeing: dict[str, list[str]] = {}
+    for row in found.table.to_dict("records"):
+        readers = " − ".join(map(spoken, str(row["groups"]).split(" − ")))
+        agreeing.setdefault(row["agree"], []).append(f"{row['contrast']} ({readers})")
+    doubts = [one for one in dict.fromkeys((*log.remarks, *own.remarks)) if one.startswith(_DOUBTFUL)]
+    part.write(
+        "scales",
+        plan=plan,
+        scales=[("on the log scale", log), ("in milliseconds", own)],
+        table=_scales_table(plain("time_scales", plan.name), found, both, thinned),
+        told=[pair for pair in both if len(both) <= MOST_TOLD or _is_significant(pair, log.plan.alpha)],
+        total=len(both),
+        agreeing={name: agreeing.get(name, []) for name in _VERDICTS},
+        is_counted=any(MOST_NAMED < len(names) < len(found.table) for names in agreeing.values()),
+        doubts=doubts,
+        statistics=statistics,
+        **{"thinned": thinned, "own_model": own_model},
+    )
+    if not reported and log.model.source is not None:
+        part.fits.append(ReportedFit(f"{plan.name}, log scale", log.model.source))
+    if own.model.source is not None:
+        part.fits.append(ReportedFit(f"{plan.name}, milliseconds (Gamma, identity link)", own.model.source))
+    part.sources = ["loftus1978", "lo2015"]
+    part.methods = [LAYOUT.sentences(f"methods_of_{name}") for name in ("scales", "milliseconds")]
+    if len(own.model.steps) > 1:
+        part.methods.append(LAYOUT.sentences("methods_of_steps", plan=plan, steps=own.model.steps))
+    return part
+
+
+_VERDICTS = ("same", "one scale only", "opposite", "not estimable")
+_DOUBTFUL = ("Left out", "Participants' slopes were begun")
+Both = tuple[Contrast, Contrast | None]
+"""A contrast on the log scale and in milliseconds."""
+
+
+def _is_significant(pair: Both, alpha: float) -> bool:
+    return any(one is not None and one.estimable and one.p_adjusted < alpha for one in pair)
+
+
+def _scales_table(name: str, found: TimeScales, both: Sequence[Both], thinned: tuple[str, ...]) -> ApaTable:
+    """Lay out each difference on both scales, one row a scale."""
+    verdicts = {(row["contrast"], row["groups"]): row["agree"] for row in found.table.to_dict("records")}
+    rows: list[dict[str, Any]] = []
+    order = list(dict.fromkeys(one.groups for one, _ in both))
+    for pair in sorted(both, key=lambda pair: order.index(pair[0].groups)):
+        one = pair[0]
+        for contrast, is_log in zip(pair, (True, False), strict=True):
+            known = contrast if contrast is not None and contrast.estimable else None
+            places = decimals(known.se, 2) if known is not None and is_log else 1
+            told = {"groups": one.groups, "readers": " vs. ".join(map(spoken, one.groups))}
+            told |= {"label": one.label, "agree": verdicts[one.label, " − ".join(one.groups)]}
+            rows.append({**told, "contrast": known, "is_log": is_log, "places": places})
+    models = [one.model for one in (found.log, found.own) if one.model is not None]
+    return LAYOUT.table(
+        "scales",
+        rows,
+        name,
+        [one.source for one in models if one.source is not None],
+        trials=(models[0].rows, models[-1].rows),
+        correction=found.log.correction,
+        plan=found.log.plan,
+        thinned=thinned,
+    )
+
+
+def has_times(tables: Tables) -> bool:
+    """Whether any participant has a time that is analysed."""
+    trials = tables.trials
+    used = trials["excluded_reason"].isna() & trials["reader_kind"].isin(PARTICIPANT_KINDS)
+    return bool((trials.loc[used, list(TIMES)] > 0).to_numpy().any())
+
+
+def spilling(by: By, words: WordTable) -> Part:
+    """Write what changed words cost people on themselves and on the two words after them."""
+    part, factor = Part(), by.factor
+    by.material.told(f"cost: word by word by {factor}")
+    try:
+        found = spill_over(by.tables, factor, table=words)
+    except FAILURES as error:
+        part.write("no_spill_over", why=reason_of(error))
+        return part
+    if found.table.empty:
+        part.write("no_word_models", factor=factor, remarks=found.remarks)
+        return part
+    by_scale = [with_adjusted(own, "low", "high") for _, own in found.table.groupby("scale", sort=False)]
+    table = pd.concat(by_scale).sort_index()
+    log = table["scale"] == "log"
+    for end in ("low", "high"):
+        table.loc[log, f"percent_{end}"] = 100 * np.expm1(table.loc[log, end])
+    table["places"] = [decimals(se, 2) if is_log else 1 for se, is_log in zip(table["se"], log, strict=True)]
+    part.groups = list(dict.fromkeys(table["reader_group"]))
+    zones = [own for _, own in table.groupby(["reader_group", "zone"], sort=False)]
+    values: dict[str, Any] = {
+        "factor": factor,
+        "base": words.levels[0],
+        "kinds": kinds_of(by.tables.trials),
+        "zones": ZONES,
+    }
+    fits = {key: climbed.fit for key, climbed in found.models.items() if climbed.fit is not None}
+    laid = LAYOUT.table(
+        "spill_over", pd.concat(zones), plain("spill_over", factor), list(fits.values()), **values
+    )
+    part.write(
+        "spill_over",
+        table=laid,
+        zone_times=[in_zone(own, factor) for own in zones],
+        remarks=[*found.remarks, *by.thinned],
+        **_scales_apart(table, factor),
+        **reductions(found, factor, words.levels),
+        **values,
+    )
+    part.fits = [
+        ReportedFit(f"times of single words by {factor}: {zone}, {scale} scale ({group})", fit)
+        for (group, zone, scale), fit in fits.items()
+    ]
+    part.sources = ["lo2015", "benjamini1995"]
+    part.methods = [LAYOUT.sentences(f"methods_of_{name}") for name in ("words", "milliseconds")]
+    return part
+
+
+def in_zone(own: pd.DataFrame, factor: str) -> dict[str, Any]:
+    """Return one reader's differences in a zone in words, on both scales; of many conditions the least and the greatest."""
+    log, ms = (
+        {row[factor]: row for row in own[own["scale"] == scale].to_dict("records")} for scale in ("log", "ms")
+    )
+    told: dict[str, str] = {}
+    for level in dict.fromkeys(own[factor]):
+        values = []
+        if level in ms:
+            value, low, high = (ms[level][name] for name in ("estimate", "low", "high"))
+            values.append(f"{apa.with_ends(value, low, high, 1)} ms")
+        if level in log:
+            value, low, high = (log[level][name] for name in ("percent", "percent_low", "percent_high"))
+            values.append(apa.with_ends(value, low, high, 1, "%"))
+        told[level] = f"{level} {' or '.join(values)}"
+    said = apa.listing(list(told.values()))
+    if len(told) > MOST_TOLD:
+        sizes = {level: row["percent"] for level, row in log.items()}
+        sizes = sizes or {level: row["estimate"] for level, row in ms.items()}
+        said = f"from {told[min(sizes, key=sizes.__getitem__)]} to {told[max(sizes, key=sizes.__getitem__)]}"
+    return {"first": own.iloc[0].to_dict(), "told": said}
+
+
+def _scales_apart(table: pd.DataFrame, factor: str) -> dict[str, Any]:
+    """Name the rows of which one scale's interval excludes 0 and the other's does not."""
+    side = np.sign(table["low"]) * (np.sign(table["low"]) == np.sign(table["high"]))
+    wide = table.assign(side=side).pivot_table(
+        index=["reader_group", "zone", factor], columns="scale", values="side", aggfunc="first", sort=False
+    )
+    if not {"log", "ms"} <= set(wide.columns):
+        return {"has_both_scales": False, "apart": []}
+    apart = wide.dropna().query("log != ms").index
+    names = [f"{level} on {ZONES[str(zone)]}" for _, zone, level in apart]
+    return {"has_both_scales": True, "apart": names}
+
+
+def reductions(found: SpillOver, factor: str, levels: Sequence[str]) -> dict[str, Any]:
+    """Return how random effects were reduced, models that went the same way together, and which fits did not converge.
+
+    Slopes of many conditions are told by their number: their names fill a page and say no more.
+    """
+    slopes = " + ".join(indicator(factor, level) for level in levels[1:])
+    short = f"{len(levels) - 1} conditions" if len(levels) - 1 > MOST_NAMED else slopes
+    ways: dict[str, list[str]] = {}
+    unconverged = []
+    for (group, zone, scale), climbed in found.models.items():
+        name = f"{ZONES[zone]} ({scale} scale{'' if group == 'human' else ', ' + spoken(group)})"
+        if len(climbed.steps) > 1:
+            way = "; ".join(step[step.index(" + (1") + 3 :].replace(slopes, short) for step in climbed.steps)
+            ways.setdefault(way, []).append(name)
+        if climbed.fit is not None and not climbed.fit.converged:
+            unconverged.append(name)
+    return {"ways": ways.items(), "unconverged": unconverged}
+
+
+def profile(by: By, words: WordTable) -> Part:
+    """Draw mean times and surprisal by place around a changed word."""
+    part, factor = Part(), by.factor
+    by.material.told(f"cost: reading profile by {factor}")
+    found = reading_profile(by.tables, factor, words)
+    if found.table.empty:
+        return part
+    name, by_reader = plain("reading_profile", factor), ["measure", "reader_group"]
+    part.groups = group_order(found.table)
+    values: dict[str, Any] = {"factor": factor, "kinds": kinds_of(by.tables.trials), "time": TIME}
+    rows = [
+        row | {"intervals": list(dict.fromkeys(own["interval"]))}
+        for _, own in found.table.groupby(by_reader, sort=False)
+        for row in own.drop(columns="interval").to_dict("records")
+    ]
+    at_word = found.table[found.table["place"] == 0]
+    part.write(
+        "profile",
+        figures=reading_profile_figures(name, found),
+        table=LAYOUT.table("profile", rows, name, base=found.levels[0], **values),
+        changed=[
+            {"measure": measure, "group": group, "told": _means(own, factor, 0 if measure == TIME else 2)}
+            for (measure, group), own in at_word.groupby(by_reader, sort=False)
+        ],
+        thinned=by.thinned,
+        **values,
+    )
+    part.sources = ["cousineau2005", "morey2008"]
+    return part
+
+
+def _means(own: pd.DataFrame, factor: str, places: int) -> str:
+    """Write a reader's means with their intervals by condition."""
+    ends = zip(own["mean"], own["low"], own["high"], strict=True)
+    told = [apa.with_ends(*each, places) for each in ends]
+    return by_level([str(level) for level in own[factor]], told, own["mean"].tolist())
+
+
+def milliseconds_a_bit(by: By, words: WordTable) -> Part:
+    """Relate people's times to each model's surprisal, linearly in milliseconds, with the gain in held-out likelihood."""
+    part = Part()
+    by.material.told(f"cost: milliseconds a bit by {by.factor}")
+    why, table = "", pd.DataFrame()
+    try:
+        table = linking(by.tables, by.factor, table=words)
+    except FAILURES as error:
+        why = reason_of(error)
+    if table.empty:
+        part.write("no_linking", why=why)
+        return part
+    part.groups = list(dict.fromkeys([*table["reader_group"], *table["model"]]))
+    part.blocks = linking_blocks(table, kinds_of(by.tables.trials), by.factor)
+    part.sources = ["smith2013", "shain2024", "liang1986"]
+    part.methods = [LAYOUT.sentences("methods_of_linking")]
+    return part
+
+
+def linking_blocks(table: pd.DataFrame, kinds: dict[str, str], factor: str) -> list[Block]:
+    """Write slopes in milliseconds per bit and gains in held-out log-likelihood, with their table."""
+    pairs = [own for _, own in table.groupby(["reader_group", "model"], sort=False)]
+    full = [own[own["baseline"] & own["spill_over"]].to_dict("records") for own in pairs]
+    laid = LAYOUT.table("linking", pd.concat(pairs), plain("linking", factor), factor=factor, kinds=kinds)
+    return LAYOUT.blocks("linking", table=laid, pairs=full, factor=factor, kinds=kinds)
