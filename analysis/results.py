@@ -297,6 +297,11 @@ class Analysis:
         return [one for one in self.contrasts if one.estimable]
 
     @property
+    def fit(self) -> Fit | None:
+        """The fit behind its model, if there is one."""
+        return None if self.model is None else self.model.source
+
+    @property
     def has_results(self) -> bool:
         """Whether a model was fitted or a contrast estimated."""
         return self.model is not None or any(one.estimable for one in self.contrasts)

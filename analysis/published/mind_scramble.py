@@ -61,6 +61,7 @@ PERCEPTION = ("rectify", "summarise", "translate")
 PROGRAMS = "mbpp"
 """The data set whose programs the paper compared by a cosine instead of running them."""
 PRICES = "published_scoring.parquet"
+CORRECTED = "corrected"
 _FEWEST_LEVELS = 3
 _RELEASED = "published_typobench"
 _PLACE = ["session_id", "trial_index", "attempt"]
@@ -148,7 +149,7 @@ def _restored(restored: pd.DataFrame, tables: Tables) -> Iterator[tuple[Measure,
     own, released = restored.assign(worth=percent.where(valid, 0.0))[~is_released], restored[is_released]
     told = None if released.empty else joined_beside(released, tables.folder, Path(PRICES).stem)
     if told is not None:
-        told = told[(told["data_set"] == "rectify") & (told["rule"] == "mended")]
+        told = told[(told["data_set"] == "rectify") & told["rule"].isin((CORRECTED, "mended"))]
         told = told.assign(worth=100.0 * told["value"].astype(float))
     yield NEARNESS, own if told is None else pd.concat([own, told], ignore_index=True) if len(own) else told
 
@@ -238,12 +239,14 @@ def fault_prices(tables: Tables) -> pd.DataFrame:
     numbers = {"trial_index": float, "attempt": float}
     who = used[[*_PLACE, GROUP]].assign(item=item_names(used)).astype(numbers)
     rows = prices.astype(numbers).merge(who, on=_PLACE)
+    rows["rule"] = rows["rule"].replace("mended", CORRECTED)  # its name in earlier exports, and in seeds
     found = []
     for names, own in rows.groupby(["data_set", GROUP], sort=False):
         wide = own.set_index(["item", *_PLACE, "rule"])["value"].unstack().astype(float)
         for rule in own["rule"].unique():
             if rule != "released":
-                seed = stable_seed(str(tables.dictionary["study"]), "fault", *map(str, names), str(rule))
+                named = "mended" if rule == CORRECTED else str(rule)
+                seed = stable_seed(str(tables.dictionary["study"]), "fault", *map(str, names), named)
                 priced = _price(wide["released"], wide[rule], seed, is_cosine=names[0] == PROGRAMS)
                 found.append(dict(zip(columns[:3], (*names, rule), strict=True)) | priced)
     order = group_order(used)

@@ -17,7 +17,7 @@ from analysis.names import plain, stem_of
 from analysis.plan import Crossing, Within, compared_together
 from analysis.planned import kinds_of_trials, of_trials, parted_by_sessions, shown
 from analysis.report.apa_tables import ApaTable
-from analysis.report.blocks import REFERENCE, Block
+from analysis.report.blocks import REFERENCE, Block, Draft
 from analysis.report.filters import where
 from analysis.tables import Tables
 
@@ -120,6 +120,12 @@ def of_part(blocks: Iterable[Block], part: Part) -> list[Block]:
             text = REFERENCE.sub(rf"[[\1:\2{ending}]]", str(block))
             found.append(Markup(text.replace("</h3>", f"{told}</h3>")))
     return found
+
+
+def draft_of_part(draft: Draft, part: Part) -> Draft:
+    """Name what was written of a part's trials by it, titles of models too."""
+    fits = [replace(fit, title=f"{fit.title}{part.told}") for fit in draft.fits]
+    return replace(draft, blocks=of_part(draft.blocks, part), fits=fits)
 
 
 def table_of_part(table: ApaTable, part: Part, name: str) -> ApaTable:

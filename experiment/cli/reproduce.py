@@ -83,7 +83,7 @@ def reproduce(
         raise click.exceptions.Exit(1)
 
 
-STUDIES = {"mind-scramble": "chapters.mind_scramble.together", "h-test": "chapters.h_test"}
+STUDIES = {"mind-scramble": "chapters.mind_scramble", "h-test": "chapters.h_test"}
 """Papers whose tables come from a user's own studies, with the module of ``analysis.report`` that lays them out."""
 
 

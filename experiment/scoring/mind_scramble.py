@@ -1,8 +1,8 @@
-"""What the faults of Mind Scramble's scorers are worth: stored replies as released, without one fault at a time, and mended.
+"""How much each error of Mind Scramble's scorers changes the score: stored replies as released, without one error, and corrected.
 
-The released rule is :mod:`experiment.scoring.published`'s copy; a rule without a fault differs from it in that alone, so that
-the difference of the means is the price of the fault. The mended rule is wrods' own parser and scorer. All are computed from the raw
-replies of models, whatever the study counts.
+The released rule is :mod:`experiment.scoring.published`'s copy; a rule without an error differs from it in that alone, so that
+the difference of the means is what the error changes. The corrected rule is wrods' own parser and scorer. All are computed from
+the raw replies of models, whatever the study counts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from experiment.scoring.trial import score_trial
 from experiment.study import Study
 from stimuli.recipes.published_lists import TYPOBENCH
 
-RELEASED, MENDED = "released", "mended"
+RELEASED, CORRECTED = "released", "corrected"
 PROGRAMS, NEVER_RUN = "mbpp", "programs are never run: their text vectors are compared"
 _PUNCTUATION = "'\"`*.,;:!?() \t\r\n"
 
@@ -177,9 +177,9 @@ def data_set_of(trial: Mapping[str, Any]) -> str | None:
 
 
 def values_of(
-    kind: str, reply: str, gold: str, accepted: Sequence[str], mended: float | None
+    kind: str, reply: str, gold: str, accepted: Sequence[str], corrected: float | None
 ) -> Iterator[tuple[str, float | None]]:
-    """Iterate over what a reply is worth: released, without each fault, mended.
+    """Iterate over what a reply is worth: released, without each fault, corrected.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def values_of(
         The answer that the released scorer knew.
     accepted : sequence of str
         All that count.
-    mended : float or None
+    corrected : float or None
         The verdict of wrods' own scorer.
 
     Yields
@@ -205,7 +205,7 @@ def values_of(
     yield RELEASED, scorer.released(given)
     for fault, rule in scorer.without.items():
         yield fault, rule(given)
-    yield MENDED, mended
+    yield CORRECTED, corrected
 
 
 FAULT_COLUMNS = {
@@ -214,7 +214,7 @@ FAULT_COLUMNS = {
     "attempt": Column("attempt", "integer", None, "its attempt"),
     "data_set": Column("data_set", "string", None, "data set or perception task of Mind Scramble"),
     "rule": Column(
-        "rule", "string", None, "released, mended, or the fault that the released rule is without"
+        "rule", "string", None, "released, corrected, or the fault that the released rule is without"
     ),
     "value": Column("value", "number", None, "what the reply is worth; null where the rule leaves it out"),
 }
@@ -248,7 +248,9 @@ def fault_rows(study: Study, connection: Connection) -> Iterator[dict[str, Any]]
             continue
         trial = one.trial
         accepted = [str(answer) for answer in trial.get("accepted") or ()]
-        for rule, value in values_of(kind, one.raw, str(trial["answer"] or ""), accepted, _mended(one, kind)):
+        for rule, value in values_of(
+            kind, one.raw, str(trial["answer"] or ""), accepted, _corrected(one, kind)
+        ):
             yield {
                 "session_id": one.session_id,
                 "trial_index": trial["trial_index"],
@@ -271,7 +273,7 @@ def _program_rows(
         yield base | {"data_set": PROGRAMS, "rule": rule, "value": value}
 
 
-def _mended(one: Response, kind: str) -> float | None:
+def _corrected(one: Response, kind: str) -> float | None:
     """Return wrods' own verdict: right or wrong, and of restored texts their nearness; a failed answer is worth 0."""
     score = score_trial(
         one.trial, one.raw, timed_out=one.timed_out, reply_status=one.status, thinks=one.thinks

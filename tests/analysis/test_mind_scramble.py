@@ -18,9 +18,7 @@ from analysis.published import mind_scramble as paper
 from analysis.published.mind_scramble import Near, stored_texts, unit_means
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
-from analysis.report.chapters.mind_scramble import write
-from analysis.report.chapters.mind_scramble.tables import similarity_table, unit_table
-from analysis.report.chapters.mind_scramble.together import ABOUT, together
+from analysis.report.chapters.mind_scramble import ABOUT, similarity_table, together, unit_table, write
 from analysis.report.studies_page import write_studies_page
 from analysis.tables import Tables
 from stimuli.errors import UserError
@@ -119,7 +117,7 @@ def test_a_fault_that_turns_no_reply_has_no_interval(tmp_path: Path) -> None:
     rows["value"] = rows["value"].where(rows["rule"] != "a fault", 1.0)
     rows.to_parquet(file)
     prices = paper.fault_prices(load(folder)).set_index(["reader_group", "rule"])
-    same, mended = prices.loc[("large", "a fault")], prices.loc[("large", "mended")]
+    same, mended = prices.loc[("large", "a fault")], prices.loc[("large", "corrected")]
     assert (same["price"], same["turned"]) == (0, 0) and np.isnan(same["low"]) and np.isnan(same["high"])
     assert mended["low"] < mended["price"] < mended["high"]
     assert list(dict.fromkeys(prices.index.get_level_values(0))) == ["large", "small"]

@@ -27,8 +27,7 @@ from analysis.published.mind_scramble import (
 )
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Material
-from analysis.report.chapters.mind_scramble import steepest, write
-from analysis.report.chapters.mind_scramble.together import ABOUT, together
+from analysis.report.chapters.mind_scramble import ABOUT, steepest, together, write
 from analysis.report.chapters.ratios import write as write_ratios
 from analysis.report.studies_page import write_studies_page
 from tests.analysis.letter_study import write_handover

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from experiment.scoring import mind_scramble
-from experiment.scoring.mind_scramble import MENDED, RELEASED, SCORERS, fault_rows, values_of
+from experiment.scoring.mind_scramble import CORRECTED, RELEASED, SCORERS, fault_rows, values_of
 
 DIGITS = "digits are run together: 3.5 is 35, −5 is 5, 5 of 6 is 56"
 EMPTY = "an empty answer is right"
@@ -70,7 +70,7 @@ def test_a_passage_cut_short_is_perfect_as_released() -> None:
     found = worth("rectify", ">fixed: The old captain watched", intact, mended=0.4)
     assert found[RELEASED] == 1
     assert found[SHORTER] == 0.5
-    assert found[MENDED] == 0.4
+    assert found[CORRECTED] == 0.4
 
 
 def test_a_reply_without_the_field_is_left_out_as_released_and_counts_once_mended() -> None:
@@ -87,7 +87,7 @@ def test_no_rule_raises(kind: str, reply: str) -> None:
         assert value is None or 0 <= value <= 1
 
 
-@pytest.mark.parametrize(("published", "rules"), [(["items", "prompts"], {RELEASED, MENDED}), ([], set())])
+@pytest.mark.parametrize(("published", "rules"), [(["items", "prompts"], {RELEASED, CORRECTED}), ([], set())])
 def test_only_replies_to_the_papers_prompts_are_priced(
     monkeypatch: pytest.MonkeyPatch, published: list[str], rules: set[str]
 ) -> None:
@@ -105,6 +105,6 @@ def test_only_replies_to_the_papers_prompts_are_priced(
     monkeypatch.setattr(mind_scramble, "responses", lambda study, connection: iter([reply]))
     monkeypatch.setattr(mind_scramble, "data_set_of", lambda trial: "boolq")
     nothing: Any = None
-    monkeypatch.setattr(mind_scramble, "_mended", lambda response, kind: 1.0)
+    monkeypatch.setattr(mind_scramble, "_corrected", lambda response, kind: 1.0)
     assert rules <= {row["rule"] for row in fault_rows(nothing, nothing)}
     assert bool(rules) == bool(list(fault_rows(nothing, nothing)))

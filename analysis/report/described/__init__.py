@@ -80,9 +80,8 @@ def means_table(analysis: Analysis, cells: Sequence[Cell], own: Sequence[Cell], 
     if all(known[cell.group, cell.level] == (cell.trials, round(cell.mean, 9)) for cell in own):
         return None
     laid = layouts.descriptive_table(own, analysis.plan.measure, analysis.plan.factor)
-    source = None if analysis.model is None else analysis.model.source
     computed = "means by reader and level of the model's rows, and of these by level"
-    origin = Origin(fits=() if source is None else (source,), computed=computed)
+    origin = Origin(fits=() if analysis.fit is None else (analysis.fit,), computed=computed)
     return replace(laid, name=name, title=f"{laid.title}, trials of this analysis", origin=origin)
 
 

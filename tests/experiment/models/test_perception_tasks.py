@@ -13,8 +13,7 @@ from analysis import load
 from analysis.published.mind_scramble import IN_PLACE, NEARNESS, values_of
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
-from analysis.report.chapters.mind_scramble import write
-from analysis.report.chapters.mind_scramble.together import together
+from analysis.report.chapters.mind_scramble import together, write
 from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.exporting.handover import hand_over

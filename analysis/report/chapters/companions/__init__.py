@@ -13,7 +13,7 @@ from analysis.descriptives import Cell, describe, describe_rows, described_rows
 from analysis.frames import LEAD
 from analysis.planned import held_by
 from analysis.random_structure import MODELS_FOR_A_CLAIM
-from analysis.report.blocks import Block, Chapter, Material, ReportedFit
+from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
 from analysis.report.layout import Layout
 from analysis.report.results import paragraphs
 from analysis.report.results.tables import contrast_table, model_table
@@ -26,22 +26,17 @@ def write(material: Material) -> Chapter | None:
     """Write the chapter, or None where no companion applies."""
     found = companions(material.analyses, material.tables, material.told)
     shown = [one for one in found if one.analysis.has_results or one.analysis.remarks]
-    blocks: list[Block] = []
+    draft = Draft()
     for place, one in enumerate(shown, 1):
-        blocks += _told(one, place, material)
+        draft.blocks += _told(one, place, material)
+        if one.analysis.fit is not None:
+            draft.fits.append(ReportedFit(one.analysis.plan.name, one.analysis.fit))
     kinds = dict.fromkeys(one.kind for one in shown)
-    fits = [
-        ReportedFit(one.analysis.plan.name, one.analysis.model.source)
-        for one in shown
-        if one.analysis.model is not None and one.analysis.model.source is not None
-    ]
     groups = dict.fromkeys(group for one in shown for group in one.analysis.plan.groups)
     methods = [
         LAYOUT.sentences(f"methods_of_{kind.replace(' ', '_')}", fewest=MODELS_FOR_A_CLAIM) for kind in kinds
     ]
-    return LAYOUT.chapter(
-        "accuracy-otherwise", blocks, groups, material.kinds, methods=methods, fits=tuple(fits)
-    )
+    return LAYOUT.chapter("accuracy-otherwise", draft, groups, material.kinds, methods)
 
 
 def _told(one: Companion, place: int, material: Material) -> list[Block]:

@@ -56,7 +56,7 @@ from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
 from analysis.report.layout import Layout
 from analysis.report.many_levels import MOST_NAMED, MOST_TOLD, by_level
 from analysis.report.parted import Part as Shown
-from analysis.report.parted import of_part, parts_by
+from analysis.report.parted import draft_of_part, parts_by
 from analysis.report.results import statistics
 from analysis.results import Analysis, Contrast
 from analysis.tables import Tables
@@ -113,20 +113,14 @@ def _of_factor(by: By, shown: Sequence[Shown]) -> Part:
     part = Part()
     if has_times(by.tables):
         for one in shown:
-            part.add(_named(distributions(one.of(by.material.tables), by.factor), one))
+            part.add(draft_of_part(distributions(one.of(by.material.tables), by.factor), one))
         part.add(on_two_scales(by))
     for one in shown:
         by.material.told(f"cost: each item's cost by {by.factor}{one.told}")
         analyses = () if one.told else by.material.analyses
         own = replace(by.material, tables=one.of(by.material.tables), analyses=analyses)
-        part.add(_named(_of_items(replace(by, material=own, tables=one.of(by.tables))), one))
+        part.add(draft_of_part(_of_items(replace(by, material=own, tables=one.of(by.tables))), one))
     return part
-
-
-def _named(part: Part, one: Shown) -> Part:
-    """Name what was written of a part of the trials by it."""
-    fits = [replace(fit, title=f"{fit.title}{one.told}") for fit in part.fits]
-    return replace(part, blocks=of_part(part.blocks, one), fits=fits)
 
 
 def _of_items(by: By) -> Part:
@@ -326,7 +320,7 @@ def _ratio_table(costs: UnitCosts, ratios: pd.DataFrame, kinds: dict[str, str]) 
     """Lay out means in each measure's own unit with log ratios against the baseline."""
     factor, keys = costs.factor, ["measure", "reader_group", costs.factor]
     known = {tuple(row[key] for key in keys): row for row in ratios.to_dict("records")}
-    rows = []
+    rows: list[dict[str, Any]] = []
     for key, cell in costs.rows.groupby(keys, sort=False):
         measure, group, level = map(str, key)
         is_people = kinds[group] in PARTICIPANT_KINDS
@@ -335,14 +329,8 @@ def _ratio_table(costs: UnitCosts, ratios: pd.DataFrame, kinds: dict[str, str]) 
         row = {"measure": measure, "reader_group": group, "level": level, "units": int(cell[by].nunique())}
         mean = float(np.exp(mean)) if is_people else mean
         rows.append({**row, "mean": mean, "ratio_row": known.get((measure, group, level))})
-    groups, titles = group_order(costs.rows), list(TITLES)
-    rows.sort(
-        key=lambda row: (
-            groups.index(row["reader_group"]),
-            titles.index(row["measure"]),
-            costs.levels.index(row["level"]),
-        )
-    )
+    order = {"reader_group": group_order(costs.rows), "measure": list(TITLES), "level": list(costs.levels)}
+    rows.sort(key=lambda row: [names.index(row[name]) for name, names in order.items()])
     of_parts = {"total_tokens", "surprisal_changed", "surprisal_after"}
     in_trials = {*MEASURES_OF_PEOPLE[:2], *MEASURES_OF_MODELS} - of_parts
     measures = set(costs.rows["measure"])

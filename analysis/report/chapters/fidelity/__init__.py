@@ -127,10 +127,9 @@ def effects_blocks(analysis: Analysis, table: pd.DataFrame, material: Material) 
         "kinds": kinds,
         "rows": rows,
     }
-    source = None if analysis.model is None else analysis.model.source
     laid = LAYOUT.table(
         "effects",
-        fits=() if source is None else (source,),
+        fits=() if analysis.fit is None else (analysis.fit,),
         name=f"fidelity_{stem}",
         level=round(100 * (1 - 2 * plan.alpha)),
         left_out=list(dict.fromkeys(str(why) for why in table["why"] if why)),

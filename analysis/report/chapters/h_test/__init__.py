@@ -115,8 +115,8 @@ def write(material: Material) -> Chapter | None:
 
 def _printed() -> Iterator[Row]:
     cells = paper.printed().dropna(subset=["k"]).set_index("task")
-    for (k, model), own in cells.groupby(["k", "model"], sort=False)["printed"]:
-        yield {"k": int(k), "model": model, "mean": own.drop("average").mean(), "average": own["average"]}
+    for (k, model), own in cells.astype({"k": int}).groupby(["k", "model"], sort=False)["printed"]:
+        yield {"k": k, "model": model, "mean": own.drop("average").mean(), "average": own["average"]}
 
 
 def _shares(own: pd.DataFrame, index: str, columns: str) -> dict[Any, dict[Any, Any]]:
@@ -195,7 +195,10 @@ def _reader_rows(shares: pd.DataFrame, readers: list[str], described: Mapping[st
 def _line(label: str, group: str, steps: Mapping[int, pd.DataFrame], **style: bool) -> list[Line]:
     """Return the line through the means of those steps that have rows, or none."""
     points = [(place, *paper.mean_with_ends(rows)) for place, rows in steps.items() if len(rows)]
-    return [Line(label, group, *zip(*points, strict=True), **style)] if points else []
+    if not points:
+        return []
+    places, values, low, high = zip(*points, strict=True)
+    return [Line(label, group, places, values, low, high, **style)]
 
 
 def _examples_figure(asked: Asked) -> Drawing:
@@ -255,7 +258,7 @@ _NTH = [f"{nth} smallest" for nth in ("2nd", "3rd", *(f"{place}th" for place in 
 def _thoughts_figure(asked: Asked, pairs: list[tuple[str, str]]) -> Drawing:
     lines = []
     for pair in pairs:
-        both = paper.in_common(*(asked.rows_of[group] for group in pair))
+        both = paper.in_common(asked.rows_of[pair[0]], asked.rows_of[pair[1]])
         read = {place: rows[rows["answered"] == 1] for place, rows in enumerate(both)}
         lines += _line(pair[0], pair[0], dict(enumerate(both)), is_joined=False)
         lines += _line(f"{pair[0]}, adjusted", pair[0], read, is_open=True, is_joined=False)
@@ -328,7 +331,7 @@ def _compared(asked: Asked) -> Iterator[Block]:
     rows = _adjusted(tested, kinds)
     data = [row for row in rows if kinds[row["reader"]] != "baseline"]
     ordered = sorted(rows, key=lambda row: (order.index(row["reader"]), paper.rank(row["making"])))
-    heads = {"first_head": "% first", "second_head": "% second"}
+    heads: dict[str, Any] = {"first_head": "% first", "second_head": "% second"}
     yield from LAYOUT.blocks(
         "paired",
         table=LAYOUT.table("h_test_paired", ordered, kinds=kinds, bound=bound.said, **heads),
@@ -348,10 +351,10 @@ def _makings(asked: Asked) -> Iterator[Block]:
     contrasted: list[Row] = []
     for group in asked.order:
         own = asked.trials[asked.trials["reader_group"] == group]
-        for pair in pairwise(asked.makings):
-            one = paper.between_makings(*(own[own["making"] == making] for making in pair), bound.half)
-            if one is not None:
-                contrasted.append({"reader": group, "what": f"{pair[1]} − {pair[0]}", **vars(one)})
+        for first, second in pairwise(asked.makings):
+            both = {making: own[own["making"] == making] for making in (first, second)}
+            if (one := paper.between_makings(both[first], both[second], bound.half)) is not None:
+                contrasted.append({"reader": group, "what": f"{second} − {first}", **vars(one)})
     if not contrasted:
         yield LAYOUT.sentences("no_makings")
         return

@@ -1,21 +1,75 @@
-"""Mind Scramble's tables and figures from the study's own run, and what the faults of its scorers are worth on these replies."""
+"""Mind Scramble's tables and figures from a study's own run or several, and how much each error of its scorers changes the score.
+
+``wrods reproduce mind-scramble gsm8k boolq csqa rectify`` makes a page of several, after each study has its report (or an export).
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from analysis import apa
+import numpy as np
+import pandas as pd
+
+from analysis import apa, load
+from analysis.figures.drawing import Drawing
+from analysis.figures.inside import Panel, pattern_figures
 from analysis.figures.mind_scramble import cost_figure, series_figure
+from analysis.inside.pattern_similarity import accuracy_of, between_sets
+from analysis.inside.representations import Represented, represented
 from analysis.measures.accuracy import GROUP
+from analysis.measures.levels import levels_of
 from analysis.measures.retention import cost_ratios
+from analysis.measures.similarity import FILE
+from analysis.names import upper_first
 from analysis.published import mind_scramble as paper
 from analysis.readers import group_order, kinds_of, marked
+from analysis.report.apa_tables import ApaTable, Origin
 from analysis.report.blocks import Block, Chapter, Material
-from analysis.report.chapters.mind_scramble import tables as laid
+from analysis.report.chapters.representations import sets_table
+from analysis.report.layout import Layout
+from analysis.report.studies_page import Page
 from analysis.tables import Tables
 from stimuli.errors import UserError
+
+LAYOUT = Layout(Path(__file__).parent)
+_MEANS = "means by item, then over items"
+_ANSWERS = ("response_status", "replicate", GROUP, "item_id")
+_COSINES = Origin(columns=("similarity",), rows=f"answers of used trials; {_MEANS}", file=FILE)
+_ANSWERED = Origin(columns=("score", "scorer", *_ANSWERS))
+ORIGINS = {
+    paper.ACCURACY: Origin(
+        columns=("correct", *_ANSWERS), rows=f"excluded_reason empty; failures as wrong; {_MEANS}"
+    ),
+    paper.IN_PLACE: replace(
+        _ANSWERED, rows=f"excluded_reason empty; scorer published_typobench, valid answers; {_MEANS}"
+    ),
+    paper.NEARNESS: replace(
+        _ANSWERED,
+        rows=f"excluded_reason empty; failures as 0; where the scorer is published_typobench, corrected of {paper.PRICES}; {_MEANS}",
+    ),
+    paper.COSINE: _COSINES,
+    paper.PROGRAM_COSINE: _COSINES,
+}
+ABOVE_FLOOR = "cosine with the own answer, in % of the way from the cosine of answers about different texts (0) to 1 (100)"
+SHARE = "% of the way"
+SPREAD = "±\N{NO-BREAK SPACE}SD"
+Row = dict[str, Any]
+Texts = Sequence[tuple[str, Sequence[paper.Near]]]
+"""Data sets, each with its texts alone and whole prompts."""
+
+
+_SHORT = {"WORD-REO-": "Word ", "SENT-REO-": "Sentence ", "REO-": "Character "}
+HEADS = {
+    level: next(
+        (level.replace(start, unit) for start, unit in _SHORT.items() if level.startswith(start)), level
+    )
+    for level in (paper.BASE, *paper.REORDERED, *paper.EMBEDDED)
+}
+"""Heads of levels' columns."""
 
 
 def write(material: Material) -> Chapter | None:
@@ -37,11 +91,9 @@ def write(material: Material) -> Chapter | None:
     blocks += _faults(tables, kinds)
     if not kinds:
         return None
-    methods = (
-        laid.LAYOUT.paragraphs("methods", measures=[one.measure.method for one in values]) if blocks else ()
-    )
-    blocks = blocks or laid.LAYOUT.blocks("not_judged")
-    return laid.LAYOUT.chapter("mind-scramble", blocks, kinds, kinds, methods=methods)
+    methods = LAYOUT.paragraphs("methods", measures=[one.measure.method for one in values]) if blocks else ()
+    blocks = blocks or LAYOUT.blocks("not_judged")
+    return LAYOUT.chapter("mind-scramble", blocks, kinds, kinds, methods=methods)
 
 
 def _of_values(values: paper.Values, kinds: Mapping[str, str], study: str, behind: str) -> Iterator[Block]:
@@ -51,16 +103,16 @@ def _of_values(values: paper.Values, kinds: Mapping[str, str], study: str, behin
     number = 2 if values.measure.is_perception else 1
     told: dict[str, Any] = {}
     if seen & set(paper.REORDERED):
-        told["reordering"] = laid.reordering_table(f"ms_reordering{behind}", parts, kinds, number=number)
+        told["reordering"] = reordering_table(f"ms_reordering{behind}", parts, kinds, number=number)
     if seen & set(paper.EDITS):
-        told["edits"] = laid.edit_table(f"ms_edits{behind}", parts, kinds)
+        told["edits"] = edit_table(f"ms_edits{behind}", parts, kinds)
     if found := paper.slopes(values, study):
         told["series"] = series_figure(f"ms_series{behind}", found, kinds, values.measure.axis)
-        told["slopes"] = laid.slope_table(f"ms_slopes{behind}", found, kinds, values)
-    yield from laid.LAYOUT.blocks(
+        told["slopes"] = slope_table(f"ms_slopes{behind}", found, kinds, values)
+    yield from LAYOUT.blocks(
         "values",
         **dict.fromkeys(("reordering", "edits", "slopes", "series")) | told | steepest(found, kinds),
-        floors=laid.floor_table(f"ms_floors{behind}", parts, kinds, study),
+        floors=floor_table(f"ms_floors{behind}", parts, kinds, study),
         measure=values.measure,
         paper_table=number,
         kinds=kinds,
@@ -93,7 +145,7 @@ def _costs(tables: Tables, factor: str, kinds: Mapping[str, str], study: str) ->
         time = "Completion time" if is_timed else "Completion tokens"
         points = points.rename(columns={measure: "cost", factor: "level"})
         drawing = cost_figure("ms_costs", points, kinds, time)
-        yield from laid.LAYOUT.blocks("costs", drawing=drawing, is_timed=is_timed)
+        yield from LAYOUT.blocks("costs", drawing=drawing, is_timed=is_timed)
 
 
 def _similarity(tables: Tables, study: str) -> Iterator[Block]:
@@ -101,17 +153,17 @@ def _similarity(tables: Tables, study: str) -> Iterator[Block]:
     try:
         told = paper.stored_texts(tables.folder)
     except UserError as error:
-        yield laid.LAYOUT.sentences("no_similarities", why=f"{error.message}. {error.mend or ''}".strip(" ."))
+        yield LAYOUT.sentences("no_similarities", why=f"{error.message}. {error.mend or ''}".strip(" ."))
         return
     if told is None:
         return
     use, parts = told
     first = parts[0] if parts else None
     found = paper.unit_means(first, study) if first else []
-    yield from laid.LAYOUT.blocks(
+    yield from LAYOUT.blocks(
         "similarity",
-        table=laid.similarity_table("ms_similarity", [(study, parts)], use),
-        units=laid.unit_table("ms_similarity_units", [(study, parts)], use),
+        table=similarity_table("ms_similarity", [(study, parts)], use),
+        units=unit_table("ms_similarity_units", [(study, parts)], use),
         found=found,
         means=[f"{apa.number(one.mean, 3)} ({one.unit.lower()})" for one in found],
         rises=all(one.above_low > 0 for one in found[1:]),
@@ -124,13 +176,284 @@ def _faults(tables: Tables, kinds: Mapping[str, str]) -> Iterator[Block]:
     prices = paper.fault_prices(tables)
     if prices.empty:
         return
-    whole = prices[(prices["rule"] == "mended") | (prices["data_set"] == paper.PROGRAMS)]
+    whole = prices[(prices["rule"] == paper.CORRECTED) | (prices["data_set"] == paper.PROGRAMS)]
     alike = [str(group) for group in whole.loc[whole["turned"] == 0, GROUP]]
-    yield from laid.LAYOUT.blocks(
+    yield from LAYOUT.blocks(
         "faults",
-        table=laid.fault_table("ms_faults", prices, kinds),
+        table=fault_table("ms_faults", prices, kinds),
         differing=whole[~whole[GROUP].isin(alike)].to_dict("records"),
         alike=[marked(group, kinds[group]) for group in alike],
         programs=paper.PROGRAMS,
         kinds=kinds,
     )
+
+
+def _head(parts: Sequence[paper.Part], title: str, values: paper.Values) -> str:
+    return f"{title}: {values.measure.name}" if len(parts) > 1 else ""
+
+
+def _of_measures(parts: Sequence[paper.Part]) -> Row:
+    """Return the end of a title, where there is but one measure, and which remarks measures need."""
+    measures = {values.measure for _, values in parts}
+    names = {one.name for one in measures}
+    return {
+        "measured": f": {names.pop()}" if len(names) == 1 else "",
+        "in_place": paper.IN_PLACE in measures,
+        "is_cosine": paper.COSINE in measures,
+    }
+
+
+def reordering_table(
+    name: str, parts: Sequence[paper.Part], kinds: Mapping[str, str], *, number: int
+) -> ApaTable:
+    """Lay out Table 1 (completion) or 2 (perception): a row per reader under each data set, a column per reordering."""
+    levels = (paper.BASE, *paper.REORDERED)
+    rows: list[Row] = []
+    for title, values in parts:
+        head = _head(parts, title, values)
+        for group in values.of_items:
+            mean, share = paper.kept(values, group, paper.REORDERED)
+            cells = {level: values.mean(group, level) for level in levels}
+            reader = marked(group, kinds[group])
+            rows.append({"head": head, "reader": reader, "cells": cells, "mean": mean, "share": share})
+            spread = {level: values.replicates(group, level)[1] for level in levels}
+            if any(map(math.isfinite, spread.values())):
+                rows.append({"head": head, "reader": SPREAD, "cells": spread, "mean": None, "share": None})
+    values_of = {"levels": levels, "heads": HEADS, "paper_table": number, **_of_measures(parts)}
+    return replace(LAYOUT.table("reordering", rows, name, **values_of), origin=ORIGINS[parts[0][1].measure])
+
+
+def floor_table(
+    name: str, parts: Sequence[paper.Part], kinds: Mapping[str, str], study: str = ""
+) -> ApaTable | None:
+    """Lay out cosines above those of answers about different texts, bootstraps seeded by ``study`` or each part; None without."""
+    rows = [
+        {"head": title if len(parts) > 1 else "", **vars(one)}
+        for title, values in parts
+        for one in paper.floors(values, study or title)
+    ]
+    return LAYOUT.table("floors", rows, name, kinds=kinds, file=FILE) if rows else None
+
+
+def edit_table(name: str, parts: Sequence[paper.Part], kinds: Mapping[str, str]) -> ApaTable:
+    """Lay out Table 3: a row per insertion and deletion, a column per reader; the last row mean and mean / BASE."""
+    groups = list(dict.fromkeys(group for _, values in parts for group in values.of_items))
+    rows: list[Row] = []
+    for title, values in parts:
+        own = values.of_items
+        by_row = {
+            level: {group: _with_spread(values, group, level) for group in own}
+            for level in (paper.BASE, *paper.EDITS)
+        }
+        held = {group: paper.kept(values, group, paper.EDITS) for group in own}
+        for place, what in enumerate(("Mean", "% of BASE")):
+            by_row[what] = {group: apa.number(one[place], 1) for group, one in held.items()}
+        head = _head(parts, title, values)
+        rows += [{"head": head, "operation": what, "cells": cells} for what, cells in by_row.items()]
+    table = LAYOUT.table("edits", rows, name, groups=groups, kinds=kinds, **_of_measures(parts))
+    return replace(table, origin=ORIGINS[parts[0][1].measure])
+
+
+def _with_spread(values: paper.Values, group: str, level: str) -> str:
+    mean, sd = values.mean(group, level), values.replicates(group, level)[1]
+    if not (math.isfinite(sd) and math.isfinite(mean)):
+        return apa.number(mean, 1)
+    return apa.joined(apa.number(mean, 1), "±", apa.number(sd, 1))
+
+
+def slope_table(
+    name: str, found: Sequence[paper.Slope], kinds: Mapping[str, str], values: paper.Values
+) -> ApaTable:
+    """Lay out the series of Figure 4 with the points lost for each operation."""
+    order = list(dict.fromkeys(one.operation for one in found))
+    rows = [
+        {**vars(one), "by_count": dict(zip(one.counts, one.means, strict=True))}
+        for one in sorted(found, key=lambda one: order.index(one.operation))
+    ]
+    counts = range(max(max(one.counts) for one in found) + 1)
+    table = LAYOUT.table("slopes", rows, name, kinds=kinds, measure=values.measure.name, counts_shown=counts)
+    return replace(table, origin=ORIGINS[values.measure])
+
+
+def fault_table(name: str, prices: pd.DataFrame, kinds: Mapping[str, str]) -> ApaTable:
+    """Lay out what each fault of the released scorers is worth on the replies at hand."""
+    grouped = [own for _, own in prices.groupby(["data_set", GROUP], sort=False)]
+    return LAYOUT.table("faults", pd.concat(grouped), name, kinds=kinds, file=paper.PRICES)
+
+
+def rank_table(name: str, parts: Sequence[paper.Part], kinds: Mapping[str, str]) -> ApaTable | None:
+    """Lay out models' ranks in each task; None where no model is in all of them."""
+    table = paper.ranks(parts, kinds)
+    if table.empty:
+        return None
+    columns = [(title, column) for title, _ in parts for column in (title, f"rank {title}")]
+    rows = [{"group": group, "cells": dict(own)} for group, own in table.iterrows()]
+    laid = LAYOUT.table(
+        "ranks",
+        rows,
+        name,
+        heads={column: title if column == title else "Rank" for title, column in columns},
+        columns=[column for _, column in columns],
+        measures=[(title, ABOVE_FLOOR if own.floors else own.measure.name) for title, own in parts],
+        not_in_all=_in_tasks(paper.not_in_all(parts, kinds), kinds),
+        alike=_in_tasks(paper.alike_throughout(parts, kinds), kinds),
+        is_few=len(table) < paper.FEWEST_MODELS,
+        kinds=kinds,
+    )
+    return replace(laid, origin=ORIGINS[parts[0][1].measure])
+
+
+def _in_tasks(found: Sequence[tuple[str, str]], kinds: Mapping[str, str]) -> list[str]:
+    return [f"{marked(group, kinds[group])} ({task})" for group, task in found]
+
+
+def agreement_table(
+    name: str, completed: Sequence[paper.Part], perceived: Sequence[paper.Part], kinds: Mapping[str, str]
+) -> ApaTable | None:
+    """Lay out how alike the models' orders in perception and completion are; None below three models."""
+    found = paper.agreements(completed, perceived, kinds)
+    return LAYOUT.table("agreements", map(vars, found), name) if found else None
+
+
+def similarity_table(name: str, parts: Texts, use: str) -> ApaTable:
+    """Lay out Table 4: mean cosine of each text's vector by ``use`` with that of the intact text, the floor, and what lies between."""
+    rows: list[Row] = []
+    every = [(title, near) for title, some in parts for near in some]
+    for title, near in every:
+        named = f"{title}, {near.of}" if len(parts) > 1 else upper_first(near.of)
+        means = {level: near.means.get(level, math.nan) for level in paper.EMBEDDED}
+        rows.append({"data_set": named, "cells": means, "floor": near.floor, "places": 3})
+        if near.unrelated:
+            shares = {level: near.share(mean) for level, mean in means.items()}
+            rows.append({"data_set": SHARE, "cells": shares, "floor": 0.0, "places": 0})
+    known = [near for _, near in every if near.unrelated]
+    pairs = sorted({near.pairs for near in known} if all(near.with_all for near in known) else ())
+    cut = [(title, near) for title, near in every if near.cut]
+    return LAYOUT.table(
+        "similarity",
+        rows,
+        name,
+        heads=HEADS,
+        levels=paper.EMBEDDED,
+        use=use,
+        file=paper.STORED,
+        pairs=" to ".join(map(apa.count, dict.fromkeys((pairs[0], pairs[-1])))) if pairs else "",
+        cuts=[
+            f"{apa.count(one.cut or 0)} of {apa.count(one.texts)} ({title}, {one.of})" for title, one in cut
+        ],
+    )
+
+
+def unit_table(name: str, parts: Texts, use: str) -> ApaTable | None:
+    """Lay out the means of characters, words and sentences with intervals; None where single items were not kept."""
+    rows: list[Row] = []
+    for title, near in ((title, near) for title, some in parts for near in some):
+        head = {"head": f"{title}, {near.of}"}
+        found = paper.unit_means(near, title)
+        rows += [{**head, **vars(one), "share": near.share(one.mean)} for one in found]
+        if found and near.unrelated:
+            low, high = near.floor_ends(title)
+            told = {"unit": "Different texts", "operations": 0, "items": len(near.unrelated), "share": 0.0}
+            rows.append({**head, **told, "mean": near.floor, "low": low, "high": high})
+    if not rows:
+        return None
+    with_all = any(near.with_all for _, some in parts for near in some)
+    return LAYOUT.table("units", rows, name, use=use, file=paper.STORED, with_all=with_all)
+
+
+ABOUT = Page(
+    "Mind Scramble’s tables from these studies",
+    "After Mind Scramble (2024), arXiv:2410.01677.",
+    "Laid out as in the paper; every number is from these studies’ own runs.",
+)
+
+
+def together(
+    folders: Sequence[Path], told: Callable[[str], None] = lambda _: None
+) -> list[ApaTable | Drawing]:
+    """Lay out Tables 1 to 4, Figure 5, ranks and faults over studies (or their exports); ``told`` hears remarks on them."""
+    completed: list[tuple[str, paper.Values]] = []
+    perceived: list[tuple[str, paper.Values]] = []
+    names: set[str] = set()
+    kinds: dict[str, str] = {}
+    prices: list[pd.DataFrame] = []
+    near: dict[str, list[tuple[str, tuple[paper.Near, ...]]]] = {}
+    maps: list[tuple[str, Represented, Panel]] = []
+    for folder in folders:
+        tables = load(folder)
+        for remark in tables.remarks:
+            told(remark)
+        factor = paper.factor_of(tables)
+        if factor is None:
+            raise UserError(
+                f"{folder} has none of Mind Scramble's operations",
+                mend="Give studies made from the template mind-scramble, whose levels keep their names.",
+            )
+        name = str(tables.dictionary["study"])
+        if name in names:
+            raise UserError(f"two studies are called {name}", mend="Name each once.")
+        names.add(name)
+        kinds |= kinds_of(tables.trials)
+        measured = paper.values_of(tables, factor)
+        if not measured:
+            told(
+                f"{name} has no part here: none of its answers is judged. `wrods score --similarity` compares answers with those "
+                "about the intact text, `wrods score --execute` runs programs; `wrods report` then keeps what came of it."
+            )
+        for values in measured:
+            titled = (
+                name if len(measured) == 1 else f"{name}, {values.measure.axis.removesuffix(' (%)').lower()}"
+            )
+            (perceived if values.measure.is_perception else completed).append((titled, values))
+        prices.append(paper.fault_prices(tables))
+        if (stored := paper.stored_texts(tables.folder)) is not None:
+            near.setdefault(stored[0], []).append((name, stored[1]))
+        maps += _maps(tables, factor, name, told)
+    found: list[ApaTable | Drawing | None] = []
+    if completed:
+        found.append(reordering_table("table_1", completed, kinds, number=1))
+    if perceived:
+        found.append(reordering_table("table_2", perceived, kinds, number=2))
+        found.append(floor_table("table_2_floors", [one for one in perceived if one[1].floors], kinds))
+    if completed:
+        found.append(edit_table("table_3", completed, kinds))
+    for number, (use, parts) in enumerate(near.items(), 1):
+        name = "table_4" if number == 1 else f"table_4_{number}"
+        found += [similarity_table(name, parts, use), unit_table(f"{name}_units", parts, use)]
+    found += _alike(maps)
+    if len(completed) + len(perceived) > 1:
+        ranked = rank_table("ranks", [*completed, *perceived], kinds)
+        found += [ranked, agreement_table("ranks_alike", completed, perceived, kinds)]
+        if ranked is None and "model" in kinds.values():
+            told(
+                "Models are not ranked: in every task it takes answers under all operations, or cosines that differ from their floor."
+            )
+    together = pd.concat(prices, ignore_index=True) if prices else pd.DataFrame()
+    found += [fault_table("faults", together, kinds)] if len(together) else []
+    return [one for one in found if one is not None]
+
+
+def _maps(
+    tables: Tables, factor: str, study: str, told: Callable[[str], None]
+) -> Iterator[tuple[str, Represented, Panel]]:
+    """Yield each model's map of hidden states in one study, where its runs kept any."""
+    present = [name for name in tables.factors[factor] if (tables.trials[factor] == name).any()]
+    does = levels_of(tables.items, factor, present, tables.dictionary.get("between"))
+    for one in represented(tables, does, told):
+        pattern, accuracy = one.pattern, accuracy_of(tables.trials, one)
+        named = f"{study}, {one.part}" if one.part else study
+        answers = tuple(float(value) for value in accuracy) if np.isfinite(accuracy).any() else ()
+        maps = (pattern.map(), pattern.map(centred=True), pattern.apart, pattern.apart_centred)
+        yield named, one, Panel(f"{one.group}: {named}", pattern.conditions, *maps, answers)
+
+
+def _alike(maps: Sequence[tuple[str, Represented, Panel]]) -> Iterator[ApaTable | Drawing]:
+    """Draw the maps (Figure 5), and say how alike one model's are in several studies."""
+    if not maps:
+        return
+    panels = [panel for _, _, panel in sorted(maps, key=lambda one: one[1].group)]
+    title, note = LAYOUT.caption("maps")
+    yield from pattern_figures("figure_5", title, panels, note)
+    pairs = list(between_sets([(name, one) for name, one, _ in maps], "mind-scramble"))
+    if pairs:
+        yield sets_table("figure_5_alike", "One model’s maps in several studies", pairs)

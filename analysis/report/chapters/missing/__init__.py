@@ -22,9 +22,9 @@ from analysis.preparing.exclusions import sessions_against_rules, time_bounds
 from analysis.preparing.flow import flow_steps, time_steps
 from analysis.readers import group_order, headed, in_order, kinds_of, marked, named
 from analysis.report.apa_tables import Origin
-from analysis.report.blocks import Block, Chapter, Material, ReportedFit
+from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
 from analysis.report.layout import Layout
-from analysis.report.parted import Part, crossed_parts, of_part, parts_of
+from analysis.report.parted import Part, crossed_parts, draft_of_part, parts_of
 from analysis.report.results import paragraphs
 from analysis.report.results.tables import contrast_table, model_table
 from analysis.report.warned import warnings_of
@@ -49,14 +49,13 @@ def write(material: Material) -> Chapter | None:
     trials = tables.trials
     if trials.empty:
         return None
-    blocks = _exclusions(tables)
-    fits: list[ReportedFit] = []
+    draft = Draft(_exclusions(tables))
     has_answers = bool(tables.factors) and asked(trials)["item_id"].notna().any()
     if has_answers:
-        blocks.append(Markup("<h3>Missing answers</h3>"))
-        blocks += _missing(material, fits)
+        draft.blocks.append(Markup("<h3>Missing answers</h3>"))
+        draft.add(_missing(material))
     methods = None if has_answers else ()
-    return LAYOUT.chapter("exclusions", blocks, material.kinds, material.kinds, methods, fits=tuple(fits))
+    return LAYOUT.chapter("exclusions", draft, material.kinds, material.kinds, methods)
 
 
 def _exclusions(tables: Tables) -> list[Block]:
@@ -122,13 +121,13 @@ def _rule_rows(held: pd.DataFrame) -> Iterator[dict[str, Any]]:
         yield {"rule": f"{str(sign).replace('_', ' ')}: {rule}", "counts": told}
 
 
-def _missing(material: Material, fits: list[ReportedFit]) -> Iterator[Block]:
-    tables = material.tables
+def _missing(material: Material) -> Draft:
+    draft, tables = Draft(), material.tables
     trials, study = tables.trials, str(tables.dictionary["study"])
     try:
         trials = with_chance(trials, tables.items, tables.factors)
     except UserError as error:
-        yield LAYOUT.sentences("no_chance", why=error.message)
+        draft.blocks.append(LAYOUT.sentences("no_chance", why=error.message))
     kept = trials["excluded_reason"].isna() & judged(trials) & trials["item_id"].notna()
     answered = trials.loc[kept, [name for name in trials if name not in OF_RECORDING]]
     # cells of two factors are told where accuracy is compared by both
@@ -143,7 +142,7 @@ def _missing(material: Material, fits: list[ReportedFit]) -> Iterator[Block]:
         material.told(f"missing answers by {factor}{part.told}")
         counts = missingness(rows, [factor])
         if not counts["missing"].sum():
-            yield LAYOUT.sentences("all_valid", factor=factor, of=part.told)
+            draft.blocks.append(LAYOUT.sentences("all_valid", factor=factor, of=part.told))
             continue
         groups = group_order(rows)
         counts = in_order(counts, groups, factor, part.levels)
@@ -151,7 +150,8 @@ def _missing(material: Material, fits: list[ReportedFit]) -> Iterator[Block]:
         told: dict[str, Any] = {"factor": factor, "kinds": kinds_of(rows)}
         fixed = ("reader_group", factor, "trials", "missing", "missing_share", "valid")
         statuses = [str(name) for name in counts.columns if name not in fixed]
-        of_factor = LAYOUT.blocks(
+        of_factor = Draft()
+        of_factor.blocks += LAYOUT.blocks(
             "missing",
             counts=LAYOUT.table("missing", counts, f"missing_{stem}", statuses=statuses, **told),
             ways=LAYOUT.table("three_ways", shares, f"three_ways_{stem}", **told),
@@ -161,12 +161,11 @@ def _missing(material: Material, fits: list[ReportedFit]) -> Iterator[Block]:
             ],
             **told,
         )
-        models: list[ReportedFit] = []
         plan = _plan_of(material, part)
         if plan is not None:
-            of_factor += _model(plan, counts, material, models)
-        yield from of_part(of_factor, part)
-        fits += [replace(one, title=f"{one.title}{part.told}") for one in models]
+            of_factor.add(_model(plan, counts, material))
+        draft.add(draft_of_part(of_factor, part))
+    return draft
 
 
 def _of_reader(group: str, own: pd.DataFrame) -> dict[str, Any]:
@@ -206,46 +205,42 @@ def _plan_of(material: Material, part: Part) -> Plan | None:
     )  # fmt: skip
 
 
-def _model(plan: Plan, counts: pd.DataFrame, material: Material, fits: list[ReportedFit]) -> Iterator[Block]:
+def _model(plan: Plan, counts: pd.DataFrame, material: Material) -> Draft:
     own = counts[counts["reader_group"].isin(plan.groups)]
     many = int(own["missing"].sum())
     if many < FEWEST:
         readers = [named(one, material.kinds) for one in plan.groups]
-        yield LAYOUT.sentences("too_few", many=many, readers=readers)
-        return
+        return Draft([LAYOUT.sentences("too_few", many=many, readers=readers)])
     lacking = own.groupby("reader_group", sort=False)["missing"].sum()
     groups = tuple(group for group in plan.groups if lacking.get(group, 0) > 0)
     material.told(f"model: missing answers by {plan.factor}")
     bounded, drawn = drawn_readers(material.tables, MOST_ROWS)
     analysis = analyse_missingness(replace(plan, groups=groups), bounded)
     never = [named(group, material.kinds) for group in plan.groups if group not in groups]
-    yield from LAYOUT.blocks("model", drawn=drawn, never=never)
-    yield from _told(analysis, f"missing_model_{stem_of(plan.factor, None, ())}", material, fits)
+    draft = Draft(LAYOUT.blocks("model", drawn=drawn, never=never))
+    draft.add(_told(analysis, f"missing_model_{stem_of(plan.factor, None, ())}", material))
+    return draft
 
 
-def _told(analysis: Analysis, name: str, material: Material, fits: list[ReportedFit]) -> Iterator[Block]:
-    model = analysis.model
+def _told(analysis: Analysis, name: str, material: Material) -> Draft:
     told = paragraphs(analysis, [], material.kinds, None)
     if not analysis.has_results:
-        yield from told
-        return
+        return Draft(told)
     table = contrast_table(analysis, f"{name}_differences")
-    yield from LAYOUT.blocks("differences", warnings=warnings_of(analysis), table=table)
-    yield from told
-    yield table
-    if model is not None:
-        yield model_table(analysis, name)
-        if len(model.steps) > 1:
-            rows = [{"place": place, **vars(step)} for place, step in enumerate(model.steps, 1)]
-            steps = LAYOUT.table("steps", rows, f"{name}_steps")
-            yield (
-                steps
-                if model.source is None
-                else replace(steps, origin=Origin((model.source,), computed=OF_STEPS))
-            )
-        if model.source is not None:
-            fits.append(ReportedFit(f"missing answers by {analysis.plan.factor}", model.source))
-    alpha = analysis.plan.alpha
-    found = [one.label for one in analysis.contrasts if one.estimable and one.p_adjusted < alpha]
-    if found:
-        yield LAYOUT.sentences("found", found=list(dict.fromkeys(found)))
+    draft = Draft(LAYOUT.blocks("differences", warnings=warnings_of(analysis), table=table))
+    draft.blocks += [*told, table]
+    if analysis.model is not None:
+        draft.blocks.append(model_table(analysis, name))
+        if len(analysis.model.steps) > 1:
+            rows = [{"place": place, **vars(step)} for place, step in enumerate(analysis.model.steps, 1)]
+            origin = None if analysis.fit is None else Origin((analysis.fit,), computed=OF_STEPS)
+            draft.blocks.append(LAYOUT.table("steps", rows, f"{name}_steps", origin=origin))
+    if analysis.fit is not None:
+        draft.fits.append(ReportedFit(f"missing answers by {analysis.plan.factor}", analysis.fit))
+    significant = [
+        one for one in analysis.contrasts if one.estimable and one.p_adjusted < analysis.plan.alpha
+    ]
+    if significant:
+        found = list(dict.fromkeys(one.label for one in significant))
+        draft.blocks.append(LAYOUT.sentences("found", found=found))
+    return draft

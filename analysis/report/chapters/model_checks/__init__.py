@@ -40,11 +40,10 @@ def write(material: Material) -> Chapter | None:
 
 
 def _checked(analysis: Analysis, material: Material) -> list[Block]:
-    plan, model = analysis.plan, analysis.model
-    residuals = None
-    if model is not None and model.source is not None:
+    plan, residuals = analysis.plan, None
+    if analysis.fit is not None:
         seed = f"{material.tables.dictionary['study']} {plan.name}"
-        residuals = simulated_residuals(model.source, seed=seed)
+        residuals = simulated_residuals(analysis.fit, seed=seed)
     changes = influences(analysis, material.tables)
     if residuals is None and not changes:
         return []

@@ -17,8 +17,7 @@ from analysis.names import plain
 from analysis.plan import WORDS, WORDS_WITH_ONE_TYPO, Measure, Plan, against_reference
 from analysis.planned import parted_by_sessions, shown
 from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order, in_order, kinds_of
-from analysis.report.apa_tables import ApaTable
-from analysis.report.blocks import Block, Chapter, Material, ReportedFit
+from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
 from analysis.report.filters import where
 from analysis.report.layout import Layout
 from analysis.report.many_levels import MOST_TOLD
@@ -53,22 +52,19 @@ def write(material: Material) -> Chapter | None:
     except UserError as error:
         said = LAYOUT.blocks("failed", texts=int(asked.sum()), why=error.message)
         return LAYOUT.chapter("recovered-text", said, kinds, kinds, methods=())
-    blocks: list[Block] = []
-    fits: list[ReportedFit] = []
+    draft = Draft()
     study = str(tables.dictionary["study"])
     for part, is_described in _parts(own, tables.factors):
         rows = measured[shown(measured, part.within)]
         sums = _sums(rows, part, group_order(own), study)
         if is_described:
-            blocks += _described(sums, part, {one: kinds[one] for one in group_order(own)})
+            draft.blocks += _described(sums, part, {one: kinds[one] for one in group_order(own)})
         name = part.factor or "all"
         changing = [level for level in part.levels if (sums.loc[sums[name] == level, "changed"] > 0).any()]
         if len(changing) > 1:
             any_typo = bool((sums["with_one_typo"] > sums["recovered"]).any())
-            some, models = _modelled(material, part, changing, any_typo=any_typo)
-            blocks += some
-            fits += models
-    return LAYOUT.chapter("recovered-text", blocks, kinds, kinds, fits=tuple(fits), sources=("cao2023",))
+            draft.add(_modelled(material, part, changing, any_typo=any_typo))
+    return LAYOUT.chapter("recovered-text", draft, kinds, kinds, sources=("cao2023",))
 
 
 def _parts(own: pd.DataFrame, factors: dict[str, list[str]]) -> Iterator[tuple[Part, bool]]:
@@ -136,13 +132,9 @@ def _of_reader(own: pd.DataFrame) -> dict[str, Any]:
     return {"told": changed, "is_range": is_range, "kept": kept, "unchanged": own["unchanged"].sum()}
 
 
-def _modelled(
-    material: Material, part: Part, changing: list[str], *, any_typo: bool
-) -> tuple[list[Block], list[ReportedFit]]:
+def _modelled(material: Material, part: Part, changing: list[str], *, any_typo: bool) -> Draft:
     """Fit what the plan did not: strict words and words with one typo, by each factor."""
-    factor = part.factor
-    blocks: list[Block] = []
-    fits: list[ReportedFit] = []
+    factor, draft = part.factor, Draft()
     trials = material.tables.trials
     rows = trials[trials["excluded_reason"].isna() & (trials["trial_type"] == "recover")]
     rows = rows[shown(rows, part.within)]
@@ -158,19 +150,19 @@ def _modelled(
     analyses = []
     for measure in (WORDS, WORDS_WITH_ONE_TYPO):
         if measure is WORDS_WITH_ONE_TYPO and not any_typo:
-            blocks.append(LAYOUT.sentences("same", by=_by(part)))
+            draft.blocks.append(LAYOUT.sentences("same", by=_by(part)))
         elif {(measure.name, factor, part.within), (measure.name, factor, ())} & done:
-            blocks.append(LAYOUT.sentences("planned", title=measure.title, by=_by(part)))
+            draft.blocks.append(LAYOUT.sentences("planned", title=measure.title, by=_by(part)))
         elif len(rows) > (MOST_TRIALS if set(groups) & set(PARTICIPANT_KINDS) else MOST_OF_MODELS):
-            blocks.append(LAYOUT.sentences("too_many", title=measure.title, by=_by(part), answers=len(rows)))
+            draft.blocks.append(
+                LAYOUT.sentences("too_many", title=measure.title, by=_by(part), answers=len(rows))
+            )
         elif groups:
             material.told(f"model: {measure.noun}{_by(part)}")
             analyses.append(carry_out(_plan(measure, part, changing, groups, material), material.tables))
     for analysis in across_analyses(analyses):
-        some, model = _told(analysis, f"{_stem(part)}_{analysis.plan.measure.name}", kinds)
-        blocks += some
-        fits += model
-    return blocks, fits
+        draft.add(_told(analysis, f"{_stem(part)}_{analysis.plan.measure.name}", kinds))
+    return draft
 
 
 def _plan(measure: Measure, part: Part, levels: list[str], groups: list[str], material: Material) -> Plan:
@@ -188,17 +180,19 @@ def _plan(measure: Measure, part: Part, levels: list[str], groups: list[str], ma
     )
 
 
-def _told(analysis: Analysis, stem: str, kinds: dict[str, str]) -> tuple[list[Block], list[ReportedFit]]:
-    model, plan = analysis.model, analysis.plan
+def _told(analysis: Analysis, stem: str, kinds: dict[str, str]) -> Draft:
+    plan = analysis.plan
+    draft = Draft(LAYOUT.blocks("heading", name=plan.name, doubts=warnings_of(analysis)))
     cells = []
     if analysis.has_results:
         rows = described_rows(analysis.rows, plan.measure)
         cells = describe_rows(rows, plan.measure, plan.factor, analysis.levels)
-    told = paragraphs(analysis, cells, kinds, None) or LAYOUT.blocks("not_fitted", title=plan.measure.title)
-    blocks = [*LAYOUT.blocks("heading", name=plan.name, doubts=warnings_of(analysis)), *told]
-    if not analysis.has_results:
-        return blocks, []
-    shown: list[ApaTable] = [contrast_table(analysis, f"{stem}_differences")] if analysis.contrasts else []
-    shown += [model_table(analysis, f"{stem}_model")] if model is not None else []
-    fits = [ReportedFit(plan.name, model.source)] if model is not None and model.source is not None else []
-    return [*blocks, *LAYOUT.blocks("numbers", shown=shown)], fits
+    draft.blocks += paragraphs(analysis, cells, kinds, None) or LAYOUT.blocks(
+        "not_fitted", title=plan.measure.title
+    )
+    if analysis.has_results:
+        shown = [contrast_table(analysis, f"{stem}_differences")] if analysis.contrasts else []
+        shown += [model_table(analysis, f"{stem}_model")] if analysis.model is not None else []
+        draft.blocks += LAYOUT.blocks("numbers", shown=shown)
+        draft.fits += [ReportedFit(plan.name, analysis.fit)] if analysis.fit is not None else []
+    return draft

@@ -17,7 +17,7 @@ from analysis.measures import signal_detection as detection
 from analysis.names import plain
 from analysis.preparing.exclusions import each_answer_once, not_told_apart, unseen
 from analysis.readers import headed, kinds_of, named
-from analysis.report.blocks import Block, Chapter, Material, ReportedFit
+from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
 from analysis.report.felt import p_said
 from analysis.report.layout import Layout
 
@@ -33,45 +33,34 @@ def write(material: Material) -> Chapter | None:
     asked = detection.two_class_trials(tables.trials, tables.items)
     if asked:
         material.told("signal detection")
-    blocks: list[Block] = []
-    fits: list[ReportedFit] = []
+    draft = Draft()
     kinds: dict[str, str] = {}
     for number, classes in enumerate(asked, 1):
         stem = f"sensitivity_{number}" if len(asked) > 1 else "sensitivity"
         kinds |= kinds_of(classes.trials)
         where = f" ({', '.join(classes.sets)})" if len(asked) > 1 and classes.sets else ""
-        blocks.append(
-            LAYOUT.sentences(
-                "opening", trials=len(classes.trials), where=where, signal=classes.signal, other=classes.other
-            )
-        )
-        own, models = _of_classes(classes, stem, material)
-        blocks += own
-        fits += models
+        draft.blocks += LAYOUT.blocks("opening", classes=classes, where=where)
+        draft.add(_of_classes(classes, stem, material))
     sources = ("hautus1995", "decarlo1998")
-    return LAYOUT.chapter("signal-detection", blocks, kinds, kinds, fits=tuple(fits), sources=sources)
+    return LAYOUT.chapter("signal-detection", draft, kinds, kinds, sources=sources)
 
 
-def _of_classes(
-    classes: detection.Classes, stem: str, material: Material
-) -> tuple[list[Block], list[ReportedFit]]:
-    trials = classes.trials
+def _of_classes(classes: detection.Classes, stem: str, material: Material) -> Draft:
+    draft, trials = Draft(), classes.trials
     by_factor = {
         name: [level for level in levels if (trials[name] == level).any()]
         for name, levels in material.tables.factors.items()
     }
-    blocks: list[Block] = []
-    fits: list[ReportedFit] = []
     settled = [name for name, levels in by_factor.items() if levels and _settles_the_answer(trials, name)]
     if settled:
-        blocks.append(LAYOUT.sentences("settled", settled=settled))
+        draft.blocks.append(LAYOUT.sentences("settled", settled=settled))
     factors = {name: levels for name, levels in by_factor.items() if levels and name not in settled}
     if not factors:
-        blocks += _described(replace(classes, trials=each_answer_once(trials, [])), None, [], stem)
+        draft.blocks += _described(replace(classes, trials=each_answer_once(trials, [])), None, [], stem)
     for factor, levels in factors.items():
         # answers of a model that copy one another within the levels are counted once
         own, told = f"{stem}_{plain(factor)}", replace(classes, trials=each_answer_once(trials, [factor]))
-        blocks += _described(told, factor, levels, own)
+        draft.blocks += _described(told, factor, levels, own)
         if len(levels) < 2:
             continue
         shown = told.trials[told.trials[factor].isin(levels)]
@@ -80,17 +69,17 @@ def _of_classes(
             # one answer under the name of each level is no answer to each of them
             told = replace(told, trials=told.trials[~told.trials[detection.GROUP].isin(blind)])
             said = " ".join(unseen(headed(group), factor) for group in blind)
-            blocks.append(LAYOUT.sentences("blind", said=said, factor=factor, blind=blind))
+            draft.blocks.append(LAYOUT.sentences("blind", said=said, factor=factor, blind=blind))
         if told.trials.empty:
             continue
         material.told(f"signal detection: model by {factor}")
         model = detection.probit_model(told, factor, levels)
         if isinstance(model, detection.ProbitModel):
-            blocks += _modelled(model, factor, own, material.kinds)
-            fits.append(ReportedFit(f"signal detection by {factor}", model.fit))
+            draft.blocks += _modelled(model, factor, own, material.kinds)
+            draft.fits.append(ReportedFit(f"signal detection by {factor}", model.fit))
         else:
-            blocks.append(escape(" ".join(model)))
-    return blocks, fits
+            draft.blocks.append(escape(" ".join(model)))
+    return draft
 
 
 def _settles_the_answer(trials: pd.DataFrame, factor: str) -> bool:
