@@ -225,7 +225,7 @@ def _model(plan: Plan, counts: pd.DataFrame, material: Material) -> Draft:
 def _told(analysis: Analysis, name: str, material: Material) -> Draft:
     told = paragraphs(analysis, [], material.kinds, None)
     if not analysis.has_results:
-        return Draft(told)
+        return Draft([*told])
     table = contrast_table(analysis, f"{name}_differences")
     draft = Draft(LAYOUT.blocks("differences", warnings=warnings_of(analysis), table=table))
     draft.blocks += [*told, table]
