@@ -121,7 +121,7 @@ def _tested(
     ends = (row["ci_low"], row["ci_high"])
     kinds = {"logistic": logistic, "plain": model.plain}
     estimable = model.determined and can_be_estimated(row["estimate"], row["se"], ends, **kinds)
-    estimable = estimable and bool(np.isfinite(row["p"]))
+    estimable = estimable and bool(np.isfinite(row["p"])) and not model.runs_away
     df = None if np.isnan(row["df"]) else row["df"]
     bound = plan.equivalence if len(groups) == 2 and estimable and not logistic else None
     is_interaction = len(difference.at) == 2 and len(groups) == 1

@@ -42,8 +42,6 @@ from stimuli.errors import UserError
 
 HUGE = 4.0
 """A standard deviation of log odds above this spans from 2% to 98% within one of it on either side."""
-BEYOND = 10.0
-"""A standard deviation of log odds above this leaves no level anywhere but at 0 or 100%."""
 ZERO = 1e-3
 """A standard deviation below this (relative to the residual one, or to 1 on the logit scale) counts as zero."""
 
@@ -238,17 +236,16 @@ def _named_in(text: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _huge(model: FittedModel) -> list[str]:
     """Warn of random effects so large that coefficients speak of an item or person at the centre only."""
-    largest = max((float(term.sd.max()) for term in model.variance), default=0.0)
-    if model.family != "binomial" or largest <= HUGE:
+    if model.family != "binomial" or model.largest_sd <= HUGE:
         return []
-    if largest > BEYOND:
+    if model.runs_away:
         return [
-            f"a random effect has a standard deviation of {largest:.0f} log odds: its levels are all right or all wrong, and neither "
-            "odds ratios nor percentage points of this model say how large differences are; go by the shares in the table of means"
+            f"a random effect has a standard deviation of {model.largest_sd:.0f} log odds: answers at most levels are all correct "
+            "or all incorrect, so the odds ratios of this model are not interpretable; see the means instead"
         ]
     return [
-        f"a random effect has a standard deviation above {HUGE:g} log odds: odds ratios hold for an item and a reader at "
-        "the centre and can be far from, even opposite to, what the percentages show; go by the percentage points"
+        f"a random effect has a standard deviation above {HUGE:g} log odds: odds ratios describe an average item and reader, and "
+        "can differ from the differences in percentage points, even in sign; see the percentage points instead"
     ]
 
 

@@ -66,6 +66,10 @@ class VarianceTerm:
         return np.sqrt(np.clip(np.diag(self.cov), 0.0, None))
 
 
+BEYOND = 10.0
+"""A standard deviation of log odds above this leaves no level anywhere but at 0 or 100%."""
+
+
 @dataclass(frozen=True)
 class FittedModel:
     """One fitted model and how it was arrived at."""
@@ -96,6 +100,16 @@ class FittedModel:
     def plain(self) -> bool:
         """Whether its effects are in the measure's own unit: an identity link of times that are not logarithms."""
         return self.family not in ("binomial", "gaussian") and self.link == "identity"
+
+    @property
+    def largest_sd(self) -> float:
+        """The largest standard deviation of a random effect."""
+        return max((float(term.sd.max()) for term in self.variance), default=0.0)
+
+    @property
+    def runs_away(self) -> bool:
+        """Whether a variance of log odds is beyond measure, so that effects hold for no reader and no item."""
+        return self.family == "binomial" and self.largest_sd > BEYOND
 
     @property
     def determined(self) -> bool:

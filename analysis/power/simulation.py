@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis import apa
 from analysis.contrasts import compared
 from analysis.crossed_variance import Answers, estimate, model_means
 from analysis.crossed_variance import Layout as Units
@@ -240,6 +241,16 @@ def planned_of(
             remarks.append(
                 f"{plan.name} is left out: {plan.measure.noun} cannot be simulated; accuracy, log times and what models have can."
             )
+            continue
+        without = [
+            group for group in plan.groups if plan.measure.of == "people" and group not in PARTICIPANT_KINDS
+        ]
+        if without:
+            remarks.append(
+                f"{plan.name}: models have no {plan.measure.noun}, so it is that of people alone, without {apa.listing(without)}."
+            )
+            plan = replace(plan, groups=tuple(group for group in plan.groups if group not in without))
+        if not plan.groups:
             continue
         if plan.formula is not None:
             if plan.measure.family != "binomial":

@@ -15,11 +15,11 @@ MOST_NAMED = 4
 def by_level(levels: Sequence[str], told: Sequence[str], sizes: Sequence[float]) -> str:
     """Return what stands before "condition" in a sentence."""
     each = [f"{value} in the {level}" for value, level in zip(told, levels, strict=True)]
+    if len(set(told)) == 1 < len(told):
+        return f"{told[0]} in each"
     if len(each) <= MOST_TOLD:
         return apa.listing(each)
     order = sorted(range(len(each)), key=lambda place: sizes[place])
-    if len(set(told)) == 1:
-        return f"{told[0]} in each"
     return f"{each[order[0]]} to {each[order[-1]]}"
 
 

@@ -27,10 +27,8 @@ def in_words(note: str, analysis: Analysis) -> str:
         units = UNITS.get(found[1], f"levels of {found[1]}")
         return f"With only {found[2]} {units}, the variation among {units} is estimated very imprecisely"
     if found := _RUNS_AWAY.fullmatch(note):
-        effects = found[1].replace("(Intercept)", "the intercept")
-        return (
-            f"Possible separation: how far {UNITS.get(found[2], found[2])} vary runs away (SD of {effects})"
-        )
+        effects = found[1].replace("(Intercept)", "the intercept").replace(" (", ": ").replace(")", "")
+        return f"Possible separation: the variance of {UNITS.get(found[2], found[2])} could not be estimated (SD of {effects})"
     if found := _DROPPED.fullmatch(note):
         effects = apa.listing([term_in_words(one, analysis) for one in found[1].split(", ")])
         return f"The data do not determine every effect; left out of the model: {effects}"
@@ -40,8 +38,10 @@ def in_words(note: str, analysis: Analysis) -> str:
 def _seen_once(group: str, once: str, of: str, names: str) -> str:
     units = UNITS.get(group, f"levels of {group}")
     which = f" ({names})" if group in NAMED else ""
-    say = "has one trial only, and says" if once == "1" else "have one trial only, and say"
-    return f"Of the {apa.count(int(of))} {units}, {apa.count(int(once))}{which} {say} next to nothing of how far {units} vary"
+    have = (
+        f"{'has' if once == '1' else 'have'} only one trial, which says little about the variance of {units}"
+    )
+    return f"Of the {apa.count(int(of))} {units}, {apa.count(int(once))}{which} {have}"
 
 
 def warnings_of(analysis: Analysis) -> tuple[Markup, ...]:

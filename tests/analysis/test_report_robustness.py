@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from markupsafe import Markup
 
-from analysis import Tables, load
+from analysis import Tables, apa, load
 from analysis.carrying_out import carry_out_all
 from analysis.figures import Drawing
 from analysis.planned import plans
@@ -131,10 +131,21 @@ def test_accuracy_stands_three_ways_side_by_side(written: Written) -> None:
         100 * right / valid.sum(),
         100 * (right + 0.5 * (~valid).sum()) / len(own),
     ]
-    assert [row[3], row[5], row[7]] == [f"{one:.1f}" for one in expected]
-    assert row[9] == f"[{expected[0]:.1f}, {100 * (right + (~valid).sum()) / len(own):.1f}]"
-    machine = under(ways, "restorer")[0]
-    assert machine[3] == machine[5] == machine[7]
+    assert [row[3], row[4], row[6]] == [f"{one:.1f}" for one in expected]
+    assert row[8] == f"[{expected[0]:.1f}, {100 * (right + (~valid).sum()) / len(own):.1f}]"
+    assert under(ways, "restorer") == []  # it has no missing answer
+
+
+def test_a_mean_without_missing_answers_has_its_interval_in_the_results_alone(written: Written) -> None:
+    """A bootstrap of its own would print a second interval of the same mean."""
+    ways = table(written.chapters["missing"], "three_ways_position")
+    assert [name for name in ways.columns if "CI" in name] == ["95% CI", "95% CI"]
+    cells = [row for row in ways.rows if not isinstance(row, Head)]
+    assert {row[5] for row in cells if row[2] == "0.0"} <= {apa.MISSING}
+    assert all(row[5].startswith("[") for row in cells if row[2] != "0.0")
+    heads = [str(row[0]) for row in ways.rows if isinstance(row, Head)]
+    of_readers = {head: sum(float(row[2]) for row in under(ways, head)) for head in heads}
+    assert all(of_readers.values())
 
 
 def test_percentages_in_the_prose_are_those_of_the_tables(written: Written) -> None:

@@ -25,15 +25,15 @@ NO_FITS: Any = SimpleNamespace(has_program=False)
         (
             "item_condition: 290 of 719 levels are seen once (s01:TL-external, …); such levels say next to nothing of a variance and "
             "nothing of slopes",
-            "Of the 719 items in conditions, 290 have one trial only, and say next to nothing of how far items in conditions vary",
+            "Of the 719 items in conditions, 290 have only one trial, which says little about the variance of items in conditions",
         ),
         (
             "item: 1 of 1081 level is seen once (item 81); such levels say next to nothing of a variance and nothing of slopes",
-            "Of the 1,081 items, 1 (item 81) has one trial only, and says next to nothing of how far items vary",
+            "Of the 1,081 items, 1 (item 81) has only one trial, which says little about the variance of items",
         ),
         (
             "possible separation: the standard deviation of (Intercept) (78.8) by item runs away",
-            "Possible separation: how far items vary runs away (SD of the intercept (78.8))",
+            "Possible separation: the variance of items could not be estimated (SD of the intercept: 78.8)",
         ),
         (
             "machine has 2 levels; a variance estimated from two levels is very imprecise, and so are tests that depend on it; make "

@@ -103,15 +103,21 @@ def _descriptive(cells: Sequence[Cell], analysis: Analysis) -> Markup:
     """Write the means of one reader, of accuracy and times with their SD."""
     measure, group, kind = analysis.plan.measure, cells[0].group, cells[0].kind
     spread = words_of_direction(measure) is not None
+    pairs = [
+        (_mean(one.mean, measure), _spread(one.sd, measure) if spread and np.isfinite(one.sd) else "")
+        for one in cells
+    ]
+    of_trials = " of trials" if spread and not measure.logged and len(cells) <= MOST_TOLD else ""
+    is_one = len(set(pairs)) == 1
     values = [
         LAYOUT.sentences(
             "value",
             person=kind in PARTICIPANT_KINDS,
-            mean=_mean(cell.mean, measure),
-            unit=" of trials" if spread and not (measure.logged or place or len(cells) > MOST_TOLD) else "",
-            spread=_spread(cell.sd, measure) if spread and np.isfinite(cell.sd) else "",
+            mean=mean,
+            unit=of_trials if is_one or not place else "",
+            spread=sd,
         )
-        for place, cell in enumerate(cells)
+        for place, (mean, sd) in enumerate(pairs)
     ]
     levels = [str(escape(cell.level)) for cell in cells]
     told = Markup(by_level(levels, [str(one) for one in values], [cell.mean for cell in cells]))
@@ -149,21 +155,36 @@ def differences(
 ) -> list[Markup]:
     """Write a paragraph for each difference between conditions: of each reader, then between readers; last what p is.
 
-    Differences of many conditions from one reference are told together, in a paragraph of their own.
+    Differences of many conditions from one reference are told together, in a paragraph of their own, and so are
+    exploratory ones that are not significant.
     """
     if not tested:
         return []
     crowded, others = crowds(tested)
     told = [of_many_conditions(crowd, analysis, kinds) for crowd in crowded]
-    is_short = bool(crowded)
+    silent = [] if analysis.plan.planned else [one for one in others if _is_open(one, analysis)]
+    silent = silent if len(silent) > 1 else []
+    others = [one for one in others if not any(one is other for other in silent)]
+    is_short = bool(crowded or silent)
     for label in dict.fromkeys(one.label for one in others):
         parted = runs([one for one in others if one.label == label], kinds, analysis.plan.alpha)
         is_short |= any(len(run) > 1 for run in parted)
         told.append(Markup(" ").join(of_one_outcome(run, analysis, kinds) for run in parted))
+    if silent:
+        size, p_of_all = felt(silent, analysis.plan.measure), _p_of_all(silent, NOT_SIGNIFICANT)
+        told.append(
+            _said(
+                "silent", analysis, kinds, many=len(silent), others=bool(told), size=size, p_of_all=p_of_all
+            )
+        )
     last = _adjustment(analysis, kinds, table, is_short)
     if len(told) == 1:
         return [Markup(" ").join(one for one in (*told, last) if one)]
     return [*told, *([last] if last else [])]
+
+
+def _is_open(one: Contrast, analysis: Analysis) -> bool:
+    return one.estimable and one.p_adjusted >= analysis.plan.alpha and one.equivalence is None
 
 
 def crowds(found: Sequence[Contrast]) -> tuple[list[list[Contrast]], list[Contrast]]:
@@ -241,8 +262,6 @@ def of_one_outcome(found: Sequence[Contrast], analysis: Analysis, kinds: Kinds) 
     if len(found) > 1:
         p_of_all = _p_of_all(found, values["result"])
         return _said("several", analysis, kinds, size=size, p_of_all=p_of_all, **values)
-    is_open = first.p_adjusted >= analysis.plan.alpha and not np.isnan(first.detectable)
-    least = felt([replace(first, estimate=first.detectable)], analysis.plan.measure)
     bound, bounded = _bound(first, analysis)
     other = _in_mixed_model(first, analysis)
     return _said(
@@ -255,7 +274,6 @@ def of_one_outcome(found: Sequence[Contrast], analysis: Analysis, kinds: Kinds) 
         bounded=bounded,
         other=other,
         other_size=None if other is None else felt([other], analysis.plan.measure),
-        detectable="" if not is_open else least.size if np.isfinite(first.detectable) else "none",
         **values,
     )
 
@@ -303,10 +321,15 @@ def _in_mixed_model(one: Contrast, analysis: Analysis) -> Contrast | None:
 
 def _adjustment(analysis: Analysis, kinds: Kinds, table: str | None, is_short: bool) -> Markup:
     plan, found = analysis.plan, analysis.contrasts
+    least = [replace(one, estimate=one.detectable) for one in found if _is_open(one, analysis)]
+    least = [one for one in least if not np.isnan(one.estimate)]
+    finite = [one for one in least if np.isfinite(one.estimate)]
     return _said(
         "adjustment",
         analysis,
         kinds,
+        detectable=felt(finite, plan.measure) if finite else None,
+        undetectable=len(least) - len(finite),
         estimable=any(one.estimable for one in found),
         directed=any(one.direction != "two-sided" for one in found),
         alpha="" if plan.alpha == ALPHA else f"{plan.alpha:g}".removeprefix("0"),
