@@ -248,7 +248,8 @@ def _draw(figure: Figure, row: Conditions, look: dict[str, Look], top: float, st
         _panel(axes, row, groups, look, step)
     end = top + _lines(row) * (_ABOVE + height + 0.3) - 0.3
     centre = (names + (columns * (width + _GAP) - _GAP) / 2) / BROAD
-    axis = "Recovered (%)" if row.measure is RECOVERED else "Correct (%)"
+    named = {"correct": "Correct", RECOVERED.name: "Recovered"}
+    axis = f"{named.get(row.measure.name, row.measure.title)} (%)"
     if row.measure is RATING:
         axis = f"Mean rating ({row.measure.unit})"
     elif row.measure.logged:

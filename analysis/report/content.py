@@ -16,7 +16,7 @@ from analysis.figures import recovery_figure
 from analysis.figures.conditions import has_contrasts
 from analysis.mixed import Fit
 from analysis.names import plain
-from analysis.plan import MEASURES, RECOVERED, Plan
+from analysis.plan import MEASURES, RECOVERED, WORDS, WORDS_WITH_ONE_TYPO, Plan
 from analysis.planned import plans
 from analysis.preparing.flow import flow
 from analysis.random_structure import MOST_COLUMNS_BESIDE
@@ -35,6 +35,7 @@ from analysis.report.described import (
     means_table,
     tables_of,
     valid_only_tables,
+    words_planned,
 )
 from analysis.report.described.layouts import flow_table, recovery_table
 from analysis.report.layout import SENTENCES
@@ -75,8 +76,14 @@ def gather(
     told("figures")
     effects_drawn = planned_effects(analyses, matrix, found, tables.dictionary["truth"] or {})
     drawn = [drawing for one in means for drawing in figures_of(one, used, tables, effects_drawn, analyses)]
-    drawn = sorted(drawn, key=lambda one: not has_contrasts(one[1]))
     laid = [table for one in means for table in tables_of(one, _prose(tables))]
+    words = [one for one in analyses if one.plan.planned and one.plan.measure in (WORDS, WORDS_WITH_ONE_TYPO)]
+    for one in words:
+        if cells := _cells_of(one):
+            drawing, table = words_planned(one, cells, effects_drawn)
+            drawn.append(((one.plan.measure.name, one.plan.factor), drawing))
+            laid.append(((one.plan.measure.name, one.plan.factor), table))
+    drawn = sorted(drawn, key=lambda one: not has_contrasts(one[1]))
     tested = answer_table([one for one in analyses if one.plan.planned] or analyses, matrix)
     answered = None if tested is None else numbers.table(tested, MANUSCRIPT)
     asked = models_table(tables)

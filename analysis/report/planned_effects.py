@@ -10,6 +10,7 @@ from scipy.special import expit
 
 from analysis.figures.conditions import Effect
 from analysis.names import stem_of
+from analysis.plan import WORDS, WORDS_WITH_ONE_TYPO
 from analysis.readers import headed, spoken
 from analysis.recovery_check import SIMULATED, TRUTH_OF, Recovered
 from analysis.report.apa_tables import as_percent
@@ -31,7 +32,8 @@ def planned_effects(
     for analysis in analyses:
         plan, tested = analysis.plan, analysis.estimable
         key = (plan.measure.name, stem_of(plan.factor, plan.trials, plan.within))
-        if not plan.planned or plan.subset or not tested or key in asked:
+        over_others = plan.subset and plan.measure not in (WORDS, WORDS_WITH_ONE_TYPO)
+        if not plan.planned or over_others or not tested or key in asked:
             continue
         scale = felt(tested[:1], plan.measure).scale
         unit = {POINTS: "percentage points", PERCENT: "%", ODDS: ODDS}.get(scale, plan.measure.unit)

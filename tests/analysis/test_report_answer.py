@@ -22,6 +22,7 @@ from analysis.report.grades import (
     support_of,
 )
 from analysis.report.inline import plain_text
+from analysis.report.many_levels import by_level
 from analysis.report.nodes import Facts, Finding
 from analysis.report.numbered import MANUSCRIPT, Content, Numbers
 from analysis.report.results import differences
@@ -265,3 +266,29 @@ def test_results_tell_many_conditions_together_and_point_to_their_table(content:
     assert "are equivalent within the bound fixed beforehand in 13 of 26 conditions." in text[0]
     assert "cannot be estimated for people" in text[1]
     assert text[2].endswith("Table 7 has each difference with its estimate, test, and interval.")
+
+
+def test_exploratory_differences_that_are_not_significant_share_a_sentence(content: Content) -> None:
+    own = crowded(content, {"human": 1, "restorer": 0}, levels=4).planned[0].analysis
+    free = replace(own, plan=replace(own.plan, planned=False))
+    said = [plain_text(one) for one in differences(own.contrasts, free, {"human": "human"}, "7")]
+    assert said[0].startswith("People were less accurate in the c3 than in the intact condition, estimate")
+    assert said[1].startswith("No other difference was significant")
+    assert "seven comparisons: −4.0 to −1.0 percentage points; p\xa0≥\xa0.500" in said[1]
+    assert len(said) == 3 and said[2].endswith(
+        "Table 7 has each difference with its estimate, test, and interval."
+    )
+    planned = [plain_text(one) for one in differences(own.contrasts, own, {"human": "human"}, "7")]
+    assert sum(text.count("remains open") for text in planned) == 7
+
+
+def test_a_logistic_model_with_a_random_effect_beyond_measure_is_no_check(content: Content) -> None:
+    model = content.planned[0].analysis.model
+    assert model is not None and not model.runs_away
+    term = replace(model.variance[0], cov=model.variance[0].cov * 0 + 400.0)
+    assert replace(model, variance=(term,)).runs_away
+
+
+def test_equal_means_are_told_once() -> None:
+    assert by_level(["a", "b", "c"], ["0.0%"] * 3, [0.0] * 3) == "0.0% in each"
+    assert by_level(["a"], ["0.0%"], [0.0]) == "0.0% in the a"

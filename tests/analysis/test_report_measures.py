@@ -17,6 +17,7 @@ from markupsafe import Markup
 from analysis import Tables, load
 from analysis.carrying_out import carry_out_all
 from analysis.figures import Drawing
+from analysis.figures.conditions import has_contrasts
 from analysis.measures import signal_detection
 from analysis.measures.accuracy import against_chance
 from analysis.measures.levels import done_to, levels_of
@@ -32,6 +33,10 @@ from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter, Material
 from analysis.report.chapters import ratios, recovered_text, sensitivity
+from analysis.report.content import _cells_of
+from analysis.report.described import words_planned
+from analysis.report.planned_effects import planned_effects
+from analysis.robustness import Matrix
 from tests.analysis.letter_study import study_rows, write_handover
 from tests.analysis.measured import trials_of
 from tests.analysis.measured_study import CRITERION, D_PRIME, FACTORS, LEVELS, class_study, typed_study
@@ -312,6 +317,11 @@ def test_recovered_is_a_planned_measure_from_plan_to_contrast(tmp_path: Path, wh
     assert any("in which no word was changed" in one for one in analysis.remarks)
     chapter = recovered_text.write(Material(tables, (analysis,), kinds_of(tables.trials)))
     assert "Recovered words by position: see the planned analyses." in words(chapter)
+    drawing, means = words_planned(
+        analysis, _cells_of(analysis), planned_effects([analysis], Matrix(), [], {})
+    )
+    assert has_contrasts(drawing) and drawing.title.startswith("Recovered words by position")
+    assert means.title.startswith("Recovered words (%) by position")
 
 
 def test_restored_texts_have_words_copies_edit_distance_and_a_model(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from analysis.costs.ratios import Cost, costs_by_level
 from analysis.descriptives import Cell, describe, describe_rows, described_rows, valid_only
 from analysis.figures import Drawing, condition_figure, position_figure
 from analysis.figures.conditions import Conditions
+from analysis.names import stem_of
 from analysis.plan import DESCRIBED, RATING, RECOVERED, Measure, Plan
 from analysis.planned import has_ratings, held_by
 from analysis.preparing.exclusions import COUNTED_ONCE, each_answer_once, time_bounds
@@ -101,6 +102,25 @@ def tables_of(one: Description, prose: str) -> Iterator[tuple[Pair, ApaTable]]:
             (measure.name, part.factor),
             laid if measure.logged or measure is RATING else with_copies_told(laid, one.trials, part.factor),
         )
+
+
+def words_planned(analysis: Analysis, cells: Sequence[Cell], asked: Asked) -> tuple[Drawing, ApaTable]:
+    """Draw and lay out the means of a planned measure of recovered words, each answer's share weighing alike."""
+    plan, rows = analysis.plan, analysis.rows
+    stem = stem_of(plan.factor, plan.trials, plan.within)
+    unit, effects = asked.get((plan.measure.name, stem), ("", ()))
+    trials = rows.assign(**{plan.measure.name: rows["share_recovered"]})
+    shown = Conditions(
+        plan.measure, plan.factor, analysis.levels, cells, trials, rows.iloc[:0], None, effects, unit
+    )
+    table = layouts.descriptive_table(cells, plan.measure, plan.factor)
+    source = None if analysis.model is None else analysis.model.source
+    computed = "means by reader and level of the share of changed words that each answer recovers"
+    origin = Origin(fits=() if source is None else (source,), computed=computed)
+    name = f"{plan.measure.name}_{stem}"
+    return condition_figure(f"condition_{name}", [shown]), replace(
+        table, name=f"descriptives_{name}", origin=origin
+    )
 
 
 def with_copies_told(table: ApaTable, trials: pd.DataFrame, factor: str) -> ApaTable:

@@ -44,7 +44,13 @@ def descriptive_table(cells: Sequence[Cell], measure: Measure, factor: str) -> A
         places=places,
         logged=measure.logged,
         rated=measure is RATING,
-        unit="ms" if measure.logged else measure.unit if measure is RATING else "% correct",
+        unit="ms"
+        if measure.logged
+        else measure.unit
+        if measure is RATING
+        else "% correct"
+        if measure.name == "correct"
+        else "%",
         units_told=_units(cells),
         intervals=_intervals(cells, over_items),
         used=_rows_of(measure),
