@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from analysis.answers import not_failed
 from analysis.costs.words import NEXT, SECOND, TARGET, Sums, WordTable, region_rows, word_table
 from analysis.descriptives import Cell, scored
 from analysis.measures.resampling import RESAMPLES, Interval, draw_units, interval, resampled_means
+from analysis.measures.resampling import means as means_of
 from analysis.measures.retention import COSTS, costs_of
 from analysis.plan import Measure
 from analysis.readers import PARTICIPANT_KINDS, group_order
@@ -114,6 +116,26 @@ def profile_of(
     return make(rows, factor, levels, stable_seed(seed[0], "cost", seed[1], group), resamples)
 
 
+def group_profiles(
+    rows: pd.DataFrame,
+    factor: str,
+    levels: tuple[str, ...],
+    seed: tuple[str, str],
+    resamples: int = RESAMPLES,
+) -> Iterator[tuple[str, str, Profile]]:
+    """Yield each reader group with its kind and its profile, where it has an item both in the first level and in another."""
+    for group in group_order(rows):
+        own = rows[rows["reader_group"] == group]
+        present = tuple(level for level in levels if (own[factor] == level).any())
+        if len(present) > 1 and present[0] == levels[0]:
+            with suppress(UserError):
+                yield (
+                    group,
+                    str(own["reader_kind"].iloc[0]),
+                    profile_of(own, factor, present, seed, resamples),
+                )
+
+
 def crossed_profile(
     rows: pd.DataFrame, factor: str, levels: tuple[str, ...], seed: int, resamples: int = RESAMPLES
 ) -> Profile:
@@ -162,15 +184,10 @@ def paired_profile(
             f"no item has a value both in {levels[0]!r} and in another level",
             mend="Give the level without a change, and items that are shown in several levels.",
         )
-    present = np.isfinite(usable)
-    with np.errstate(invalid="ignore"):
-        whole = np.where(present, usable, 0.0).sum(axis=0) / present.sum(axis=0)
-    if len(usable) < 2:
-        nothing = np.full((resamples, len(levels) - 1), np.nan)
-        return Profile(levels[0], levels[1:], whole, nothing, 0, len(usable), ITEMS)
-    return Profile(
-        levels[0], levels[1:], whole, resampled_means(usable, seed, resamples), 0, len(usable), ITEMS
-    )
+    draws = np.full((resamples, len(levels) - 1), np.nan)
+    if len(usable) > 1:
+        draws = resampled_means(usable, seed, resamples)
+    return Profile(levels[0], levels[1:], means_of(usable), draws, 0, len(usable), ITEMS)
 
 
 def _of_weights(sums: list[sparse.csr_matrix], counts: list[sparse.csr_matrix], w: Array, v: Array) -> Array:
@@ -227,16 +244,17 @@ def unit_costs(
     return UnitCosts(rows, factor, tuple(levels), remarks)
 
 
+def timed_trials(trials: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """Return the used trials of people with a valid answer to an item and a time within the study's bounds."""
+    used = trials["excluded_reason"].isna() & trials["reader_kind"].isin(PARTICIPANT_KINDS)
+    used &= not_failed(trials) & trials["item_id"].notna() & trials[f"{measure}_excluded"].isna()
+    return trials[used & (trials[measure] > 0)]
+
+
 def _times(tables: Tables, factor: str, measure: str) -> pd.DataFrame:
-    trials = tables.trials
-    used = (
-        trials["excluded_reason"].isna() & trials["reader_kind"].isin(PARTICIPANT_KINDS) & not_failed(trials)
-    )
-    used &= trials[factor].notna() & trials["item_id"].notna() & trials[f"{measure}_excluded"].isna()
-    rows = trials.loc[
-        used & (trials[measure] > 0), ["reader_group", "reader_kind", "reader", "set", "item_id", factor]
-    ]
-    rows = rows.assign(measure=measure, item=item_names(rows), value=np.log(trials.loc[rows.index, measure]))
+    rows = timed_trials(tables.trials, measure)
+    rows = rows[rows[factor].notna()]
+    rows = rows.assign(measure=measure, item=item_names(rows), value=np.log(rows[measure]))
     means = _averaged(rows, factor, "value")
     means["cost"] = np.exp(means["value"])
     return means
@@ -292,6 +310,11 @@ class CostProfile:
     without: int  # cells of reader, item and level that have no logarithm, since they cost 0
 
     @property
+    def names(self) -> dict[str, str]:
+        """What rows of tables call it by."""
+        return {"measure": self.measure, "reader_group": self.group, "reader_kind": self.kind}
+
+    @property
     def varies(self) -> bool:
         """Whether any level costs more or less than the intact one."""
         return bool(np.nanmax(np.abs(self.profile.estimate), initial=0.0) > 1e-9)
@@ -308,18 +331,10 @@ def cost_profiles(costs: UnitCosts, *, study: str = "", resamples: int = RESAMPL
     """Return every reader group's profile in every measure that it has intact and in another level."""
     found = []
     for measure, rows in costs.rows.groupby("measure", sort=False):
-        for group in group_order(rows):
-            own = rows[rows["reader_group"] == group]
-            logged = own[own["value"].notna()]
-            levels = tuple(level for level in costs.levels if (logged[costs.factor] == level).any())
-            if len(levels) < 2 or levels[0] != costs.levels[0]:
-                continue
-            kind = str(own["reader_kind"].iloc[0])
-            try:
-                profile = profile_of(logged, costs.factor, levels, (study, str(measure)), resamples)
-            except UserError:  # no item in two levels: nothing to divide by
-                continue
-            found.append(CostProfile(group, kind, str(measure), profile, len(own) - len(logged)))
+        logged, lost = rows[rows["value"].notna()], rows.loc[rows["value"].isna(), "reader_group"]
+        seed = (study, str(measure))
+        for group, kind, profile in group_profiles(logged, costs.factor, costs.levels, seed, resamples):
+            found.append(CostProfile(group, kind, str(measure), profile, int((lost == group).sum())))
     return found
 
 
@@ -347,17 +362,9 @@ def costs_by_level(
     rows = scored(trials[trials[factor].notna()], measure)
     rows = rows[["reader_group", "reader_kind", "reader", "set", "item_id", factor, "value"]]
     rows = rows.assign(item=item_names(rows))
+    rows = rows[rows["reader_kind"].isin(PARTICIPANT_KINDS)] if measure.logged else rows
     found = []
-    for group in group_order(rows):
-        own = rows[rows["reader_group"] == group]
-        kind = str(own["reader_kind"].iloc[0])
-        present = tuple(level for level in levels if (own[factor] == level).any())
-        if len(present) < 2 or present[0] != levels[0] or (measure.logged and kind not in PARTICIPANT_KINDS):
-            continue
-        try:
-            profile = profile_of(own, factor, present, (study, measure.name))
-        except UserError:  # no item in two levels
-            continue
+    for group, kind, profile in group_profiles(rows, factor, levels, (study, measure.name)):
         for level, *values in profile.with_estimated(analyses, measure.name, group).costs():
             scaled = [100 * (np.expm1(one) if measure.logged else -one) for one in values]
             if np.isfinite(scaled[0]):
@@ -367,26 +374,21 @@ def costs_by_level(
 
 def log_ratios(found: list[CostProfile], factor: str) -> pd.DataFrame:
     """Return the log ratios as a table."""
-    rows = []
-    for one in found:
-        for level, estimate, low, high in one.profile.costs():
-            rows.append(
-                {
-                    "measure": one.measure,
-                    "unit": UNITS[one.measure],
-                    "reader_group": one.group,
-                    "reader_kind": one.kind,
-                    factor: level,
-                    "log_ratio": estimate,
-                    "low": low,
-                    "high": high,
-                    "percent": 100 * float(np.expm1(estimate)),
-                    "participants": one.profile.participants,
-                    "items": one.profile.items,
-                    "without": one.without,
-                    "resampled": one.profile.resampled,
-                }
-            )
+    rows = [
+        {
+            **one.names,
+            "unit": UNITS[one.measure],
+            factor: level,
+            "log_ratio": estimate,
+            "low": low,
+            "high": high,
+            "percent": 100 * float(np.expm1(estimate)),
+            **{name: getattr(one.profile, name) for name in ("participants", "items", "resampled")},
+            "without": one.without,
+        }
+        for one in found
+        for level, estimate, low, high in one.profile.costs()
+    ]
     return pd.DataFrame(rows)
 
 
@@ -404,17 +406,14 @@ def profiles(found: list[CostProfile], factor: str, reference: tuple[str, str] |
             continue
         whole, draws = one.scaled
         mean = interval(one.profile.draws.mean(axis=1))
-        alike = chosen is not None and chosen is not one and chosen.profile.levels == one.profile.levels
-        other, other_draws = (
-            chosen.scaled if alike and chosen is not None else (whole * np.nan, draws * np.nan)
-        )
+        other, other_draws = whole * np.nan, draws * np.nan
+        if chosen is not None and chosen is not one and chosen.profile.levels == one.profile.levels:
+            other, other_draws = chosen.scaled
         for place, level in enumerate(one.profile.levels):
             ends, apart = interval(draws[:, place]), interval(draws[:, place] - other_draws[:, place])
             rows.append(
                 {
-                    "measure": one.measure,
-                    "reader_group": one.group,
-                    "reader_kind": one.kind,
+                    **one.names,
                     factor: level,
                     "scaled": float(whole[place]),
                     "low": ends.low,
@@ -451,25 +450,13 @@ def shown_profiles(found: Sequence[CostProfile]) -> list[CostProfile]:
 def cost_and_accuracy(shown: Sequence[CostProfile], cells: Sequence[Cell], factor: str) -> pd.DataFrame:
     """Put each reader's log ratio of cost beside the share of right answers, condition by condition."""
     right = {(cell.group, cell.level): cell for cell in cells}
+    nan = float("nan")
     rows = []
     for one in shown:
-        intact = (one.profile.intact, 0.0, float("nan"), float("nan"))
-        for level, ratio, low, high in (intact, *one.profile.costs()):
+        for level, ratio, low, high in ((one.profile.intact, 0.0, nan, nan), *one.profile.costs()):
             cell = right.get((one.group, level))
-            if cell is None or not np.isfinite(ratio):
-                continue
-            rows.append(
-                {
-                    "reader_group": one.group,
-                    "reader_kind": one.kind,
-                    "measure": one.measure,
-                    factor: level,
-                    "log_ratio": ratio,
-                    "cost_low": low,
-                    "cost_high": high,
-                    "correct": cell.mean,
-                    "correct_low": cell.low,
-                    "correct_high": cell.high,
-                }
-            )
+            if cell is not None and np.isfinite(ratio):
+                costs = {"log_ratio": ratio, "cost_low": low, "cost_high": high}
+                accuracy = {"correct": cell.mean, "correct_low": cell.low, "correct_high": cell.high}
+                rows.append({**one.names, factor: level, **costs, **accuracy})
     return pd.DataFrame(rows)

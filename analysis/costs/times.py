@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 from math import expm1
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.answers import not_failed
 from analysis.carrying_out import analyse_time
+from analysis.costs.ratios import timed_trials
 from analysis.plan import Measure, Plan
 from analysis.random_structure import MOST_COLUMNS_BESIDE
-from analysis.readers import PARTICIPANT_KINDS, group_order
+from analysis.readers import group_order, kinds_of
 from analysis.results import Analysis, Contrast
 from analysis.tables import Tables
 from stimuli.errors import UserError
@@ -60,16 +61,9 @@ def _beside(on_log: Analysis, own: Analysis) -> pd.DataFrame:
     for one in on_log.contrasts:
         other = others.get((one.label, one.groups))
         log = _numbers(one, "log", "log_estimate")
-        rows.append(
-            {
-                "contrast": one.label,
-                "groups": " − ".join(one.groups),
-                **log,
-                **{head: 100 * expm1(log[name]) for head, name in _PERCENTS.items()},
-                **_numbers(other, "ms", "ms"),
-                "agree": _verdict(one, other),
-            }
-        )
+        names = {"contrast": one.label, "groups": " − ".join(one.groups), "agree": _verdict(one, other)}
+        percents = {head: 100 * expm1(log[name]) for head, name in _PERCENTS.items()}
+        rows.append(names | log | percents | _numbers(other, "ms", "ms"))
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
@@ -79,17 +73,13 @@ def _numbers(one: Contrast | None, head: str, first: str) -> dict[str, float]:
     return dict(zip((first, f"{head}_low", f"{head}_high", f"{head}_p"), values, strict=True))
 
 
-def _side(one: Contrast) -> int:
-    return 1 if one.low > 0 else -1 if one.high < 0 else 0
-
-
 def _verdict(one: Contrast, other: Contrast | None) -> str:
     if other is None or not (one.estimable and other.estimable):
         return "not estimable"
-    sides = _side(one), _side(other)
-    if sides[0] == sides[1]:
+    first, second = (int(each.low > 0) - int(each.high < 0) for each in (one, other))
+    if first == second:
         return "same"
-    return "opposite" if sides[0] * sides[1] < 0 else "one scale only"
+    return "opposite" if first * second < 0 else "one scale only"
 
 
 Array = NDArray[np.float64]
@@ -115,24 +105,17 @@ class TimeSpread:
 
 def time_spreads(tables: Tables, factor: str, measure: str) -> list[TimeSpread]:
     """Describe each group's times in every level: valid answers within the study's bounds."""
-    trials = tables.trials
-    used = trials["excluded_reason"].isna() & trials["reader_kind"].isin(PARTICIPANT_KINDS)
-    used &= not_failed(trials) & trials["item_id"].notna() & trials[f"{measure}_excluded"].isna()
-    rows = trials.loc[
-        used & (trials[measure] > 0), ["reader_group", "reader_kind", "reader", factor, measure]
-    ]
+    rows = timed_trials(tables.trials, measure)
+    kinds = kinds_of(rows)
     found = []
-    for group in group_order(rows):
-        of_group = rows[rows["reader_group"] == group]
-        for level in tables.levels_of(factor):
-            own = of_group[of_group[factor] == level]
-            if own.empty:
-                continue
+    for group, level in product(group_order(rows), tables.levels_of(factor)):
+        own = rows[(rows["reader_group"] == group) & (rows[factor] == level)]
+        if len(own):
             times = own[measure].to_numpy(dtype=float)
             medians = own.groupby("reader")[measure].median().to_numpy(dtype=float)
-            ends, kind = np.percentile(times, PERCENTILES), str(own["reader_kind"].iloc[0])
-            density = log_density(times)
-            found.append(TimeSpread(group, kind, measure, level, ends, medians, *density, len(times)))
+            ends, (grid, density) = np.percentile(times, PERCENTILES), log_density(times)
+            spread = TimeSpread(group, kinds[group], measure, level, ends, medians, grid, density, len(times))
+            found.append(spread)
     return found
 
 

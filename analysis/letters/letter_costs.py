@@ -6,17 +6,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.costs.ratios import Profile, profile_of
+from analysis.costs.ratios import Profile, group_profiles
 from analysis.fidelity import item_values
 from analysis.letters.changes import AGREED, INTACT, MIXED, letter_changes, of_forms
 from analysis.measures.resampling import RESAMPLES, interval
-from analysis.readers import PARTICIPANT_KINDS, group_order
+from analysis.readers import PARTICIPANT_KINDS
 from analysis.tables import Tables, item_names
 from analysis.whole_readers import draw
 from stimuli.errors import UserError, unknown_name
@@ -211,24 +212,20 @@ def letter_costs(
 
 def cost_table(costs: Sequence[GroupCosts]) -> pd.DataFrame:
     """Lay out profiles as :func:`letter_costs` returns them."""
-    found = []
-    for one in costs:
-        profile = one.profile
-        for level, cost, low, high in profile.costs():
-            found.append(
-                {
-                    "reader_group": one.group,
-                    "reader_kind": one.kind,
-                    "level": level,
-                    "cost": cost,
-                    "low": low,
-                    "high": high,
-                    "participants": profile.participants,
-                    "items": profile.items,
-                    "items_of_level": one.items_of[level],
-                    "resampled": profile.resampled,
-                }
-            )
+    found = [
+        {
+            "reader_group": one.group,
+            "reader_kind": one.kind,
+            "level": level,
+            "cost": cost,
+            "low": low,
+            "high": high,
+            "items_of_level": one.items_of[level],
+            **{name: getattr(one.profile, name) for name in ("participants", "items", "resampled")},
+        }
+        for one in costs
+        for level, cost, low, high in one.profile.costs()
+    ]
     return pd.DataFrame(found)
 
 
@@ -253,34 +250,23 @@ def letter_contrast(
 
 def contrast_table(costs: Sequence[GroupCosts], questions: Sequence[Question]) -> pd.DataFrame:
     """Answer questions of profiles."""
-    found = []
-    for question in questions:
-        for one in costs:
-            profile = one.profile
-            if not set(question.weights) <= set(profile.levels):
-                continue
-            weights = np.array([question.weights.get(level, 0.0) for level in profile.levels])
-            used = weights != 0
-            draws = _without_noise(profile.draws[:, used] @ weights[used], profile.draws[:, used])
-            ends, defined = interval(draws), draws[np.isfinite(draws)]
-            p = float("nan")
-            if len(defined) and np.isfinite(ends.low):
-                p = min(1.0, 2 * max(min((defined >= 0).mean(), (defined <= 0).mean()), 1 / len(defined)))
-            found.append(
-                {
-                    "reader_group": one.group,
-                    "reader_kind": one.kind,
-                    "contrast": question.name,
-                    "difference": float(
-                        _without_noise(profile.estimate[used] @ weights[used], profile.estimate[used])
-                    ),
-                    "low": ends.low,
-                    "high": ends.high,
-                    "p": p,
-                    "draws": np.sort(defined),
-                }
-            )
     names = ["reader_group", "reader_kind", "contrast", "difference", "low", "high", "p", "draws"]
+    found = []
+    for question, one in product(questions, costs):
+        profile = one.profile
+        if not set(question.weights) <= set(profile.levels):
+            continue
+        weights = np.array([question.weights.get(level, 0.0) for level in profile.levels])
+        used = weights != 0
+        parts = np.vstack([profile.estimate, profile.draws])[:, used]
+        difference = float(_without_noise(parts[0] @ weights[used], parts[0]))
+        draws = _without_noise(parts[1:] @ weights[used], parts[1:])
+        ends, defined = interval(draws), draws[np.isfinite(draws)]
+        p = float("nan")
+        if len(defined) and np.isfinite(ends.low):
+            p = min(1.0, 2 * max(min((defined >= 0).mean(), (defined <= 0).mean()), 1 / len(defined)))
+        numbers = (difference, ends.low, ends.high, p, np.sort(defined))
+        found.append((one.group, one.kind, question.name, *numbers))
     return pd.DataFrame(found, columns=names)
 
 
@@ -319,21 +305,19 @@ def group_costs(
     rows = _with_levels(given, names)
     if measure in LOWER_IS_WORSE:
         rows["value"] = (measure == "correct" and not given.has_intact) - rows["value"]
-    found = []
-    for group in group_order(rows):
-        own = rows[rows["reader_group"] == group]
-        levels = sorted(set(own["level"]) - {INTACT}, key=natural)
-        if not given.has_intact:
-            own = _beside_zero(own)
-        if not levels or INTACT not in set(own["level"]):
-            continue
-        try:
-            profile = profile_of(own, "level", (INTACT, *levels), (study, measure), resamples)
-        except UserError:  # an item of a model has no intact form beside it
-            continue
-        kind, many = str(own["reader_kind"].iloc[0]), own.groupby("level", observed=True)["item"].nunique()
-        found.append(GroupCosts(group, kind, profile, {level: int(many[level]) for level in levels}))
-    return found
+    if not given.has_intact:
+        # a 0 beside each item of each reader makes a cost the value itself
+        changed = rows[rows["level"] != INTACT]
+        zero = changed.drop_duplicates(["reader_group", "reader", "item"]).assign(level=INTACT, value=0.0)
+        rows = pd.concat([changed, zero], ignore_index=True)
+    levels = sorted(set(rows["level"]) - {INTACT}, key=natural)
+    items = rows.groupby(["reader_group", "level"], observed=True)["item"].nunique()
+    return [
+        GroupCosts(group, kind, profile, {level: int(items[group, level]) for level in profile.levels})
+        for group, kind, profile in group_profiles(
+            rows, "level", (INTACT, *levels), (study, measure), resamples
+        )
+    ]
 
 
 def _with_levels(given: LetterRows, names: Sequence[str]) -> pd.DataFrame:
@@ -354,13 +338,6 @@ def _with_levels(given: LetterRows, names: Sequence[str]) -> pd.DataFrame:
     return rows.assign(level=level.where(~intact, INTACT))
 
 
-def _beside_zero(own: pd.DataFrame) -> pd.DataFrame:
-    """Put a 0 beside each item of each reader, so that a cost is the value itself."""
-    changed = own[own["level"] != INTACT]
-    zero = changed.drop_duplicates(["reader", "item"]).assign(level=INTACT, value=0.0)
-    return pd.concat([changed, zero], ignore_index=True)
-
-
 def natural(level: str) -> tuple[tuple[int, float, str], ...]:
     """Order levels: words by the alphabet, places by number."""
     parts = []
@@ -379,10 +356,7 @@ _READ = {"is_changed", "surprisal"}
 
 def surprisal_parts(tables: Tables) -> dict[str, Tables]:
     """Return the tables twice, with the surprisal of a part of each text instead of the whole."""
-    words = _changed_regions(tables)
-    if words.empty:
-        return {}
-    sums = _sums(tables, words)
+    sums = _sums(tables, _changed_regions(tables))
     if sums.empty:
         return {}
     key = pd.MultiIndex.from_frame(tables.trials[_TRIAL])
@@ -406,29 +380,22 @@ def _changed_regions(tables: Tables) -> pd.Series[int]:
 
 def _sums(tables: Tables, words: pd.Series[int]) -> pd.DataFrame:
     """Sum models' surprisal over the words of ``words`` and over the others behind the first of them, trial by trial."""
-    known = set(zip(words.index, words, strict=True))
+    known = pd.MultiIndex.from_arrays([words.index, words])
     first = words.groupby(level=0).min()
-    parts = []
-    for batch in tables.region_batches():
+    parts = [pd.DataFrame(columns=[*_TRIAL, CHANGED, AFTER]).set_index(_TRIAL)]
+    for batch in tables.region_batches() if len(words) else ():
         if not set(batch) >= _READ:
             continue
         own = batch[batch["surprisal"].notna() & ~batch["reader_kind"].isin(PARTICIPANT_KINDS)]
         own = own.assign(item=item_names(own))
         own = own[own["item"].isin(first.index)]
-        if own.empty:
-            continue
-        region = own["region"].astype(int)
-        changed = pd.Series(
-            [one in known for one in zip(own["item"], region, strict=True)], index=own.index, dtype=bool
-        )
-        after = ~changed & (region > own["item"].map(first))
-        told = own[_TRIAL].assign(
-            **{CHANGED: own["surprisal"].where(changed), AFTER: own["surprisal"].where(after)}
-        )
-        parts.append(told.groupby(_TRIAL, sort=False).sum(min_count=1))
-    if not parts:
-        return pd.DataFrame(columns=[CHANGED, AFTER])
-    sums = pd.concat(parts).groupby(level=_TRIAL).sum(min_count=1)
+        if len(own):
+            region = own["region"].astype(int)
+            changed = pd.MultiIndex.from_arrays([own["item"], region]).isin(known)
+            after = ~changed & (region > own["item"].map(first))
+            told = {CHANGED: own["surprisal"].where(changed), AFTER: own["surprisal"].where(after)}
+            parts.append(own[_TRIAL].assign(**told).groupby(_TRIAL, sort=False).sum(min_count=1))
+    sums = pd.concat(parts[1:] or parts).groupby(level=_TRIAL).sum(min_count=1)
     sums = sums[sums[CHANGED].notna()]
     return sums.assign(**{AFTER: sums[AFTER].fillna(0.0)})
 
