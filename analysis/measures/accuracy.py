@@ -47,12 +47,12 @@ def with_chance(
         if "choices" not in items:
             raise UserError("the items table has no column 'choices'", mend="Hand the study over again.")
         keys = [name for name in ("set", "item_id") if name in items]
-        several = items.assign(_many=items["choices"].map(_many)).groupby(keys)["_many"].agg(["min", "max"])
+        items = items.assign(_many=items["choices"].map(_many))
+        several = items.groupby(keys)["_many"].agg(["min", "max"])
         # where conditions differ in their number of choices the line of the very condition says it
-        keys = (
-            keys if (several["min"] == several["max"]).all() else [*keys, *(n for n in factors if n in items)]
-        )
-        lines = items.assign(_many=items["choices"].map(_many)).groupby(keys, dropna=False)["_many"].first()
+        is_same = (several["min"] == several["max"]).all()
+        keys += [name for name in factors if name in items and not is_same]
+        lines = items.groupby(keys, dropna=False)["_many"].first()
         told = trials.loc[choosing, keys].merge(lines.reset_index(), on=keys, how="left")["_many"]
         used = trials.loc[choosing, "excluded_reason"].isna().to_numpy()
         lacking = int((told.isna().to_numpy() & used).sum())
@@ -78,37 +78,30 @@ def accuracy(
         valid = is_valid(own)
         right = own["correct"].where(valid, 0.0)
         guessed = own["correct"].where(valid, own["chance"]) if "chance" in own else right * np.nan
-        many = len(own)
+        many, missing, correct = len(own), int((~valid).sum()), int(right.sum())
         names = ["reader"] if kinds[cell[GROUP]] in PARTICIPANT_KINDS else ["set", "item_id"]
-        sums = pd.DataFrame(
-            {"n": 1.0, "valid": valid.astype(float), "right": right, "guessed": guessed}, index=own.index
-        )
+        sums = pd.DataFrame({"n": 1.0, "valid": valid.astype(float), "right": right, "guessed": guessed})
         sums = sums.groupby(own.groupby(names, dropna=False).ngroup()).sum(min_count=1)
-        shares = {
+        told: dict[str, Any] = {
+            "trials": many,
+            "valid": many - missing,
+            "missing": missing,
+            "correct": correct,
+            "missing_share": missing / many,
             "wrong": float(right.mean()),
             "valid_only": float(own["correct"].where(valid).mean()),
             "chance": float(guessed.mean()),
-        }
-        told: dict[str, Any] = {
-            "trials": many,
-            "valid": int(valid.sum()),
-            "missing": int((~valid).sum()),
-            "correct": int(right.sum()),
-            "missing_share": float((~valid).mean()),
+            "lowest": correct / many,
+            "highest": (correct + missing) / many,
         }
         # one set of drawn units for all three ways, which are thus compared on the same resamples
         above, below = (sums[list(names)].to_numpy() for names in zip(*_WAYS.values(), strict=True))
         drawn = np.full((resamples, len(_WAYS)), np.nan)
         if resamples and len(sums) > 1:
-            seed = stable_seed(study, "accuracy", *map(str, key))
-            drawn = resampled_ratios(above, below, seed, resamples)
-        for place, name in enumerate(_WAYS):
-            told[name] = shares[name]
-            if resamples:
-                ends = interval(drawn[:, place])
-                told[f"{name}_low"], told[f"{name}_high"] = ends.low, ends.high
-        told["lowest"] = told["correct"] / many
-        told["highest"] = (told["correct"] + told["missing"]) / many
+            drawn = resampled_ratios(above, below, stable_seed(study, "accuracy", *map(str, key)), resamples)
+        for name, draws in zip(_WAYS, drawn.T if resamples else (), strict=bool(resamples)):
+            ends = interval(draws)
+            told |= {f"{name}_low": ends.low, f"{name}_high": ends.high}
         found.append({**cell, **told})
     return pd.DataFrame(found)
 
@@ -146,11 +139,8 @@ _WAYS = {"wrong": ("right", "n"), "valid_only": ("right", "valid"), "chance": ("
 
 
 def _cells(trials: pd.DataFrame, by: Sequence[str], *, judged: bool = True) -> pd.DataFrame:
-    rows = (
-        asked(trials)
-        if judged
-        else trials[trials["excluded_reason"].isna() & trials["response_status"].notna()]
-    )
+    answered = trials["excluded_reason"].isna() & trials["response_status"].notna()
+    rows = asked(trials) if judged else trials[answered]
     return rows[rows[list(by)].notna().all(axis=1)] if by else rows
 
 
@@ -167,30 +157,24 @@ ALPHA = 0.05
 
 def against_chance(trials: pd.DataFrame, by: Sequence[str] | str, *, study: str = "") -> pd.DataFrame:
     """Compare the accuracy of choices with chance in each cell."""
-    rows = asked(trials)
-    rows = rows[(rows["trial_type"] == "choose") & (rows["chance"] > 0)]
     by = cell_columns(trials, by)
-    rows = rows[rows[list(by)].notna().all(axis=1)] if by else rows
-    rows = each_answer_once(rows, by)
+    rows = _cells(trials, by)
+    rows = each_answer_once(rows[(rows["trial_type"] == "choose") & (rows["chance"] > 0)], by)
     if rows.empty:
         return pd.DataFrame()
     keys = [GROUP, *by]
     table = accuracy(rows, by, study=study)
-    chance = rows.groupby(keys, observed=True)["chance"].mean()
-    names = list(table[keys].itertuples(index=False, name=None))
-    table["chance"] = [float(chance[place if by else place[0]]) for place in names]
+    cells = rows.assign(_right=failures_as_wrong(rows)).groupby(keys, observed=True, sort=False)
+    table["chance"] = cells["chance"].mean().to_numpy()
     tests = [
         stats.binomtest(int(k), int(n), float(p))
         for k, n, p in zip(table["correct"], table["trials"], table["chance"], strict=True)
     ]
     ends = [one.proportion_ci(0.95, "exact") for one in tests]
     kinds = kinds_of(rows)
-    by_cell = dict(list(rows.assign(_right=failures_as_wrong(rows)).groupby(keys, observed=True)))
     units = [
-        (float(one["wrong_low"]), float(one["wrong_high"]))
-        if kinds[str(one[GROUP])] in PARTICIPANT_KINDS
-        else _over_items(by_cell[tuple(one[name] for name in keys)])
-        for one in table.to_dict("records")
+        (one["wrong_low"], one["wrong_high"]) if kinds[one[GROUP]] in PARTICIPANT_KINDS else _over_items(own)
+        for one, (_, own) in zip(table.to_dict("records"), cells, strict=True)
     ]
     p = np.array([float(one.pvalue) for one in tests])
     found = pd.DataFrame(
@@ -201,10 +185,8 @@ def against_chance(trials: pd.DataFrame, by: Sequence[str] | str, *, study: str 
             "correct": table["correct"],
             "answered": table["valid"],
             "accuracy": table["wrong"],
-            "low": [float(one.low) for one in ends],
-            "high": [float(one.high) for one in ends],
-            "unit_low": [low for low, _ in units],
-            "unit_high": [high for _, high in units],
+            **dict(zip(("low", "high"), np.array([(one.low, one.high) for one in ends]).T, strict=True)),
+            **dict(zip(("unit_low", "unit_high"), np.array(units).T, strict=True)),
             "chance": table["chance"],
             "p": p,
             "p_adjusted": corrected(p, "BH"),

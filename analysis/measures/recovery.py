@@ -57,19 +57,14 @@ def _matched(intact: tuple[str, ...], given: tuple[str, ...]) -> tuple[int | Non
         for j in range(columns - 1, -1, -1):
             together = OSA.normalized_similarity(intact[i], given[j]) + best[i + 1][j + 1]
             best[i][j] = max(together, best[i + 1][j], best[i][j + 1])
-    places: list[int | None] = []
+    places: list[int | None] = [None] * rows
     i = j = 0
-    while i < rows:
-        if j >= columns:
-            places.append(None)
-            i += 1
-            continue
+    while i < rows and j < columns:
         alike = OSA.normalized_similarity(intact[i], given[j])
         if alike > 0 and best[i][j] == alike + best[i + 1][j + 1]:
-            places.append(j)
+            places[i] = j
             i, j = i + 1, j + 1
         elif best[i][j] == best[i + 1][j]:
-            places.append(None)
             i += 1
         else:
             j += 1
@@ -141,11 +136,9 @@ def shown_texts(items: pd.DataFrame, factors: Sequence[str]) -> dict[tuple[Any, 
             raise UserError(f"the items table has no column {name!r}", mend="Hand the study over again.")
     keys = [name for name in ("set", "item_id", *factors) if name in items]
     found: dict[tuple[Any, ...], dict[str, str]] = {}
-    for key, shown, intact in zip(
-        items[keys].itertuples(index=False, name=None), items["shown"], items["intact"], strict=True
-    ):
+    for *key, shown, intact in items[[*keys, "shown", "intact"]].itertuples(index=False, name=None):
         one, other = json.loads(intact or "{}"), json.loads(shown or "{}")
-        found[key] = {str(text): str(other[field]) for field, text in one.items() if field in other}
+        found[tuple(key)] = {str(text): str(other[field]) for field, text in one.items() if field in other}
     return found
 
 
@@ -157,12 +150,13 @@ def recovery_trials(
     used &= trials["response_status"].notna() & trials["answer"].notna()
     rows = trials[used]
     known = shown_texts(items, factors) if len(rows) else {}
-    parts = [
-        _measured(rows.iloc[start : start + rows_at_once], known, items, factors)
-        for start in range(0, len(rows), rows_at_once)
-    ]
-    empty = pd.DataFrame(columns=[*_KEPT, *factors, *_COUNTS])
-    return pd.concat(parts, ignore_index=True) if parts else empty
+    keys = [name for name in ("set", "item_id", *factors) if name in items]
+    parts = [pd.DataFrame(columns=[*_KEPT, *factors, *_COUNTS])]
+    for start in range(0, len(rows), rows_at_once):
+        part = rows.iloc[start : start + rows_at_once]
+        counts = pd.DataFrame(_numbers(part, known, keys), columns=list(_COUNTS), dtype=float)
+        parts.append(part[[*_KEPT, *factors]].reset_index(drop=True).join(counts))
+    return pd.concat(parts[1:] or parts, ignore_index=True)
 
 
 def recovery(
@@ -186,14 +180,10 @@ def recovery(
             "ed_shown": sums["ed_shown"] / len(own),
             "ed": sums["ed_given"] / len(own),
             "rr": recovery_rate(sums["ed_shown"], sums["ed_given"], sign),
-            "changed": int(sums["changed"]),
-            "recovered": int(sums["recovered"]),
-            "with_one_typo": int(sums["with_one_typo"]),
-            "words": _share(sums["recovered"], sums["changed"]),
-            "words_with_one_typo": _share(sums["with_one_typo"], sums["changed"]),
-            "unchanged": int(sums["unchanged"]),
-            "kept": _share(sums["kept"], sums["unchanged"]),
+            **sums[["changed", "recovered", "with_one_typo", "unchanged"]].astype(int).to_dict(),
         }
+        for name, (above, below) in _SHARES.items():
+            told[name] = float(sums[above] / sums[below]) if sums[below] else float("nan")
         if resamples:
             # a participant's answers hang together, as a model's answers to an item do
             units = ["reader"] if own["reader_kind"].isin(PARTICIPANT_KINDS).all() else ["set", "item_id"]
@@ -215,29 +205,12 @@ _COUNTS = (
 )
 
 
-def _measured(
-    rows: pd.DataFrame,
-    known: Mapping[tuple[Any, ...], Mapping[str, str]],
-    items: pd.DataFrame,
-    factors: Sequence[str],
-) -> pd.DataFrame:
-    numbers = list(_numbers(rows, known, [name for name in ("set", "item_id", *factors) if name in items]))
-    counts = pd.DataFrame(numbers, columns=list(_COUNTS), dtype=float)
-    return rows[[*_KEPT, *factors]].reset_index(drop=True).join(counts)
-
-
 def _numbers(
     rows: pd.DataFrame, known: Mapping[tuple[Any, ...], Mapping[str, str]], keys: list[str]
 ) -> Iterator[tuple[float, ...]]:
-    texts = zip(
-        rows[keys].itertuples(index=False, name=None),
-        rows["answer"],
-        rows["response"],
-        rows["response_status"],
-        strict=True,
-    )
-    for key, intact, response, status in texts:
-        shown = known.get(key, {}).get(intact)
+    texts = rows[[*keys, "answer", "response", "response_status"]]
+    for *key, intact, response, status in texts.itertuples(index=False, name=None):
+        shown = known.get(tuple(key), {}).get(intact)
         if shown is None:
             raise UserError(
                 f"no line of the items table shows item {key[keys.index('item_id')]!r} as it was to be restored",
@@ -258,8 +231,11 @@ def _numbers(
         )
 
 
-def _share(above: float, below: float) -> float:
-    return float(above / below) if below else float("nan")
+_SHARES = {
+    "words": ("recovered", "changed"),
+    "words_with_one_typo": ("with_one_typo", "changed"),
+    "kept": ("kept", "unchanged"),
+}
 
 
 def _intervals(of_unit: NDArray[np.float64], seed: int, resamples: int, sign: str) -> dict[str, Any]:
@@ -270,17 +246,10 @@ def _intervals(of_unit: NDArray[np.float64], seed: int, resamples: int, sign: st
         shown, given = means[:, place["ed_shown"]], means[:, place["ed_given"]]
         return np.asarray(turn * 100.0 * (shown - given) / shown)
 
-    def share(name: str, of: str) -> Any:
-        return lambda means: means[:, place[name]] / means[:, place[of]]
-
     rr = bootstrap(of_unit, rate, seed, resamples)
     told: dict[str, Any] = {"rr_low": rr.low, "rr_high": rr.high, "rr_flagged": not np.isfinite(rr.low)}
-    shares = (
-        ("words", "recovered", "changed"),
-        ("words_with_one_typo", "with_one_typo", "changed"),
-        ("kept", "kept", "unchanged"),
-    )
-    for name, above, below in shares:
-        ends = bootstrap(of_unit, share(above, below), seed, resamples)
+    for name, of in _SHARES.items():
+        a, b = (place[one] for one in of)
+        ends = bootstrap(of_unit, lambda means, a=a, b=b: means[:, a] / means[:, b], seed, resamples)  # type: ignore[misc]
         told |= {f"{name}_low": ends.low, f"{name}_high": ends.high}
     return told

@@ -79,22 +79,11 @@ def relative_gains(
                 ratio = 100.0 * (draws[:, place] - draws[:, -1]) / (draws[:, 0] - draws[:, -1])
             ends = _ends(ratio, len(values))
             rpg = relative_gain(share[place], share[0], share[-1])
-            found.append(
-                {
-                    GROUP: group,
-                    factor: level,
-                    "items": int(np.isfinite(values[:, place]).sum()),
-                    "accuracy": float(share[place]),
-                    "rpg": rpg,
-                    "rpg_low": ends.low,
-                    "rpg_high": ends.high,
-                    "printed": as_printed(rpg),
-                    "gap": float(share[0] - share[-1]),
-                    "gap_low": gaps.low,
-                    "gap_high": gaps.high,
-                    "flagged": gaps.includes_zero,
-                }
-            )
+            known = int(np.isfinite(values[:, place]).sum())
+            cell = {GROUP: group, factor: level, "items": known, "accuracy": float(share[place])}
+            gain = {"rpg": rpg, "rpg_low": ends.low, "rpg_high": ends.high, "printed": as_printed(rpg)}
+            gap = {"gap": float(share[0] - share[-1]), "gap_low": gaps.low, "gap_high": gaps.high}
+            found.append(cell | gain | gap | {"flagged": gaps.includes_zero})
     return pd.DataFrame(found)
 
 
@@ -123,21 +112,11 @@ def retentions(
             absolute = draws[:, places].mean(axis=1)
             with np.errstate(invalid="ignore", divide="ignore"):
                 relative = 100.0 * absolute / draws[:, 0]
-            of_mean, of_share = (_ends(drawn, len(values)) for drawn in (absolute, relative))
-            found.append(
-                {
-                    GROUP: group,
-                    "levels": name,
-                    "intact": float(share[0]),
-                    "absolute": kept.absolute,
-                    "relative": kept.relative,
-                    "absolute_low": of_mean.low,
-                    "absolute_high": of_mean.high,
-                    "relative_low": of_share.low,
-                    "relative_high": of_share.high,
-                    "flagged": base.includes_zero,
-                }
-            )
+            told = {GROUP: group, "levels": name, "intact": float(share[0]), **vars(kept)}
+            for what, drawn in (("absolute", absolute), ("relative", relative)):
+                ends = _ends(drawn, len(values))
+                told |= {f"{what}_low": ends.low, f"{what}_high": ends.high}
+            found.append(told | {"flagged": base.includes_zero})
     return pd.DataFrame(found)
 
 
@@ -212,24 +191,17 @@ def cost_ratios(
                 pairs = own[[intact, level]].dropna().to_numpy(dtype=float)
                 if not len(pairs):
                     continue
-                ratio = cost_ratio(pairs[:, 0], pairs[:, 1])
+                told = vars(cost_ratio(pairs[:, 0], pairs[:, 1]))
                 logs = np.log(pairs[(pairs > 0).all(axis=1)])
                 seed = stable_seed(study, "cost", measure, str(group), str(level))
                 ends = bootstrap(logs[:, 1:] - logs[:, :1], lambda drawn: np.exp(drawn[:, 0]), seed)
-                found.append(
-                    {
-                        "measure": measure,
-                        GROUP: group,
-                        factor: level,
-                        "ratio": ratio.corrected,
-                        "ratio_low": ends.low,
-                        "ratio_high": ends.high,
-                        "published": ratio.published,
-                        "of_sums": ratio.of_sums,
-                        "items": ratio.items,
-                        "without": ratio.without,
-                        "intact_mean": float(pairs[:, 0].mean()),
-                        "mean": float(pairs[:, 1].mean()),
-                    }
-                )
+                intact_mean, mean = pairs.mean(axis=0).tolist()
+                key = {"measure": measure, GROUP: group, factor: level, "ratio": told["corrected"]}
+                numbers = {
+                    "ratio_low": ends.low,
+                    "ratio_high": ends.high,
+                    "intact_mean": intact_mean,
+                    "mean": mean,
+                }
+                found.append(key | numbers | told)
     return pd.DataFrame(found)
