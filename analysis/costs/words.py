@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -124,18 +125,14 @@ class Sums:
 
 def _zones(words: pd.DataFrame, cell: list[str], factor: str, intact: str) -> pd.Series[str]:
     """Say of every word how far behind a changed one it stands."""
-    base = words[factor] == intact
-    anywhere = set(words.loc[words["is_changed"], [*_KEY, "region"]].itertuples(index=False, name=None))
-    places = list(words[[*_KEY, "region"]].itertuples(index=False, name=None))
-    ever = np.fromiter((place in anywhere for place in places), dtype=bool, count=len(places))
-    target = pd.Series(np.where(base, ever, words["is_changed"]), index=words.index)
+    ever = words.groupby([*_KEY, "region"], dropna=False)["is_changed"].transform("any")
+    target = words["is_changed"].where(words[factor] != intact, ever)
     by = words.groupby(cell, dropna=False, sort=False).ngroup()
     follows = (words["region"].diff() == 1) & (by.diff() == 0)
     first = target.shift(1, fill_value=False) & follows
     second = target.shift(2, fill_value=False) & follows & follows.shift(1, fill_value=False)
     named = np.select([target, first, second], np.array(ZONES, dtype=object), default="")
-    zone: pd.Series[str] = pd.Series(named, index=words.index, dtype=object).replace("", None)
-    return zone
+    return pd.Series(named, index=words.index, dtype=object).replace("", None)
 
 
 def _describe(words: pd.DataFrame, factors: list[str], language: str) -> None:
@@ -228,16 +225,9 @@ def _means(one: pd.DataFrame, factor: str, levels: tuple[str, ...]) -> pd.DataFr
         half = within_participant_half_widths(wide.dropna().to_numpy(dtype=float))
         for place, level in enumerate(wide.columns):
             values = wide[level].dropna().to_numpy(dtype=float)
-            rows.append(
-                {
-                    "reader_kind": kind,
-                    factor: level,
-                    "place": at,
-                    **_interval(values, float(half[place]), kind in PARTICIPANT_KINDS),
-                    "units": len(values),
-                    "words": int(words[level, at]),
-                }
-            )
+            ends = _interval(values, float(half[place]), kind in PARTICIPANT_KINDS)
+            counts = {"units": len(values), "words": int(words[level, at])}
+            rows.append({"reader_kind": kind, factor: level, "place": at, **ends, **counts})
     found = pd.DataFrame(rows)
     return found.sort_values([factor, "place"], key=lambda c: c.map(order) if c.name == factor else c)
 
@@ -288,26 +278,22 @@ def spill_over(
         )
     found: list[pd.DataFrame] = []
     models: dict[tuple[str, str, str], Climb] = {}
-    for group in group_order(rows):
-        for zone in ZONES:
-            own = rows[(rows["reader_group"] == group) & (rows["zone"] == zone)].reset_index(drop=True)
-            levels = [level for level in table.levels if (own[factor] == level).any()]
-            if len(levels) < 2 or levels[0] != table.levels[0]:
-                remarks.append(f"{zone}: no words to compare for reader group {group}.")
-                continue
-            rows_of_trials = _by_trial(own, factor, covariates)
-            for scale in SCALES:
-                climbed, told = _fitted(rows_of_trials, factor, levels, scale, covariates)
-                models[group, zone, scale] = climbed
-                remarks += [f"{zone}: {one}" for one in told if scale == LOG]
-                if climbed.fit is None:
-                    remarks.append(f"{zone}, {scale} scale: {climbed.steps[-1]}")
-                    continue
-                found.append(
-                    _told(rows_of_trials, climbed, factor, levels, scale).assign(
-                        reader_group=group, zone=zone
-                    )
-                )
+    for group, zone in product(group_order(rows), ZONES):
+        own = rows[(rows["reader_group"] == group) & (rows["zone"] == zone)].reset_index(drop=True)
+        levels = [level for level in table.levels if (own[factor] == level).any()]
+        if len(levels) < 2 or levels[0] != table.levels[0]:
+            remarks.append(f"{zone}: no words to compare for reader group {group}.")
+            continue
+        of_trials = _by_trial(own, factor, covariates)
+        for scale in SCALES:
+            climbed, told = _fitted(of_trials, factor, levels, scale, covariates)
+            models[group, zone, scale] = climbed
+            remarks += [f"{zone}: {one}" for one in told if scale == LOG]
+            if climbed.fit is None:
+                remarks.append(f"{zone}, {scale} scale: {climbed.steps[-1]}")
+            else:
+                costs = _told(of_trials, climbed, factor, levels, scale)
+                found.append(costs.assign(reader_group=group, zone=zone))
     columns = ["reader_group", "zone", "scale", factor]
     whole = pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=columns)
     return SpillOver(whole[[*columns, *(n for n in whole if n not in columns)]], models, tuple(remarks))
@@ -372,10 +358,9 @@ def _fitted(
     for name, level in zip(columns, levels[1:], strict=True):
         own[name] = (own[factor] == level).astype(float)
     fixed = " + ".join([factor, *used])
-    random = slopes(
-        columns if own["participant"].nunique() > len(columns) + 1 else [], "participant", extra="(1 | item)"
-    )
-    if own["participant"].nunique() < 2:
+    people = own["participant"].nunique()
+    random = slopes(columns if people > len(columns) + 1 else [], "participant", extra="(1 | item)")
+    if people < 2:
         random = ["(1 | item)"]
         told.append("one participant; nothing can be said beyond them.")
     settings = {"levels": {factor: levels}}
@@ -392,9 +377,7 @@ def _told(own: pd.DataFrame, climbed: Climb, factor: str, levels: list[str], sca
     base = float(np.exp(middle)) if scale == LOG else middle
     columns = table[["estimate", "se", "df", "ci_low", "ci_high", "p"]].reset_index(drop=True)
     columns = columns.rename(columns={"ci_low": "low", "ci_high": "high"})
-    columns.insert(0, "intact", base)
-    columns.insert(0, factor, levels[1:])
-    columns.insert(0, "scale", scale)
+    columns = pd.DataFrame({"scale": scale, factor: levels[1:], "intact": base}).join(columns)
     for end, name in (("", "estimate"), ("_low", "low"), ("_high", "high")):
         columns[f"percent{end}"] = 100 * (np.expm1(columns[name]) if scale == LOG else columns[name] / base)
     if scale == OWN:
@@ -489,12 +472,11 @@ def linking(
             mend="People need `as: moving_window`, models one that gives surprisal.",
         )
     found = []
-    for group in groups:
-        for model in models:
-            rows = _rows(means, table, group, model)
-            for which in words:
-                own = rows if which == ALL else rows[rows["is_changed"] == (which == CHANGED)]
-                found += _linked(own, str(tables.dictionary["study"]), folds, (group, model, which))
+    for group, model in product(groups, models):
+        rows = _rows(means, table, group, model)
+        for which in words:
+            own = rows if which == ALL else rows[rows["is_changed"] == (which == CHANGED)]
+            found += _linked(own, str(tables.dictionary["study"]), folds, (group, model, which))
     return pd.DataFrame(found)
 
 
@@ -573,40 +555,37 @@ def _linked(
         return found
     told = {n for n in (*BASELINE, *SPILLED) if rows[n].notna().all() and rows[n].std() > 0}
     random = "(1 | item)" if len(rows) > rows["item"].nunique() else ""
-    for baseline in (False, True):
-        for spilled in (False, True):
-            base = [n for n in BASELINE if baseline and n in told]
-            base += [n for n in SPILLED if baseline and spilled and n in told]
-            base = _independent(rows, base)
-            added = ["surprisal", *(SURPRISAL_SPILLED if spilled else ())]
-            done = compete(
-                {"without": base, "with": [*base, *added]},
-                rows,
-                response="mean_rt",
-                random=random,
-                weights="times",
-                folds=folds,
-                study=study,
-            )
-            gain, ends = done.gain("with", "without", seed=stable_seed(study, "gain", *names))
-            without, full = done.candidates
-            slope, total = _slopes(rows, base, added, random)
-            found.append(
-                {
-                    **dict(zip(("reader_group", "model", "words"), names, strict=True)),
-                    "baseline": baseline,
-                    "spill_over": spilled,
-                    "slope": slope[0],
-                    "slope_low": slope[1],
-                    "slope_high": slope[2],
-                    **dict(zip(("slope_total", "total_low", "total_high"), total, strict=True)),
-                    "gain": gain,
-                    "gain_low": ends.low,
-                    "gain_high": ends.high,
-                    "delta_aic": full.aic - without.aic,
-                    "words_used": done.rows,
-                    "items": done.items,
-                    "sound": full.sound and without.sound,
-                }
-            )
+    for baseline, spilled in product((False, True), repeat=2):
+        base = [n for n in BASELINE if baseline and n in told]
+        base += [n for n in SPILLED if baseline and spilled and n in told]
+        base = _independent(rows, base)
+        added = ["surprisal", *(SURPRISAL_SPILLED if spilled else ())]
+        done = compete(
+            {"without": base, "with": [*base, *added]},
+            rows,
+            response="mean_rt",
+            random=random,
+            weights="times",
+            folds=folds,
+            study=study,
+        )
+        gain, ends = done.gain("with", "without", seed=stable_seed(study, "gain", *names))
+        without, full = done.candidates
+        slope, total = _slopes(rows, base, added, random)
+        found.append(
+            {
+                **dict(zip(("reader_group", "model", "words"), names, strict=True)),
+                "baseline": baseline,
+                "spill_over": spilled,
+                **dict(zip(("slope", "slope_low", "slope_high"), slope, strict=True)),
+                **dict(zip(("slope_total", "total_low", "total_high"), total, strict=True)),
+                "gain": gain,
+                "gain_low": ends.low,
+                "gain_high": ends.high,
+                "delta_aic": full.aic - without.aic,
+                "words_used": done.rows,
+                "items": done.items,
+                "sound": full.sound and without.sound,
+            }
+        )
     return found

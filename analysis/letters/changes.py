@@ -21,9 +21,7 @@ IMPORTED = "imported"
 def changes_of_forms(intact: Mapping[str, str], shown: Mapping[str, str]) -> list[dict[str, Any]] | None:
     """Derive the changed words of an item from its forms."""
     found: list[dict[str, Any]] = []
-    for field in intact:
-        if not intact[field] or not shown.get(field):
-            continue
+    for field in [field for field in intact if intact[field] and shown.get(field)]:
         whole, changed = (nfc(text[field]).lower() for text in (intact, shown))
         words, forms = ([word.text for word in find_words(text)] for text in (whole, changed))
         if len(words) != len(forms) or (words != forms and Counter(words) == Counter(forms)):
@@ -59,6 +57,7 @@ def _in_place(before: Sequence[str], after: Sequence[str]) -> list[int | None] |
 INTACT, MIXED = "intact", "mixed"
 ZONES = ("initial", "internal", "final", "outer")
 AGREED = ("place", "place_from_end", "distance")
+NUMBERS = (*AGREED, "letters")
 KINDS = ("transposition", "substitution", "shuffle", "other")
 
 
@@ -80,17 +79,14 @@ def letter_changes(items: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
         changed = [(one, told) for one in changes if (told := _of_word(one)) is not None]
         found = [told for _, told in changed]
         told = {name: _common([one[name] for one in found]) for name in ("zone", "kind")}
-        numbers = {
-            name: sum(one[name] for one in found) / len(found) if found else float("nan")
-            for name in ("place", "place_from_end", "distance", "letters")
-        }
+        many = {"changed_words": len(found)}
+        means = {n: sum(one[n] for one in found) / len(found) if found else float("nan") for n in NUMBERS}
         agree = {f"same_{n}": len({one[n] for one in found}) < 2 for n in AGREED}
         key = {str(name): value for name, value in given.items()}
         forms = tuple((str(one.get("intact", "")), str(one.get("shown", ""))) for one, _ in changed)
-        many = {"changed_words": len(found)}
-        rows.append({**key, **many, **told, **numbers, **agree, "derived": derived, "forms": forms})
-    columns = [*names, "changed_words", "zone", "kind", "place", "place_from_end", "distance", "letters"]
-    columns += [*(f"same_{name}" for name in AGREED), "derived", "forms"]
+        rows.append({**key, **many, **told, **means, **agree, "derived": derived, "forms": forms})
+    same = [f"same_{name}" for name in AGREED]
+    columns = [*names, "changed_words", "zone", "kind", *NUMBERS, *same, "derived", "forms"]
     return pd.DataFrame(rows, columns=columns)
 
 

@@ -68,8 +68,8 @@ def competing_predictors(
     rows = rows[rows["zone"] != INTACT]
     if rows.empty:
         raise UserError("no trial shows changed letters", mend="Compare conditions that change letters.")
-    known = [name for name in ("set", "item_id", *tables.factors) if name in tables.items]
-    known = [name for name in known if tables.items[name].notna().any()]
+    items = tables.items.dropna(axis=1, how="all")
+    known = [name for name in ("set", "item_id", *tables.factors) if name in items]
     covariates = [name for name in tables.items if str(name).startswith("cov_")]
     rows = rows.merge(tables.items[[*known, *covariates]].drop_duplicates(known), on=known, how="left")
     rows = _with_matches(rows)
@@ -154,12 +154,13 @@ def _candidates(own: pd.DataFrame) -> tuple[dict[str, list[str]], list[str]]:
     remarks: list[str] = []
     controls = [name for name in CONTROLS if name in own and own[name].notna().all() and own[name].std() > 0]
     groups: dict[str, list[str]] = {}
-    for level in sorted(set(own["zone"]) - {"internal", MIXED}):
-        own[f"zone_{level}"] = (own["zone"] == level).astype(float)
-        groups.setdefault("letter place", []).append(f"zone_{level}")
-    for level in sorted(set(own["kind"]) - {"transposition", MIXED}):
-        own[f"kind_{level}"] = (own["kind"] == level).astype(float)
-        groups.setdefault("kind of change", []).append(f"kind_{level}")
+    for title, of, usual in (
+        ("letter place", "zone", "internal"),
+        ("kind of change", "kind", "transposition"),
+    ):
+        for level in sorted(set(own[of]) - {usual, MIXED}):
+            own[f"{of}_{level}"] = (own[of] == level).astype(float)
+            groups.setdefault(title, []).append(f"{of}_{level}")
     groups["distance"] = ["distance"]
     for name in (*MATCHES, "shown_bigram_mean"):
         groups[name] = [f"cov_{name}"]
@@ -177,13 +178,11 @@ def _candidates(own: pd.DataFrame) -> tuple[dict[str, list[str]], list[str]]:
             continue
         for column in there:
             own[column] = (own[column] - own[column].mean()) / own[column].std()
-        twin = next(
-            (one for one, other in seen.items() if len(there) == 1 and _same(own[other], own[there[0]])), None
-        )
-        if twin is not None:
-            remarks.append(f"{name} is the same as {twin} on these items and is represented by it.")
-            continue
         if len(there) == 1:
+            twins = [one for one, other in seen.items() if _same(own[other], own[there[0]])]
+            if twins:
+                remarks.append(f"{name} is the same as {twins[0]} on these items and is represented by it.")
+                continue
             seen[name] = there[0]
         candidates[name] = [*controls, *there]
     for column in controls:

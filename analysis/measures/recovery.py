@@ -180,7 +180,7 @@ def recovery(
             "ed_shown": sums["ed_shown"] / len(own),
             "ed": sums["ed_given"] / len(own),
             "rr": recovery_rate(sums["ed_shown"], sums["ed_given"], sign),
-            **sums[["changed", "recovered", "with_one_typo", "unchanged"]].astype(int).to_dict(),
+            **{name: int(sums[name]) for name in ("changed", "recovered", "with_one_typo", "unchanged")},
         }
         for name, (above, below) in _SHARES.items():
             told[name] = float(sums[above] / sums[below]) if sums[below] else float("nan")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -79,18 +79,15 @@ def signal_detection(
     keys = [GROUP, "reader", *by]
     for key, own in rows.groupby(keys, observed=True, sort=False):
         valid = own[own["said_signal"].notna()]
-        is_signal = valid["truth"] > 0
-        counts = {
-            "hits": int((valid["said_signal"][is_signal] == 1).sum()),
-            "signals": int(is_signal.sum()),
-            "false_alarms": int((valid["said_signal"][~is_signal] == 1).sum()),
-            "others": int((~is_signal).sum()),
-        }
+        is_signal, said = valid["truth"] > 0, valid["said_signal"] == 1
+        hits, false_alarms = int((said & is_signal).sum()), int((said & ~is_signal).sum())
+        counts = dict(
+            zip(COUNTED, (hits, int(is_signal.sum()), false_alarms, int((~is_signal).sum())), strict=True)
+        )
         both = counts["signals"] > 0 and counts["others"] > 0
         told = vars(sensitivity(**counts)) if both else dict.fromkeys(_SENSITIVITY, float("nan"))
-        found.append(
-            {**dict(zip(keys, key, strict=True)), **counts, "missing": len(own) - len(valid), **told}
-        )
+        missing = {"missing": len(own) - len(valid)}
+        found.append(dict(zip(keys, key, strict=True)) | counts | missing | told)
     return pd.DataFrame(found)
 
 
@@ -151,10 +148,12 @@ def probit_data(
 
 def sensitivity_and_bias(fit: Fit, data: ProbitData) -> pd.DataFrame:
     """Read d' and criterion of each cell, with intervals, from a fitted probit model."""
-    weights = _weights(fit, data)
-    names = [{**cell, "measure": measure} for cell in data.cells for measure in MEASURED]
-    rows = [weights[place][measure] for place in range(len(data.cells)) for measure in MEASURED]
-    return _told(fit, names, rows)
+    rows = [
+        ({**cell, "measure": measure}, own[measure])
+        for cell, own in zip(data.cells, _weights(fit, data), strict=True)
+        for measure in MEASURED
+    ]
+    return _told(fit, rows)
 
 
 def differences_in_sensitivity(fit: Fit, data: ProbitData) -> pd.DataFrame:
@@ -164,18 +163,14 @@ def differences_in_sensitivity(fit: Fit, data: ProbitData) -> pd.DataFrame:
     reference, *others = data.settings["levels"][factor]
     groups = data.settings["levels"].get(GROUP, [None])
     at = {(cell.get(GROUP), cell[factor]): weights[place] for place, cell in enumerate(data.cells)}
-    names: list[dict[str, Any]] = []
-    rows = []
-    for measure in MEASURED:
-        for one in others:
-            within = {group: at[group, one][measure] - at[group, reference][measure] for group in groups}
-            asked: list[tuple[tuple[Any, ...], NDArray[np.float64]]]
-            asked = [((group,), within[group]) for group in groups]
-            asked += [((groups[0], group), within[groups[0]] - within[group]) for group in groups[1:]]
-            for compared, row in asked:
-                names.append({"first": one, "second": reference, "groups": compared, "measure": measure})
-                rows.append(row)
-    return _told(fit, names, rows)
+    rows: list[tuple[dict[str, Any], NDArray[np.float64]]] = []
+    for measure, one in product(MEASURED, others):
+        within = {group: at[group, one][measure] - at[group, reference][measure] for group in groups}
+        asked: dict[tuple[Any, ...], NDArray[np.float64]] = {(group,): within[group] for group in groups}
+        asked |= {(groups[0], group): within[groups[0]] - within[group] for group in groups[1:]}
+        names = {"first": one, "second": reference, "measure": measure}
+        rows += [(names | {"groups": compared}, row) for compared, row in asked.items()]
+    return _told(fit, rows)
 
 
 MEASURED = ("d_prime", "criterion")
@@ -198,10 +193,10 @@ def _weights(fit: Fit, data: ProbitData) -> list[dict[str, NDArray[np.float64]]]
     return found
 
 
-def _told(fit: Fit, names: list[dict[str, Any]], rows: list[NDArray[np.float64]]) -> pd.DataFrame:
-    table = linear_contrasts(fit, np.array(rows))
+def _told(fit: Fit, rows: list[tuple[dict[str, Any], NDArray[np.float64]]]) -> pd.DataFrame:
+    table = linear_contrasts(fit, np.array([row for _, row in rows]))
     numbers = table[["estimate", "se", "statistic", "p", "ci_low", "ci_high"]]
-    return pd.concat([pd.DataFrame(names), numbers.reset_index(drop=True)], axis=1)
+    return pd.concat([pd.DataFrame([names for names, _ in rows]), numbers.reset_index(drop=True)], axis=1)
 
 
 _SENSITIVITY = ("d_prime", "criterion", "d_prime_se", "criterion_se", "beta")
@@ -279,26 +274,26 @@ def of_groups(classes: Classes, factor: str | None, levels: Sequence[str] = ()) 
     table = signal_detection(classes.trials, [factor] if factor else [], classes.signal)
     if table.empty:
         return table
-    kinds, found = kinds_of(classes.trials), []
-    for group in group_order(classes.trials):
-        for level in levels if factor else [""]:
-            own = table[(table[GROUP] == group) & ((table[factor] == level) if factor else True)]
-            if len(own):
-                found.append(
-                    {GROUP: group, "kind": kinds[group], "level": level, **_of_cell(own, kinds[group], level)}
-                )
-    return pd.DataFrame(found)
+    kinds = kinds_of(classes.trials)
+    cells = [
+        (group, level, table[(table[GROUP] == group) & (table[factor] == level if factor else True)])
+        for group, level in product(group_order(classes.trials), levels if factor else [""])
+    ]
+    return pd.DataFrame(
+        [
+            {GROUP: group, "kind": kinds[group], "level": level, **_of_cell(own, kinds[group], level)}
+            for group, level, own in cells
+            if len(own)
+        ]
+    )
 
 
 def _of_cell(own: pd.DataFrame, kind: str, level: str) -> dict[str, Any]:
     counts = {name: int(own[name].sum()) for name in (*COUNTED, "missing")}
     both = own[(own["signals"] > 0) & (own["others"] > 0)]
     person = kind in PARTICIPANT_KINDS
-    pooled = (
-        person
-        and (len(both) < 2 or 2 * len(both) < len(own))
-        and min(counts["signals"], counts["others"]) > 0
-    )
+    few = len(both) < 2 or 2 * len(both) < len(own)
+    pooled = person and few and min(counts["signals"], counts["others"]) > 0
     told: dict[str, Any] = {"readers": len(own) if pooled else len(both), "pooled": pooled, **counts}
     if pooled:
         return told | _pooled(own, level)
@@ -308,10 +303,8 @@ def _of_cell(own: pd.DataFrame, kind: str, level: str) -> dict[str, Any]:
     for name in MEASURED:
         values = both[name].to_numpy(dtype=float)
         centre = float(values.mean()) if len(values) else nan
-        half = nan
-        if person:
-            half = half_width(values)
-        elif len(values) == 1:
+        half = half_width(values) if person else nan
+        if not person and len(values) == 1:
             half = float(stats.norm.ppf(0.975) * both[f"{name}_se"].iloc[0])
         told |= {name: centre, f"{name}_low": centre - half, f"{name}_high": centre + half}
     return told
@@ -325,7 +318,6 @@ def _pooled(own: pd.DataFrame, level: str) -> dict[str, Any]:
         "hit_rate": float(counts[:, 0].sum() / counts[:, 1].sum()),
         "false_alarm_rate": float(counts[:, 2].sum() / counts[:, 3].sum()),
     }
-
     seed = stable_seed("signal detection", str(own[GROUP].iloc[0]), level)
     sums = resampled_means(counts, seed) * len(counts)
     z = stats.norm.ppf((sums[:, ::2] + ADDED) / (sums[:, 1::2] + 2 * ADDED))
@@ -355,8 +347,13 @@ def probit_model(classes: Classes, factor: str, levels: Sequence[str]) -> Probit
     if len(kept) < 2:
         return [*remarks, f"No model of responses by {factor}: fewer than two of its levels can be compared."]
     rows = rows[rows[GROUP].isin(groups) & rows[factor].isin(kept)]
-    rows, drawn = _drawn(rows)
-    remarks += [drawn] if drawn else []
+    if len(rows) > MOST_ROWS:
+        drawn = draw(rows[GROUP], units_of(rows), shares(rows[GROUP], MOST_ROWS))
+        remarks.append(
+            f"The model of responses was fitted to {int(drawn.kept.sum()):,} of {len(rows):,} answers: those of "
+            f"{drawn.fewer()} participants and sessions of models, drawn by a stable hash."
+        )
+        rows = rows[drawn.kept]
     terms, grouped = _random(rows, factor, kept, groups)
     steps: list[str] = []
     while True:
@@ -393,11 +390,8 @@ def _in_model(
     kept: list[str] = []
     remarks = []
     for group in wanted:
-        usable = [
-            level
-            for level in levels
-            if all(0 < shares.get((group, level, one), 0) < 1 for one in (classes.signal, classes.other))
-        ]
+        both = (classes.signal, classes.other)
+        usable = [n for n in levels if all(0 < shares.get((group, n, one), 0) < 1 for one in both)]
         lost = [level for level in levels if level not in usable]
         if lost:
             remarks.append(
@@ -411,17 +405,6 @@ def _in_model(
         else:
             remarks.append(f"{headed(group)}: not in the model of responses by {factor}.")
     return groups, kept, remarks
-
-
-def _drawn(rows: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Keep whole participants, or sessions of a model, until as many answers are left as one model is fitted to."""
-    if len(rows) <= MOST_ROWS:
-        return rows, ""
-    drawn = draw(rows[GROUP], units_of(rows), shares(rows[GROUP], MOST_ROWS))
-    return rows[drawn.kept], (
-        f"The model of responses was fitted to {int(drawn.kept.sum()):,} of {len(rows):,} answers: those of "
-        f"{drawn.fewer()} participants and sessions of models, drawn by a stable hash."
-    )
 
 
 def _slope(level: str, *, truth: bool = False) -> str:
@@ -448,22 +431,21 @@ def _random(
 
 def _written(terms: Sequence[str], grouped: Sequence[str]) -> list[str]:
     own = [f"(0 + {' + '.join(terms)} || participant)"] if terms else []
-    return [*own, *(f"(1 | {name})" for name in grouped)]
+    return own + [f"(1 | {name})" for name in grouped]
 
 
 def _without_variance(found: Fit, terms: Sequence[str], grouped: Sequence[str]) -> list[str]:
     """Name what goes next: all components at zero; where none is and the fit fails, the last one. One term stays."""
-    at_zero = []
-    for one in found.variance:
-        sds = np.sqrt(np.clip(np.diag(one.cov), 0, None))
-        for name, sd in zip(one.terms, sds, strict=True):
-            place = name if name in terms else one.group
-            if sd < ZERO and (place in terms or place in grouped):
-                at_zero.append(place)
-    if not at_zero and not found.converged:
-        at_zero = [*grouped[1:], *terms[2:]][-1:]
+    at_zero = [
+        name if name in terms else one.group
+        for one in found.variance
+        for name, variance in zip(one.terms, np.diag(one.cov), strict=True)
+        if variance < ZERO**2
+    ]
     everything = [*terms, *grouped]
     gone = [one for one in everything if one in at_zero]
+    if not gone and not found.converged:
+        gone = [*grouped[1:], *terms[2:]][-1:]
     return gone[: len(everything) - 1]
 
 

@@ -53,14 +53,12 @@ def flag_trials(trials: pd.DataFrame, factors: Collection[str], collected: str |
         reason = reason.mask(reason.isna() & applies.astype(bool), name)
     trials["excluded_reason"] = reason.astype(object)
     # what is left out already stands for nothing: neither for a reader's other sessions nor for an identical answer
-    for name, found in (
-        (TIMED, timed_beside_others),
-        (IDENTICAL, lambda some: identical_repeats(some, factors)),
-    ):
-        applies = found(trials[test]).reindex(trials.index, fill_value=False)
-        trials["excluded_reason"] = trials["excluded_reason"].mask(
-            trials["excluded_reason"].isna() & applies.astype(bool), name
-        )
+    for name in (TIMED, IDENTICAL):
+        some = trials[test]
+        applies = timed_beside_others(some) if name == TIMED else identical_repeats(some, factors)
+        applies = applies.reindex(trials.index, fill_value=False).astype(bool)
+        reason = trials["excluded_reason"]
+        trials["excluded_reason"] = reason.mask(reason.isna() & applies, name)
     return trials
 
 
@@ -128,13 +126,9 @@ class Bounds:
         """Return the bounds within these and others."""
         return self if other is None else Bounds(max(self.low, other.low), min(self.high, other.high))
 
-    def holds(self, times: pd.Series[float]) -> pd.Series[bool]:
-        """Return which times lie within the bounds."""
-        return times.between(self.low, self.high)
-
     def keeps(self, rows: pd.DataFrame, measure: str) -> pd.Series[bool]:
         """Return which rows have a time within the bounds."""
-        return self.holds(rows[measure])
+        return rows[measure].between(self.low, self.high)
 
 
 @dataclass(frozen=True)
@@ -181,16 +175,12 @@ class Spread:
         times = np.log(rows[measure]) if self.logged else rows[measure].astype(float)
         keys = [rows[name] for name in ("reader_group", "reader", *self.by)]
 
-        def per_cell(values: pd.Series[float], what: Literal["mean", "std", "median"]) -> pd.Series[Any]:
-            cells: pd.Series[Any] = values.groupby(keys, dropna=False, observed=True).transform(what)
-            return cells
-
+        centre: Literal["mean", "median"] = "mean" if self.kind == "sd" else "median"
+        away = (times - times.groupby(keys, dropna=False, observed=True).transform(centre)).abs()
         if self.kind == "sd":
-            away = (times - per_cell(times, "mean")).abs()
-            spread = per_cell(times, "std")
+            spread = times.groupby(keys, dropna=False, observed=True).transform("std")
         else:
-            away = (times - per_cell(times, "median")).abs()
-            spread = MAD_TO_SD * per_cell(away, "median")
+            spread = MAD_TO_SD * away.groupby(keys, dropna=False, observed=True).transform("median")
         return (away <= self.k * spread) | ~(spread > 0)
 
 
@@ -211,7 +201,7 @@ def time_reasons(trials: pd.DataFrame, exclude: dict[str, Any], measure: str) ->
     reason = pd.Series(np.full(len(trials), None), index=trials.index, dtype=object)
     if bounds is None:
         return reason
-    outside = trials[measure].notna() & ~bounds.holds(trials[measure])
+    outside = trials[measure].notna() & ~bounds.keeps(trials, measure)
     return reason.mask(outside, f"{measure} {exclude['trials'][measure]}")
 
 
@@ -241,7 +231,6 @@ def session_signs(trials: pd.DataFrame) -> pd.DataFrame:
 
 def sessions_against_rules(trials: pd.DataFrame, exclude: Mapping[str, Any]) -> pd.DataFrame:
     """Hold every session against every declared rule."""
-    rules = declared_rules(exclude)
     signs = session_signs(trials)
     given = (
         trials["flagged_reason"].notna() if "flagged_reason" in trials else trials["excluded_reason"].notna()
@@ -249,7 +238,7 @@ def sessions_against_rules(trials: pd.DataFrame, exclude: Mapping[str, Any]) -> 
     out = given.groupby(trials["session_id"]).all().reindex(signs.index)
     columns = ["session_id", "reader_group", "reader", "sign", "rule", "value", "meets", "excluded"]
     tables = []
-    for rule in rules:
+    for rule in declared_rules(exclude):
         value = signs.get(rule.sign, pd.Series(float("nan"), index=signs.index))
         meets = rule.meets(value).astype("boolean")
         meets = meets if rule.sign in signs else meets.mask(meets.notna())
@@ -290,10 +279,6 @@ _SIGNS: dict[str, Callable[[pd.DataFrame], Any]] = {
 }
 
 
-TEXTS = ("shown", "choices", "key")
-"""What of an item a prompt is made of; the rest of the prompt is the same for all items of a block."""
-
-
 def same_prompts(trials: pd.DataFrame, items: pd.DataFrame, factors: Collection[str]) -> pd.Series[float]:
     """Give each prompt of a deterministic model a number, the same for all trials with that prompt."""
     numbers = pd.Series(np.nan, index=trials.index)
@@ -304,7 +289,7 @@ def same_prompts(trials: pd.DataFrame, items: pd.DataFrame, factors: Collection[
     if "role" in items and (items["role"] == "exemplar").any():
         return numbers
     place = [name for name in ("set", "item_id") if name in items and name in trials] + own
-    texts = [name for name in TEXTS if name in items]
+    texts = [name for name in ("shown", "choices", "key") if name in items]
     tested = items[items["role"] == "test"] if "role" in items else items
     told = tested[[*place, *texts]].drop_duplicates(place)
     others = [name for name in factors if name not in own]
@@ -312,10 +297,8 @@ def same_prompts(trials: pd.DataFrame, items: pd.DataFrame, factors: Collection[
     same = ["reader", "set", "item_id", *asked, *others, *texts]
     rows = trials.loc[usable, ["reader", *asked, *dict.fromkeys(["set", "item_id", *own]), *others]]
     rows = rows.merge(told, on=place, how="left").set_index(rows.index)
-    known = rows["shown"].notna()
-    numbers.loc[rows.index[known]] = (
-        rows[known].groupby(same, dropna=False, sort=False).ngroup().astype(float)
-    )
+    known = rows[rows["shown"].notna()]
+    numbers.loc[known.index] = known.groupby(same, dropna=False, sort=False).ngroup().astype(float)
     return numbers
 
 
@@ -367,12 +350,10 @@ def left_out_by_plan(
     left_out = pd.Series(False, index=rows.index)
     told = []
     for said, applies in _rules(rows, trials, exclude):
-        now = applies & ~left_out
-        told.append(f"{int(now.sum()):,} ({said})")
+        told.append(f"{int((applies & ~left_out).sum()):,} ({said})")
         left_out |= applies
-    if not told:
-        return left_out, []
-    return left_out, [f"Left out as planned for this analysis, of {len(rows):,} trials: {', '.join(told)}."]
+    sentence = f"Left out as planned for this analysis, of {len(rows):,} trials: {', '.join(told)}."
+    return left_out, [sentence] if told else []
 
 
 def own_bounds(study: Mapping[str, Any], plan: Mapping[str, Any], measure: str) -> Bounds | None:
@@ -404,7 +385,7 @@ def _rules(
         bounds = time_bounds(dict(exclude), str(column))
         if column not in rows or bounds is None:
             raise UserError(f"analysis.planned: exclude.trials.{column} is no column of times")
-        yield f"{column} {exclude['trials'][column]}", rows[column].notna() & ~bounds.holds(rows[column])
+        yield f"{column} {exclude['trials'][column]}", rows[column].notna() & ~bounds.keeps(rows, column)
     if keeps_right_answers_alone(exclude):
         yield "answered wrong", is_valid(rows) & (rows["correct"] == 0)
 
@@ -434,15 +415,12 @@ def alternatives(
     for one in usual["alternatives"]:
         if measure not in one["of"]:
             continue
-        rule: TimeRule
-        if one["rule"] == "none":
-            rule = EveryTime()
-        elif one["rule"] == "bounds":
+        rule: TimeRule = EveryTime()
+        if one["rule"] == "bounds":
             rule = Bounds(float(one["low"]), float(one["high"]))
-        else:
-            logged = bool(one.get("logged", False))
-            rule = Spread(float(one["k"]), str(one["rule"]), tuple(factors), logged)
-        found.append(Alternative(str(one["name"]), rule, own is None and one["rule"] == "none"))
+        elif one["rule"] != "none":
+            rule = Spread(float(one["k"]), one["rule"], tuple(factors), bool(one.get("logged")))
+        found.append(Alternative(one["name"], rule, own is None and one["rule"] == "none"))
     return found
 
 

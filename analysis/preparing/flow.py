@@ -6,7 +6,7 @@ step, and :func:`time_steps` goes on with the trials that a model of times loses
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
@@ -26,25 +26,18 @@ def flow(trials: pd.DataFrame, readers: Mapping[str, Mapping[str, Any]]) -> pd.D
     def count(stage: str, of: Any) -> None:
         counts[stage] = [int(of(part)) for part in parts.values()]
 
-    told = {group: readers.get(group, {}) for group in groups}
-    with_trials = {group: int(part["session_id"].nunique()) for group, part in parts.items()}
-    begun = {group: int(told[group].get("sessions") or with_trials[group]) for group in groups}
-    stages = {
-        "Declined to take part": [int(told[group].get("declined") or 0) for group in groups],
-        "Sessions begun": list(begun.values()),
-        "of these without a trial": [max(begun[group] - with_trials[group], 0) for group in groups],
-        "of these not finished": [
-            0 if (done := told[group].get("finished")) is None else begun[group] - int(done)
-            for group in groups
-        ],
-    }
-    counts |= {stage: some for stage, some in stages.items() if any(some) or stage == "Sessions begun"}
+    for group, part in parts.items():
+        told, with_trials = readers.get(group, {}), int(part["session_id"].nunique())
+        begun, done = int(told.get("sessions") or with_trials), told.get("finished")
+        counts.setdefault("Declined to take part", []).append(int(told.get("declined") or 0))
+        counts.setdefault("Sessions begun", []).append(begun)
+        counts.setdefault("of these without a trial", []).append(max(begun - with_trials, 0))
+        counts.setdefault("of these not finished", []).append(0 if done is None else begun - int(done))
+    counts = {stage: some for stage, some in counts.items() if any(some) or stage == "Sessions begun"}
     count("Trials recorded", len)
-    reasons = list(trials["excluded_reason"].dropna().value_counts().index)
-    for reason in reasons:
+    for reason in trials["excluded_reason"].dropna().value_counts().index:
         count(f"Left out: {reason}", lambda part, reason=reason: (part["excluded_reason"] == reason).sum())
-    used = {group: part[part["excluded_reason"].isna()] for group, part in parts.items()}
-    parts = used
+    parts = {group: part[part["excluded_reason"].isna()] for group, part in parts.items()}
     count("Sessions analyzed", lambda part: part["session_id"].nunique())
     count("Trials analyzed", len)
     can_be_wrong = judged(trials)
@@ -68,14 +61,8 @@ def flow_steps(trials: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for group in group_order(trials):
         part = trials.loc[trials["reader_group"] == group, ["reader", "session_id", "excluded_reason"]]
-        before = _counts(part)
-        rows.append(_step(0, "recorded", group, kinds[group], before, before))
-        gone: set[str] = set()
-        for number, why in enumerate(steps, 1):
-            gone.add(why)
-            after = _counts(part[~part["excluded_reason"].isin(gone)])
-            rows.append(_step(number, why, group, kinds[group], before, after))
-            before = after
+        left = [part[~part["excluded_reason"].isin(steps[:number])] for number in range(len(steps) + 1)]
+        rows += _steps(zip(["recorded", *steps], left, strict=True), group, kinds[group])
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
@@ -96,11 +83,7 @@ def time_steps(trials: pd.DataFrame, measure: str, rule: TimeRule | None = None)
         if rule is not None:
             kept = part[timed]
             stages.append((rule.said, counted[timed][rule.keeps(kept, measure)]))
-        before = _counts(part)
-        for number, (why, left) in enumerate(stages):
-            after = _counts(left)
-            rows.append(_step(number, why, group, kinds[group], before, after))
-            before = after
+        rows += _steps(stages, group, kinds[group])
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
@@ -108,16 +91,12 @@ _COUNTED = ("readers", "sessions", "trials")
 _COLUMNS = ("step", "why", "group", "kind", *_COUNTED, *(f"{name}_lost" for name in _COUNTED))
 
 
-def _counts(part: pd.DataFrame) -> dict[str, int]:
-    return {
-        "readers": int(part["reader"].nunique()),
-        "sessions": int(part["session_id"].nunique()),
-        "trials": len(part),
-    }
-
-
-def _step(
-    number: int, why: str, group: str, kind: str, before: dict[str, int], after: dict[str, int]
-) -> dict[str, Any]:
-    lost = {f"{name}_lost": before[name] - after[name] for name in _COUNTED}
-    return {"step": number, "why": why, "group": group, "kind": kind, **after, **lost}
+def _steps(stages: Iterable[tuple[str, pd.DataFrame]], group: str, kind: str) -> Iterator[dict[str, Any]]:
+    """Yield what is left after each stage, and what went with it."""
+    before: dict[str, int] = {}
+    for number, (why, left) in enumerate(stages):
+        sizes = (int(left["reader"].nunique()), int(left["session_id"].nunique()), len(left))
+        after = dict(zip(_COUNTED, sizes, strict=True))
+        lost = {f"{name}_lost": before.get(name, size) - size for name, size in after.items()}
+        yield {"step": number, "why": why, "group": group, "kind": kind, **after, **lost}
+        before = after

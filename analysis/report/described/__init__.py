@@ -193,7 +193,7 @@ def _by_figure(shown: Sequence[Conditions]) -> Iterator[list[Conditions]]:
 def within_bounds(trials: pd.DataFrame, measure: Measure, tables: Tables) -> pd.DataFrame:
     """Return the trials whose time is within the study's bounds for a measure of time."""
     bounds = time_bounds(tables.dictionary["exclude"], measure.name) if measure.logged else None
-    return trials if bounds is None else trials[bounds.holds(trials[measure.name])]
+    return trials if bounds is None else trials[bounds.keeps(trials, measure.name)]
 
 
 def _pilot(tables: Tables) -> pd.DataFrame:
