@@ -63,7 +63,7 @@ def _beside(on_log: Analysis, own: Analysis) -> pd.DataFrame:
         log = _numbers(one, "log", "log_estimate")
         names = {"contrast": one.label, "groups": " − ".join(one.groups), "agree": _verdict(one, other)}
         percents = {head: 100 * expm1(log[name]) for head, name in _PERCENTS.items()}
-        rows.append(names | log | percents | _numbers(other, "ms", "ms"))
+        rows.append({**names, **log, **percents, **_numbers(other, "ms", "ms")})
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 

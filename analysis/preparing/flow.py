@@ -58,7 +58,7 @@ def flow_steps(trials: pd.DataFrame) -> pd.DataFrame:
     given = [reason for reason in present if reason not in ORDER]
     steps = [*given, *(reason for reason in ORDER if reason in present)]
     kinds = kinds_of(trials)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for group in group_order(trials):
         part = trials.loc[trials["reader_group"] == group, ["reader", "session_id", "excluded_reason"]]
         left = [part[~part["excluded_reason"].isin(steps[:number])] for number in range(len(steps) + 1)]
@@ -71,7 +71,7 @@ def time_steps(trials: pd.DataFrame, measure: str, rule: TimeRule | None = None)
     used = trials["excluded_reason"].isna()
     readers = trials.loc[used, ["reader_group", "reader_kind"]]
     kinds = kinds_of(readers)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for group in group_order(readers):
         part = trials[used & (trials["reader_group"] == group)]
         if not part[measure].notna().any():
