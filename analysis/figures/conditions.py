@@ -42,8 +42,7 @@ from analysis.names import in_words
 from analysis.plan import RATING, RECOVERED, Measure
 from analysis.readers import headed
 
-BROAD = 7.25
-"""Inches of the whole figure."""
+BROAD = 7.25  # inches of the whole figure
 MOST_BESIDE, COLUMNS = 4, 7
 """Panels that leave room for contrasts at their right, and panels of one line of small multiples."""
 MOST_EFFECTS, MOST_BELOW = 18, 8
@@ -51,10 +50,8 @@ MOST_EFFECTS, MOST_BELOW = 18, 8
 SIZE, HEAD = 8.4, 9.0
 """Points of letters; a page makes the figure a little narrower, and they must not fall below 7.5."""
 _FOREST, _LINE, _ABOVE, _BELOW, _GAP = 3.4, 0.165, 0.4, 0.46, 0.13
-GLYPHS = {"x": "×", "+": "+", "1": "⅄"}
-"""Marks of baselines, as a note writes them."""
-CONTRASTS = "contrasts"
-"""Label of the axes of planned contrasts."""
+GLYPHS = {"x": "×", "+": "+", "1": "⅄"}  # marks of baselines, as a note writes them
+CONTRASTS = "contrasts"  # label of the axes of planned contrasts
 _BLACK = "#1b1b1b"
 _HEAD: dict[str, Any] = {"fontsize": HEAD, "weight": "bold", "color": _BLACK, "va": "baseline"}
 _SMALL: dict[str, Any] = {"fontsize": SIZE, "color": SOFT, "va": "baseline"}
@@ -63,66 +60,32 @@ _PILOT = Look(style()["pilot"]["colour"], style()["pilot"]["marker"], is_hollow=
 
 @dataclass(frozen=True)
 class Effect:
-    """A planned contrast of one reader, or between two, on the scale on which it is reported.
-
-    Attributes
-    ----------
-    label, reader : str
-        Which difference, and whose.
-    group : str
-        The reader group whose mark it takes; empty between readers.
-    estimate, low, high : float
-        With the interval of the tables; an end that a one-sided test lacks is infinite.
-    grade : str
-        How certain it is, in a word.
-    uncertain : bool
-        Whether its interval is dashed.
-    built_in : float or None
-        The effect that simulated readers were given.
-    """
+    """A planned contrast of one reader, or between two, on the scale on which it is reported."""
 
     label: str
     reader: str
-    group: str
+    group: str  # whose mark it takes; empty between readers
     estimate: float
-    low: float
+    low: float  # ends of the interval of the tables; one that a one-sided test lacks is infinite
     high: float
-    grade: str
-    uncertain: bool = False
-    built_in: float | None = None
+    grade: str  # how certain it is, in a word
+    uncertain: bool = False  # its interval is dashed
+    built_in: float | None = None  # the effect that simulated readers were given
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """The means of one measure in each condition, with its planned contrasts.
-
-    Attributes
-    ----------
-    measure : Measure
-    factor : str
-    levels : tuple of str
-        From top to bottom.
-    cells : sequence of Cell
-        From :func:`analysis.descriptives.describe`.
-    trials, pilot : pandas.DataFrame
-        Analysed trials, for the dots, and those of a pilot visitor, who is in no mean.
-    chance : float or None
-        Share that guessing gets right.
-    effects : tuple of Effect
-        Planned contrasts, if any.
-    axis : str
-        What the contrasts are measured in; ``odds ratio`` has a logarithmic axis.
-    """
+    """The means of one measure in each condition, with its planned contrasts."""
 
     measure: Measure
     factor: str
-    levels: tuple[str, ...]
+    levels: tuple[str, ...]  # from top to bottom
     cells: Sequence[Cell]
-    trials: pd.DataFrame
-    pilot: pd.DataFrame
-    chance: float | None = None
+    trials: pd.DataFrame  # for the dots
+    pilot: pd.DataFrame  # of a visitor who is in no mean
+    chance: float | None = None  # share that guessing gets right
     effects: tuple[Effect, ...] = ()
-    axis: str = ""
+    axis: str = ""  # what contrasts are measured in; ``odds ratio`` has a logarithmic axis
 
     @property
     def panels(self) -> list[tuple[str, ...]]:
@@ -419,10 +382,8 @@ def _forest(axes: Axes, row: Conditions, look: dict[str, Look], names: float) ->
 
 
 DODGE = 0.09
-_LEFT, _ACROSS = 0.09, 0.64
-"""Left edge and width of a panel, as shares of the figure's width."""
-LEAST_RANGE = 5.0
-"""The axis reaches at least this far from zero, so that no cost at all looks like none."""
+_LEFT, _ACROSS = 0.09, 0.64  # left edge and width of a panel, as shares of the figure's width
+LEAST_RANGE = 5.0  # the axis reaches at least this far from zero, so that no cost at all looks like none
 
 Costs = tuple[Measure, Sequence[Cost], Sequence[Cost]]
 """A measure with every reader's costs, and those of a pilot visitor."""
@@ -487,8 +448,7 @@ def _costs(axes: Axes, costs: Costs, changed: list[str], look: dict[str, Look]) 
     marks.label_ends(axes, ends, len(changed) - 0.5)
 
 
-APART = 0.6
-"""Share of the room between two levels that the cells of the other factors take."""
+APART = 0.6  # share of the room between two levels that the cells of the other factors take
 
 
 def estimates_figure(table: pd.DataFrame, factors: Sequence[str], axis: str) -> Figure:

@@ -37,8 +37,7 @@ from analysis.intervals import OF_SHARES
 from analysis.names import in_words
 from analysis.readers import PARTICIPANT_KINDS
 
-_LEAST = 0.1
-"""The axis of costs is at least this long, so that no cost at all looks like none."""
+_LEAST = 0.1  # the axis of costs is at least this long, so that no cost at all looks like none
 
 
 def _readers(table: pd.DataFrame) -> dict[str, Look]:
@@ -95,8 +94,7 @@ def _points(axes: Axes, look: Look, rows: pd.DataFrame, **style: float) -> None:
     marks.points(axes, look, costs, Estimates.of(rows, "correct", 100), **style)
 
 
-_FARTHEST = 4.0
-"""Ends of the axis at most, from 1: a profile whose mean is near 0 reaches beyond anything."""
+_FARTHEST = 4.0  # ends of the axis at most, from 1: a profile whose mean is near 0 reaches beyond anything
 
 
 def cost_profile_figures(name: str, shapes: pd.DataFrame, factor: str, base: str) -> list[Drawing]:
@@ -230,8 +228,7 @@ def _log_times(axes: Axes, own: Sequence[TimeSpread]) -> None:
 
 COLUMNS = 2
 _MOST = 8
-MOST_TOGETHER = 8
-"""Conditions of one panel; more are drawn in several panels, the first condition in each."""
+MOST_TOGETHER = 8  # conditions of one panel; more are drawn in several panels, the first condition in each
 
 
 @dataclass(frozen=True)

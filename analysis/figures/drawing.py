@@ -53,24 +53,13 @@ class Look:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A finished figure.
+    """A finished figure."""
 
-    Attributes
-    ----------
-    name, title, note : str
-        File name without ending; title in words; what points, bars and marks are.
-    alternative : str
-        What the figure shows, for those who cannot see it.
-    svg : str
-        The figure as an SVG element without prolog, ids made unique by the name.
-    figure : matplotlib.figure.Figure
-    """
-
-    name: str
+    name: str  # of its files, without ending
     title: str
-    note: str
-    alternative: str
-    svg: str
+    note: str  # what points, bars and marks are
+    alternative: str  # what it shows, for those who cannot see it
+    svg: str  # an element without prolog, ids made unique by the name
     figure: Figure
 
     @classmethod

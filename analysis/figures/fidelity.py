@@ -24,8 +24,7 @@ from stimuli.seeds import stable_seed
 
 SIDE = 3.9
 ACROSS = 3
-TOGETHER = 3
-"""So many models share a panel; more have one each."""
+TOGETHER = 3  # so many models share a panel; more have one each
 
 
 @dataclass(frozen=True)
@@ -175,8 +174,7 @@ def wrapped(label: str, width: int = 20) -> str:
 
 MOST_POINTS = 600
 _ACROSS = 4
-SIZES = (9.0, 8.0, 7.0)
-"""Points of a panel's title: the largest at which no word has to be broken."""
+SIZES = (9.0, 8.0, 7.0)  # points of a panel's title: the largest at which no word has to be broken
 AXES = {
     "correct": "% right",
     "reading_time": "log reading time, from own mean",

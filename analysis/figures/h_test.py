@@ -83,8 +83,7 @@ _UPWARDS, _NEAR = (1.2, -4.2, 4.4, -7.4), 4.3
 _FARTHER, _MOST_STRUCK = 2.0, 4
 """What standing farther off costs, in lines that a name may rather be struck by, and how many of these count."""
 
-Box = tuple[float, float, float, float]
-"""Left, right, lower and upper edge."""
+Box = tuple[float, float, float, float]  # left, right, lower and upper edge
 
 
 def geometry_figure(

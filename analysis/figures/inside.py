@@ -55,8 +55,7 @@ TENS_FROM, MOST_TICKS = 100.0, 4
 """Highest by lowest loss from which only powers of ten are written; how many of these a small panel takes."""
 _LEGEND_ROW = 0.2
 _LONGEST = 44
-_SMOOTH = 0.05
-"""Share of the steps over which the drawn training loss is averaged."""
+_SMOOTH = 0.05  # share of the steps over which the drawn training loss is averaged
 
 
 def loss_figure(name: str, title: str, curves: Sequence[tuple[str, pd.DataFrame]]) -> Drawing:
@@ -185,40 +184,26 @@ Array = NDArray[np.float64]
 ROW, HEAD, AXIS, TOP, SCALE = 0.165, 0.42, 0.36, 0.12, 0.5
 TALLEST = 8.4
 """Inches: a row of a map, the line that heads it, its axis, the margin above, the scale below; the most that a page takes."""
-ANSWERS, GAP = 0.42, 0.14
-"""Width of the column of accuracy, and what separates it and the maps, in inches."""
-CHARACTER = 0.068
-"""Mean width of a character of a label, in inches."""
+ANSWERS, GAP = 0.42, 0.14  # width of the column of accuracy, and what separates it and the maps, in inches
+CHARACTER = 0.068  # mean width of a character of a label, in inches
 PATTERNS_LONGEST = 28
 COLOURS = colormaps["cividis"]
 """Even in lightness from dark to light, so that its order shows in grey and to the colour-blind (Nuñez et al., 2018)."""
-_EDGE = 0.06
-"""Share of a scale at either end that has no tick."""
+_EDGE = 0.06  # share of a scale at either end that has no tick
 DIFFERENT = "different items"
 
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """One model's map.
-
-    Attributes
-    ----------
-    title : str
-    conditions : tuple of str
-    cosine, centred : ndarray, shape (conditions, layers)
-    apart, apart_centred : ndarray, shape (layers,)
-        Mean cosine of different items, all intact.
-    accuracy : tuple of float
-        Percent right in each condition; empty where nothing can be right.
-    """
+    """One model's map."""
 
     title: str
     conditions: tuple[str, ...]
-    cosine: Array
+    cosine: Array  # (conditions, layers), as the next
     centred: Array
-    apart: Array
+    apart: Array  # (layers,), as the next: mean cosine of different items, all intact
     apart_centred: Array
-    accuracy: tuple[float, ...] = ()
+    accuracy: tuple[float, ...] = ()  # percent right in each condition; empty where nothing can be right
 
     @property
     def tall(self) -> float:
@@ -330,8 +315,7 @@ def _answers(axes: Axes, accuracy: Sequence[float]) -> None:
 
 COLUMNS_OF_MODELS, COLUMNS_OF_CONDITIONS = 2, 3
 MOST_PANELS = 8
-_MARKED = 16
-"""With at most this many layers, each has its mark; with more, every second, third … has."""
+_MARKED = 16  # with at most this many layers, each has its mark; with more, every second, third … has
 _CHANCE = Look("#444444", "", (0, (4, 2)), "chance")
 _CONTROL = Look(GREY, "", (0, (1, 1.4)), "control task (random labels)")
 

@@ -16,20 +16,14 @@ from matplotlib.textpath import TextPath
 from analysis.figures.drawing import style
 from analysis.names import in_words
 
-LINES = 3
-"""Lines of a label at most."""
-SLANT = 40
-"""Degrees by which labels are turned that fit in no other way."""
-LABEL_SIZE = 9.0
-"""Points of an axis' labels, as the style has them."""
-SMALLEST = 6.0
-"""Points of labels where a page would else not hold all rows."""
-_APART = 0.09
-"""Inches between two labels that stand side by side."""
+LINES = 3  # lines of a label at most
+SLANT = 40  # degrees by which labels are turned that fit in no other way
+LABEL_SIZE = 9.0  # points of an axis' labels, as the style has them
+SMALLEST = 6.0  # points of labels where a page would else not hold all rows
+_APART = 0.09  # inches between two labels that stand side by side
 _LEAST_SLANTED = 1.5
 """Inches that a slanted line may take however near the first mark stands to the left edge."""
-_LINE = 1.25
-"""Height of a line by the size of its letters."""
+_LINE = 1.25  # height of a line by the size of its letters
 
 
 @lru_cache(maxsize=4096)
@@ -99,20 +93,11 @@ def height_of(lines: int, size: float) -> float:
 
 @dataclass(frozen=True)
 class LaidOut:
-    """Labels of an axis as they are to be written.
+    """Labels of an axis as they are to be written."""
 
-    Attributes
-    ----------
-    texts : tuple of str
-        With line breaks.
-    is_slanted : bool
-    depth : float
-        Inches that they reach below the axis.
-    """
-
-    texts: tuple[str, ...]
+    texts: tuple[str, ...]  # with line breaks
     is_slanted: bool
-    depth: float
+    depth: float  # inches that they reach below the axis
 
 
 def laid_out(texts: Sequence[str], places: Sequence[float], size: float = LABEL_SIZE) -> LaidOut:

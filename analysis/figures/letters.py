@@ -33,17 +33,12 @@ KIND_NAMES = {
     "shuffle": "several moved",
     "other": "other",
 }
-PLACE_TICKS = {"outer": "both ends"}
-"""Places whose names in tables of data are not those of the text."""
-FEWEST_ITEMS = 3
-"""A point of fewer items has no interval: resampling could not tell items apart."""
+PLACE_TICKS = {"outer": "both ends"}  # places whose names in tables of data are not those of the text
+FEWEST_ITEMS = 3  # a point of fewer items has no interval: resampling could not tell items apart
 MOST_ROWS = 5
-CURVES_HEAD, GAP = 0.47, 0.16
-"""Inches above each panel for its name, and between segments."""
-DODGE = 0.055
-"""Inches between the points of two kinds at one place."""
-LONGEST_NAME = 38
-"""Letters of a reader's name that have room above half a figure."""
+CURVES_HEAD, GAP = 0.47, 0.16  # inches above each panel for its name, and between segments
+DODGE = 0.055  # inches between the points of two kinds at one place
+LONGEST_NAME = 38  # letters of a reader's name that have room above half a figure
 
 
 @dataclass(frozen=True)
@@ -66,23 +61,13 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class CurvePanel:
-    """One reader's costs on one measure.
-
-    Attributes
-    ----------
-    group, kind : str
-        Reader group and reader kind.
-    measure, axis : str
-        The measure in words, for the text alternative, and what the vertical axis counts, with its unit.
-    segments : tuple of (str, tuple of str, tuple of CurvePoint)
-        Title of each segment (``from the start``), its places from left to right, and its points.
-    """
+    """One reader's costs on one measure."""
 
     group: str
     kind: str
-    measure: str
-    axis: str
-    segments: tuple[tuple[str, tuple[str, ...], tuple[CurvePoint, ...]], ...]
+    measure: str  # in words, for the text alternative
+    axis: str  # what the vertical axis counts, with its unit
+    segments: tuple[tuple[str, tuple[str, ...], tuple[CurvePoint, ...]], ...]  # title, places, points
 
     @property
     def points(self) -> list[CurvePoint]:
@@ -218,8 +203,7 @@ SHADES = LinearSegmentedColormap.from_list("cost", ["#FFFFFF", "#CFE1F2", "#6AAE
 ACROSS = 3
 WIDEST, CHARACTER = 2.9, 0.053
 """Inches: a map at its widest, and what a character of an interval takes in a cell."""
-CELL, MAP_LEFT = 0.44, 0.95
-"""Inches: height of a cell, room for the names of rows."""
+CELL, MAP_LEFT = 0.44, 0.95  # inches: height of a cell, room for the names of rows
 
 
 def letter_map(name: str, panels: Sequence[CurvePanel], title: str, note: str) -> Drawing:
@@ -295,8 +279,7 @@ PLACE_WORDS = {
 TOGETHER = "all distances"
 """Added to a place whose distances are not separated where those of others are, since dark marks would mean the shortest."""
 MOST_MODELS = 4
-LIGHTEST = 0.55
-"""How far towards white the farthest letters are drawn."""
+LIGHTEST = 0.55  # how far towards white the farthest letters are drawn
 AXES: dict[str, tuple[str, Callable[[float], float]]] = {
     BITS: ("Surprisal added (bits a text)", lambda value: value),
     RIGHT: ("Accuracy lost (points)", lambda value: 100.0 * value),
@@ -426,8 +409,7 @@ def _row(row: Beside) -> str:
 
 
 MOST_READERS = 3
-LINE, WEIGHTS_LEFT = 0.175, 1.72
-"""Inches: height of a predictor's line, room for its name."""
+LINE, WEIGHTS_LEFT = 0.175, 1.72  # inches: height of a predictor's line, room for its name
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,7 @@ from analysis.figures.labels import fit_labels
 
 INK, SOFT, GREY = "#333333", "#555555", "#9A9A9A"
 DASHED = (0, (2, 2))
-STEPS = [1, 2, 2.5, 5, 10]
-"""Of ticks: their last digits."""
+STEPS = [1, 2, 2.5, 5, 10]  # of ticks: their last digits
 
 
 @dataclass(frozen=True)

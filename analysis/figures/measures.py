@@ -18,8 +18,7 @@ from analysis.figures.marks import DASHED, INK, SOFT, Estimates
 from analysis.figures.panels import LOWEST, Room, is_person
 
 TYPO = 0.028
-MOST_LABELS, LONGEST_LABEL = 4, 28
-"""More or longer names than this are in a legend and not next to the lines."""
+MOST_LABELS, LONGEST_LABEL = 4, 28  # more or longer names than this are in a legend and not next to the lines
 RECOVERED_LEGEND_COLUMNS, MOST_LETTERS = 2, 40
 
 
@@ -82,17 +81,14 @@ def recovered_figure(
     return Drawing.described(name, figure, look, "recovered", sums=sums, factor=factor, lowest=LOWEST)
 
 
-LOOKS_APART = 6
-"""With more readers than this, colours and markers repeat, and numbers replace them."""
+LOOKS_APART = 6  # with more readers than this, colours and markers repeat, and numbers replace them
 SENSITIVITY_LEGEND_COLUMNS = 3
-LONGEST_OF_THREE = 24
-"""Longer names are in two columns."""
+LONGEST_OF_THREE = 24  # longer names are in two columns
 BESIDE = 1.2
 """How much farther the horizontal axis reaches, so that numbers at its ends do not touch those of the next panel."""
 LEAST_RANGE = 1.0
 """The axes reach at least this far from zero, so that next to no sensitivity looks like none."""
-LONGEST = 42
-"""The most letters that the key shows."""
+LONGEST = 42  # the most letters that the key shows
 
 
 def sensitivity_figure(

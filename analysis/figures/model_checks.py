@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from analysis.figures.drawing import WIDTH, Drawing, palette, styled
 from analysis.figures.marks import DASHED, SOFT, points
 
-MOST_POINTS = 2000
-"""Residuals that are drawn; of more, as many at even steps."""
+MOST_POINTS = 2000  # residuals that are drawn; of more, as many at even steps
 
 
 def model_checks_figure(

@@ -20,14 +20,11 @@ from analysis.names import in_words
 from analysis.readers import PARTICIPANT_KINDS
 
 COLUMNS = 3
-MOST_PANELS = 12
-"""Panels of one figure; more make a further figure."""
-LOWEST = -150.0
-"""Percentages reach no lower; a reader that talks instead of restoring has rates far below."""
+MOST_PANELS = 12  # panels of one figure; more make a further figure
+LOWEST = -150.0  # percentages reach no lower; a reader that talks instead of restoring has rates far below
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h", "d", "$A$", "$B$", "$C$", "$E$")
 """As many as have no divisor in common with the colours: no two of a hundred conditions share both."""
-_NAME = 25
-"""Letters of a line above a panel."""
+_NAME = 25  # letters of a line above a panel
 
 Series = list[tuple[tuple[str, str], pd.DataFrame]]
 

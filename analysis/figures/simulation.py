@@ -18,8 +18,7 @@ from analysis.figures.panels import Room
 from analysis.readers import headed, spoken
 from analysis.recovery_check import Recovered
 
-Line = Mapping[Hashable, Any]
-"""Values by column."""
+Line = Mapping[Hashable, Any]  # values by column
 COLUMNS = 3
 PANEL_HEIGHT, GAP = 1.85, 0.6
 UNITS = {
@@ -102,8 +101,7 @@ def _frame(axes: Axes, test: Line, sizes: Sequence[float]) -> None:
     axes.text(0, 1.03, told, transform=axes.transAxes, fontsize=8, va="bottom", color=INK)
 
 
-_LABELS = 0.36
-"""Share of the figure's width that the effects' names take at most."""
+_LABELS = 0.36  # share of the figure's width that the effects' names take at most
 _APART = 1.25
 """All panels together may have at most this many times the effects of the longest panel to share rows."""
 

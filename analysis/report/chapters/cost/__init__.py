@@ -467,8 +467,7 @@ def _scales(
 
 _VERDICTS = ("same", "one scale only", "opposite", "not estimable")
 _DOUBTFUL = ("Left out", "Participants' slopes were begun")
-Both = tuple[Contrast, Contrast | None]
-"""A contrast on the log scale and in milliseconds."""
+Both = tuple[Contrast, Contrast | None]  # a contrast on the log scale and in milliseconds
 
 
 def _is_significant(pair: Both, alpha: float) -> bool:

@@ -41,8 +41,7 @@ PAIRS = (
 )
 WORDS = LAYOUT.names
 DRAWN = {("correct", "correct"), ("reading_time", "surprisal"), ("rt", "surprisal")}
-MOST_DRAWN = 8
-"""Models whose items are drawn; those of more are in the table."""
+MOST_DRAWN = 8  # models whose items are drawn; those of more are in the table
 LEAST_DRAWN = 4
 
 

@@ -41,8 +41,7 @@ QUESTIONS = {
     **{family: upper_first(family.replace("_", " or ")) for family in paper.FAMILIES},
     **{paper.ALL: ALL, "average": ALL},
 }
-MOST_TOLD = 8
-"""More comparisons than these are counted in the text and listed in the table only."""
+MOST_TOLD = 8  # more comparisons than these are counted in the text and listed in the table only
 LAYOUT = Layout(
     Path(__file__).parent, names=NAMES, of_shares=OF_SHARES, alpha=ALPHA, most=MOST_TOLD, fewest=paper.FEWEST_ITEMS
 )  # fmt: skip

@@ -67,11 +67,9 @@ from stimuli.errors import UserError
 FOLDS = 4
 MOST_ROWS = 4_000
 """Trials of a reader that models are fitted to: some eighty fits a reader and measure have to be done in half a minute."""
-CLEAR = 2.0
-"""Difference of AIC below which models are not distinguished."""
+CLEAR = 2.0  # difference of AIC below which models are not distinguished
 LAYOUT = Layout(Path(__file__).parent, folds=FOLDS, most_rows=MOST_ROWS, clear=CLEAR, NOTHING=NOTHING)
-PREDICTORS = LAYOUT.names
-"""Names of predictors in words, in the order in which figures show them."""
+PREDICTORS = LAYOUT.names  # names of predictors in words, in the order in which figures show them
 TABLES = {
     "zone": "letter_zones",
     "place": "letter_places_start",

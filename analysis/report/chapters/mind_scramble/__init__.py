@@ -58,8 +58,7 @@ ABOVE_FLOOR = "cosine with the own answer, in % of the way from the cosine of an
 SHARE = "% of the way"
 SPREAD = "±\N{NO-BREAK SPACE}SD"
 Row = dict[str, Any]
-Texts = Sequence[tuple[str, Sequence[paper.Near]]]
-"""Data sets, each with its texts alone and whole prompts."""
+Texts = Sequence[tuple[str, Sequence[paper.Near]]]  # data sets, each with its texts alone and whole prompts
 
 
 _SHORT = {"WORD-REO-": "Word ", "SENT-REO-": "Sentence ", "REO-": "Character "}

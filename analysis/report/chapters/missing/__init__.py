@@ -33,8 +33,7 @@ from analysis.tables import Tables
 from analysis.whole_readers import drawn_readers
 from stimuli.errors import UserError
 
-FEWEST = 20
-"""Missing answers of the readers of a plan below which no model of them is fitted."""
+FEWEST = 20  # missing answers of the readers of a plan below which no model of them is fitted
 MOST_ROWS = 15_000
 """Analysed trials above which the model of missing answers takes whole readers drawn by a stable hash."""
 

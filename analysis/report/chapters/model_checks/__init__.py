@@ -20,8 +20,7 @@ from analysis.shares import influences
 
 LAYOUT = Layout(Path(__file__).parent)
 MOST_MODELS = 6
-MOST_ROWS = 20_000
-"""Rows above which a model is not checked."""
+MOST_ROWS = 20_000  # rows above which a model is not checked
 
 
 def write(material: Material) -> Chapter | None:

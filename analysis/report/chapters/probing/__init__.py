@@ -23,10 +23,8 @@ from analysis.tables import Tables
 LAYOUT = Layout(Path(__file__).parent)
 SOURCES = ("cao2023", "tenney2019", "hewitt2019", "pedregosa2011")
 SOURCES_OF_FOLDS = ("nadeau2003", "bengio2004")
-TOLD_IN_FULL = 4
-"""Up to so many models are told one by one; of more, tables and figures tell."""
-SKEWED = 0.1
-"""By so much the most frequent label may exceed an equal share before that is said."""
+TOLD_IN_FULL = 4  # up to so many models are told one by one; of more, tables and figures tell
+SKEWED = 0.1  # by so much the most frequent label may exceed an equal share before that is said
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,12 +21,9 @@ from analysis.report.parted import of_part, parts_by
 from stimuli.errors import UserError
 
 LAYOUT = Layout(Path(__file__).parent)
-MANY_MODELS = 8
-"""Fewer models do not support conclusions about models in general."""
-MOST_REPORTED = 8
-"""Pairs of readers whose error consistency the text reports."""
-Missing = list[tuple[str, str]]
-"""What is not estimable: a passage of the text, and the reason."""
+MANY_MODELS = 8  # fewer models do not support conclusions about models in general
+MOST_REPORTED = 8  # pairs of readers whose error consistency the text reports
+Missing = list[tuple[str, str]]  # what is not estimable: a passage of the text, and the reason
 
 
 def write(material: Material) -> Chapter | None:

@@ -29,8 +29,7 @@ from analysis.results import Analysis
 from stimuli.errors import UserError
 
 GROUP = "reader_group"
-MOST_TRIALS = 20_000
-"""Trials in one model of recovered words; beyond, the planned analyses alone are fitted."""
+MOST_TRIALS = 20_000  # trials in one model of recovered words; beyond, the planned analyses alone are fitted
 MOST_OF_MODELS = 60_000
 """The same without participants, where all that varies lies within items and a model takes seconds."""
 

@@ -25,8 +25,7 @@ from analysis.tables import Tables
 from stimuli.seeds import stable_seed
 
 LAYOUT = Layout(Path(__file__).parent)
-_TOLD_IN_FULL = 4
-"""Up to so many models are told one by one; of more, tables and figures tell."""
+_TOLD_IN_FULL = 4  # up to so many models are told one by one; of more, tables and figures tell
 Array = NDArray[np.float64]
 
 

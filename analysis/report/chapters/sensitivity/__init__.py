@@ -22,8 +22,7 @@ from analysis.report.felt import p_said
 from analysis.report.layout import Layout
 
 LAYOUT = Layout(Path(__file__).parent)
-SPOKEN_LEVELS = 6
-"""Beyond so many levels the text names only the differences that are significant."""
+SPOKEN_LEVELS = 6  # beyond so many levels the text names only the differences that are significant
 ALPHA = 0.05
 
 
