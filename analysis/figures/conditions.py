@@ -37,7 +37,7 @@ from analysis.figures.drawing import (
 )
 from analysis.figures.labels import cut_to_lines, laid_out, places_of, size_in, width_of
 from analysis.figures.marks import DASHED, INK, SOFT, STEPS, Estimates
-from analysis.figures.panels import Room, axes_at, is_person, lettered
+from analysis.figures.panels import axes_at, is_person, lettered, stacked
 from analysis.names import in_words
 from analysis.plan import RATING, RECOVERED, Measure
 from analysis.readers import headed
@@ -396,17 +396,7 @@ def position_figure(
     look = looks({cost.group: cost.kind for _, own, _ in panels for cost in own})
     changed = list(levels[1:])
     depth = laid_out(changed, places_of(len(changed), _LEFT * WIDTH, _ACROSS * WIDTH)).depth
-    room = Room(
-        2.3,
-        _LEFT * WIDTH,
-        0.15 + depth,
-        1,
-        above=0.42,
-        gap=0.15 + depth,
-        top=0,
-        widest=_ACROSS * WIDTH,
-        shared="",
-    )
+    room = stacked(2.3, _LEFT * WIDTH, depth, widest=_ACROSS * WIDTH)
     with styled():
         figure, drawn = room.panels(len(panels))
         for turn, (axes, costs) in enumerate(zip(drawn, panels, strict=True)):

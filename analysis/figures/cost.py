@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -231,21 +232,10 @@ _MOST = 8
 MOST_TOGETHER = 8  # conditions of one panel; more are drawn in several panels, the first condition in each
 
 
-@dataclass(frozen=True)
-class _Units:
-    """Names of a measure of reading word by word."""
-
-    noun: str
-    axis: str
-    short: str
-    decimals: int
-
-
-_UNITS = {
-    True: _Units("reading time", "ms a word", "ms", 0),
-    False: _Units("surprisal", "Bits a word", "bits", 1),
+_UNITS: dict[bool, dict[str, Any]] = {  # by whether it is a time
+    True: {"noun": "reading time", "axis": "ms a word", "short": "ms", "decimals": 0},
+    False: {"noun": "surprisal", "axis": "Bits a word", "short": "bits", "decimals": 1},
 }
-"""By whether it is a time."""
 
 
 def reading_profile_figures(name: str, profile: ReadingProfile) -> list[Drawing]:
@@ -281,8 +271,8 @@ def reading_profile_figures(name: str, profile: ReadingProfile) -> list[Drawing]
                 marks.numbered(axes.yaxis, marks.general, nbins=6, integer=measure == TIME)
                 axes.axvspan(-0.5, 0.5, color="#F1F1F1", zorder=0, linewidth=0)
                 if place % COLUMNS == 0 or measure != series[place - 1][0][0]:
-                    axes.set_ylabel(unit.axis, fontsize=8.5, labelpad=2)
-                title_of = fitted(f"{'ABCDEFGH'[place]}  {look[group].label}: {unit.noun}", 44)
+                    axes.set_ylabel(unit["axis"], fontsize=8.5, labelpad=2)
+                title_of = fitted(f"{'ABCDEFGH'[place]}  {look[group].label}: {unit['noun']}", 44)
                 marks.above(axes, "\n".join(title_of), 5, weight="bold", color=look[group].colour)
             for keys in dict.fromkeys(keys for keys, _ in series):  # a reader's panels have one scale
                 alike = [axes for axes, (own, _) in zip(panels, series, strict=True) if own == keys]

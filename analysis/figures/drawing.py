@@ -220,21 +220,16 @@ def as_svg(figure: Figure, name: str, title: str, alternative: str) -> str:
     """Return a figure as an SVG element that can share a page with others."""
     stream = io.StringIO()
     with styled():
-        figure.savefig(
-            stream,
-            format="svg",
-            bbox_inches=filled(figure),
-            metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
-        )
+        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        figure.savefig(stream, format="svg", bbox_inches=filled(figure), metadata=nothing)
     text = stream.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
     text = re.sub(r'\bid="', f'id="{name}-', text)
     text = re.sub(r'(xlink:href="|href="|url\()#', rf"\1#{name}-", text)
     label = f'role="img" aria-labelledby="{name}-t {name}-d"'
-    words = (
-        f'<title id="{name}-t">{_escaped(title)}</title><desc id="{name}-d">{_escaped(alternative)}</desc>'
-    )
+    words = f'<title id="{name}-t">{_escaped(title)}</title>'
+    words += f'<desc id="{name}-d">{_escaped(alternative)}</desc>'
     return re.sub(r"<svg([^>]*)>", rf"<svg\1 {label}>{words}", text, count=1)
 
 

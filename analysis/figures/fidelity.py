@@ -36,16 +36,6 @@ class MapScale:
     people: str = ""
 
     @property
-    def of_people(self) -> str:
-        """The label of an axis of people's effects."""
-        return f"difference in {self.people or self.noun} ({self.unit})"
-
-    @property
-    def of_models(self) -> str:
-        """The label of an axis of a model's effects."""
-        return f"difference in {self.noun} ({self.unit})"
-
-    @property
     def both(self) -> str:
         """The measure of people and models."""
         same = self.people in ("", self.noun)
@@ -62,7 +52,8 @@ def fidelity_map(
     contrasts = effects.drop_duplicates("contrast").sort_values("human")
     columns = ["human_low", "human_high", "machine_low", "machine_high", "human", "machine"]
     ends, bound = marks.widened([effects[columns]], 0.07, 0.0), float(effects["bound"].iloc[0])
-    x_label, y_label = f"{headed(people)}: {scale.of_people}", f"Model: {scale.of_models}"
+    nouns = {headed(people): scale.people or scale.noun, "Model": scale.noun}
+    x_label, y_label = (f"{who}: difference in {noun} ({scale.unit})" for who, noun in nouns.items())
     names = {letter_of(place): str(one) for place, one in enumerate(contrasts["contrast"])}
     key = textwrap.wrap("   ".join(f"{sign} {one}" for sign, one in names.items()), 108)
     is_apart = len(models) > TOGETHER
@@ -108,14 +99,8 @@ def fidelity_map(
             handles += [marks.handle(Look("", ""), text, **line) for text, line in lines]
             at = (0.1 + SIDE / WIDTH + 0.02, 0.1 + SIDE / high / 2)
             figure.legend(handles=handles, loc="center left", bbox_to_anchor=at, fontsize=8, frameon=False)
-    values = {
-        "people": people,
-        "scale": scale,
-        "is_bounded": np.isfinite(bound),
-        "said": said,
-        "effects": effects,
-    }
-    return Drawing.described(name, figure, look, "fidelity_map", **values)
+    values = {"people": people, "scale": scale, "is_bounded": np.isfinite(bound), "said": said}
+    return Drawing.described(name, figure, look, "fidelity_map", effects=effects, **values)
 
 
 def _ground(axes: Axes, ends: tuple[float, float], bound: float) -> None:
@@ -207,17 +192,8 @@ def item_scatter(
     )
     titles = ["\n".join(cut_to_lines(level, room, size, bold=True)) for level in levels]
     above = 1.05 + height_of(max(one.count("\n") for one in titles), size)
-    frame = Room(
-        1.42,
-        0.095 * WIDTH,
-        0.5,
-        across,
-        0.022 * WIDTH,
-        above=above,
-        gap=0,
-        top=0,
-        widest=width - 0.022 * WIDTH,
-    )
+    gap, left = 0.022 * WIDTH, 0.095 * WIDTH
+    frame = Room(1.42, left, 0.5, across, gap, above=above, gap=0, top=0, widest=width - gap)
     hidden = 0
     with styled():
         figure, panels = frame.panels(len(levels))
@@ -241,15 +217,8 @@ def item_scatter(
         )
         figure.text(0.54, 0.1 / figure.get_figheight(), x_label, ha="center", va="bottom")
         figure.text(0.005, 0.52, y_label, ha="left", va="center", rotation=90, fontsize=8.5)
-    values = {
-        "readers": readers,
-        "measures": measures,
-        "axes": AXES,
-        "hidden": hidden,
-        "most": MOST_POINTS,
-        "rows": rows,
-    }
-    return Drawing.described(name, figure, look, "item_scatter", **values)
+    values = {"readers": readers, "measures": measures, "axes": AXES, "hidden": hidden, "most": MOST_POINTS}
+    return Drawing.described(name, figure, look, "item_scatter", rows=rows, **values)
 
 
 def _range(table: pd.DataFrame, measure: str) -> tuple[float, float]:

@@ -29,7 +29,6 @@ from analysis.figures.drawing import (
     shortened,
     styled,
 )
-from analysis.figures.labels import laid_out, places_of
 from analysis.figures.marks import DASHED, GREY, SOFT, Estimates
 from analysis.figures.panels import (
     LOWEST,
@@ -38,12 +37,14 @@ from analysis.figures.panels import (
     axis_name,
     condition_key,
     condition_looks,
+    deepest,
     fitted,
     key_height,
     lettered,
     middle,
     paged,
     readers_by_place,
+    stacked,
 )
 from analysis.inside.probing_intervals import Accuracies
 
@@ -146,22 +147,8 @@ def conditions_figure(
     """Draw every model in every condition, a panel for each of the materials (Figure 9 of Cao et al.)."""
     look = looks(dict.fromkeys(groups, "model"))
     look = {group: replace(it, is_hollow=group == groups[0]) for group, it in look.items()}
-    deepest = max(
-        laid_out(places, places_of(len(places), 0.1 * WIDTH, 0.87 * WIDTH, 0.55)).depth
-        for *_, places in panels
-    )
-    foot = _LEGEND_ROW * ceil(len(look) / 3) + 0.1
-    room = Room(
-        2.0,
-        0.1 * WIDTH,
-        foot + 0.1 + deepest,
-        1,
-        right=0.03 * WIDTH,
-        above=0.42,
-        gap=0.1 + deepest,
-        top=0,
-        shared="",
-    )
+    depth, foot = deepest(places for *_, places in panels), _LEGEND_ROW * ceil(len(look) / 3) + 0.1
+    room = stacked(2.0, 0.1 * WIDTH, depth, foot, 0.1, right=0.03 * WIDTH)
     with styled():
         figure, drawn = room.panels(len(panels))
         for number, (axes, (heading, label, own, places)) in enumerate(zip(drawn, panels, strict=True)):

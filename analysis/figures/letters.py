@@ -16,7 +16,7 @@ from analysis import apa
 from analysis.figures import marks
 from analysis.figures.drawing import WIDTH, Drawing, Look, keep_width, looks, shortened, styled
 from analysis.figures.marks import INK, STEPS, Estimates
-from analysis.figures.panels import Room, axes_at
+from analysis.figures.panels import Room, axes_at, paged
 from analysis.letters.letter_costs import BITS, RIGHT, TIME, Beside, Cost, Pair
 from analysis.readers import marked, spoken
 
@@ -222,25 +222,15 @@ def letter_map(name: str, panels: Sequence[CurvePanel], title: str, note: str) -
         return float(min(room, max(WIDEST, needed)))
 
     fitting = [across for across in range(1, ACROSS + 1) if wide(across) >= needed]
-    across = max(fitting, default=1)
-    across = min(across, len(panels))
-    room = Room(
-        CELL * len(rows),
-        MAP_LEFT,
-        0.3,
-        across,
-        above=0.42,
-        gap=0.3,
-        top=0.28,
-        widest=wide(across),
-        shared="y",
-    )
+    across = min(max(fitting, default=1), len(panels))
+    widest = wide(across)
+    room = Room(CELL * len(rows), MAP_LEFT, 0.3, across, above=0.42, top=0.28, widest=widest, shared="y")
     norm = Normalize(0, max([*known, 1e-9]), clip=True)
     with styled():
         figure, drawn = room.panels(len(panels))
         for axes, panel in zip(drawn, panels, strict=True):
             _map(axes, panel, rows, norm, decimals)
-            label = middle_shortened(look[panel.group].label, int(13 * wide(across)))
+            label = middle_shortened(look[panel.group].label, int(13 * widest))
             axes.set_title(label, fontsize=9)
         keep_width(figure)
     values = {"panels": panels, "names": KIND_NAMES, "ticks": PLACE_TICKS}
@@ -293,12 +283,9 @@ def percent_added(log_ratio: float) -> float:
 
 def letter_beside_figures(name: str, pairs: Sequence[Pair], title: str, note: str) -> list[Drawing]:
     """Draw people's added reading time against a model's added surprisal and lost accuracy, a row of panels for each model."""
-    starts = range(0, len(pairs), MOST_MODELS)
-    names = [name if start == 0 else f"{name}_{start // MOST_MODELS + 1}" for start in starts]
-    found = []
-    for named, start in zip(names, starts, strict=True):
-        found.append(_beside(named, pairs[start : start + MOST_MODELS], pairs, (title, note)))
-    return found
+    return paged(
+        name, title, pairs, lambda own, _, shown: _beside(own, shown, pairs, (title, note)), MOST_MODELS
+    )
 
 
 def _beside(name: str, shown: Sequence[Pair], every: Sequence[Pair], caption: tuple[str, str]) -> Drawing:
@@ -329,14 +316,8 @@ def _beside(name: str, shown: Sequence[Pair], every: Sequence[Pair], caption: tu
             figure, handles, columns, fontsize=8, handlelength=1.2, handletextpad=0.4, columnspacing=1.6
         )
     title, note = caption
-    told = [
-        {
-            "pair": pair,
-            "people": marked(pair.people, pair.people_kind),
-            "rows": [_row(row) for row in pair.apart],
-        }
-        for pair in shown
-    ]
+    who = marked(people, every[0].people_kind)
+    told = [{"pair": pair, "people": who, "rows": [_row(row) for row in pair.apart]} for pair in shown]
     return Drawing.described(name, figure, look, "letter_beside", title=title, note=note, told=told)
 
 

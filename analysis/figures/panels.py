@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from analysis.costs.ratios import TITLES
 from analysis.figures import marks
 from analysis.figures.drawing import WIDTH, Drawing, Look, continued, style
+from analysis.figures.labels import laid_out, places_of
 from analysis.figures.marks import INK, Estimates
 from analysis.names import in_words
 from analysis.readers import PARTICIPANT_KINDS
@@ -90,6 +91,19 @@ class Room:
             )
             found.append(axes)
         return figure, found
+
+
+def stacked(
+    height: float, left: float, depth: float, foot: float = 0.0, pad: float = 0.15, **more: float
+) -> Room:
+    """Return room for panels below each other, each with labels of its own that reach so many inches below it."""
+    given: dict[str, Any] = {"above": 0.42, **more}
+    return Room(height, left, foot + pad + depth, 1, gap=pad + depth, top=0, shared="", **given)
+
+
+def deepest(places: Iterable[Sequence[str]]) -> float:
+    """Return how many inches the labels of panels that fill the width reach below them."""
+    return max(laid_out(one, places_of(len(one), 0.1 * WIDTH, 0.87 * WIDTH, 0.55)).depth for one in places)
 
 
 def axes_at(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:

@@ -13,12 +13,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis.figures.drawing import TALLEST, WIDTH, Drawing, Look, looks, shortened, shown_of, styled
-from analysis.figures.labels import laid_out, places_of
 from analysis.figures.marks import INK, handle, key_below, numbered, percent, points
-from analysis.figures.panels import LOWEST, Room, lettered, readers_by_place
+from analysis.figures.panels import LOWEST, Room, deepest, lettered, readers_by_place, stacked
 
 GROUP = "reader_group"
-ROW, GAP, LEGEND_ROW = 2.1, 0.75, 0.2
+ROW, LEGEND_ROW = 2.1, 0.2
 LONGEST_NAME = 44
 
 
@@ -40,16 +39,9 @@ def panels_figure(
     ]
     look = shown_of(kinds, set(shown[GROUP]))
     foot = LEGEND_ROW * ceil(len(look) / 2) + 0.35
-    deepest = max(
-        laid_out(panel.places, places_of(len(panel.places), 0.1 * WIDTH, 0.87 * WIDTH, 0.55)).depth
-        for panel in panels
-    )
-    gap = GAP - 0.2 + deepest
-    row = min(ROW, (TALLEST - foot) / len(panels) - gap)
-    room = Room(
-        row, left=0.1 * WIDTH, right=0.03 * WIDTH, columns=1, above=gap - 0.15 - deepest, gap=0.15 + deepest, top=0,
-        below=foot + 0.15 + deepest, shared="",
-    )  # fmt: skip
+    depth = deepest(panel.places for panel in panels)
+    row = min(ROW, (TALLEST - foot) / len(panels) - 0.55 - depth)
+    room = stacked(row, 0.1 * WIDTH, depth, foot, above=0.4, right=0.03 * WIDTH)
     with styled():
         figure, drawn = room.panels(len(panels))
         for number, (axes, panel) in enumerate(zip(drawn, panels, strict=True)):
