@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +31,8 @@ MOST_REPORTED = 6
 """Pairs of difference and model up to which the text reports each; of more it reports counts."""
 YES, NOT_SHOWN, UNKNOWN = "yes", "not shown", "–"
 """Answers to "Does the model differ from people?" and "Is it equivalent?"."""
-PAIRS = (
-    ("correct", "correct"),
-    ("correct", "margin"),
-    *(
-        (time, cost)
-        for time in ("reading_time", "rt")
-        for cost in ("surprisal", "completion_tokens", "reasoning_tokens")
-    ),
-)
+PAIRS = [("correct", "correct"), ("correct", "margin")]
+PAIRS += product(("reading_time", "rt"), ("surprisal", "completion_tokens", "reasoning_tokens"))
 WORDS = LAYOUT.names
 DRAWN = {("correct", "correct"), ("reading_time", "surprisal"), ("rt", "surprisal")}
 MOST_DRAWN = 8  # models whose items are drawn; those of more are in the table
@@ -58,10 +52,8 @@ def write(material: Material) -> Chapter | None:
     for analysis, table in found:
         blocks += effects_blocks(analysis, table, material)
     factors = material.tables.factors
-    by_analysis = [
-        factor for factor in dict.fromkeys(one.plan.factor for one, _ in found) if factor in factors
-    ]
-    for factor in by_analysis or factors:
+    planned = dict.fromkeys(one.plan.factor for one, _ in found if one.plan.factor in factors)
+    for factor in planned or factors:
         blocks += _items_part(material, factor, missing)
         blocks += _order_part(material, factor, missing)
     if missing:
@@ -185,11 +177,12 @@ def _pairs_of(tables: Tables) -> list[tuple[str, str]]:
     """Return the measures that people and models have, people's first; one kind of time is enough."""
     trials = tables.trials[tables.trials["excluded_reason"].isna()]
     people, models = (
-        {name for name in WORDS if name in own and own[name].notna().any()}
-        for own in (
-            trials[trials["reader_kind"].isin(PARTICIPANT_KINDS)],
-            trials[trials["reader_kind"] == "model"],
-        )
+        {
+            name
+            for name in WORDS
+            if name in trials and trials.loc[trials["reader_kind"].isin(kinds), name].notna().any()
+        }
+        for kinds in (PARTICIPANT_KINDS, ("model",))
     )
     found = [(one, other) for one, other in PAIRS if one in people and other in models]
     has_reading_time = any(one == "reading_time" for one, _ in found)

@@ -94,19 +94,13 @@ def _of_target(target: str, models: Sequence[Probed], tables: Tables, *, headed:
     share_of = dict(zip(first.classes, shares, strict=True))
     named = first.conditions if target == CONDITION else first.classes
     layers = f"probing_layers_{target}"
-    drawn = accuracy_figures(
-        layers,
-        f"Accuracy of probes by layer and condition: {what}",
-        [ModelLayers(one.name, one.found) for one in models],
-        what,
-    )
+    layered = [ModelLayers(one.name, one.found) for one in models]
+    title = f"Accuracy of probes by layer and condition: {what}"
+    drawn = accuracy_figures(layers, title, layered, what)
+    title, name = "What each layer adds to the accuracy of the probe", f"probing_steps_{target}"
     steps = [
-        step_figure(
-            f"probing_steps_{target}" + (f"_{number}" if number > 1 else ""),
-            f"What each layer adds to the accuracy of the probe: {one.name}, {what}",
-            ModelLayers(one.name, one.found),
-        )
-        for number, one in enumerate(models, 1)
+        step_figure(name if n == 1 else f"{name}_{n}", f"{title}: {one.name}, {what}", one)
+        for n, one in enumerate(layered, 1)
         if one.found.steps.value.size
     ]
     values: dict[str, Any] = {

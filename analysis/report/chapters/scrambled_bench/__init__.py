@@ -85,7 +85,10 @@ def _part(
             title = f"{label} by scramble and reader: {part.data}, {manner}"
             figures.append(panels_figure(f"{stem}_scrambles", title, drawn, panels, label, kinds))
         figures += _categories(stem, cells, measure, label, kinds)
-        figures += _sizes(stem, drawn, label, part, kinds, readers)
+        by_size = _sizes(drawn, kinds, readers)
+        if by_size[GROUP].nunique() >= FEWEST_SIZES:
+            title = f"{label} with all letters shuffled, by number of parameters: {part.data} (Figure 5)"
+            figures.append(size_figure(f"{stem}_sizes", title, by_size, label, kinds))
     return LAYOUT.blocks(
         "part",
         part=part,
@@ -217,31 +220,19 @@ def _categories(
     if not there:
         return []
     titles = {"100%": "All letters shuffled", "KF": "First letter kept", "KFL": "First and last letter kept"}
-    panels, parts = [], []
-    for column, title in titles.items():
-        own = cells[(cells["column"] == column) & cells[measure].notna()]
-        if own.empty:
-            continue
-        panels.append(Panel(f"{title} (Figure 4)", ("all", *there)))
-        parts.append(own.assign(place=own["category"], value=own[measure], panel=panels[-1].title))
-    title = f"{label} by category of question and reader"
-    return [panels_figure(f"{stem}_categories", title, pd.concat(parts), panels, label, kinds)]
-
-
-def _sizes(
-    stem: str,
-    drawn: pd.DataFrame,
-    label: str,
-    part: StudyPart,
-    kinds: dict[str, str],
-    readers: dict[str, dict[str, object]],
-) -> list[Block]:
-    known = sizes({name: readers[name] for name in kinds if name in readers and kinds[name] == "model"})
-    own = drawn[drawn["place"] == "100%"]
+    own = cells[cells["column"].isin(titles) & cells[measure].notna()]
     own = own.assign(
-        parameters=[known[g].parameters if g in known else float("nan") for g in own[GROUP]]
-    ).dropna(subset=["parameters"])
-    if own[GROUP].nunique() < FEWEST_SIZES:
-        return []
-    title = f"{label} with all letters shuffled, by number of parameters: {part.data} (Figure 5)"
-    return [size_figure(f"{stem}_sizes", title, own, label, kinds)]
+        place=own["category"], value=own[measure], panel=own["column"].map(titles) + " (Figure 4)"
+    )
+    shown = [f"{title} (Figure 4)" for column, title in titles.items() if (own["column"] == column).any()]
+    panels = [Panel(title, ("all", *there)) for title in shown]
+    title = f"{label} by category of question and reader"
+    return [panels_figure(f"{stem}_categories", title, own, panels, label, kinds)]
+
+
+def _sizes(drawn: pd.DataFrame, kinds: dict[str, str], readers: dict[str, dict[str, object]]) -> pd.DataFrame:
+    """Return the values of models of known sizes with all letters shuffled."""
+    models = {name: readers[name] for name in kinds if name in readers and kinds[name] == "model"}
+    known = {name: size.parameters for name, size in sizes(models).items()}
+    own = drawn[(drawn["place"] == "100%") & drawn[GROUP].isin(known)]
+    return own.assign(parameters=own[GROUP].map(known).astype(float)).dropna(subset=["parameters"])

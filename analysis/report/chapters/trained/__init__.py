@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from analysis import apa
 from analysis.figures.inside import TaskRow, conditions_figure, loss_figure, tasks_figure
 from analysis.inside import trained as inside
@@ -13,7 +15,7 @@ from analysis.names import in_words, plain
 from analysis.plan import ALPHA
 from analysis.published.h_test import Asked, asked, mean_with_ends
 from analysis.report.apa_tables import ApaTable
-from analysis.report.blocks import Block, Chapter, Material, ReportedFit
+from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
 from analysis.report.chapters.h_test import NAMES, Bound
 from analysis.report.layout import Layout
 
@@ -31,69 +33,57 @@ def write(material: Material) -> Chapter | None:
         return None
     material.told("trained models")
     study, seed = str(tables.dictionary["study"]), int(tables.dictionary.get("seed") or 0)
-    blocks: list[Block] = [*_trainings(material, found)]
-    fits: list[ReportedFit] = []
-    asked_h_test = asked(tables)
-    bound = Bound.of(material)
+    draft, asked_h_test, bound = Draft(_trainings(material, found)), asked(tables), Bound.of(material)
     is_transferred = False
     for place, family in enumerate(found, 1):
         stem = f"_{place}" if len(found) > 1 else ""
+        draft.methods.append(LAYOUT.sentences("trainings", **_told_of(family)))
+        draft.groups += [family.base, *(one.group for one in family.models)]
         if not family.base_was_asked:
             names = [one.group for one in family.models]
-            blocks.append(LAYOUT.sentences("no_base", base=family.base, models=names))
+            draft.blocks.append(LAYOUT.sentences("no_base", base=family.base, models=names))
         if asked_h_test is not None:
             one = inside.transfer(asked_h_test.trials, family, bound.half, seed)
             if one is not None:
-                blocks += _transfer(one, asked_h_test, stem, bound)
+                draft.blocks += _transfer(one, asked_h_test, stem, bound)
                 is_transferred = True
-        some, models = _conditions(inside.parts_of(tables, family), family, stem, study)
-        blocks += some
-        fits += models
-    members = {
-        name: "model" for family in found for name in (family.base, *(one.group for one in family.models))
+        draft.add(_conditions(inside.parts_of(tables, family), family, stem, study))
+    draft.methods.append(LAYOUT.sentences("methods"))
+    draft.methods += [LAYOUT.sentences("transfer_methods")] if is_transferred else []
+    models = [one for family in found for one in family.models]
+    cited = {
+        "benjamini1995": True,
+        "lee2024htest": is_transferred,
+        "cao2023": any(one.rule for one in models),
+        "loshchilov2019": any(one.settings for one in models),
+        "hu2022": any(one.settings.get("method") == "lora" for one in models),
     }
-    methods = [LAYOUT.sentences("trainings", **_told_of(family)) for family in found]
-    sources = ["benjamini1995"]
-    sources += ["lee2024htest"] if is_transferred else []
-    sources += ["cao2023"] if any(one.rule for family in found for one in family.models) else []
-    sources += ["loshchilov2019"] if any(one.settings for family in found for one in family.models) else []
-    sources += (
-        ["hu2022"] if any(one.settings.get("method") == "lora" for f in found for one in f.models) else []
-    )
-    methods += [
-        LAYOUT.sentences(name) for name in ("methods", *(("transfer_methods",) if is_transferred else ()))
-    ]
-    sources = list(dict.fromkeys(sources))
-    return LAYOUT.chapter(
-        "trained-models", blocks, members, members, methods, fits=tuple(fits), sources=tuple(sources)
-    )
+    draft.sources = [key for key, is_cited in cited.items() if is_cited]
+    groups = dict.fromkeys(draft.groups, "model")
+    return LAYOUT.chapter("trained-models", draft, groups, groups, draft.methods)
 
 
 def _trainings(material: Material, found: list[inside.Family]) -> list[Block]:
     """Say what was trained and draw how losses fell."""
+    models = [(family, one) for family in found for one in family.models]
     rows = [
         {"family": family, "one": one, "record": one.record, "many": _records(one).get("trained_on")}
-        for family in found
-        for one in family.models
+        for family, one in models
     ]
+    losses = {one.group: inside.loss_of(material.tables, one.training) for _, one in models}
     curves = [
-        (one.group, losses)
-        for family in found
-        for one in family.models
-        if (losses := inside.loss_of(material.tables, one.training)) is not None
-        and losses["training_loss"].notna().any()
+        (group, own)
+        for group, own in losses.items()
+        if own is not None and own["training_loss"].notna().any()
     ]
+    ends = {
+        one.group: [one.record.get(f"{when}validation_loss") for when in ("first_", "")] for _, one in models
+    }
     return LAYOUT.blocks(
         "models",
         table=LAYOUT.table("trained_models", rows),
         loss=loss_figure("trained_loss", "Loss of each training by step", curves) if curves else None,
-        rising=[
-            one.group
-            for family in found
-            for one in family.models
-            if (one.record.get("validation_loss") or 0)
-            > (one.record.get("first_validation_loss") or float("inf"))
-        ],
+        rising=[group for group, (before, after) in ends.items() if (after or 0) > (before or np.inf)],
     )
 
 
@@ -245,12 +235,10 @@ def _tasks_figure(name: str, found: inside.Transfer, h_test: Asked) -> Block:
     return tasks_figure(name, title, rows, found.base)
 
 
-def _conditions(
-    parts: list[inside.Part], family: inside.Family, stem: str, study: str
-) -> tuple[list[Block], list[ReportedFit]]:
+def _conditions(parts: list[inside.Part], family: inside.Family, stem: str, study: str) -> Draft:
     """Compare models condition by condition, materials by materials, and draw all of them together."""
     told: list[dict[str, Any]] = []
-    fits: list[ReportedFit] = []
+    draft = Draft()
     panels = []
     for part in parts:
         compared = inside.differences(part, family)
@@ -263,28 +251,29 @@ def _conditions(
         beyond = [one for one in compared if one.against_control]
         counted = [_counted(from_base, "from the base")] if from_base else []
         counted += [_counted(beyond, f"from {beyond[0].first}, the control")] if beyond else []
-        table = _differences_table(f"trained_conditions{stem}_{plain(part.name)}", part, compared)
+        table = LAYOUT.table(
+            "differences",
+            map(vars, [*from_base, *beyond]),
+            f"trained_conditions{stem}_{plain(part.name)}",
+            unit="RR" if part.measure == inside.RECOVERY else "% right",
+            title=part.title,
+            factor=part.factor,
+        )
         no_model = model if isinstance(model, str) else ""
         told.append({"table": table, "part": part, "counted": counted, "no_model": no_model, "model": model})
         if isinstance(model, inside.Modelled):
             of = f" ({part.title})" if part.title else ""
-            fits.append(ReportedFit(f"Training by condition{of}", model.fit))
+            draft.fits.append(ReportedFit(f"Training by condition{of}", model.fit))
     if not panels:
-        return [], []
+        return draft
     groups = [family.base] * family.base_was_asked + [one.group for one in family.models]
     title, _ = LAYOUT.caption("conditions", base=family.base)
     drawing = conditions_figure(f"trained_conditions{stem}", title, panels, groups)
-    return LAYOUT.blocks("conditions", drawing=drawing, parts=told, RECOVERY=inside.RECOVERY), fits
+    draft.blocks += LAYOUT.blocks("conditions", drawing=drawing, parts=told, RECOVERY=inside.RECOVERY)
+    return draft
 
 
 def _counted(compared: list[inside.Difference], what: str) -> dict[str, Any]:
     """Return how many differences there are, and those that are significant, the largest first."""
     differ = sorted((one for one in compared if one.p_adjusted < ALPHA), key=lambda one: -abs(one.difference))
     return {"what": what, "number_of": len(compared), "differ": differ}
-
-
-def _differences_table(name: str, part: inside.Part, found: list[inside.Difference]) -> ApaTable:
-    """Lay out every difference between models, condition by condition; those from the control below those from the base."""
-    rows = [vars(one) for one in sorted(found, key=lambda one: one.against_control)]
-    unit = "RR" if part.measure == inside.RECOVERY else "% right"
-    return LAYOUT.table("differences", rows, name, unit=unit, title=part.title, factor=part.factor)
