@@ -11,21 +11,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import apa
-from analysis.costs.ratios import (
-    MEASURES_OF_MODELS,
-    MEASURES_OF_PEOPLE,
-    TITLES,
-    UNITS,
-    CostProfile,
-    UnitCosts,
-    cost_and_accuracy,
-    cost_profiles,
-    fewer_participants,
-    log_ratios,
-    profiles,
-    shown_profiles,
-    unit_costs,
-)
+from analysis.costs import ratios as item_costs
 from analysis.costs.times import PERCENTILES, TimeScales, time_scales, time_spreads
 from analysis.costs.words import (
     TARGET,
@@ -62,7 +48,13 @@ from analysis.results import Analysis, Contrast
 from analysis.tables import Tables
 from stimuli.errors import UserError, reason_of
 
-LAYOUT = Layout(Path(__file__).parent, titles=TITLES, unit_of=UNITS, percents=PERCENTILES, timed=TIMED)
+LAYOUT = Layout(
+    Path(__file__).parent,
+    titles=item_costs.TITLES,
+    unit_of=item_costs.UNITS,
+    percents=PERCENTILES,
+    timed=TIMED,
+)
 FAILURES = (UserError, np.linalg.LinAlgError, FloatingPointError)
 """What a fit may end with; the chapter reports it and continues."""
 TIMES = ("reading_time", "rt")
@@ -95,7 +87,7 @@ class By:
 
 def write(material: Material) -> Chapter | None:
     """Write what reading cost people and models; None where nobody has a time, tokens or surprisal in two conditions."""
-    tables, left = fewer_participants(material.tables)
+    tables, left = item_costs.fewer_participants(material.tables)
     whole = Part()
     used = tables.trials[tables.trials["excluded_reason"].isna()]
     for factor, levels in tables.factors.items():
@@ -127,7 +119,7 @@ def _of_items(by: By) -> Part:
     """Write costs word by word where words were changed, and item by item."""
     part = Part()
     words, why_not = _words(by)
-    costs = unit_costs(by.tables, by.factor, words, of_words=words is not None)
+    costs = item_costs.unit_costs(by.tables, by.factor, words, of_words=words is not None)
     if words is not None:
         are_people = by.tables.trials["reader_kind"].isin(PARTICIPANT_KINDS)
         if are_people.any():
@@ -157,7 +149,7 @@ def _words(by: By) -> tuple[WordTable | None, list[Block]]:
     return words, []
 
 
-def side_by_side(by: By, costs: UnitCosts) -> Part:
+def side_by_side(by: By, costs: item_costs.UnitCosts) -> Part:
     """Write what each condition costs each reader, as log ratios against its own baseline, beside accuracy, and as a shape."""
     part, tables = Part(), by.material.tables
     factor, base = costs.factor, costs.levels[0]
@@ -165,12 +157,12 @@ def side_by_side(by: By, costs: UnitCosts) -> Part:
     costs, free = _without_free(costs)
     if costs.rows.empty:
         return part
-    found = cost_profiles(costs, study=str(tables.dictionary["study"]))
+    found = item_costs.cost_profiles(costs, study=str(tables.dictionary["study"]))
     found = [_with_tested(one, by.material.analyses) for one in found]
-    shown = shown_profiles(found)
+    shown = item_costs.shown_profiles(found)
     part.groups = group_order(costs.rows)
     kinds = kinds_of(costs.rows)
-    ratios = log_ratios(found, factor) if found else pd.DataFrame()
+    ratios = item_costs.log_ratios(found, factor) if found else pd.DataFrame()
     reader_kinds = tables.trials.loc[tables.trials["excluded_reason"].isna(), "reader_kind"]
     without = [key for key in _keys(costs.rows) if key not in {(one.measure, one.group) for one in found}]
     part.write(
@@ -181,11 +173,17 @@ def side_by_side(by: By, costs: UnitCosts) -> Part:
         remarks=costs.remarks,
         has_model=bool((reader_kinds == "model").any()),
         has_people=bool(reader_kinds.isin(PARTICIPANT_KINDS).any()),
-        unrecorded=[TITLES[one].split(",")[0].lower() for one in OF_A_MODEL if one not in recorded],
+        unrecorded=[
+            item_costs.TITLES[one].split(",")[0].lower() for one in OF_A_MODEL if one not in recorded
+        ],
         is_timed="latency_ms" in recorded,
-        without=[f"{marked(group, kinds[group])} ({TITLES[name].lower()})" for name, group in without],
+        without=[
+            f"{marked(group, kinds[group])} ({item_costs.TITLES[name].lower()})" for name, group in without
+        ],
         zeros=[
-            f"{one.group} ({TITLES[one.measure].lower()}, {one.without:,})" for one in found if one.without
+            f"{one.group} ({item_costs.TITLES[one.measure].lower()}, {one.without:,})"
+            for one in found
+            if one.without
         ],
         **{"factor": factor, "base": base, "kinds": kinds, "thinned": by.thinned},
     )
@@ -196,7 +194,7 @@ def side_by_side(by: By, costs: UnitCosts) -> Part:
     return part
 
 
-def _with_tested(one: CostProfile, analyses: Sequence[Analysis]) -> CostProfile:
+def _with_tested(one: item_costs.CostProfile, analyses: Sequence[Analysis]) -> item_costs.CostProfile:
     """Give the levels that the Results hold against the reference their estimates and intervals there."""
     logged = [analysis for analysis in analyses if analysis.plan.measure.logged]
     return replace(one, profile=one.profile.with_estimated(logged, one.measure, one.group))
@@ -210,18 +208,18 @@ def _keys(rows: pd.DataFrame) -> list[tuple[str, str]]:
     ]
 
 
-def _without_free(costs: UnitCosts) -> tuple[UnitCosts, list[str]]:
+def _without_free(costs: item_costs.UnitCosts) -> tuple[item_costs.UnitCosts, list[str]]:
     """Leave out what costs a reader nothing in any condition (a local model's bill), and name it."""
     most, kinds = (
         costs.rows.groupby(["measure", "reader_group"], sort=False)["cost"].transform("max"),
         kinds_of(costs.rows),
     )
     free = _keys(costs.rows[most == 0])
-    names = [f"{TITLES[name].lower()} of {marked(group, kinds[group])}" for name, group in free]
+    names = [f"{item_costs.TITLES[name].lower()} of {marked(group, kinds[group])}" for name, group in free]
     return replace(costs, rows=costs.rows[most != 0]), names
 
 
-def _ratios_in_words(one: CostProfile) -> str:
+def _ratios_in_words(one: item_costs.CostProfile) -> str:
     """Write a reader's log ratios by condition, each with its interval and in percent; empty without any."""
     known = {
         level: (value, one.profile.interval(place))
@@ -236,13 +234,13 @@ def _ratios_in_words(one: CostProfile) -> str:
 
 
 def _against_accuracy(
-    tables: Tables, shown: list[CostProfile], factor: str, levels: tuple[str, ...]
+    tables: Tables, shown: list[item_costs.CostProfile], factor: str, levels: tuple[str, ...]
 ) -> list[Block]:
     trials = tables.trials
     # a million trials have a gigabyte of columns that this needs not copy
     kept = ["reader_group", "reader_kind", "reader", "item_id", "trial_type", "response_status", "correct"]
     used = trials.loc[trials["excluded_reason"].isna(), [*kept, factor]]
-    points = cost_and_accuracy(shown, describe(used, MEASURES["correct"], factor, levels), factor)
+    points = item_costs.cost_and_accuracy(shown, describe(used, MEASURES["correct"], factor, levels), factor)
     if points.empty:
         return LAYOUT.blocks("no_accuracy") if shown else []
     values: dict[str, Any] = {"factor": factor, "base": levels[0], "kinds": kinds_of(points)}
@@ -263,14 +261,18 @@ def _against_accuracy(
 
 
 def _shapes(
-    found: list[CostProfile], shown: list[CostProfile], factor: str, base: str, kinds: dict[str, str]
+    found: list[item_costs.CostProfile],
+    shown: list[item_costs.CostProfile],
+    factor: str,
+    base: str,
+    kinds: dict[str, str],
 ) -> list[Block]:
     """Write profiles scaled to their own mean, each with its difference from the reference reader's."""
     several = [one for one in shown if len(one.profile.levels) > 1]
     if not several:
         return LAYOUT.blocks("one_condition") if shown else []
     reference = next((one for one in several if one.kind in PARTICIPANT_KINDS), None)
-    table = profiles(found, factor, (reference.group, reference.measure) if reference else None)
+    table = item_costs.profiles(found, factor, (reference.group, reference.measure) if reference else None)
     by_reader = dict(iter(table.groupby(["reader_group", "measure"], sort=False)))
     keys = [(one.group, one.measure) for one in shown if (one.group, one.measure) in by_reader]
     own = pd.concat([by_reader[key] for key in keys], ignore_index=True)
@@ -313,10 +315,10 @@ def _shapes(
 
 def _reader(key: tuple[str, str], kinds: dict[str, str]) -> str:
     """Name a reader with the measure of its profile."""
-    return f"{named(key[0], kinds)} ({TITLES[key[1]].lower()})"
+    return f"{named(key[0], kinds)} ({item_costs.TITLES[key[1]].lower()})"
 
 
-def _ratio_table(costs: UnitCosts, ratios: pd.DataFrame, kinds: dict[str, str]) -> ApaTable:
+def _ratio_table(costs: item_costs.UnitCosts, ratios: pd.DataFrame, kinds: dict[str, str]) -> ApaTable:
     """Lay out means in each measure's own unit with log ratios against the baseline."""
     factor, keys = costs.factor, ["measure", "reader_group", costs.factor]
     known = {tuple(row[key] for key in keys): row for row in ratios.to_dict("records")}
@@ -329,10 +331,14 @@ def _ratio_table(costs: UnitCosts, ratios: pd.DataFrame, kinds: dict[str, str]) 
         row = {"measure": measure, "reader_group": group, "level": level, "units": int(cell[by].nunique())}
         mean = float(np.exp(mean)) if is_people else mean
         rows.append({**row, "mean": mean, "ratio_row": known.get((measure, group, level))})
-    order = {"reader_group": group_order(costs.rows), "measure": list(TITLES), "level": list(costs.levels)}
+    order = {
+        "reader_group": group_order(costs.rows),
+        "measure": list(item_costs.TITLES),
+        "level": list(costs.levels),
+    }
     rows.sort(key=lambda row: [names.index(row[name]) for name, names in order.items()])
     of_parts = {"total_tokens", "surprisal_changed", "surprisal_after"}
-    in_trials = {*MEASURES_OF_PEOPLE[:2], *MEASURES_OF_MODELS} - of_parts
+    in_trials = {*item_costs.MEASURES_OF_PEOPLE[:2], *item_costs.MEASURES_OF_MODELS} - of_parts
     measures = set(costs.rows["measure"])
     return LAYOUT.table(
         "costs",

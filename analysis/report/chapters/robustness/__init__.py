@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from analysis import apa
+from analysis import apa, robustness
 from analysis.names import upper_first
 from analysis.plan import Measure
 from analysis.readers import spoken
@@ -15,34 +15,21 @@ from analysis.report.grades import FOUND
 from analysis.report.layout import Layout
 from analysis.report.results.tables import origin_of_contrasts
 from analysis.results import Contrast
-from analysis.robustness import (
-    ANSWERS,
-    BY_ITEMS,
-    BY_PARTICIPANTS,
-    FAILED,
-    ITEM_SETS,
-    LIMITS,
-    LINEAR,
-    MILLISECONDS,
-    SAME,
-    SCALE,
-    SESSIONS,
-    Cell,
-    Matrix,
-)
 
 UNDER = {
-    SCALE: "in log odds",
-    LINEAR: "in a linear mixed model",
-    BY_PARTICIPANTS: "with standard errors clustered by participants",
-    BY_ITEMS: "with standard errors clustered by items",
-    LIMITS: "under other time limits",
-    MILLISECONDS: "in milliseconds",
-    ANSWERS: "with another selection of answers",
-    FAILED: "with other scoring of failures",
-    SESSIONS: "with another selection of sessions",
+    robustness.SCALE: "in log odds",
+    robustness.LINEAR: "in a linear mixed model",
+    robustness.BY_PARTICIPANTS: "with standard errors clustered by participants",
+    robustness.BY_ITEMS: "with standard errors clustered by items",
+    robustness.LIMITS: "under other time limits",
+    robustness.MILLISECONDS: "in milliseconds",
+    robustness.ANSWERS: "with another selection of answers",
+    robustness.FAILED: "with other scoring of failures",
+    robustness.SESSIONS: "with another selection of sessions",
 }
-LAYOUT = Layout(Path(__file__).parent, FOUND=FOUND, ITEM_SETS=ITEM_SETS, LIMITS=LIMITS, UNDER=UNDER)
+LAYOUT = Layout(
+    Path(__file__).parent, FOUND=FOUND, ITEM_SETS=robustness.ITEM_SETS, LIMITS=robustness.LIMITS, UNDER=UNDER
+)
 
 
 def write(material: Material) -> Chapter | None:
@@ -63,7 +50,7 @@ def write(material: Material) -> Chapter | None:
                 "found": [
                     {"check": name, "cell": cell, "numbers": _numbers(name, cell, row.analysis.plan.measure)}
                     for name, cell in row.cells.items()
-                    if cell.outcome != SAME
+                    if cell.outcome != robustness.SAME
                 ],
             }
             for row in checked
@@ -76,7 +63,7 @@ def write(material: Material) -> Chapter | None:
     return LAYOUT.chapter("robustness", blocks, groups, material.kinds, planned=True, sources=sources)
 
 
-def matrix_table(matrix: Matrix) -> ApaTable:
+def matrix_table(matrix: robustness.Matrix) -> ApaTable:
     """Lay out contrasts by checks; a head for each analysis."""
     rows = [
         {
@@ -98,14 +85,14 @@ def contrast_in_words(one: Contrast) -> str:
     return f"{one.label}, {' vs. '.join(map(spoken, one.groups))}"
 
 
-def _numbers(name: str, cell: Cell, measure: Measure) -> str:
+def _numbers(name: str, cell: robustness.Cell, measure: Measure) -> str:
     """Return a check's estimate with its unit and interval, with as many decimals as its scale has elsewhere in the report."""
     before, after, places = "", " points", 1
-    if name == MILLISECONDS:
+    if name == robustness.MILLISECONDS:
         after = " ms"
     elif measure.logged:
-        is_log = name in (BY_PARTICIPANTS, BY_ITEMS, ITEM_SETS)
+        is_log = name in (robustness.BY_PARTICIPANTS, robustness.BY_ITEMS, robustness.ITEM_SETS)
         before, after, places = ("b = ", "", 3) if is_log else ("", "%", 1)
-    elif name == SCALE or measure.scale != "points":
+    elif name == robustness.SCALE or measure.scale != "points":
         before, after, places = "b = ", "", 2
     return f"{before}{apa.number(cell.estimate, places)}{after} {apa.interval(cell.low, cell.high, places)}"
