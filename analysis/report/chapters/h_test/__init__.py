@@ -18,7 +18,7 @@ import pandas as pd
 from analysis import apa, load
 from analysis.departures import why_no_bound
 from analysis.figures import Drawing
-from analysis.figures.h_test import Line, geometry_figure, lines_figure
+from analysis.figures.papers import Line, geometry_figure, lines_figure
 from analysis.intervals import OF_SHARES
 from analysis.mixed.inference import corrected
 from analysis.names import in_words, upper_first

@@ -17,7 +17,7 @@ import pandas as pd
 from analysis import apa, load
 from analysis.figures.drawing import Drawing
 from analysis.figures.inside import Panel, pattern_figures
-from analysis.figures.mind_scramble import cost_figure, series_figure
+from analysis.figures.papers import cost_figure, series_figure
 from analysis.inside.pattern_similarity import accuracy_of, between_sets
 from analysis.inside.representations import Represented, represented
 from analysis.measures.accuracy import GROUP

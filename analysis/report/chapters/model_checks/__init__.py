@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.figures.model_checks import model_checks_figure
+from analysis.figures.conditions import model_checks_figure
 from analysis.mixed import simulated_residuals
 from analysis.names import plain
 from analysis.plan import ALPHA

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from analysis import apa
-from analysis.figures.scrambled_bench import Panel, panels_figure, size_figure
+from analysis.figures.papers import Places, panels_figure, sizes_figure
 from analysis.measures.accuracy import GROUP
 from analysis.measures.resampling import Interval, where_it_varies
 from analysis.published.scrambled_bench import CATEGORIES, all_printed_cells
@@ -28,9 +28,9 @@ from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Block, Chapter, Material
 from analysis.report.layout import Layout
 
-TYPES = Panel("Types of scramble (Figure 2)", ("100%", "KF", "KFL"))
-RATES = Panel("Share of scrambled words (Figure 3)", ("20%", "50%", "100%"), joined=True)
-LETTERS = Panel("Letters that stay (Figure 6)", ("KR2", "KL&KR1", "KF&KR1", "KFL"))
+TYPES = Places("Types of scramble (Figure 2)", ("100%", "KF", "KFL"))
+RATES = Places("Share of scrambled words (Figure 3)", ("20%", "50%", "100%"), joined=True)
+LETTERS = Places("Letters that stay (Figure 6)", ("KR2", "KL&KR1", "KF&KR1", "KFL"))
 FEWEST_SIZES = 2
 IN_PRINT = "In print (Cao et al., 2023)"
 
@@ -77,7 +77,7 @@ def _part(
         drawn = drawn.assign(place=drawn["column"], value=drawn[measure])
         there = set(drawn["place"])
         panels = [
-            Panel(one.title, tuple(place for place in one.places if place in there), one.joined)
+            Places(one.title, tuple(place for place in one.places if place in there), one.joined)
             for one in (TYPES, RATES, LETTERS)
         ]
         panels = [one for one in panels if len(one.places) > 1]
@@ -88,7 +88,7 @@ def _part(
         by_size = _sizes(drawn, kinds, readers)
         if by_size[GROUP].nunique() >= FEWEST_SIZES:
             title = f"{label} with all letters shuffled, by number of parameters: {part.data} (Figure 5)"
-            figures.append(size_figure(f"{stem}_sizes", title, by_size, label, kinds))
+            figures.append(sizes_figure(f"{stem}_sizes", title, by_size, label, kinds))
     return LAYOUT.blocks(
         "part",
         part=part,
@@ -225,7 +225,7 @@ def _categories(
         place=own["category"], value=own[measure], panel=own["column"].map(titles) + " (Figure 4)"
     )
     shown = [f"{title} (Figure 4)" for column, title in titles.items() if (own["column"] == column).any()]
-    panels = [Panel(title, ("all", *there)) for title in shown]
+    panels = [Places(title, ("all", *there)) for title in shown]
     title = f"{label} by category of question and reader"
     return [panels_figure(f"{stem}_categories", title, own, panels, label, kinds)]
 
