@@ -199,6 +199,7 @@ def _of_measures(parts: Sequence[paper.Part]) -> Row:
         "measured": f": {names.pop()}" if len(names) == 1 else "",
         "in_place": paper.IN_PLACE in measures,
         "is_cosine": paper.COSINE in measures,
+        "origin": ORIGINS[parts[0][1].measure],
     }
 
 
@@ -219,7 +220,7 @@ def reordering_table(
             if any(map(math.isfinite, spread.values())):
                 rows.append({"head": head, "reader": SPREAD, "cells": spread, "mean": None, "share": None})
     values_of = {"levels": levels, "heads": HEADS, "paper_table": number, **_of_measures(parts)}
-    return replace(LAYOUT.table("reordering", rows, name, **values_of), origin=ORIGINS[parts[0][1].measure])
+    return LAYOUT.table("reordering", rows, name, **values_of)
 
 
 def floor_table(
@@ -249,8 +250,7 @@ def edit_table(name: str, parts: Sequence[paper.Part], kinds: Mapping[str, str])
             by_row[what] = {group: apa.number(one[place], 1) for group, one in held.items()}
         head = _head(parts, title, values)
         rows += [{"head": head, "operation": what, "cells": cells} for what, cells in by_row.items()]
-    table = LAYOUT.table("edits", rows, name, groups=groups, kinds=kinds, **_of_measures(parts))
-    return replace(table, origin=ORIGINS[parts[0][1].measure])
+    return LAYOUT.table("edits", rows, name, groups=groups, kinds=kinds, **_of_measures(parts))
 
 
 def _with_spread(values: paper.Values, group: str, level: str) -> str:
@@ -270,8 +270,8 @@ def slope_table(
         for one in sorted(found, key=lambda one: order.index(one.operation))
     ]
     counts = range(max(max(one.counts) for one in found) + 1)
-    table = LAYOUT.table("slopes", rows, name, kinds=kinds, measure=values.measure.name, counts_shown=counts)
-    return replace(table, origin=ORIGINS[values.measure])
+    told: Row = {"kinds": kinds, "measure": values.measure.name, "counts_shown": counts}
+    return LAYOUT.table("slopes", rows, name, origin=ORIGINS[values.measure], **told)
 
 
 def fault_table(name: str, prices: pd.DataFrame, kinds: Mapping[str, str]) -> ApaTable:
@@ -287,10 +287,11 @@ def rank_table(name: str, parts: Sequence[paper.Part], kinds: Mapping[str, str])
         return None
     columns = [(title, column) for title, _ in parts for column in (title, f"rank {title}")]
     rows = [{"group": group, "cells": dict(own)} for group, own in table.iterrows()]
-    laid = LAYOUT.table(
+    return LAYOUT.table(
         "ranks",
         rows,
         name,
+        origin=ORIGINS[parts[0][1].measure],
         heads={column: title if column == title else "Rank" for title, column in columns},
         columns=[column for _, column in columns],
         measures=[(title, ABOVE_FLOOR if own.floors else own.measure.name) for title, own in parts],
@@ -299,7 +300,6 @@ def rank_table(name: str, parts: Sequence[paper.Part], kinds: Mapping[str, str])
         is_few=len(table) < paper.FEWEST_MODELS,
         kinds=kinds,
     )
-    return replace(laid, origin=ORIGINS[parts[0][1].measure])
 
 
 def _in_tasks(found: Sequence[tuple[str, str]], kinds: Mapping[str, str]) -> list[str]:
