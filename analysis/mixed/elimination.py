@@ -242,14 +242,14 @@ class Shared:
     entries: Index
     places: Index  # (o, o): where pairs of these columns are stored; any place where no level meets both
 
-    def subtract(self, values: Array, part: Array) -> None:
+    def subtract(self, values: Array, part: Array, order: int) -> None:
         """Subtract (G, o, k) times its own transpose from the matrix, in place."""
         columns = part.shape[1]
         flat = np.swapaxes(part, 1, 2).reshape(-1, columns)
         lower = np.tril_indices(columns)
         np.subtract.at(values, self.places[lower], (flat.T @ flat)[lower])
 
-    def times(self, values: Array, e: Array) -> Array:
+    def times(self, values: Array, e: Array, order: int) -> Array:
         """Multiply the matrix among the columns by e (G, o, k)."""
         many, columns, k = e.shape
         flat = np.swapaxes(e, 0, 1).reshape(columns, many * k)
@@ -523,10 +523,9 @@ class _BlockFactor:
             if held > AT_ONCE or i + 1 == len(s.buckets):
                 rest -= np.bincount(np.concatenate(places), np.concatenate(products), len(rest))
                 places, products, held = [], [], 0
-        for clique in s.cliques:
-            clique.subtract(rest, self._left(self.inverse_lower, clique), s.full_order)
-        for shared in s.shared:
-            shared.subtract(rest, self._left(self.inverse_lower, shared))
+        groups: list[Cliques | Shared] = [*s.cliques, *s.shared]
+        for group in groups:
+            group.subtract(rest, self._left(self.inverse_lower, group), s.full_order)
         self.later = s.rest.factor(rest)
         self.logdet += self.later.logdet
 
@@ -553,19 +552,14 @@ class _BlockFactor:
         p22 = out[s.at_rest :]
         self.later.inverse(p22)
         p11: Array = np.swapaxes(self.inverse_lower, 1, 2) @ self.inverse_lower
-        p12 = np.empty_like(self.padded)
+        p12 = np.zeros_like(self.padded)
         of_level = p11.copy()
-        groups: list[Pairs | Cliques] = [*s.buckets, *s.cliques]
+        groups: list[Pairs | Cliques | Shared] = [*s.buckets, *s.cliques, *s.shared]
         for group in groups:
             e = self._left(of_level, group)
             meets = -group.times(p22, e, s.full_order)
-            p12[group.entries] = meets
+            p12[group.entries] += meets
             p11[group.levels] -= np.swapaxes(e, 1, 2) @ meets
-        for shared in s.shared:
-            e = self._left(of_level, shared)
-            meets = -shared.times(p22, e)
-            p12[shared.entries] += meets
-            p11[shared.levels] -= np.swapaxes(e, 1, 2) @ meets
         out[: s.at_entries] = p11.ravel()
         out[s.at_entries : s.at_rest] = p12[: len(self.meets)].ravel()
 
@@ -587,46 +581,36 @@ def transposed_times(blocks: Array, columns: Indices, starts: Indices, many: int
     return found
 
 
-class SortedStructure:
+class SortedStructure(BlockStructure):
     """Columns in another order and padded to blocks of one width (``Sorting``)."""
 
     def __init__(self, order: int, found: Sorting) -> None:
-        self.order, self.places = order, found.places
-        self.inner = BlockStructure(
-            found.many, found.width, found.component, found.border, DenseStructure(found.rest)
-        )
-        self.size, self.full_order = self.inner.size, self.inner.full_order
-        self.eliminated, self.work = 0, self.inner.work
-        padding = np.setdiff1d(np.arange(self.inner.order), self.places)
-        self.padding = self.inner.locate(padding, padding)
+        super().__init__(found.many, found.width, found.component, found.border, DenseStructure(found.rest))
+        padding = np.setdiff1d(np.arange(self.order), found.places)
+        self.padding = super().locate(padding, padding)
+        self.padded, self.order, self.places, self.eliminated = self.order, order, found.places, 0
 
     def locate(self, rows: Index, columns: Index) -> Index:
         """Places of entries."""
-        return self.inner.locate(self.places[rows], self.places[columns])
+        return super().locate(self.places[rows], self.places[columns])
 
     def in_full(self, columns: Index) -> Index:
         """Numbers of columns in the full matrix."""
-        return self.inner.in_full(self.places[columns])
+        return super().in_full(self.places[columns])
 
     def factor(self, values: Array) -> Factored:
         """Factor the padded matrix."""
         values[self.padding] = 1.0
-        return _SortedFactor(self, self.inner.factor(values))
+        return _SortedFactor(self, values)
 
 
-class _SortedFactor:
-    def __init__(self, structure: SortedStructure, inner: Factored) -> None:
-        self.structure, self.inner = structure, inner
-        self.logdet: float = inner.logdet
+class _SortedFactor(_BlockFactor):
+    structure: SortedStructure
 
     def solve(self, r: Array) -> Array:
-        s = self.structure
-        padded = np.zeros((s.inner.order, r.shape[1]))
-        padded[s.places] = r
-        return self.inner.solve(padded)[s.places]
-
-    def inverse(self, out: Array) -> None:
-        self.inner.inverse(out)
+        padded = np.zeros((self.structure.padded, r.shape[1]))
+        padded[self.structure.places] = r
+        return super().solve(padded)[self.structure.places]
 
 
 def plan(blocks: list[tuple[int, int]], rows: Index, columns: Index) -> Structure:
@@ -687,5 +671,5 @@ def _filled(high: Index, low: Index, level: Index, column: Index, order: int) ->
     return pairs[0], pairs[1]
 
 
-Factored = _DenseFactor | _BlockFactor | _SortedFactor
-Structure = DenseStructure | BlockStructure | SortedStructure
+Factored = _DenseFactor | _BlockFactor
+Structure = DenseStructure | BlockStructure

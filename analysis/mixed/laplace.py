@@ -397,7 +397,7 @@ class LaplaceDeviance:
         lambdas, layout = self.covariance.lambdas(x[:k]), self.layout
         result = np.zeros((len(x), len(x)))
         if k:
-            moved = layout.moved(self.covariance.entries(), lambdas, last.u, last.z_score)
+            moved = layout.moved(self.covariance.entries, lambdas, last.u, last.z_score)
             products = last.a.times(moved)
             scaled = layout.scale(lambdas, products, transpose=True)
             result[:k, :k] = moved.T @ products - scaled.T @ last.h.solve(scaled)

@@ -146,7 +146,7 @@ class LinearDeviance:
         # entries are f_i' P f_j / sigma^2, here with sigma profiled out. It needs solves only.
         last, p = self._solution(theta), self.p
         point = last.point
-        moved = self.layout.moved(self.covariance.entries(), last.lambdas, last.point.u, last.z_residual)
+        moved = self.layout.moved(self.covariance.entries, last.lambdas, last.point.u, last.z_residual)
         products = self.a.times(moved)
         scaled = self.layout.scale(last.lambdas, products, transpose=True)
         solved = last.h.solve(scaled)

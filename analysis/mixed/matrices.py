@@ -75,13 +75,8 @@ class Frame:
         return Grouping(term.name, (np.cumsum(occurs) - 1)[codes], tuple(labels[occurs]))
 
 
-def _aligned(
-    value: Vector | None, data: pd.DataFrame, what: str
-) -> tuple[Node | None, pd.Series[Any] | None]:
-    if value is None:
-        return None, None
-    if isinstance(value, str):
-        return read_expression(value), None
+def _aligned(value: ArrayLike, data: pd.DataFrame, what: str) -> pd.Series[Any]:
+    """Return numbers given for the rows in their order."""
     if isinstance(value, pd.Series) and not value.index.equals(data.index):
         if not value.index.is_unique or set(value.index) != set(data.index):
             raise UserError(
@@ -95,7 +90,7 @@ def _aligned(
             f"{what} have shape {numbers.shape}; the data have {len(data)} rows",
             mend=f"Give one number per row, or name a column as {what}.",
         )
-    return None, pd.Series(numbers, index=data.index)
+    return pd.Series(numbers, index=data.index)
 
 
 def _numbers(node: Node, variables: Variables, data: pd.DataFrame, what: str) -> Array:
@@ -232,21 +227,24 @@ def make_frame(
         raise UserError(f"the data have two columns named {duplicated[0]!r}", mend="Rename one of them.")
     if not all(isinstance(name, str) for name in data.columns):
         data = data.rename(columns=str)
-    weight_node, weight_given = _aligned(weights, data, "weights")
-    offset_node, offset_given = _aligned(offset, data, "offsets")
-    extra = [n for n in (weight_node, offset_node) if n is not None]
-    needed = list(dict.fromkeys([*formula.columns(), *(c for node in extra for c in columns_of(node))]))
+    vectors: dict[str, Node] = {}
+    for name, value in (("weights", weights), ("offset", offset)):
+        if isinstance(value, str):
+            vectors[name] = read_expression(value)
+        elif value is not None:
+            # Numbers are a column under R's name for it.
+            vectors[name] = Name(f"({name})")
+            data = data.assign(**{f"({name})": _aligned(value, data, f"{name.rstrip('s')}s")})
+    needed = [*formula.columns(), *(c for node in vectors.values() for c in columns_of(node))]
+    needed = list(dict.fromkeys(needed))
     for name in needed:
         if name not in data.columns:
             raise unknown_name("column", name, list(data.columns))
     used = _numbers_as_numbers(data[needed])
     missing = used.isna()
-    for name, given in (("weights", weight_given), ("offset", offset_given)):
-        if given is not None:
-            missing[name] = given.isna()
     rows = np.flatnonzero(~missing.to_numpy().any(axis=1))
     counts = missing.sum()
-    why = ", ".join(f"{name} in {int(k)}" for name, k in counts[counts > 0].items())
+    why = ", ".join(f"{str(name).strip('()')} in {int(k)}" for name, k in counts[counts > 0].items())
     many = f"{len(data) - len(rows)} of {len(data)} rows"
     notes = [f"{many} dropped for missing values: {why}"] if len(rows) < len(data) else []
     if len(rows) == 0:
@@ -269,7 +267,7 @@ def make_frame(
         y, categories = _ordered(formula.response, variables, kept)
     else:
         y, trials, success = _response(formula.response, family, variables, kept)
-    prior = _vector(weight_node, weight_given, rows, variables, kept, "weights")
+    prior = _numbers(vectors["weights"], variables, kept, "weights") if "weights" in vectors else None
     if prior is not None and (prior <= 0).any():
         raise UserError(
             f"weights hold {prior[prior <= 0][0]:g} in {int((prior <= 0).sum())} rows; weights are positive",
@@ -281,9 +279,8 @@ def make_frame(
             mend="cbind already says the number of trials.",
         )
     check_response(family, y, trials if trials is not None else prior, as_r(formula.response))
-    shift = _vector(offset_node, offset_given, rows, variables, kept, "offset")
-    total = np.zeros(len(kept)) if shift is None else shift
-    for node in formula.offsets:
+    total = np.zeros(len(kept))
+    for node in (*formula.offsets, *([vectors["offset"]] if "offset" in vectors else [])):
         total = total + _numbers(node, variables, kept, "offset")
     w = trials if trials is not None else (np.ones(len(kept)) if prior is None else prior)
     return Frame(kept, rows, y, w, total, variables, success, (*notes, *variables.notes), categories)
@@ -305,19 +302,6 @@ def _numbers_as_numbers(data: pd.DataFrame) -> pd.DataFrame:
             ):
                 found[str(name)] = column.astype(float)
     return data.assign(**found) if found else data
-
-
-def _vector(
-    node: Node | None,
-    given: pd.Series[Any] | None,
-    rows: Index,
-    variables: Variables,
-    kept: pd.DataFrame,
-    what: str,
-) -> Array | None:
-    if node is not None:
-        return _numbers(node, variables, kept, what)
-    return None if given is None else given.to_numpy(dtype=float)[rows]
 
 
 RANK_TOLERANCE = 1e-7
@@ -490,43 +474,30 @@ class Covariance:
 
     def __init__(self, terms: Sequence[TermCovariance], widths: Sequence[int]) -> None:
         self.terms, self.widths = tuple(terms), tuple(widths)
-        self.size = sum(t.width * (t.width + 1) // 2 for t in self.terms)
-        self._scales = np.empty(self.size)
-        for term in self.terms:
-            self._scales[term.theta] = 1.0 / np.sqrt(2.0 * term.n_levels)
+        # factor, row and column in its Lambda of each entry of theta
+        self.entries = [
+            (term.factor, term.at + i, term.at + j)
+            for term in self.terms
+            for i, j in zip(*(places.tolist() for places in term.positions), strict=True)
+        ]
+        self.size = len(self.entries)
+        levels = [np.repeat(t.n_levels, len(t.positions[0])) for t in self.terms]
+        self._scales = 1.0 / np.sqrt(2.0 * np.concatenate([*levels, []]))
 
     def lambdas(self, theta: Array) -> list[Array]:
         """Per grouping factor the (k, k) Lambda."""
         mats = [np.zeros((k, k)) for k in self.widths]
-        for term in self.terms:
-            mats[term.factor][term.columns, term.columns] = term.template(theta)
+        for (f, i, j), value in zip(self.entries, theta, strict=True):
+            mats[f][i, j] = value
         return mats
 
     def gradient(self, slopes: Sequence[Array]) -> Array:
         """Collect derivatives with respect to Lambda's entries, one (k, k) array a factor, into theta's order."""
-        result = np.empty_like(self._scales)
-        for term in self.terms:
-            result[term.theta] = slopes[term.factor][term.columns, term.columns][term.positions]
-        return result
-
-    def entries(self) -> list[tuple[int, int, int]]:
-        """Where each entry of theta lies: grouping factor, row and column of its Lambda."""
-        result = [(0, 0, 0)] * self.size
-        for term in self.terms:
-            rows, columns = term.positions
-            for at, i, j in zip(
-                range(term.theta.start, term.theta.stop), rows.tolist(), columns.tolist(), strict=True
-            ):
-                result[at] = (term.factor, term.at + i, term.at + j)
-        return result
+        return np.array([slopes[f][i, j] for f, i, j in self.entries], dtype=float)
 
     def diagonal(self) -> Mask:
         """Which entries of theta are on a template's diagonal."""
-        result = np.zeros(self.size, dtype=bool)
-        for term in self.terms:
-            rows, columns = term.positions
-            result[term.theta] = rows == columns
-        return result
+        return np.array([i == j for _, i, j in self.entries], dtype=bool)
 
     def start(self) -> Array:
         """Return unit relative standard deviations without correlation."""
@@ -536,12 +507,12 @@ class Covariance:
         """Theta whose relative covariances are near given ones, (k, k) per grouping factor, and safely inside."""
         # Correlations are drawn halfway to zero, and no relative standard deviation is less than 0.03: a search that begins
         # on the boundary may stay there.
-        result = np.empty(self.size)
+        roots = [np.zeros_like(moment) for moment in moments]
         for term in self.terms:
             moment = moments[term.factor][term.columns, term.columns]
             size = np.diag(np.maximum(np.diag(moment), 1e-3))
-            result[term.theta] = np.linalg.cholesky((moment + size) / 2.0)[term.positions]
-        return result
+            roots[term.factor][term.columns, term.columns] = np.linalg.cholesky((moment + size) / 2.0)
+        return Covariance.gradient(self, roots)
 
     def scales(self) -> Array:
         """Rough size of one standard error of each entry of theta: 1 / sqrt(2 levels)."""
@@ -549,12 +520,8 @@ class Covariance:
 
     def with_positive_diagonal(self, theta: Array) -> Array:
         """Flip the sign of template columns whose diagonal entry is negative; the model is the same."""
-        result = theta.copy()
-        for term in self.terms:
-            matrix = term.template(theta)
-            matrix = matrix * np.where(np.diag(matrix) < 0, -1.0, 1.0)
-            result[term.theta] = matrix[term.positions]
-        return result
+        signs = [np.where(np.diag(mat) < 0, -1.0, 1.0) for mat in self.lambdas(theta)]
+        return theta * np.array([signs[f][j] for f, _, j in self.entries], dtype=float)
 
 
 def orthonormalising(columns: Array) -> Array:

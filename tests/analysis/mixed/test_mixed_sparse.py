@@ -212,7 +212,7 @@ def test_what_meets_within_items_alone_is_factored_item_by_item(wordings: int, p
         assert q == pytest.approx(p, rel=1e-8, abs=1e-8)
     assert other.invert().leverages() == pytest.approx(one.invert().leverages(), rel=1e-8)
     last = cells.structure
-    while isinstance(last, BlockStructure):
+    while type(last) is BlockStructure:
         last = last.rest
     assert isinstance(last, SortedStructure) and last.order > FEW
     # the square of what meets within an item, not that of all items
