@@ -12,7 +12,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
@@ -41,6 +41,21 @@ DIRECTIONS = 2**17
 """Points on the sphere over which the joint distribution is averaged."""
 BUNDLE = 16
 """Neighbours, by how far they reach, that count as one direction."""
+
+
+class Adjusting(TypedDict, total=False):
+    """Options of ``wald_table``."""
+
+    adjust: str
+    level: float
+    null: Array | float
+
+
+class Testing(Adjusting, total=False):
+    """Options of tests; see ``Comparisons`` for these two."""
+
+    means: int | None
+    with_control: bool
 
 
 @dataclass(frozen=True)
@@ -244,7 +259,7 @@ def tested(
     *,
     means: int | None = None,
     with_control: bool = False,
-    **options: Any,
+    **options: Unpack[Adjusting],
 ) -> pd.DataFrame:
     """Table (r, 7) of estimates whose derivatives by parameters of covariance ``vcov`` (p, p) are ``rows`` (r, p)."""
     covariance = rows @ vcov @ rows.T
@@ -261,12 +276,8 @@ def linear_contrasts(
     rows: ArrayLike,
     names: Sequence[str] | None = None,
     *,
-    adjust: str = "none",
-    level: float = 0.95,
-    null: Array | float = 0.0,
-    means: int | None = None,
-    with_control: bool = False,
     known: Array | float = 0.0,
+    **options: Unpack[Testing],
 ) -> pd.DataFrame:
     """Estimate linear combinations L beta on the link scale.
 
@@ -276,12 +287,10 @@ def linear_contrasts(
         The combinations, in the order of ``fit.fixed``.
     names : sequence of str, optional
         One name per row, put first in the table.
-    adjust, level, null
-        See ``wald_table``.
-    means, with_control
-        See ``Comparisons``.
     known : float or ndarray, shape (r,)
         Added to the estimates, such as an offset.
+    **options
+        See ``Testing``: adjust, level, null, means, with_control.
 
     Returns
     -------
@@ -296,17 +305,7 @@ def linear_contrasts(
             f"the contrast has {matrix.shape[1]} weights; the model has {len(beta)} fixed effects "
             f"({', '.join(fit.fixed['term'])})"
         )
-    table = tested(
-        fit.degrees,
-        matrix,
-        matrix @ beta + known,
-        fit.vcov.to_numpy(),
-        means=means,
-        with_control=with_control,
-        adjust=adjust,
-        level=level,
-        null=null,
-    )
+    table = tested(fit.degrees, matrix, matrix @ beta + known, fit.vcov.to_numpy(), **options)
     labels = list(names) if names is not None else [f"L{i + 1}" for i in range(len(matrix))]
     if len(labels) != len(matrix):
         raise UserError(f"{len(labels)} names for {len(matrix)} contrasts", mend="Give one name per row.")

@@ -20,6 +20,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,8 @@ from stimuli.files import replacing
 from .criterion import make_objective
 from .fitting import fit_model
 from .inference import check_level
-from .laplace import LaplaceDeviance
 from .linear import LinearDeviance
-from .matrices import Covariance, Frame, Matrices
+from .matrices import Covariance
 from .optimise import hessian
 from .prediction import simulate
 from .result import Fit
@@ -96,9 +96,9 @@ SMALLEST = 1e-3
 class PinnedCovariance(Covariance):
     """All random terms of a model; the parameters are those of the other terms, then of one of which a quantity is held."""
 
-    def __init__(self, base: Covariance, parameter: Parameter, follows: bool) -> None:
+    def __init__(self, base: Covariance, parameter: Parameter, value: float, follows: bool) -> None:
         super().__init__(base.terms, base.widths)
-        self.parameter, self.follows = parameter, follows
+        self.parameter, self.value, self.follows = parameter, value, follows
         self.term = base.terms[parameter.at]
         first = [parameter.row] if parameter.kind == "sd" else [parameter.column, parameter.row]
         self.order = [*first, *(i for i in range(self.term.width) if i not in first)]
@@ -114,7 +114,6 @@ class PinnedCovariance(Covariance):
         self.logs = 2 if parameter.kind == "cor" else int(follows)
         self.whole = base.size
         self.size = len(self.others) + self.logs + len(self.rest[0])
-        self.value = 0.0
 
     def at_estimate(self, theta: Array) -> Array:
         """Return the free parameters of the estimate, shape (size,)."""
@@ -164,99 +163,57 @@ class PinnedCovariance(Covariance):
         return np.concatenate([self._scales[self.others], own])
 
 
-class Pinned:
-    """The deviance of a model with one parameter held."""
-
-    def __init__(self, fit: Fit, parameter: Parameter) -> None:
-        self.fit, self.parameter = fit, parameter
-        self.linear = fit.model.family.has_scale
-        self.beta = fit.fixed["estimate"].to_numpy(dtype=float)
-
-    def at(self, value: float, before: Array | None) -> tuple[Objective, Array]:
-        """Make the deviance at a value, and where to begin: the parameters found ``before``, or the estimate's."""
-        match self.parameter.kind:
-            case "fixed":
-                return self._without_column(value, before)
-            case "sigma" | "dispersion":
-                return self._with_dispersion(value, before)
-        return self._with_covariance(value, before)
-
-    def _generalised(self, frame: Frame, matrices: Matrices) -> LaplaceDeviance:
-        model = self.fit.model
-        return make_objective(frame, matrices, model.family, model.link, model.criterion)
-
-    def _without_column(self, value: float, before: Array | None) -> tuple[Objective, Array]:
-        model, j = self.fit.model, self.parameter.at
-        x, rest = model.matrices.x, np.delete(model.matrices.x, j, axis=1)
-        frame = replace(model.frame, offset=model.frame.offset + value * x[:, j])
-        matrices = replace(model.matrices, x=rest)
-        if self.linear:
-            return LinearDeviance(frame, matrices, False), self.fit.theta if before is None else before
-        objective = self._generalised(frame, matrices)
-        if before is None:
-            before = _generalised_start(self.fit, objective, self.fit.theta, np.delete(self.beta, j))
-        return objective, before
-
-    def _with_dispersion(self, value: float, before: Array | None) -> tuple[Objective, Array]:
-        model = self.fit.model
-        if self.linear:
-            base = LinearDeviance(model.frame, model.matrices, False)
-            theta = self.fit.theta if before is None else before
-            return _given_sigma(base, lambda _: (value, 0)), theta
-        objective = self._generalised(model.frame, model.matrices)
-        k = objective.covariance.size
-        held = np.log(value**2 if self.parameter.kind == "sigma" else value)
-
-        def pinned(x: Array) -> tuple[float, Array]:
-            deviance, gradient = objective(np.insert(x, k, held))
-            return deviance, np.delete(gradient, k)
-
-        if before is None:
-            before = np.delete(_generalised_start(self.fit, objective, self.fit.theta, self.beta), k)
-        return pinned, before
-
-    def _with_covariance(self, value: float, before: Array | None) -> tuple[Objective, Array]:
-        model, kind = self.fit.model, self.parameter.kind
-        follows = self.linear and kind == "sd" and value > 0.0
-        covariance = PinnedCovariance(model.matrices.covariance, self.parameter, follows)
-        covariance.value = value
-        matrices = replace(model.matrices, covariance=covariance)
-        psi = covariance.at_estimate(self.fit.theta)
-        if not self.linear:
-            objective = self._generalised(model.frame, matrices)
-            if before is None:
-                before = _generalised_start(self.fit, objective, psi, self.beta)
-            return objective, before
-        base = LinearDeviance(model.frame, matrices, False)
-        if before is None or len(before) != len(psi):
-            before = psi
-        if not follows:
-            return base, before
-        at = len(covariance.others)
-        return _given_sigma(base, lambda x: (value / (covariance.unit[0] * float(np.exp(x[at]))), at)), before
-
-
-def _generalised_start(fit: Fit, objective: LaplaceDeviance, theta: Array, beta: Array) -> Array:
+def pinned(fit: Fit, parameter: Parameter, value: float, before: Array | None) -> tuple[Objective, Array]:
+    """Make the deviance with a parameter held, and where to begin: the parameters found ``before``, or the estimate's."""
+    model, kind, at = fit.model, parameter.kind, parameter.at
+    frame, matrices, theta = model.frame, model.matrices, fit.theta
+    beta = fit.fixed["estimate"].to_numpy(dtype=float)
+    # In a linear model with this held, sigma follows from another parameter.
+    follows = model.family.has_scale and kind == "sd" and value > 0.0
+    if kind == "fixed":
+        frame = replace(frame, offset=frame.offset + value * matrices.x[:, at])
+        matrices = replace(matrices, x=np.delete(matrices.x, at, axis=1))
+        beta = np.delete(beta, at)
+    elif kind in {"sd", "cor"}:
+        covariance = PinnedCovariance(matrices.covariance, parameter, value, follows)
+        matrices, theta = replace(matrices, covariance=covariance), covariance.at_estimate(theta)
+    if model.family.has_scale:
+        base = LinearDeviance(frame, matrices, False)
+        start = theta if before is None or len(before) != len(theta) else before
+        return _given_sigma(base, value) if follows or kind == "sigma" else base, start
+    objective = make_objective(frame, matrices, model.family, model.link, model.criterion)
     middle = fit.end[len(fit.theta) :][: objective.n_dispersion]
-    return np.concatenate([theta, middle, np.linalg.solve(objective.back, beta) if len(beta) else beta])
+    start = np.concatenate([theta, middle, np.linalg.solve(objective.back, beta) if len(beta) else beta])
+    if kind not in {"sigma", "dispersion"}:
+        return objective, start if before is None else before
+    k, held = len(theta), np.log(value**2 if kind == "sigma" else value)
+
+    def without_dispersion(x: Array) -> tuple[float, Array]:
+        deviance, gradient = objective(np.insert(x, k, held))
+        return deviance, np.delete(gradient, k)
+
+    return without_dispersion, np.delete(start, k) if before is None else before
 
 
-def _given_sigma(base: LinearDeviance, sigma_of: Callable[[Array], tuple[float, int]]) -> Objective:
+def _given_sigma(base: LinearDeviance, value: float) -> Objective:
     """Turn off the profiling of sigma: d = log|H| + n log(2 pi sigma^2) + r^2 / sigma^2 - sum log w."""
-    # ``sigma_of`` gives sigma and the place of the parameter whose exponential divides it, where sigma is not fixed.
+    covariance = base.covariance
     n = base.n
     log_weights = base.constant - n * (1.0 + np.log(2.0 * np.pi / n)) - 2.0 * n * np.log(base.scale)
 
     def deviance(x: Array) -> tuple[float, Array]:
-        sigma, at = sigma_of(x)
+        sigma, at = value, 0
+        if isinstance(covariance, PinnedCovariance):
+            at = len(covariance.others)
+            sigma = value / (covariance.unit[0] * float(np.exp(x[at])))
         point = base.at(x)
         share = (base.scale / sigma) ** 2
-        value = point.logdet + n * np.log(2.0 * np.pi * sigma**2) + point.rss * share + log_weights
+        found = point.logdet + n * np.log(2.0 * np.pi * sigma**2) + point.rss * share + log_weights
         gradient = point.logdet_slope + point.rss_slope * share
-        if isinstance(base.covariance, PinnedCovariance):
+        if isinstance(covariance, PinnedCovariance):
             gradient = gradient.copy()
             gradient[at] += 2.0 * (point.rss * share - n)
-        return float(value), gradient
+        return float(found), gradient
 
     return deviance
 
@@ -324,7 +281,7 @@ class _Profile:
     def __init__(self, fit: Fit, parameter: Parameter) -> None:
         self.kind = parameter.kind
         self.deviance = fit.deviance
-        self.pinned = Pinned(fit, parameter)
+        self.pinned = partial(pinned, fit, parameter)
         self.estimate = parameter.estimate
         self.step = self._first_step(fit, parameter)
         self.parameters: Array | None = None
@@ -405,7 +362,7 @@ class _Profile:
 
     def zeta(self, value: float) -> float:
         """Root of the rise of the deviance with the parameter held, infinite where it cannot be computed."""
-        objective, start = self.pinned.at(value, self.parameters)
+        objective, start = self.pinned(value, self.parameters)
         if self.root is None or len(self.root) != len(start):
             self.root = _preconditioner(objective, start)
         found, lowest = _minimise(objective, start, self.root)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from analysis.arrays import Array
 from stimuli.errors import UserError, unknown_name
 
 from .formula import Node, as_r, columns_of
-from .inference import linear_contrasts, tested
+from .inference import Testing, linear_contrasts, tested
 from .responses import TimeResponse
 from .result import Fit
 from .variables import Factor, Numeric, level_name
@@ -106,6 +106,12 @@ def grid_values(fit: Fit, at: Mapping[str, Any]) -> dict[str, list[Any]]:
     return values
 
 
+class Comparing(Testing, total=False):
+    """Options of comparisons; see ``Margins.pairs``."""
+
+    scale: str
+
+
 SCALES = ("link", "response", "ratio")
 METHODS = ("pairwise", "revpairwise", "treatment", "consecutive", "effects")
 """Contrasts among the levels of one factor."""
@@ -160,9 +166,7 @@ class Margins:
         by: Sequence[str] | str = (),
         *,
         reverse: bool = False,
-        scale: str = "link",
-        adjust: str = "holm",
-        level: float = 0.95,
+        **options: Unpack[Comparing],
     ) -> pd.DataFrame:
         """Compare every two means within each level of ``by``.
 
@@ -173,32 +177,25 @@ class Margins:
         reverse : bool
             Later minus earlier.
         scale : {'link', 'response', 'ratio'}
-            Differences of linear predictors, differences of means, or exp of the former (odds ratios).
+            Differences of linear predictors (default), differences of means, or exp of the former (odds ratios).
         adjust : str
-            ``none``, ``holm``, ``bonferroni``, ``BH``, ``sidak``, ``tukey``, ``dunnett`` or ``mvt``. The table's
+            ``none``, ``holm`` (default), ``bonferroni``, ``BH``, ``sidak``, ``tukey``, ``dunnett`` or ``mvt``. The table's
             ``attrs['adjustment']`` says which was used; see ``inference.suitable``.
         level : float
-            Coverage of the intervals, which follow the adjustment.
+            Coverage of the intervals, which follow the adjustment; default 0.95.
         """
         held = _several(by)
         count = self._cells(held)
         first, second = np.triu_indices(count, 1)
         pairs = zip(first.tolist(), second.tolist(), strict=True)
         ends = [(j, i) if reverse else (i, j) for i, j in pairs]
-        return self._contrast(
-            _differences(ends, count), ends, held, scale, adjust=adjust, level=level, means=count
-        )
+        options["means"] = count
+        return self._contrast(_differences(ends, count), ends, held, **options)
 
     def against(
-        self,
-        control: Any,
-        by: Sequence[str] | str = (),
-        *,
-        scale: str = "link",
-        adjust: str = "dunnett",
-        level: float = 0.95,
+        self, control: Any, by: Sequence[str] | str = (), **options: Unpack[Comparing]
     ) -> pd.DataFrame:
-        """Compare every other mean with a control; the rest as for ``pairs``, ``dunnett`` being exact here.
+        """Compare every other mean with a control; the rest as for ``pairs``, but ``dunnett``, exact here, is the default.
 
         Parameters
         ----------
@@ -214,17 +211,14 @@ class Margins:
             raise unknown_name("control", " ".join(wanted), [" ".join(c) for c in cells])
         at = cells.index(wanted)
         ends = [(i, at) for i in range(count) if i != at]
-        how = {"adjust": adjust, "level": level, "with_control": True}
-        return self._contrast(_differences(ends, count), ends, held, scale, **how)
+        options = {"adjust": "dunnett", "with_control": True, **options}
+        return self._contrast(_differences(ends, count), ends, held, **options)
 
     def contrast(
         self,
         weights: Mapping[str, Sequence[float]],
         by: Sequence[str] | str = (),
-        *,
-        scale: str = "link",
-        adjust: str = "holm",
-        level: float = 0.95,
+        **options: Unpack[Comparing],
     ) -> pd.DataFrame:
         """Estimate named combinations of the means; the rest as for ``pairs``.
 
@@ -237,16 +231,10 @@ class Margins:
         if len(lengths) != 1:
             raise UserError("every contrast needs as many weights as there are means")
         matrix = np.array([list(w) for w in weights.values()], dtype=float)
-        return self._contrast(matrix, list(weights), _several(by), scale, adjust=adjust, level=level)
+        return self._contrast(matrix, list(weights), _several(by), **options)
 
     def interaction(
-        self,
-        methods: Mapping[str, str],
-        by: Sequence[str] | str = (),
-        *,
-        scale: str = "link",
-        adjust: str = "holm",
-        level: float = 0.95,
+        self, methods: Mapping[str, str], by: Sequence[str] | str = (), **options: Unpack[Comparing]
     ) -> pd.DataFrame:
         """Contrast contrasts: a contrast of each factor, multiplied; the rest as for ``pairs``.
 
@@ -267,7 +255,7 @@ class Margins:
             matrix, own = _one_factor(methods[name], list(dict.fromkeys(self.grid[name])))
             total = np.asarray(np.kron(matrix, total), dtype=float)
             labels = [f"({b}) : ({a})" if b else f"{a}" for a in own for b in labels]
-        return self._contrast(total, labels, held, scale, adjust=adjust, level=level)
+        return self._contrast(total, labels, held, **options)
 
     def _cells(self, held: list[str]) -> int:
         for name in held:
@@ -276,8 +264,10 @@ class Margins:
         return len(self.grid) // (len(self.grid[held].drop_duplicates()) if held else 1)
 
     def _contrast(
-        self, weights: Array, labels: Sequence[Any], by: list[str], scale: str, **how: Any
+        self, weights: Array, labels: Sequence[Any], by: list[str], **options: Unpack[Comparing]
     ) -> pd.DataFrame:
+        options.setdefault("adjust", "holm")
+        scale = options.setdefault("scale", "link")
         if scale not in SCALES:
             raise unknown_name("scale", scale, SCALES)
         count = self._cells(by)
@@ -293,7 +283,7 @@ class Margins:
                 label if isinstance(label, str) else self._difference(members, label, free, scale)
                 for label in labels
             ]
-            table = self._estimate(weights, members, scale, **how)
+            table = self._estimate(weights, members, **options)
             table.insert(0, "contrast", names)
             values = cell if isinstance(cell, tuple) else (cell,)
             for at, (name, value) in enumerate(zip(by, values, strict=True)):
@@ -308,7 +298,7 @@ class Margins:
         first, second = (" ".join(level_name(self.grid[c].iloc[members[at]]) for c in free) for at in ends)
         return f"{first} {sign} {second}"
 
-    def _estimate(self, weights: Array, members: Any, scale: str, **how: Any) -> pd.DataFrame:
+    def _estimate(self, weights: Array, members: Any, scale: str, **how: Unpack[Testing]) -> pd.DataFrame:
         rows = self.matrix[members]
         if scale != "response":
             known = weights @ self.known[members]
@@ -367,7 +357,7 @@ class CategoryMargins(Margins):
     def _on_response_scale(self, members: Any) -> tuple[Array, Array]:
         return self.known[members], self.matrix[members]
 
-    def _estimate(self, weights: Array, members: Any, scale: str, **how: Any) -> pd.DataFrame:
+    def _estimate(self, weights: Array, members: Any, scale: str, **how: Unpack[Testing]) -> pd.DataFrame:
         if scale != "response":
             raise UserError(
                 f"scale {scale!r}: probabilities of categories are on the response scale",

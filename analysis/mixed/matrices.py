@@ -512,7 +512,7 @@ class Covariance:
             moment = moments[term.factor][term.columns, term.columns]
             size = np.diag(np.maximum(np.diag(moment), 1e-3))
             roots[term.factor][term.columns, term.columns] = np.linalg.cholesky((moment + size) / 2.0)
-        return Covariance.gradient(self, roots)
+        return self.gradient(roots)
 
     def scales(self) -> Array:
         """Rough size of one standard error of each entry of theta: 1 / sqrt(2 levels)."""
@@ -521,7 +521,7 @@ class Covariance:
     def with_positive_diagonal(self, theta: Array) -> Array:
         """Flip the sign of template columns whose diagonal entry is negative; the model is the same."""
         signs = [np.where(np.diag(mat) < 0, -1.0, 1.0) for mat in self.lambdas(theta)]
-        return theta * np.array([signs[f][j] for f, _, j in self.entries], dtype=float)
+        return np.asarray(theta * np.array([signs[f][j] for f, _, j in self.entries], dtype=float))
 
 
 def orthonormalising(columns: Array) -> Array:

@@ -30,7 +30,7 @@ from analysis.mixed import (
     with_degrees,
 )
 from analysis.mixed.inference import LargestT
-from analysis.mixed.intervals import Pinned, parameters_of
+from analysis.mixed.intervals import parameters_of, pinned
 from stimuli.errors import UserError
 
 from .conftest import Simulate
@@ -237,7 +237,7 @@ def test_a_profile_ends_where_the_deviance_has_risen_by_the_quantile(
         assert row.ci_low < row.estimate < row.ci_high
         parameter = next(p for p in parameters_of(found) if p.name == row.parameter)
         for end in (row.ci_low, row.ci_high, row.estimate):
-            objective, start = Pinned(found, parameter).at(end, None)
+            objective, start = pinned(found, parameter, end, None)
             lowest = optimize.minimize(objective, start, jac=True, method="BFGS").fun - found.deviance
             if end == row.estimate:
                 assert lowest == pytest.approx(0.0, abs=1e-4)
