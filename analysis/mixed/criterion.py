@@ -40,25 +40,25 @@ class QuadratureDeviance(LaplaceDeviance):
         self, frame: Frame, matrices: Matrices, family: Family, link: Link, nagq: int, observed: bool = False
     ) -> None:
         super().__init__(frame, matrices, family, link, observed)
-        (effects,) = matrices.effects
-        self._codes, self._columns, self._m = effects.codes, effects.columns, effects.n_levels
+        (self._effects,) = matrices.effects
         points, weights = special.roots_hermitenorm(nagq)
         logs = np.log(weights / weights.sum())
-        k = effects.width
+        k = self._effects.width
         self._nodes = np.array(list(product(points, repeat=k)))
         self._log_weights = np.array([sum(w) for w in product(logs, repeat=k)])
         self._log_weights = self._log_weights + (self._nodes**2).sum(axis=1) / 2.0
 
     def _sums(self, values: Array) -> Array:
         """Z' v by level, shape (m, k)."""
-        return np.stack([np.bincount(self._codes, values * c, self._m) for c in self._columns.T], axis=1)
+        return self.layout.part(self.layout.transpose_times(values), 0)
 
-    def _predictor(self, fixed: Array, lam: Array, u: Array) -> Array:
-        return np.asarray(fixed + np.einsum("nk,nk->n", self._columns, (u @ lam.T)[self._codes]))
+    def _rows(self, lam: Array, u: Array) -> Array:
+        """Z Lambda u for u of shape (m, k), shape (n,)."""
+        return self.layout.times(self.layout.scale([lam], u.ravel()))
 
     def at(self, x: Array) -> LaplacePoint:
         """Evaluate deviance and gradient at x = (theta, log dispersion, whitened beta)."""
-        layout = self.layout
+        layout, codes, m = self.layout, self._effects.codes, self._effects.n_levels
         theta, response, beta = self.split(x)
         (lam,) = self.covariance.lambdas(theta)
         fixed = self.offset + self.x @ beta
@@ -67,28 +67,26 @@ class QuadratureDeviance(LaplaceDeviance):
         u = layout.part(mode, 0)
         k = u.shape[1]
         inside = response.inside(eta)
-        a = np.empty((self._m, k, k))
-        for i in range(k):
-            a[:, :, i] = self._sums(inside * self._columns[:, i])
+        (a,) = layout.products(inside).blocks
         lower = np.linalg.cholesky(lam.T @ a @ lam + np.eye(k))
         s = np.swapaxes(np.linalg.inv(lower), 1, 2)
         logdet = 2.0 * float(np.log(np.einsum("mkk->mk", lower)).sum())
 
         at_node = [u + z @ np.swapaxes(s, 1, 2) for z in self._nodes]
-        logs = np.empty((self._m, len(self._nodes)))
+        logs = np.empty((m, len(self._nodes)))
         for q, u_q in enumerate(at_node):
-            loglik = response.loglik(self._predictor(fixed, lam, u_q))
-            logs[:, q] = np.bincount(self._codes, loglik, self._m) - (u_q**2).sum(axis=1) / 2.0
+            loglik = response.loglik(fixed + self._rows(lam, u_q))
+            logs[:, q] = np.bincount(codes, loglik, m) - (u_q**2).sum(axis=1) / 2.0
         logs += self._log_weights
         levels = special.logsumexp(logs, axis=1)
         deviance = logdet - 2.0 * float(levels.sum())
         share = np.exp(logs - levels[:, None])
 
-        by_mode, by_spread = np.zeros((self._m, k)), np.zeros((self._m, k, k))
+        by_mode, by_spread = np.zeros((m, k)), np.zeros((m, k, k))
         by_fixed, by_lambda, by_dispersion = np.zeros(self.n), np.zeros((k, k)), np.zeros(self.n_dispersion)
         for q, u_q in enumerate(at_node):
-            eta_q, p = self._predictor(fixed, lam, u_q), share[:, q]
-            rows_share = p[self._codes]
+            eta_q, p = fixed + self._rows(lam, u_q), share[:, q]
+            rows_share = p[codes]
             # Nodes where no mean exists have no share, and slopes that are no numbers.
             score = np.where(rows_share > 0.0, rows_share * response.score(eta_q), 0.0)
             sums = self._sums(score)
@@ -106,13 +104,13 @@ class QuadratureDeviance(LaplaceDeviance):
         upper = np.triu(c)
         moved = upper + np.swapaxes(np.triu(c, 1), 1, 2)
         inverse = s @ (np.eye(k) + moved) @ np.swapaxes(s, 1, 2)
-        rows = self._columns @ lam
-        leverages = np.einsum("ni,nij,nj->n", rows, inverse[self._codes], rows)
+        rows = self._effects.columns @ lam
+        leverages = np.einsum("ni,nij,nj->n", rows, inverse[codes], rows)
         explicit = response.inside_slope(eta) * leverages
         pull = (self._sums(explicit) @ lam - 2.0 * by_mode).ravel()
         observed = response.observed(eta)
         adjoint = layout.factor(layout.products(observed), [lam]).solve(pull).reshape(u.shape)
-        feedback = np.einsum("nk,nk->n", self._columns, (adjoint @ lam.T)[self._codes])
+        feedback = self._rows(lam, adjoint)
         d_eta = explicit - observed * feedback
         slope = by_lambda + self._sums(d_eta).T @ u + self._sums(response.score(eta)).T @ adjoint
         slope += 2.0 * np.einsum("mik,mkj->ij", a @ lam, inverse)

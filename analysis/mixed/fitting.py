@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
@@ -26,7 +25,7 @@ from .linear import LinearDeviance
 from .matrices import Frame, Matrices, make_frame, make_matrices
 from .matrices import Vector as Column
 from .optimise import Optimum, finish, minimise
-from .responses import OrderedResponse, ProfiledResponse, Response, Shape, Thresholds, TimeResponse
+from .responses import OrderedResponse, ProfiledResponse, Shape, Thresholds, TimeResponse
 from .result import Fit, Model, VarianceComponent
 from .variables import Factor, Given
 
@@ -114,7 +113,7 @@ def criterion_notes(model: Model, dispersion: float) -> list[str]:
     return notes
 
 
-def separation_notes(model: Model, found: _Estimates) -> list[str]:
+def separation_notes(model: Model, theta: Array, beta: Array, vcov: Array) -> list[str]:
     """Point out factor cells without variation and estimates that run away."""
     matrices, family = model.matrices, model.family
     # Times and amounts do not separate; counts and answers do.
@@ -122,16 +121,16 @@ def separation_notes(model: Model, found: _Estimates) -> list[str]:
         return []
     notes = _uniform_cells(model.frame, matrices, family)
     for label, term in zip(matrices.labels, matrices.covariance.terms, strict=True):
-        sizes = np.sqrt(np.sum(term.template(found.theta) ** 2, axis=1))
+        sizes = np.sqrt(np.sum(term.template(theta) ** 2, axis=1))
         wild = [f"{name} ({sd:.3g})" for name, sd in zip(term.names, sizes, strict=True) if sd > HUGE_SE]
         if wild:
             notes.append(
                 f"possible separation: the standard deviation of {', '.join(wild)} by {label} runs away"
             )
-    size, se = np.sqrt(np.mean(matrices.x**2, axis=0)), np.sqrt(np.diag(found.vcov))
+    size, se = np.sqrt(np.mean(matrices.x**2, axis=0)), np.sqrt(np.diag(vcov))
     runaway = [
         name
-        for name, value, scale, error in zip(matrices.names, found.beta, size, se, strict=True)
+        for name, value, scale, error in zip(matrices.names, beta, size, se, strict=True)
         if not np.isfinite(error) or (error * scale > HUGE_SE and abs(value) < 2.0 * error)
     ]
     if runaway:
@@ -178,27 +177,6 @@ parameters differ from those of central differences by 2e-7 of themselves, those
 SKETCHED = (
     "a sketch: standard errors are of the average information; completed() makes those of second derivatives"
 )
-
-
-@dataclass(frozen=True)
-class _Estimates:
-    """What both kinds of model hand to inference."""
-
-    optimum: Optimum
-    theta: Array
-    beta: Array
-    vcov: Array
-    sigma: float
-    unit: float  # standard deviation that theta is relative to
-    dispersion: float
-    penalty: float  # share of the optimum's value that is no deviance
-    effects: Array
-    eta: Array
-    satterthwaite: Satterthwaite | None
-    notes: list[str]
-    thresholds: Thresholds | None = None
-    shape: Shape | None = None
-    response: Response | None = None
 
 
 class Options(TypedDict, total=False):
@@ -299,8 +277,7 @@ def fit_model(model: Model, *, is_sketch: bool = False) -> Fit:
         )
     # The matrices are small: several BLAS threads wait for each other more than they help, above all on a busy machine.
     with _threads().limit(limits=1, user_api="blas"):
-        found = _fit_linear(model) if model.family.has_scale else _fit_generalised(model, is_sketch)
-        return _assemble(model, found)
+        return _fit_linear(model) if model.family.has_scale else _fit_generalised(model, is_sketch)
 
 
 def sketch(
@@ -323,10 +300,10 @@ def completed(found: Fit) -> Fit:
     if not found.is_sketch:
         return found
     with _threads().limit(limits=1, user_api="blas"):
-        return _assemble(found.model, _fit_generalised(found.model, end=found.end))
+        return _fit_generalised(found.model, end=found.end)
 
 
-def _fit_linear(model: Model) -> _Estimates:
+def _fit_linear(model: Model) -> Fit:
     objective = LinearDeviance(model.frame, model.matrices, model.reml)
     covariance = model.matrices.covariance
     optimum = minimise(
@@ -340,26 +317,22 @@ def _fit_linear(model: Model) -> _Estimates:
     point = objective.at(optimum.x)
     beta = objective.coefficients(point)
     effects = objective.effects(point, optimum.x)
-    eta = model.frame.offset + model.matrices.x @ beta + objective.layout.times(effects)
-    return _Estimates(
-        optimum=optimum,
-        theta=optimum.x,
-        beta=beta,
-        vcov=objective.sigma(point) ** 2 * objective.variance(point),
-        sigma=objective.sigma(point),
+    degrees = RESIDUAL if model.reml and not len(optimum.x) else "Satterthwaite"
+    return _assemble(
+        model,
+        optimum,
+        beta,
+        objective.sigma(point) ** 2 * objective.variance(point),
+        effects,
         unit=objective.sigma(point),
-        dispersion=1.0,
-        penalty=0.0,
-        effects=effects,
-        eta=eta,
-        satterthwaite=Satterthwaite(
-            objective, optimum.x, RESIDUAL if model.reml and not len(optimum.x) else "Satterthwaite"
-        ),
-        notes=[],
+        sigma=objective.sigma(point),
+        theta=optimum.x,
+        eta=model.frame.offset + model.matrices.x @ beta + objective.layout.times(effects),
+        degrees=Satterthwaite(objective, optimum.x, degrees),
     )
 
 
-def _fit_generalised(model: Model, is_sketch: bool = False, end: Array | None = None) -> _Estimates:
+def _fit_generalised(model: Model, is_sketch: bool = False, end: Array | None = None) -> Fit:
     """Search for the estimates; ``end`` is where a search ended before."""
     criterion = model.criterion
     objective = make_objective(model.frame, model.matrices, model.family, model.link, criterion)
@@ -400,60 +373,56 @@ def _fit_generalised(model: Model, is_sketch: bool = False, end: Array | None = 
         # a neighbour's mode can be too far to begin from
         objective.modes.forget()
         point = objective.at(optimum.x)
-    held, back, thresholds, shape = len(optimum.x) - objective.p, objective.back, None, None
-    is_joint = isinstance(point.response, OrderedResponse | TimeResponse)
+    response, held, back, cuts, shape = (
+        point.response,
+        len(optimum.x) - objective.p,
+        objective.back,
+        None,
+        None,
+    )
+    is_joint = isinstance(response, OrderedResponse | TimeResponse)
     if is_joint:
         held, back = objective.covariance.size, linalg.block_diag(np.eye(objective.n_dispersion), back)
     vcov, exact = laplace_vcov(optimum.hessian, held, back)
-    if isinstance(point.response, OrderedResponse):
-        thresholds = Thresholds(
-            model.frame.categories,
-            model.link,
-            point.response.thresholds,
-            point.response.slopes,
-            float(objective.coefficients(beta)[0]),
-            vcov,
-        )
-    if isinstance(point.response, TimeResponse):
-        shape = Shape(point.response, vcov)
+    if isinstance(response, OrderedResponse):
+        intercept = float(objective.coefficients(beta)[0])
+        tau = response.thresholds, response.slopes
+        cuts = Thresholds(model.frame.categories, model.link, *tau, intercept, vcov)
+    if isinstance(response, TimeResponse):
+        shape = Shape(response, vcov)
     if is_joint:
         vcov = vcov[objective.n_dispersion :, objective.n_dispersion :]
     if not is_joint and not len(theta) and not objective.n_dispersion and criterion.penalty is None:
         # that of glm, from the expected information
-        weighted = point.response.weight(point.eta)[:, None] * objective.x
+        weighted = response.weight(point.eta)[:, None] * objective.x
         vcov = objective.back @ np.linalg.pinv(objective.x.T @ weighted, hermitian=True) @ objective.back.T
-    sigma = 1.0
-    if isinstance(point.response, ProfiledResponse):
-        sigma = point.response.sigma(point.eta, float(point.u @ point.u))
+    sigma, dispersion = 1.0, np.nan if is_joint else response.dispersion
+    if isinstance(response, ProfiledResponse):
+        sigma = response.sigma(point.eta, float(point.u @ point.u))
+        dispersion = sigma**2
     elif model.family.dispersion == "phi":
-        sigma = float(np.sqrt(point.response.dispersion))
+        sigma = float(np.sqrt(response.dispersion))
     elif shape is not None:
         sigma = shape.response.sigma
-    return _Estimates(
-        optimum=optimum,
-        theta=theta,
-        beta=objective.coefficients(beta),
-        vcov=vcov,
-        sigma=sigma,
+    notes = criterion_notes(model, 1.0 if is_joint else response.dispersion)
+    notes += shape.response.notes() if shape else []
+    notes += ([] if exact else [APPROXIMATE]) + ([SKETCHED] if optimum.is_sketch else [])
+    return _assemble(
+        model,
+        optimum,
+        objective.coefficients(beta),
+        vcov,
+        objective.layout.scale(objective.covariance.lambdas(theta), point.u),
         unit=sigma if criterion.dispersion == "glmer" else 1.0,
-        dispersion=np.nan
-        if is_joint
-        else sigma**2
-        if criterion.dispersion == "glmer"
-        else point.response.dispersion,
         penalty=0.0 if objective.penalty is None else float(optimum.x @ objective.penalty @ optimum.x),
-        effects=objective.layout.scale(objective.covariance.lambdas(theta), point.u),
+        notes=notes,
+        sigma=sigma,
+        dispersion=float(dispersion) if model.family.dispersion in {"phi", "theta", "precision"} else None,
+        theta=theta,
         eta=point.eta,
-        satterthwaite=None,
-        notes=[
-            *criterion_notes(model, 1.0 if is_joint else point.response.dispersion),
-            *(shape.response.notes() if shape else []),
-            *([] if exact else [APPROXIMATE]),
-            *([SKETCHED] if optimum.is_sketch else []),
-        ],
-        thresholds=thresholds,
+        cuts=cuts,
         shape=shape,
-        response=point.response,
+        response=response,
     )
 
 
@@ -470,28 +439,40 @@ def _modes(matrices: Matrices, effects: Array) -> dict[str, pd.DataFrame]:
     return {name: pd.concat(tables, axis=1) if tables[1:] else tables[0] for name, tables in parts.items()}
 
 
-def _assemble(model: Model, found: _Estimates) -> Fit:
-    matrices, frame, family = model.matrices, model.frame, model.family
-    optimum = found.optimum
+def _assemble(
+    model: Model,
+    optimum: Optimum,
+    beta: Array,
+    vcov: Array,
+    effects: Array,
+    *,
+    unit: float,
+    penalty: float = 0.0,
+    notes: Sequence[str] = (),
+    degrees: Satterthwaite | None = None,
+    **own: Any,
+) -> Fit:
+    """Complete a fit of which ``own`` are further fields; ``unit`` is the standard deviation that theta is relative to."""
+    matrices, frame, family, theta = model.matrices, model.frame, model.family, own["theta"]
     names = list(matrices.names)
     variance = tuple(
-        VarianceComponent(label, t.names, found.unit**2 * t.relative_covariance(found.theta))
+        VarianceComponent(label, t.names, unit**2 * t.relative_covariance(theta))
         for label, t in zip(matrices.labels, matrices.covariance.terms, strict=True)
     )
-    n, deviance = len(frame.y), float(optimum.value - found.penalty)
+    n, deviance = len(frame.y), float(optimum.value - penalty)
     method = ("REML" if model.reml else "ML") if family.has_scale else model.criterion.method()
     if not variance:
         method = "least squares" if model.reml else method.partition(",")[0]
         if model.reml:
-            deviance = LinearDeviance(frame, matrices, False)(found.theta)[0]
+            deviance = LinearDeviance(frame, matrices, False)(theta)[0]
     beside = len(optimum.x) - matrices.covariance.size - len(names)
     n_parameters = (
         len(names)
         + matrices.covariance.size
         + (1 if family.dispersion == "phi" or family.has_scale else beside)
     )
-    singular = singular_terms(matrices, found.theta)
-    notes = [*frame.notes, *matrices.notes, *singular, *convergence_note(optimum), *found.notes]
+    singular = singular_terms(matrices, theta)
+    first = [*frame.notes, *matrices.notes, *singular, *convergence_note(optimum), *notes]
     return Fit(
         formula=model.formula.text,
         family=family.name,
@@ -505,28 +486,17 @@ def _assemble(model: Model, found: _Estimates) -> Fit:
         deviance=deviance,
         converged=optimum.converged,
         singular=bool(singular),
-        warnings=(*notes, *separation_notes(model, found)),
-        wald=partial(coefficient_table, names, found.beta, found.vcov, found.satterthwaite),
-        vcov=pd.DataFrame(found.vcov, index=names, columns=names),
+        warnings=(*first, *separation_notes(model, theta, beta, vcov)),
+        wald=partial(coefficient_table, names, beta, vcov, degrees),
+        vcov=pd.DataFrame(vcov, index=names, columns=names),
         variance=variance,
-        sigma=float(found.sigma),
-        dispersion=float(found.dispersion) if family.dispersion in {"phi", "theta", "precision"} else None,
         n_parameters=n_parameters,
-        ranef=partial(_modes, matrices, found.effects),
-        fitted=found.thresholds.probabilities(found.eta)[0] @ found.thresholds.scores
-        if found.thresholds
-        else found.shape.response.mean(found.eta)[0]
-        if found.shape
-        else model.link.inverse(found.eta),
+        ranef=partial(_modes, matrices, effects),
         rows=frame.rows,
-        degrees=found.satterthwaite,
+        degrees=degrees,
         evaluations=optimum.evaluations,
-        theta=found.theta,
-        eta=found.eta,
         model=model,
         end=optimum.x,
         is_sketch=optimum.is_sketch,
-        cuts=found.thresholds,
-        shape=found.shape,
-        response=found.response,
+        **own,
     )

@@ -83,8 +83,7 @@ class Fit:
     formula: str  # formula, family, link: as fitted
     family: str
     link: str
-    # ``REML``, ``ML`` or ``ML, Laplace (nAGQ=1)``; without random effects ``least squares`` or ``ML``
-    method: str
+    method: str  # ``REML``, ``ML`` or ``ML, Laplace (nAGQ=1)``; without random effects ``least squares`` or ``ML``
     nobs: int  # rows used
     groups: Mapping[str, int]  # levels by grouping factor
     loglik: float  # deviance is -2 loglik (the REML criterion under REML)
@@ -97,30 +96,24 @@ class Fit:
     wald: Callable[[], pd.DataFrame]  # makes ``fixed``
     vcov: pd.DataFrame  # (p, p): covariance of the fixed effects
     variance: tuple[VarianceComponent, ...]  # in lme4's order
-    # residual standard deviation; root of phi for Gamma and inverse.gaussian; sigma of times; 1 where the
-    # family has none
-    sigma: float
-    # phi of Gamma and inverse.gaussian, theta of negative.binomial; None for the other families
-    dispersion: float | None
+    sigma: float  # residual standard deviation; root of phi; sigma of times; 1 where the family has none
     n_parameters: int  # fixed effects, variance parameters, and sigma where estimated
     ranef: Callable[[], Mapping[str, pd.DataFrame]]  # makes ``modes``
-    fitted: Array  # (nobs,): fitted means with the random effects, in the order of the rows used
     rows: Index  # (nobs,): positions of the rows used
     degrees: DegreesOfFreedom | None  # gives contrasts their degrees of freedom; None for z tests
     evaluations: int  # how often the deviance was computed
     theta: Array  # (k,): relative covariance parameters, for the orthonormalised columns of each term
     eta: Array  # (nobs,): linear predictor with random effects and offset, in the order of the rows used
     model: Model  # what was fitted
-    # (d,): where the search ended: theta, then for generalised models log dispersion and whitened
-    # coefficients
-    end: Array
-    # whether standard errors are of the average information; see ``sketch``
-    is_sketch: bool = False
-    # of an ordinal model; then ``(Intercept)`` of ``fixed`` is the mean of the latent scale, minus that
-    # of the thresholds
-    cuts: Thresholds | None = None
-    # of response times: the fitted shifted lognormal or ex-Gaussian distribution
-    shape: Shape | None = None
+    end: Array  # (d,): where the search ended: theta, then for generalised models log dispersion and whitened coefficients
+    is_sketch: bool = False  # whether standard errors are of the average information; see ``sketch``
+    dispersion: float | None = (
+        None  # phi of Gamma and inverse.gaussian, theta of negative.binomial, precision of betabinomial
+    )
+    cuts: Thresholds | None = (
+        None  # of an ordinal model, of whose ``fixed`` the intercept is minus their mean
+    )
+    shape: Shape | None = None  # of response times: the fitted shifted lognormal or ex-Gaussian distribution
     response: Response | None = None  # the observations at the estimated dispersion; None for linear models
 
     @property
@@ -142,6 +135,13 @@ class Fit:
     def fixed(self) -> pd.DataFrame:
         """Table of the fixed effects, shape (p, 8)."""
         return self.wald()
+
+    @cached_property
+    def fitted(self) -> Array:
+        """Fitted means with the random effects, in the order of the rows used; shape (nobs,)."""
+        if self.cuts is not None:
+            return np.asarray(self.cuts.probabilities(self.eta)[0] @ self.cuts.scores)
+        return self.shape.response.mean(self.eta)[0] if self.shape else self.model.link.inverse(self.eta)
 
     @cached_property
     def modes(self) -> Mapping[str, pd.DataFrame]:
