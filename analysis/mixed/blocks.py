@@ -354,8 +354,7 @@ Met = tuple[int, int, Rows, Index, Index, Index]
 class SparsePair(Pair):
     """A pair of which few cells occur."""
 
-    # (cells,) and (m_f + 1,): level of g in each cell, sorted by the level of f, then that of g; where
-    # each level of f begins
+    # (cells,) and (m_f + 1,): level of g in each cell, sorted by level of f, then of g; where each level of f begins
     sparse_form: tuple[Indices, Indices]
     places: Index  # (cells, k_f, k_g): where the cell's entries of H are stored
 

@@ -28,8 +28,7 @@ class FTest:
 
     statistic: float  # F; scaled where the method scales it
     numerator: int  # independent contrasts
-    # degrees of freedom; infinite for a Wald chi-squared test, whose statistic is F times ``numerator``
-    denominator: float
+    denominator: float  # infinite for a Wald chi-squared test, whose statistic is F times ``numerator``
     p: float  # upper tail
 
 

@@ -185,14 +185,13 @@ class Cliques:
     """Levels that meet nearly the same columns of the full matrix at the end, and some before it."""
 
     levels: Index  # (G,)
-    # (G, r): their entries; where a level does not meet a column the number of all entries, which stands
-    # for zeros
-    entries: Index
+    entries: (
+        Index  # (G, r): theirs; where a level does not meet a column the number of all entries, for zeros
+    )
     # before, within: (o,) and (r - o,): which of the r columns lie before the full matrix, and in it
     before: Index
     within: Index
-    # (G, o, r) or (G, o, r - o): where pairs of a column before the full matrix and any column, or one in
-    # it, are stored; any place where a level does not meet the column
+    # (G, o, r) or (G, o, r - o): where pairs of a column before the full matrix and any column, or one in it, are stored
     places: Index
     columns: slice | Index  # columns of the full matrix
     is_shared: bool  # whether pairs of two columns before the full matrix are those of a ``Shared``
@@ -237,9 +236,7 @@ class Shared:
     """Levels that meet nearly the same columns before the full matrix."""
 
     levels: Index  # (G,)
-    # (G, o): their entries; where a level does not meet a column the number of all entries, which stands
-    # for zeros
-    entries: Index
+    entries: Index  # (G, o): as of ``Cliques``
     places: Index  # (o, o): where pairs of these columns are stored; any place where no level meets both
 
     def subtract(self, values: Array, part: Array, order: int) -> None:

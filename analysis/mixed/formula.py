@@ -424,8 +424,7 @@ class Formula:
     text: str  # as given, the columns that ``.`` stands for written out
     response: Node  # left of ``~``; a ``Call('cbind', …)`` for counts
     fixed: Terms  # the fixed part, offsets taken out
-    # in the order written, ``||`` and ``/`` expanded; empty for a model of fixed effects alone
-    random: tuple[RandomTerm, ...]
+    random: tuple[RandomTerm, ...]  # in the order written, ``||`` and ``/`` expanded
     offsets: tuple[Node, ...] = ()  # what stood in ``offset()``
 
     def columns(self) -> tuple[str, ...]:

@@ -315,9 +315,9 @@ class LikelihoodRatio:
     df: int  # difference in parameters
     p: float  # from the chi-squared distribution; what R's ``anova`` prints
     boundary: bool  # the models differ by a variance or more, so the true p is smaller
-    # degrees of freedom of the two chi-squared distributions that the statistic follows in equal parts,
-    # where the models differ by exactly one variance and its covariances
-    mixture: tuple[int, int] | None = None
+    mixture: tuple[int, int] | None = (
+        None  # df of both halves, where one variance and its covariances are new
+    )
     p_boundary: float | None = None  # p from that mixture
 
     def sentence(self) -> str:

@@ -63,8 +63,7 @@ class Comparisons:
     """What an adjustment may want to know about a family of estimates."""
 
     correlation: Array | None = None  # (r, r): correlation of the r estimates, for ``mvt`` and ``dunnett``
-    # number of means of which the estimates are all pairwise differences, for ``tukey``
-    means: int | None = None
+    means: int | None = None  # number of means whose pairwise differences the estimates are, for ``tukey``
     with_control: bool = False  # whether all compare with one and the same mean, for ``dunnett``
 
     def among(self, known: Mask) -> Array:

@@ -48,13 +48,11 @@ from .result import Fit
 class Parameter:
     """One parameter on the scale on which it is reported."""
 
-    # lme4's: ``sd_Days|Subject``, ``cor_Days.(Intercept)|Subject``, ``sigma``, or a fixed effect's
-    name: str
+    name: str  # lme4's: ``sd_Days|Subject``, ``cor_Days.(Intercept)|Subject``, ``sigma``, or a fixed effect's
     kind: str  # what it is; ``dispersion`` is theta of the negative binomial, ``shape`` of times
     estimate: float  # a correlation with a vanished standard deviation is nan
     at: int = 0  # random term, or column of X
-    # row, column: within the random term; a correlation is that of ``row`` with ``column``, row > column
-    row: int = 0
+    row: int = 0  # row >= column: within the random term
     column: int = 0
 
 
@@ -514,10 +512,8 @@ class Bootstrap:
     names: tuple[str, ...]  # what was estimated
     estimate: Array  # (q,): from the data
     replicates: Array  # (r, q): from the data sets drawn, failed refits left out
-    # failed, unconverged, singular: refits that could not be done; refits kept although they did not
-    # converge, or were singular
-    failed: int
-    unconverged: int
+    failed: int  # refits that could not be done
+    unconverged: int  # refits among the replicates that did not converge, or were singular
     singular: int
     seed: int | str  # of the draws
 

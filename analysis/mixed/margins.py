@@ -123,11 +123,13 @@ class Margins:
 
     fit: Fit  # the model
     grid: pd.DataFrame  # (r, factors): the cell of each mean; the first factor varies fastest
-    # (r, p): means on the link scale are ``matrix @ beta``; rows that the data cannot tell are nan
-    matrix: Array
+    matrix: (
+        Array  # (r, p): means on the link scale are ``matrix @ beta``; rows that the data cannot tell are nan
+    )
     known: Array  # (r,): the offset's part of each mean: the offset at the same grid, or its slope
-    # (r, p): for trends, the rows that give the linear predictor where the slope is taken; None for means
-    level_rows: Array | None = None
+    level_rows: Array | None = (
+        None  # (r, p): for trends, rows of the linear predictor where the slope is taken
+    )
     level_known: Array | None = None  # (r,): the offset there
 
     def table(self, scale: str = "link", level: float = 0.95, adjust: str = "none") -> pd.DataFrame:

@@ -49,9 +49,7 @@ class Frame:
 
     data: pd.DataFrame  # complete rows only
     rows: Index  # (n,): their positions in the data given
-    # (n,): the response; for binomial models the proportion of successes, for ordinal ones the category,
-    # counted from 0
-    y: Array
+    y: Array  # (n,): the response; of binomial models the proportion of successes, of ordinal ones the category from 0
     weights: Array  # (n,): prior weights; for counts the number of trials
     offset: Array  # (n,): known part of the linear predictor
     variables: Variables  # maker of the variables, carrying levels and contrasts
@@ -551,11 +549,11 @@ class Matrices:
     names: tuple[str, ...]  # their names
     dropped: tuple[str, ...]  # names of dependent columns
     kept: tuple[int, ...]  # positions of the columns of ``x`` among all columns of ``design``
-    # (p, dropped): the dropped columns as combinations of ``x``; tells which cell means the data can say
-    alias: Array
+    alias: Array  # (p, dropped): the dropped columns as combinations of ``x``
     design: Design  # makes the fixed columns for other rows
-    # per grouping factor, the one with most columns first; a column of zeros where there is none
-    effects: tuple[Effects, ...]
+    effects: tuple[
+        Effects, ...
+    ]  # per grouping factor, most columns first; a column of zeros where there is none
     groupings: tuple[Grouping, ...]  # parallel to ``effects``; empty where there is none
     covariance: Covariance  # terms in lme4's order
     labels: tuple[str, ...]  # grouping name per term, ``g.1`` for the second term on g

@@ -410,9 +410,8 @@ class RSquared:
 
     marginal: float  # marginal, conditional: share of the fixed part; of fixed and random part
     conditional: float
-    # icc_adjusted, icc_unadjusted: share of the random part in what the fixed part leaves; in everything
-    icc_adjusted: float
-    icc_unadjusted: float
+    icc_adjusted: float  # share of the random part in what the fixed part leaves
+    icc_unadjusted: float  # in everything
     fixed: float  # fixed, random, observation: the variances
     random: float
     observation: float
@@ -490,12 +489,9 @@ class SimulatedResiduals:
     """Places of the observations among simulated ones, with three tests."""
 
     residuals: Array  # (nobs,): from 0 to 1, in the order of the rows used
-    # distance, p_uniform: Kolmogorov and Smirnov's distance from uniform residuals, and its p
-    distance: float
+    distance: float  # Kolmogorov and Smirnov's, from uniform residuals, with its p
     p_uniform: float
-    # dispersion, p_dispersion: variance about the simulated means, divided by that of simulated data, and
-    # its two-sided p
-    dispersion: float
+    dispersion: float  # variance about the simulated means over that of simulated data, with its two-sided p
     p_dispersion: float
     outliers: int  # observations beyond all simulated ones of their row, with the p of so many
     p_outliers: float

@@ -342,8 +342,7 @@ class Coding:
     """A contrast coding of one factor."""
 
     name: str = "treatment"  # one of ``CONTRASTS``, or ``custom``
-    # the custom contrasts, each with one number per level; empty for named codings
-    columns: tuple[tuple[float, ...], ...] = ()
+    columns: tuple[tuple[float, ...], ...] = ()  # the custom contrasts, each with one number per level
     names: tuple[str, ...] = ()  # names of the custom contrasts
 
     def matrix(self, levels: Sequence[str]) -> Array:
@@ -523,11 +522,9 @@ class Factor:
     column: str  # the column it reads
     levels: tuple[str, ...]  # first is the reference under treatment contrasts
     contrast: Coding = field(default_factory=Coding)  # how levels become columns
-    # yields positions in ``levels`` where these are no cells of the column: 0 or 1 for a comparison such
-    # as ``I(x > 2)``, coded FALSE and TRUE; intervals for ``cut()``
+    # yields positions in ``levels``: 0 or 1 for a comparison such as ``I(x > 2)``, intervals for ``cut()``
     condition: Numeric | Cut | None = None
-    # other names of the levels, ``factor(x, labels = …)``; empty where they have none
-    printed: tuple[str, ...] = ()
+    printed: tuple[str, ...] = ()  # other names of the levels, ``factor(x, labels = …)``
 
     def codes(self, data: pd.DataFrame) -> Index:
         """Positions in ``levels``; shape (n,)."""
