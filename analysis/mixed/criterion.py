@@ -39,8 +39,21 @@ class QuadratureDeviance(LaplaceDeviance):
     def __init__(
         self, frame: Frame, matrices: Matrices, family: Family, link: Link, nagq: int, observed: bool = False
     ) -> None:
-        super().__init__(frame, matrices, family, link, observed)
+        if len(matrices.effects) > 1:
+            names = ", ".join(g.name for g in matrices.groupings)
+            raise UserError(
+                f"nAGQ = {nagq} takes one grouping factor; this model has {len(matrices.effects)} ({names})",
+                mend="Use nAGQ = 1 (Laplace), or keep one grouping factor.",
+            )
         (self._effects,) = matrices.effects
+        nodes = float(nagq) ** self._effects.width
+        if nodes * len(frame.y) > MOST_CELLS:
+            raise UserError(
+                f"nAGQ = {nagq} with {self._effects.width} random effects a level takes {nodes:.0f} nodes for each of "
+                f"{len(frame.y)} rows",
+                mend="Use fewer points, or fewer slopes.",
+            )
+        super().__init__(frame, matrices, family, link, observed)
         points, weights = special.roots_hermitenorm(nagq)
         logs = np.log(weights / weights.sum())
         k = self._effects.width
@@ -188,7 +201,12 @@ class Criterion:
 
 
 def choose_criterion(
-    family: Family, link: Link, nagq: int, information: str | None, dispersion: str, penalty: str | None
+    family: Family,
+    nagq: int = 1,
+    information: str | None = None,
+    dispersion: str = "ml",
+    penalty: str | None = None,
+    is_mixed: bool = True,
 ) -> Criterion:
     """Look up a criterion and refuse combinations that make no sense."""
     if isinstance(nagq, bool) or nagq != int(nagq) or not 1 <= nagq <= MOST_NODES:
@@ -212,6 +230,12 @@ def choose_criterion(
                     mend="Leave it out, or choose another family.",
                 )
         return Criterion()
+    for name, is_given in given.items():
+        if is_given and not is_mixed and name != "penalty":
+            raise UserError(
+                f"{name} is for models with random effects; this formula has none, and its likelihood needs no approximation",
+                mend="Leave it out, or add a term such as (1 | participant).",
+            )
     kind, of = family.dispersion, f"the {family.name} family"
     rules = (
         (is_glmer and kind != "phi", f"dispersion = 'glmer': {of} has no dispersion phi"),
@@ -256,25 +280,16 @@ def choose_criterion(
     )
 
 
-def refuse_without_random_effects(nagq: int, information: str | None, dispersion: str) -> None:
-    """Refuse, for a model of fixed effects alone, what says how to integrate over random effects."""
-    for name, given in (
-        ("nagq", nagq != 1),
-        ("information", information is not None),
-        ("dispersion = 'glmer'", dispersion == "glmer"),
-    ):
-        if given:
-            raise UserError(
-                f"{name} is for models with random effects; this formula has none, and its likelihood needs no approximation",
-                mend="Leave it out, or add a term such as (1 | participant).",
-            )
-
-
 def make_objective(
     frame: Frame, matrices: Matrices, family: Family, link: Link, criterion: Criterion
 ) -> LaplaceDeviance:
     """Make the deviance that a criterion names, its penalty added."""
-    made = _without_penalty(frame, matrices, family, link, criterion)
+    observed = criterion.information == "observed"
+    made: LaplaceDeviance
+    if criterion.nagq > 1:
+        made = QuadratureDeviance(frame, matrices, family, link, criterion.nagq, observed)
+    else:
+        made = LaplaceDeviance(frame, matrices, family, link, observed, criterion.dispersion == "glmer")
     if criterion.penalty is not None:
         k, at = made.covariance.size, made.covariance.size + made.n_dispersion
         quadratic = np.zeros((at + made.p,) * 2)
@@ -283,26 +298,3 @@ def make_objective(
         quadratic[at:, at:] = made.back.T @ criterion.penalty.on_coefficients(matrices) @ made.back
         made.penalty = quadratic
     return made
-
-
-def _without_penalty(
-    frame: Frame, matrices: Matrices, family: Family, link: Link, criterion: Criterion
-) -> LaplaceDeviance:
-    observed = criterion.information == "observed"
-    if criterion.nagq == 1:
-        return LaplaceDeviance(frame, matrices, family, link, observed, criterion.dispersion == "glmer")
-    if len(matrices.effects) > 1:
-        names = ", ".join(g.name for g in matrices.groupings)
-        raise UserError(
-            f"nAGQ = {criterion.nagq} takes one grouping factor; this model has {len(matrices.effects)} ({names})",
-            mend="Use nAGQ = 1 (Laplace), or keep one grouping factor.",
-        )
-    width = matrices.effects[0].width
-    nodes = float(criterion.nagq) ** width
-    if nodes * len(frame.y) > MOST_CELLS:
-        raise UserError(
-            f"nAGQ = {criterion.nagq} with {width} random effects a level takes {nodes:.0f} nodes for each of "
-            f"{len(frame.y)} rows",
-            mend="Use fewer points, or fewer slopes.",
-        )
-    return QuadratureDeviance(frame, matrices, family, link, criterion.nagq, observed)

@@ -49,7 +49,25 @@ class Satterthwaite:
 
     @cached_property
     def _parts(self) -> tuple[Array, Array]:
-        return _differentiated(self.model, self.theta)
+        """Differentiate the unprofiled deviance and vcov(beta) at the optimum: (slopes, covariance)."""
+        model, theta = self.model, self.theta
+        point, scales = model.at(theta), model.covariance.scales()
+        sigma2, unscaled = point.rss / model.df, model.sigma(point) ** 2
+
+        def both(at: Array) -> Array:
+            there = model.at(at)
+            slope = there.logdet_slope + there.rss_slope / sigma2
+            return np.concatenate([slope, (unscaled * model.variance(there)).ravel()])
+
+        k, p = len(theta), model.p
+        moved = differences(both, theta, STEP * scales) if k else np.empty((0, p * p))
+        hessian = np.empty((k + 1, k + 1))
+        hessian[:k, :k] = (moved[:, :k] + moved[:, :k].T) / 2.0
+        hessian[:k, k] = hessian[k, :k] = -point.rss_slope / sigma2
+        hessian[k, k] = model.df
+        slopes = np.concatenate([moved[:, k:].reshape(k, p, p), unscaled * model.variance(point)[None]])
+        unit = np.append(scales, 1.0)
+        return slopes, 2.0 * positive_inverse(hessian * np.outer(unit, unit)) * np.outer(unit, unit)
 
     def df(self, rows: Array, vcov: Array) -> Array:
         """Degrees of freedom of each row of an (r, p) contrast matrix, shape (r,)."""
@@ -124,30 +142,6 @@ class KenwardRoger:
 
 
 DegreesOfFreedom = Satterthwaite | KenwardRoger
-
-
-def _differentiated(model: LinearDeviance, theta: Array) -> tuple[Array, Array]:
-    """Differentiate the unprofiled deviance and vcov(beta) at the optimum: (slopes, covariance)."""
-    point = model.at(theta)
-    scales = model.covariance.scales()
-    sigma2 = point.rss / model.df
-    vcov = model.sigma(point) ** 2 * model.variance(point)
-
-    def both(at: Array) -> Array:
-        there = model.at(at)
-        slope = there.logdet_slope + there.rss_slope / sigma2
-        return np.concatenate([slope, (model.sigma(point) ** 2 * model.variance(there)).ravel()])
-
-    k, p = len(theta), model.p
-    moved = differences(both, theta, STEP * scales) if k else np.empty((0, p * p))
-    hessian = np.empty((k + 1, k + 1))
-    hessian[:k, :k] = (moved[:, :k] + moved[:, :k].T) / 2.0
-    hessian[:k, k] = hessian[k, :k] = -point.rss_slope / sigma2
-    hessian[k, k] = model.df
-    slopes = np.concatenate([moved[:, k:].reshape(k, p, p), vcov[None]])
-    unit = np.append(scales, 1.0)
-    scaled = positive_inverse(hessian * np.outer(unit, unit))
-    return slopes, 2.0 * scaled * np.outer(unit, unit)
 
 
 def positive_inverse(matrix: Array, share: float = 1e-8) -> Array:

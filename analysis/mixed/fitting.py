@@ -15,7 +15,7 @@ from analysis.arrays import Array
 from stimuli.errors import UserError, unknown_name
 
 from .blocks import Layout
-from .criterion import choose_criterion, make_objective, refuse_without_random_effects
+from .criterion import choose_criterion, make_objective
 from .degrees import RESIDUAL, Satterthwaite
 from .families import BOUNDED_LINKS, Family, choose_family
 from .formula import read_formula
@@ -236,12 +236,15 @@ def make_model(
         if name not in Options.__annotations__:
             raise unknown_name("option of fit()", name, Options.__annotations__)
     chosen, chosen_link = choose_family(family, link)
-    nagq, information = options.get("nagq", 1), options.get("information")
-    dispersion = options.get("dispersion", "ml")
-    criterion = choose_criterion(chosen, chosen_link, nagq, information, dispersion, options.get("penalty"))
     parsed = read_formula(formula, [str(c) for c in data] if isinstance(data, pd.DataFrame) else None)
-    if not parsed.random:
-        refuse_without_random_effects(nagq, information, dispersion)
+    criterion = choose_criterion(
+        chosen,
+        options.get("nagq", 1),
+        options.get("information"),
+        options.get("dispersion", "ml"),
+        options.get("penalty"),
+        is_mixed=bool(parsed.random),
+    )
     vectors = {"weights": options.get("weights"), "offset": options.get("offset")}
     levels, contrasts = options.get("levels"), options.get("contrasts")
     frame = make_frame(parsed, data, chosen, **vectors, levels=levels, contrasts=contrasts)

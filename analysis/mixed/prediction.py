@@ -296,21 +296,9 @@ class _Errors:
 
     def mode_covariances(self) -> list[Array]:
         """Per grouping factor the conditional covariance of each level's effects, shape (m, k, k)."""
-        layout, blocks = self.layout, []
-        for f, effect in enumerate(layout.factors):
-            found = np.empty((effect.n_levels, effect.width, effect.width))
-            size = max(1, BATCH // effect.width)
-            for start in range(0, effect.n_levels, size):
-                levels = np.arange(start, min(start + size, effect.n_levels))
-                count = len(levels) * effect.width
-                unit = np.zeros((layout.q, count))
-                column = np.arange(count).reshape(len(levels), effect.width)
-                at = np.arange(effect.width)
-                self.layout.part(unit, f)[levels[:, None], at, column] = 1.0
-                solved = self.layout.part(self._given_data(unit), f)
-                found[levels] = solved[levels[:, None, None], at[:, None], column[:, None, :]]
-            blocks.append(self.unit**2 * found)
-        return blocks
+        pairs = zip(self.layout.pairs, self.factor.invert().blocks, strict=True)
+        own = [block for pair, block in pairs if pair.f == pair.g]
+        return [self.unit**2 * (lam @ block @ lam.T) for lam, block in zip(self.lambdas, own, strict=True)]
 
     def variance(self, x: Array, parts: list[_Part]) -> Array:
         """Variance of the error of each row's linear predictor, shape (m,)."""

@@ -369,12 +369,14 @@ def lme4_program(fit: Fit, file: str) -> str:
     why = _why_written_out(fit) if fit.cuts is None else []
     is_written = bool(why) and fit.family != "betabinomial"
     function, arguments = ("", []) if is_written else _call(fit, data, is_ordinary)
+    designs = [model.formula.fixed, *(term.design for term in model.formula.random)]
+    parts = [part for design in designs for variable in design.variables for part in nodes_of(variable)]
     used = {
         "ordinal": fit.cuts is not None,
         "lme4": fit.cuts is None and fit.variance,
         "lmerTest": is_linear and fit.variance,
         "Matrix": why,
-        "splines": _has_splines(fit),
+        "splines": {"ns", "bs"} & {part.function for part in parts if isinstance(part, Call)},
     }
     rate, spellings = f"{link.guess:.15g}", ("quantile", "probability", "density")
     environment = Environment(
@@ -442,7 +444,11 @@ def _call(fit: Fit, data: ProgramData, is_ordinary: bool) -> tuple[str, list[str
         how = f'"bobyqa", {_STEPS}' if is_ordinary else f'"scaled", {_STEPS}, calc.derivs = FALSE'
         control = f"control = lmerControl(optimizer = {how}, {_UNCHECKED})"
         return "lmer", [*given, reml, f"start = {theta}", control]
-    narrow = f'optimizer = "bobyqa", {_STEPS}, tolPwrss = {_pirls_tolerance(fit):.2g}'
+    # At its end glmer takes the determinant from the weights one iteration back. That deviance jumps, by some 4e-4 at a tolerance
+    # of 1e-12, where the number of iterations changes, and standard errors that are differences of it over 1e-4 are then nonsense.
+    # The tolerance stays above what rounding makes of a sum over the rows, where glmer would end with an error.
+    tolerance = max(1e-13, 3e-16 * float(np.sqrt(fit.nobs)))
+    narrow = f'optimizer = "bobyqa", {_STEPS}, tolPwrss = {tolerance:.2g}'
     return "glmer", [
         *given,
         family,
@@ -450,14 +456,6 @@ def _call(fit: Fit, data: ProgramData, is_ordinary: bool) -> tuple[str, list[str
         *([f"start = list(theta = {theta}, fixef = {beta})"] if len(fit.fixed) else []),
         f"control = glmerControl({narrow}{', nAGQ0initStep = FALSE' if len(fit.fixed) else ''})",
     ]
-
-
-def _pirls_tolerance(fit: Fit) -> float:
-    """Return the relative change of the deviance at which glmer's search for the modes ends."""
-    # At its end glmer takes the determinant from the weights one iteration back. That deviance jumps, by some 4e-4 at a tolerance
-    # of 1e-12, where the number of iterations changes, and standard errors that are differences of it over 1e-4 are then nonsense.
-    # The tolerance stays above what rounding makes of a sum over the rows, where glmer would end with an error.
-    return max(1e-13, 3e-16 * float(np.sqrt(fit.nobs)))
 
 
 def lme4_theta(fit: Fit) -> Array:
@@ -484,32 +482,34 @@ def _why_written_out(fit: Fit) -> list[str]:
         return []
     if fit.family == "betabinomial":
         return ["lme4 has no beta-binomial family, so glmmTMB fits the model."]
-    terms = model.matrices.covariance.terms
-    reasons = []
+    terms, kind, penalised = (
+        model.matrices.covariance.terms,
+        model.family.dispersion,
+        criterion.penalty is not None,
+    )
     if not terms:
-        if model.family.dispersion is not None:
-            reasons.append(f"glm does not estimate {model.family.dispersion} by maximum likelihood")
-        if criterion.penalty is not None:
-            reasons.append("glm has no penalty")
-        return [f"{reason}, so the likelihood is written out." for reason in reasons]
-    if model.family.dispersion == "phi" and criterion.dispersion == "ml":
-        reasons.append("glmer does not estimate phi by maximum likelihood")
-    canonical = fit.link in {"logit", "log"} and model.family.dispersion is None
-    if criterion.information == "observed" and criterion.nagq == 1 and not canonical:
-        reasons.append("glmer has the expected information only")
-    if criterion.penalty is not None:
-        reasons.append("glmer has no penalty")
-    if criterion.nagq > 1 and (len(terms) > 1 or terms[0].width > 1):
-        reasons.append("glmer has quadrature for one random effect a level only")
-    if fit.family == "negative.binomial":
-        reasons.append("glmer.nb leaves theta out of standard errors and may stop before it has an answer")
-    if criterion.dispersion == "ml" and not (
-        fit.fixed["se"].between(*_ORDINARY).all() and _ordinary_columns(fit)
-    ):
-        reasons.append("glmer's steps are for columns of ordinary size; here some are very small or large")
-    return [f"{reason}, so the criterion is written out over lme4's matrices." for reason in reasons[:1]] + [
-        f"Also: {reason}." for reason in reasons[1:]
-    ]
+        reasons = {
+            f"glm does not estimate {kind} by maximum likelihood": kind is not None,
+            "glm has no penalty": penalised,
+        }
+        return [f"{reason}, so the likelihood is written out." for reason, holds in reasons.items() if holds]
+    ordinary = fit.fixed["se"].between(*_ORDINARY).all() and _ordinary_columns(fit)
+    canonical = fit.link in {"logit", "log"} and kind is None
+    observed = criterion.information == "observed" and criterion.nagq == 1
+    ml, is_negative = criterion.dispersion == "ml", fit.family == "negative.binomial"
+    reasons = {
+        "glmer does not estimate phi by maximum likelihood": kind == "phi" and ml,
+        "glmer has the expected information only": observed and not canonical,
+        "glmer has no penalty": penalised,
+        "glmer has quadrature for one random effect a level only": criterion.nagq > 1
+        and (len(terms) > 1 or terms[0].width > 1),
+        "glmer.nb leaves theta out of standard errors and may stop before it has an answer": is_negative,
+        "glmer's steps are for columns of ordinary size; here some are very small or large": ml
+        and not ordinary,
+    }
+    first, *others = [reason for reason, holds in reasons.items() if holds] or [""]
+    also = [f"Also: {reason}." for reason in others]
+    return [f"{first}, so the criterion is written out over lme4's matrices.", *also] if first else []
 
 
 def _ordinary_columns(fit: Fit) -> bool:
@@ -520,13 +520,6 @@ def _ordinary_columns(fit: Fit) -> bool:
 
 def _row_sizes(transform: Array) -> Array:
     return np.asarray(np.sqrt((transform**2).sum(axis=1)))
-
-
-def _has_splines(fit: Fit) -> bool:
-    formula = fit.model.formula
-    variables = [*formula.fixed.variables, *(v for term in formula.random for v in term.design.variables)]
-    called = {part.function for v in variables for part in nodes_of(v) if isinstance(part, Call)}
-    return bool(called & {"ns", "bs"})
 
 
 def _written_out(fit: Fit) -> dict[str, Any]:

@@ -42,6 +42,7 @@ from .formula import (
     Unary,
     as_r,
     bare,
+    children_of,
     columns_of,
     is_condition,
     nodes_of,
@@ -259,17 +260,11 @@ def _beside_text(node: Node) -> set[str]:
     """Columns that stand beside a quoted text in a comparison, and so may hold text."""
     found = set()
     for part in nodes_of(node):
-        match part:
-            case (
-                Binary("==" | "!=", Name(name), Literal(text))
-                | Binary("==" | "!=", Literal(text), Name(name))
-                | Call("dummy", (Name(name), Literal(text)))
-            ) if text[0] in "'\"":
-                found.add(name)
-            case Binary("%in%", Name(name), Call("c", (Literal(text), *_))) | Binary(
-                "%in%", Name(name), Literal(text)
-            ) if text[0] in "'\"":
-                found.add(name)
+        is_dummy = isinstance(part, Call) and part.function == "dummy"
+        if is_dummy or (isinstance(part, Binary) and part.op in {"==", "!=", "%in%"}):
+            names = {one.name for one in children_of(part) if isinstance(one, Name)}
+            if any(isinstance(one, Literal) and one.text[0] in "'\"" for one in nodes_of(part)):
+                found |= names
     return found
 
 

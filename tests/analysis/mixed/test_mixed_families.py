@@ -111,7 +111,7 @@ def test_gradients_are_exact_for_every_criterion(
     parsed = read_formula(f"{response} ~ x + {random}")
     frame = make_frame(parsed, positive, chosen, weights=None if family == "binomial" else "w")
     matrices = in_units_of_residuals(make_matrices(parsed, frame, chosen), frame, chosen, chosen_link)
-    how = choose_criterion(chosen, chosen_link, nagq, information, dispersion, None)
+    how = choose_criterion(chosen, nagq, information, dispersion)
     objective = make_objective(frame, matrices, chosen, chosen_link, how)
     rng = np.random.default_rng(7)
     for size in (0.0, 0.3):
