@@ -18,7 +18,6 @@ inference
 Symbols are those of Bates et al. (2015): y = X beta + Z b + o, b = Lambda u, u spherical, theta the entries of Lambda.
 """
 
-from .degrees import FTest, KenwardRoger
 from .fitting import APPROXIMATE, completed, fit, sketch
 from .hypotheses import LikelihoodRatio, anova, joint_test, kenward_roger, likelihood_ratio_test, with_degrees
 from .inference import equivalence_tests, linear_contrasts
@@ -26,7 +25,6 @@ from .intervals import Bootstrap, bootstrap, profile_intervals
 from .margins import CategoryMargins, Margins, category_margins, margins, trends
 from .prediction import (
     RSquared,
-    SimulatedResiduals,
     influence,
     predict,
     r_squared,
@@ -36,20 +34,16 @@ from .prediction import (
     simulated_residuals,
 )
 from .program import lme4_program
-from .result import Fit, VarianceComponent
+from .result import Fit
 
 __all__ = [
     "APPROXIMATE",
     "Bootstrap",
     "CategoryMargins",
-    "FTest",
     "Fit",
-    "KenwardRoger",
     "LikelihoodRatio",
     "Margins",
     "RSquared",
-    "SimulatedResiduals",
-    "VarianceComponent",
     "anova",
     "bootstrap",
     "category_margins",

@@ -143,9 +143,7 @@ class Penalty:
     """The standard deviations of the normal priors, on the link scale."""
 
     intercept: float = 10.0  # of the linear predictor where all columns have their means
-    coefficient: float = (
-        2.5  # of a predictor per two standard deviations, or between its two values (Gelman et al., 2008)
-    )
+    coefficient: float = 2.5  # per two standard deviations, or between two values (Gelman et al., 2008)
     spread: float = 2.5  # of each random term's standard deviation, root mean square over rows; half-normal
 
     def __str__(self) -> str:

@@ -185,12 +185,8 @@ class Cliques:
     """Levels that meet nearly the same columns of the full matrix at the end, and some before it."""
 
     levels: Index  # (G,)
-    entries: (
-        Index  # (G, r): theirs; where a level does not meet a column the number of all entries, for zeros
-    )
-    # before, within: (o,) and (r - o,): which of the r columns lie before the full matrix, and in it
-    before: Index
-    within: Index
+    entries: Index  # (G, r): theirs; the number of all entries, for zeros, where a level meets no column
+    before: int  # o: how many of the r columns lie before the full matrix; the others lie in it
     # (G, o, r) or (G, o, r - o): where pairs of a column before the full matrix and any column, or one in it, are stored
     places: Index
     columns: slice | Index  # columns of the full matrix
@@ -198,15 +194,15 @@ class Cliques:
 
     def subtract(self, values: Array, part: Array, order: int) -> None:
         """Subtract (G, r, k) times its own transpose from the matrix, in place."""
-        if len(self.before):
-            other = part[:, self.within] if self.is_shared else part
-            products = part[:, self.before] @ np.swapaxes(other, 1, 2)
+        o = self.before
+        if o:
+            products = part[:, :o] @ np.swapaxes(part[:, o:] if self.is_shared else part, 1, 2)
             if not self.is_shared:
                 # a pair of columns before the full matrix has one place and stands here twice
-                products[:, :, self.before] *= np.tril(np.ones((len(self.before),) * 2))
+                products[:, :, :o] *= np.tril(np.ones((o, o)))
             np.subtract.at(values, self.places.ravel(), products.ravel())
-        if len(self.within):
-            flat = np.swapaxes(part[:, self.within], 1, 2).reshape(-1, len(self.within))
+        if o < part.shape[1]:
+            flat = np.swapaxes(part[:, o:], 1, 2).reshape(-1, part.shape[1] - o)
             full = values[len(values) - order**2 :].reshape(order, order)
             full[self._among] -= flat.T @ flat
 
@@ -218,16 +214,15 @@ class Cliques:
     def times(self, values: Array, e: Array, order: int) -> Array:
         """Multiply the matrix among the columns by e (G, r, k)."""
         full = values[len(values) - order**2 :].reshape(order, order)
-        many, _, k = e.shape
-        inside = len(self.within)
-        flat = np.swapaxes(e[:, self.within], 0, 1).reshape(inside, many * k)
+        (many, r, k), o = e.shape, self.before
+        flat = np.swapaxes(e[:, o:], 0, 1).reshape(r - o, many * k)
         found = np.empty_like(e)
-        found[:, self.within] = np.swapaxes((full[self._among] @ flat).reshape(inside, many, k), 0, 1)
-        if len(self.before):
+        found[:, o:] = np.swapaxes((full[self._among] @ flat).reshape(r - o, many, k), 0, 1)
+        if o:
             own = values[self.places]
-            across = own if self.is_shared else own[:, :, self.within]
-            found[:, self.before] = own @ (e[:, self.within] if self.is_shared else e)
-            found[:, self.within] += np.swapaxes(across, 1, 2) @ e[:, self.before]
+            across = own if self.is_shared else own[:, :, o:]
+            found[:, :o] = own @ (e[:, o:] if self.is_shared else e)
+            found[:, o:] += np.swapaxes(across, 1, 2) @ e[:, :o]
         return found
 
 
@@ -278,13 +273,16 @@ def cliques(
             row[before + np.searchsorted(columns, met[met >= 0])] = at[met >= 0]
         is_range = len(columns) > 0 and bool((np.diff(columns) == 1).all())
         among = slice(int(columns[0]), int(columns[-1]) + 1) if is_range else columns
-        within = np.arange(before, entries.shape[1])
         step = max(1, AT_ONCE // (entries.shape[1] * max(before, 1)))
         for start in range(0, len(members), step):
             some = entries[start : start + step]
-            places = _places(some[:, :before], some[:, within] if is_shared else some, column, rest)
+            high, low = np.broadcast_arrays(
+                some[:, :before, None], some[:, None, before:] if is_shared else some[:, None, :]
+            )
+            there, places = low < len(column), np.zeros(low.shape, dtype=np.intp)
+            places[there] = rest.locate(column[high[there]], column[low[there]])
             own_levels = np.array(members[start : start + step], dtype=np.intp)
-            found.append(Cliques(own_levels, some, np.arange(before), within, places, among, is_shared))
+            found.append(Cliques(own_levels, some, before, places, among, is_shared))
     return found, shared
 
 
@@ -312,17 +310,6 @@ def _share(levels: Index, starts: Index, column: Index, full: Index, rest: Struc
         places[meet] = rest.locate(columns[high], columns[low])
         found.append(Shared(np.array(members, dtype=np.intp), entries, places))
     return found
-
-
-def _places(before: Index, entries: Index, column: Index, rest: Structure) -> Index:
-    """Places of pairs of entries (G, o), all there, and entries (G, r), shape (G, o, r)."""
-    shape = (*before.shape, entries.shape[1])
-    places = np.zeros(shape, dtype=np.intp)
-    low = np.broadcast_to(entries[:, None, :], shape)
-    there = low < len(column)
-    high = np.broadcast_to(before[:, :, None], shape)
-    places[there] = rest.locate(column[high[there]], column[low[there]])
-    return places
 
 
 def _gathered(

@@ -315,9 +315,7 @@ class LikelihoodRatio:
     df: int  # difference in parameters
     p: float  # from the chi-squared distribution; what R's ``anova`` prints
     boundary: bool  # the models differ by a variance or more, so the true p is smaller
-    mixture: tuple[int, int] | None = (
-        None  # df of both halves, where one variance and its covariances are new
-    )
+    mixture: tuple[int, int] | None = None  # df of both halves, where exactly one variance is new
     p_boundary: float | None = None  # p from that mixture
 
     def sentence(self) -> str:

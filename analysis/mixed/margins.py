@@ -123,13 +123,9 @@ class Margins:
 
     fit: Fit  # the model
     grid: pd.DataFrame  # (r, factors): the cell of each mean; the first factor varies fastest
-    matrix: (
-        Array  # (r, p): means on the link scale are ``matrix @ beta``; rows that the data cannot tell are nan
-    )
+    matrix: Array  # (r, p): link-scale means are ``matrix @ beta``; rows that the data cannot tell are nan
     known: Array  # (r,): the offset's part of each mean: the offset at the same grid, or its slope
-    level_rows: Array | None = (
-        None  # (r, p): for trends, rows of the linear predictor where the slope is taken
-    )
+    level_rows: Array | None = None  # (r, p): for trends, rows of the predictor where the slope is taken
     level_known: Array | None = None  # (r,): the offset there
 
     def table(self, scale: str = "link", level: float = 0.95, adjust: str = "none") -> pd.DataFrame:
@@ -306,7 +302,17 @@ class Margins:
             known = weights @ self.known[members]
             table = linear_contrasts(self.fit, combined(weights, rows), known=known, **how)
             table = table.drop(columns="contrast")
-            return _as_ratio(self.fit, table) if scale == "ratio" else table
+            if scale == "link":
+                return table
+            if self.fit.model.back.ratio is None:
+                raise UserError(
+                    f"differences under the {self.fit.link} link have no ratio reading",
+                    mend="Ask for scale link or response, or model log(y), whose differences are ratios of geometric means.",
+                )
+            table["estimate"] = np.exp(table["estimate"])
+            table["se"] *= table["estimate"]
+            table["ci_low"], table["ci_high"] = np.exp(table["ci_low"]), np.exp(table["ci_high"])
+            return table
         values, slopes = self._on_response_scale(members)
         return tested(
             self.fit.degrees, combined(weights, slopes), combined(weights, values), self._covariance, **how
@@ -374,18 +380,6 @@ def combined(weights: Array, rows: Array) -> Array:
     found = np.asarray(weights @ np.where(np.isnan(rows), 0.0, rows))
     found[(weights[:, lost] != 0.0).any(axis=1)] = np.nan
     return found
-
-
-def _as_ratio(fit: Fit, table: pd.DataFrame) -> pd.DataFrame:
-    if fit.model.back.ratio is None:
-        raise UserError(
-            f"differences under the {fit.link} link have no ratio reading",
-            mend="Ask for scale link or response, or model log(y), whose differences are ratios of geometric means.",
-        )
-    table["estimate"] = np.exp(table["estimate"])
-    table["se"] = table["estimate"] * table["se"]
-    table["ci_low"], table["ci_high"] = np.exp(table["ci_low"]), np.exp(table["ci_high"])
-    return table
 
 
 def _with_cells(grid: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:

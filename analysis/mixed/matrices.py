@@ -606,12 +606,11 @@ def make_matrices(formula: Formula, frame: Frame, family: Family) -> Matrices:
         order = sorted(order, key=lambda i: many_levels[i])[::-1]
 
     # Terms that share a grouping factor share a block.
-    unique = list(dict.fromkeys(g.name for g in groupings))
-    widths = {
-        name: sum(raw[i].shape[1] for i, g in enumerate(groupings) if g.name == name) for name in unique
-    }
     by_name = {g.name: g for g in groupings}
-    unique.sort(key=lambda name: -widths[name] * len(by_name[name].levels))
+    sizes = dict.fromkeys(by_name, 0)
+    for grouping, block in zip(groupings, raw, strict=True):
+        sizes[grouping.name] -= len(grouping.levels) * block.shape[1]
+    unique = sorted(by_name, key=sizes.__getitem__)
     columns: dict[str, list[Array]] = {name: [] for name in unique}
     terms: list[TermCovariance] = []
     labels: list[str] = []
@@ -621,20 +620,12 @@ def make_matrices(formula: Formula, frame: Frame, family: Family) -> Matrices:
         transform = orthonormalising(raw[i])
         k = raw[i].shape[1]
         at = sum(c.shape[1] for c in columns[name])
-        size = k * (k + 1) // 2
-        terms.append(
-            TermCovariance(
-                unique.index(name),
-                at,
-                designs[i].names,
-                transform,
-                slice(at_theta, at_theta + size),
-                len(groupings[i].levels),
-            )
-        )
+        theta = slice(at_theta, at_theta + k * (k + 1) // 2)
+        levels = len(groupings[i].levels)
+        terms.append(TermCovariance(unique.index(name), at, designs[i].names, transform, theta, levels))
         labels.append(f"{name}.{len(columns[name])}" if columns[name] else name)
         columns[name].append(raw[i] @ transform)
-        at_theta += size
+        at_theta = theta.stop
     effects = tuple(
         Effects(by_name[name].codes, len(by_name[name].levels), np.hstack(columns[name])) for name in unique
     )

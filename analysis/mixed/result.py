@@ -107,12 +107,8 @@ class Fit:
     model: Model  # what was fitted
     end: Array  # (d,): where the search ended: theta, then for generalised models log dispersion and whitened coefficients
     is_sketch: bool = False  # whether standard errors are of the average information; see ``sketch``
-    dispersion: float | None = (
-        None  # phi of Gamma and inverse.gaussian, theta of negative.binomial, precision of betabinomial
-    )
-    cuts: Thresholds | None = (
-        None  # of an ordinal model, of whose ``fixed`` the intercept is minus their mean
-    )
+    dispersion: float | None = None  # phi, theta of negative.binomial, precision of betabinomial
+    cuts: Thresholds | None = None  # of an ordinal model; the intercept of ``fixed`` is minus their mean
     shape: Shape | None = None  # of response times: the fitted shifted lognormal or ex-Gaussian distribution
     response: Response | None = None  # the observations at the estimated dispersion; None for linear models
 

@@ -268,7 +268,8 @@ def _beside_text(node: Node) -> set[str]:
     return found
 
 
-def _refuse_what_is_missing_in_r(node: Node, data: pd.DataFrame, label: str) -> None:
+def evaluate(node: Node, data: pd.DataFrame, label: str) -> Numeric:
+    """Make a numeric variable of an expression, learning from data."""
     for part in nodes_of(node):
         if not isinstance(part, Call) or part.function not in WHOLE_COLUMN or "na.rm" in dict(part.keywords):
             continue
@@ -278,11 +279,6 @@ def _refuse_what_is_missing_in_r(node: Node, data: pd.DataFrame, label: str) -> 
                 f"{label!r}: {as_r(part)} is missing, since {gaps} rows are",
                 mend=f"Write {as_r(part)[:-1]}, na.rm = TRUE), or leave these rows out of the file.",
             )
-
-
-def evaluate(node: Node, data: pd.DataFrame, label: str) -> Numeric:
-    """Make a numeric variable of an expression, learning from data."""
-    _refuse_what_is_missing_in_r(node, data, label)
     given = data[list(columns_of(node))].dropna()
     may_hold_text = _beside_text(node)
     for column in given.columns:
