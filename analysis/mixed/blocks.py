@@ -219,7 +219,11 @@ class Layout:
 
     def outer(self, s: Array, t: Array) -> list[Array]:
         """Sum over levels of s t' within each factor; one (k, k) array per factor, trailing axes contracted."""
-        return [_outer(self.part(s, f), self.part(t, f)) for f in range(len(self.factors))]
+        found = []
+        for f, factor in enumerate(self.factors):
+            a, b = (np.moveaxis(self.part(v, f), 1, 0).reshape(factor.width, -1) for v in (s, t))
+            found.append(a @ b.T)
+        return found
 
 
 def _left(matrix: Array, array: Array) -> Array:
@@ -239,15 +243,6 @@ def _squares(a: Array, b: Array) -> Array:
     if a.shape[1] == 1:
         return np.asarray(np.einsum("mkc,mkc->mk", a, b)[..., None])
     return np.asarray(a @ np.swapaxes(b, 1, 2))
-
-
-def _outer(s: Array, t: Array) -> Array:
-    if s.shape[1] == 1:
-        axes = "mijk"[: s.ndim]
-        return np.asarray(np.einsum(f"{axes},{axes}->", s, t)).reshape(1, 1)
-    a = s.swapaxes(0, 1).reshape(s.shape[1], -1)
-    b = t.swapaxes(0, 1).reshape(t.shape[1], -1)
-    return np.asarray(a @ b.T)
 
 
 class PenalisedCholesky:

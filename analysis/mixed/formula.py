@@ -394,13 +394,9 @@ class Terms:
     terms: tuple[Term, ...]  # the terms in R's order (by number of variables), without the intercept
     intercept: bool  # whether the column of ones is in
 
-    def label(self, term: Term) -> str:
-        """Name a term as R does: its variables in order of appearance, joined by colons."""
-        return ":".join(as_r(self.variables[i]) for i in sorted(term))
-
     def labels(self) -> tuple[str, ...]:
-        """Names of all terms, the intercept excepted."""
-        return tuple(self.label(t) for t in self.terms)
+        """Names of all terms, the intercept excepted, as R has them: variables in order of appearance, joined by colons."""
+        return tuple(":".join(as_r(self.variables[i]) for i in sorted(term)) for term in self.terms)
 
 
 @dataclass(frozen=True)
