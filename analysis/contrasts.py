@@ -7,31 +7,25 @@ said with the reason: without it the others would be corrected less than was pla
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import cache
-from math import prod
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from analysis.crossing import slopes_in_cell
 from analysis.families import adjusted, two_one_sided
-from analysis.frames import ModelData, indicator
+from analysis.frames import ModelData
 from analysis.mixed import linear_contrasts, margins
 from analysis.plan import Difference, Plan, cell_name
 from analysis.readers import headed, spoken
 from analysis.results import Contrast, FittedModel, can_be_estimated
 
-NODES = 40
+_NODES, _OF_NODES = np.polynomial.hermite_e.hermegauss(40)
 
 
-@dataclass(frozen=True)
-class CellMean:
-    """One cell of the design as a linear function of the fixed effects."""
-
-    weights: NDArray[np.float64]  # shape (p,)
-    variance: float  # variance of the linear predictor over participants and items in this cell
+Floats = NDArray[np.float64]
+Cells = Mapping[tuple[str, str], Floats]
+"""Each cell of the design, by reader group and level, as weights of the fixed effects, shape (p,)."""
 
 
 def contrasts_of(plan: Plan, data: ModelData, model: FittedModel) -> tuple[Contrast, ...]:
@@ -48,73 +42,33 @@ def contrasts_of(plan: Plan, data: ModelData, model: FittedModel) -> tuple[Contr
     return tuple(adjusted([(plan, found)])[0])
 
 
-def cell_means(factor: str, data: ModelData, model: FittedModel) -> dict[tuple[str, str], CellMean]:
-    """Return every cell of the design, keyed by (reader group, level)."""
+def cell_means(factor: str, data: ModelData, model: FittedModel) -> Cells:
+    """Return the mean of every cell of the design as weights of the fixed effects."""
     crossed = len(data.groups) > 1
     asked = [factor] if data.crossing is None else list(data.crossing.factors)
     means = margins(model.source, [*asked, "reader_group"] if crossed else asked)
     found = {}
-    for place, row in enumerate(means.grid.to_dict("records")):
-        group = str(row["reader_group"]) if crossed else data.groups[0]
+    for weights, row in zip(means.matrix, means.grid.to_dict("records"), strict=True):
         shown = [str(row[one]) for one in asked]
         level = shown[0] if data.crossing is None else cell_name(*shown)
         if level in data.levels:
-            found[group, level] = CellMean(means.matrix[place], _variance(group, level, factor, data, model))
+            found[str(row["reader_group"]) if crossed else data.groups[0], level] = weights
     return found
 
 
-def _variance(group: str, level: str, factor: str, data: ModelData, model: FittedModel) -> float:
-    """Add up the variance of all random effects that act in one cell."""
-    person = group in data.participant_groups
-    kind = "people" if person else "model"
-    active = {"(Intercept)", f"{factor}{level}", indicator(factor, level), kind}
-    active |= {f"reader_group{group}", indicator(kind, level)}
-    values = dict.fromkeys(active, 1.0)
-    if data.crossing is not None:
-        values |= slopes_in_cell(data.crossing, level) | slopes_in_cell(data.crossing, level, kind)
-    total = 0.0
-    for term in model.variance:
-        z = np.array([prod(values.get(part, 0.0) for part in name.split(":")) for name in term.terms])
-        if person or term.group != "participant":
-            total += float(z @ term.cov @ z)
-    return total
-
-
-Signed = tuple[float, CellMean]
-
-
-def _signed(
-    difference: Difference, groups: tuple[str, ...], plan: Plan, cells: Mapping[tuple[str, str], CellMean]
-) -> list[Signed]:
-    """Return what a contrast weighs each cell with: of two groups the difference between them is taken."""
-    return [
-        (sign * weight, cells[group, level])
-        for sign, group in zip((1.0, -1.0), groups, strict=False)
-        for level, weight in plan.weights(difference).items()
-    ]
-
-
-def _simple(
-    difference: Difference,
-    group: str,
-    plan: Plan,
-    cells: Mapping[tuple[str, str], CellMean],
-    model: FittedModel,
-) -> tuple[float, ...]:
-    """Return the difference at each of the two levels between which an interaction compares it, on the modelled scale."""
-    sides = [_signed(replace(difference, at=(level,)), (group,), plan, cells) for level in difference.at]
-    return tuple(sum(weight * float(cell.weights @ model.beta) for weight, cell in side) for side in sides)
+def _weights(difference: Difference, groups: tuple[str, ...], plan: Plan, cells: Cells) -> Floats:
+    """Return a contrast as weights of the fixed effects: of two groups the difference between them is taken."""
+    signed = zip((1.0, -1.0), groups, strict=False)
+    of_levels = plan.weights(difference).items()
+    return np.sum(
+        [sign * w * cells[group, level] for sign, group in signed for level, w in of_levels], axis=0
+    )
 
 
 def _tested(
-    difference: Difference,
-    groups: tuple[str, ...],
-    plan: Plan,
-    cells: Mapping[tuple[str, str], CellMean],
-    model: FittedModel,
+    difference: Difference, groups: tuple[str, ...], plan: Plan, cells: Cells, model: FittedModel
 ) -> Contrast:
-    signed = _signed(difference, groups, plan, cells)
-    weights = np.sum([sign * cell.weights for sign, cell in signed], axis=0)
+    weights = _weights(difference, groups, plan, cells)
     table = linear_contrasts(model.source, weights).drop(columns="contrast")
     row = dict(zip(table.columns, table.to_numpy(dtype=float)[0].tolist(), strict=True))
     logistic = plan.measure.family == "binomial"
@@ -124,7 +78,10 @@ def _tested(
     estimable = estimable and bool(np.isfinite(row["p"])) and not model.runs_away
     df = None if np.isnan(row["df"]) else row["df"]
     bound = plan.equivalence if len(groups) == 2 and estimable and not logistic else None
-    is_interaction = len(difference.at) == 2 and len(groups) == 1
+    simple: tuple[float, ...] = ()
+    if len(difference.at) == 2 and len(groups) == 1:
+        sides = [replace(difference, at=(level,)) for level in difference.at]
+        simple = tuple(float(_weights(side, groups, plan, cells) @ model.beta) for side in sides)
     p = one_sided(row["p"], row["statistic"], difference.direction_in(groups))
     numbers = (row["estimate"], row["se"], row["statistic"], df, p, ends)
     return Contrast.of(
@@ -134,7 +91,7 @@ def _tested(
         estimable=estimable,
         weights=tuple(weights.tolist()),
         vcov=model.vcov,
-        simple=_simple(difference, groups[0], plan, cells, model) if is_interaction else (),
+        simple=simple,
         equivalence=bound and two_one_sided(row["estimate"], row["se"], df, bound.half_width, plan.alpha),
     )
 
@@ -147,25 +104,13 @@ def one_sided(p: float, statistic: float, direction: str) -> float:
     return p / 2 if as_expected else 1 - p / 2
 
 
-@cache
-def _nodes() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    points, weights = np.polynomial.hermite_e.hermegauss(NODES)
-    return points, weights / weights.sum()
-
-
-def averaged_probability(eta: float, variance: float) -> tuple[float, float]:
-    """Average the inverse logit over a normal linear predictor."""
-    mean, slope = averaged_probabilities(np.array([eta]), np.array([variance]))
-    return float(mean[0]), float(slope[0])
-
-
-def averaged_probabilities(
-    eta: NDArray[np.float64], variance: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Do the same for many linear predictors; all of shape (rows,)."""
-    points, weights = _nodes()
-    p = special.expit(eta[:, None] + np.sqrt(variance)[:, None] * points)
-    return p @ weights, (p * (1 - p)) @ weights
+def averaged_probability(eta: Floats | float, variance: Floats | float) -> Floats:
+    """Average the inverse logit over normal linear predictors."""
+    at = (
+        np.asarray(eta, dtype=float)[..., None]
+        + np.sqrt(np.asarray(variance, dtype=float))[..., None] * _NODES
+    )
+    return np.asarray(special.expit(at) @ (_OF_NODES / _OF_NODES.sum()))
 
 
 NOT_WITH_OTHERS = "not in one model with the others"

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from analysis.contrasts import averaged_probabilities
+from analysis.contrasts import averaged_probability
 from analysis.measures.resampling import Interval, interval
 from analysis.mixed import Fit, fit, predict
 from stimuli.errors import UserError, unknown_name
@@ -153,5 +153,5 @@ def _log_density(fitted: Fit, rows: pd.DataFrame, response: str, weights: str | 
     if fitted.family == "gaussian":
         residual = fitted.sigma / np.sqrt(rows[weights].to_numpy(dtype=float) if weights else 1.0)
         return np.asarray(stats.norm.logpdf(y, eta, np.sqrt(se**2 + residual**2)))
-    p = averaged_probabilities(eta, se**2)[0]
+    p = averaged_probability(eta, se**2)
     return np.asarray(np.log(np.where(y > 0.5, p, 1 - p).clip(1e-300)))

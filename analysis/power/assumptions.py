@@ -54,7 +54,7 @@ class Assumptions:
         """Mean of a cell as people speak of it: percent correct averaged over everything, or the geometric mean in ms."""
         eta = self.cells[group, level]
         if plan.measure.family == "binomial":
-            return 100.0 * averaged_probability(eta, self.variance_in(plan, group, level))[0]
+            return 100.0 * float(averaged_probability(eta, self.variance_in(plan, group, level)))
         return float(np.exp(eta)) if plan.measure.logged else eta
 
     def effect(self, plan: Plan, difference: Difference, groups: tuple[str, ...]) -> float:
@@ -99,7 +99,7 @@ def log_odds_at(share: float, variance: float) -> float:
     )
 
     def beyond(eta: float) -> float:
-        return averaged_probability(eta, variance)[0] - share
+        return float(averaged_probability(eta, variance)) - share
 
     return float(optimize.brentq(beyond, -reach, reach, xtol=1e-10))
 

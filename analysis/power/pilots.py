@@ -219,8 +219,8 @@ def from_pilot(plan: Plan, tables: Tables, kinds: Mapping[str, str], name: str =
             exit_code=1,
         )
     cells = {
-        (_as_planned(group, plan), level): float(cell.weights @ model.beta)
-        for (group, level), cell in cell_means(plan.factor, data, model).items()
+        (_as_planned(group, plan), level): float(weights @ model.beta)
+        for (group, level), weights in cell_means(plan.factor, data, model).items()
     }
     if model.singular or len(model.steps) > 1:
         remarks.append("The pilot's model was reduced or is singular: some of its variances count as zero.")

@@ -47,7 +47,7 @@ def test_a_mean_in_percent_is_an_average_over_participants_and_items() -> None:
     for one in MEANS:
         spread = found.variance_in(PLAN, one.of, one.level)
         eta = found.cells[one.of, one.level]
-        assert 100 * averaged_probability(eta, spread)[0] == pytest.approx(one.value)
+        assert 100 * averaged_probability(eta, spread) == pytest.approx(one.value)
         assert found.mean(PLAN, one.of, one.level) == pytest.approx(one.value)
         assert eta > special.logit(one.value / 100)
 
