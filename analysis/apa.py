@@ -8,7 +8,7 @@ made of, so that a table's file holds it unrounded beside what the page shows.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Context, Decimal
 
@@ -98,9 +98,13 @@ def without_width(low: float | None, high: float | None) -> bool:
 
 def interval(low: float | None, high: float | None, decimals: int = 2) -> str:
     """Write the two ends of an interval in brackets; an en dash alone where there is none, or none of any width."""
+    return _ends(low, high, lambda end: number(end, decimals))
+
+
+def _ends(low: float | None, high: float | None, write: Callable[[float | None], str]) -> str:
     if (_missing(low) and _missing(high)) or without_width(low, high):
         return Written.of(MISSING, low, high)
-    return span(low, high, decimals)
+    return Written.of(f"[{write(low)}, {write(high)}]", low, high)
 
 
 def span(lowest: float | None, highest: float | None, decimals: int = 2) -> str:
@@ -129,9 +133,7 @@ def correlation(value: float | None) -> str:
 
 def correlations(low: float, high: float) -> str:
     """Write the two ends of a correlation's interval in brackets; an en dash alone where there is none, or none of any width."""
-    if math.isnan(low) or math.isinf(low) or without_width(low, high):
-        return Written.of(MISSING, low, high)
-    return Written.of(f"[{correlation(low)}, {correlation(high)}]", low, high)
+    return _ends(low, high, correlation) if math.isfinite(low) else Written.of(MISSING, low, high)
 
 
 def percent(share: float | None, decimals: int = 1) -> str:
@@ -163,9 +165,7 @@ def bayes_factor(value: float | None) -> str:
 
 def ratio_interval(low: float | None, high: float | None) -> str:
     """Write the two ends of a ratio's interval in brackets; an en dash alone where there is none, or none of any width."""
-    if (_missing(low) and _missing(high)) or without_width(low, high):
-        return Written.of(MISSING, low, high)
-    return Written.of(f"[{ratio(low)}, {ratio(high)}]", low, high)
+    return _ends(low, high, ratio)
 
 
 def milliseconds(value: float | None) -> str:

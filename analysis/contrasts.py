@@ -60,9 +60,8 @@ def _weights(difference: Difference, groups: tuple[str, ...], plan: Plan, cells:
     """Return a contrast as weights of the fixed effects: of two groups the difference between them is taken."""
     signed = zip((1.0, -1.0), groups, strict=False)
     of_levels = plan.weights(difference).items()
-    return np.sum(
-        [sign * w * cells[group, level] for sign, group in signed for level, w in of_levels], axis=0
-    )
+    weighed = (sign * w * cells[group, level] for sign, group in signed for level, w in of_levels)
+    return np.asarray(sum(weighed))
 
 
 def _tested(

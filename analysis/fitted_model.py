@@ -745,10 +745,7 @@ def _pairs(
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    return [
-        {str(name): value for name, value in zip(table.columns, row, strict=True)}
-        for row in table.itertuples(index=False, name=None)
-    ]
+    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
 
 
 def _is_number(column: pd.Series[Any]) -> bool:

@@ -55,8 +55,8 @@ def find_tables(folder: Path) -> Source:
         return _of_study(folder)
     if (folder / DICTIONARY).is_file():
         return _of_handover(folder)
-    if (folder / "codebook.md").is_file() or (folder / "documentation" / "codebook.md").is_file():
-        return _of_export(folder)
+    if (codebook := _codebook(folder)) is not None:
+        return _of_export(folder, codebook)
     raise UserError(
         f"{folder / DICTIONARY} is missing",
         mend="Give a study's folder, a folder that `wrods report` handed over, or an export as csv, parquet or psych-ds.",
@@ -112,8 +112,8 @@ def _of_handover(folder: Path) -> Source:
     return Source(folder, folder / TRIALS, files[REGIONS], files[ITEMS], dictionary, {})
 
 
-def _of_export(folder: Path) -> Source:
-    types, factors = _read_codebook(_codebook(folder))
+def _of_export(folder: Path, codebook: Path) -> Source:
+    types, factors = _read_codebook(codebook)
     trials = _table_file(folder, "trials")
     if trials is None:
         raise UserError(
@@ -131,10 +131,9 @@ def _of_export(folder: Path) -> Source:
     return Source(folder, trials, regions, items, dictionary, types, remarks)
 
 
-def _codebook(folder: Path) -> Path:
-    return next(
-        file for file in (folder / "codebook.md", folder / "documentation" / "codebook.md") if file.is_file()
-    )
+def _codebook(folder: Path) -> Path | None:
+    files = (folder / "codebook.md", folder / "documentation" / "codebook.md")
+    return next((file for file in files if file.is_file()), None)
 
 
 def _table_file(folder: Path, name: str) -> Path | None:
@@ -149,7 +148,8 @@ def table_beside(folder: Path, name: str) -> pd.DataFrame | None:
     file = _table_file(folder, name)
     if file is None:
         return None
-    types = _read_codebook(_codebook(folder))[0].get(name) if file.suffix == ".csv" else None
+    codebook = _codebook(folder) if file.suffix == ".csv" else None
+    types = None if codebook is None else _read_codebook(codebook)[0].get(name)
     return as_frame(read_columns(file, types=types))
 
 

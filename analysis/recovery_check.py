@@ -15,11 +15,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit, logit
-from scipy.stats import t as student
 
 from analysis.answers import failures_as_wrong, judged
 from analysis.costs.words import TARGET, region_rows, word_table
-from analysis.intervals import wilson
+from analysis.intervals import half_width, wilson
 from analysis.letters import letter_changes
 from analysis.measures.accuracy import with_chance
 from analysis.plan import MEASURES, Measure, Plan, against_reference
@@ -259,9 +258,7 @@ def recovered_words(tables: Tables, factor: str) -> list[Recovered]:
             continue
         differences = (of_reader["log_rt"] - of_reader["base"]).to_numpy(dtype=float)
         middle, truth = float(differences.mean()), float(of_reader["cost"].mean())
-        wide = float(
-            student.ppf(0.975, len(differences) - 1) * differences.std(ddof=1) / len(differences) ** 0.5
-        )
+        wide = half_width(differences)
         label = f"{level} − {intact}"
         found.append(Recovered(MEASURE, TITLE, "log_ms", label, truth, middle, middle - wide, middle + wide))
     return found

@@ -6,7 +6,7 @@ are compared with a model's item by item (:mod:`analysis.crossed_variance`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
@@ -50,29 +50,6 @@ def _reader_names(rows: pd.DataFrame) -> pd.Series[str]:
     return joined(rows["reader_group"], rows["reader"], "/")
 
 
-class Cells(NamedTuple):
-    """A reader group's answers summed by item and condition, for each participant; a model has none."""
-
-    participants: tuple[str, ...]
-    total: Floats
-    many: Floats
-    answers: Answers | None = None
-
-    def means(self, without: int | None = None) -> Floats:
-        """Return the mean answer to each item in each condition, shape (I, C), without one participant; nan without an answer."""
-        total, many = self.total, self.many
-        if without is not None and self.answers is not None:
-            own = self.answers.participant == self.answers.layout.participants.index(
-                self.participants[without]
-            )
-            i, c = self.answers.item[own], self.answers.condition[own]
-            total, many = total.copy(), many.copy()
-            np.subtract.at(total, (i, c), self.answers.value[own])
-            np.subtract.at(many, (i, c), 1.0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(np.where(many > 0, total / many, np.nan))
-
-
 class ReaderSums:
     """The sums of each reader group of a plan, and of each pair of them that is compared; made when they are asked for."""
 
@@ -85,8 +62,8 @@ class ReaderSums:
         span = (0.0, 1.0) if plan.measure.scale == "points" else (rows[value].min(), rows[value].max())
         self.layout = Layout(plan.levels, tuple(items), tuple(participants), span)
         self.factor, self.value = plan.factor, value
-        self._people: dict[str, Answers] = {}
-        self._models: dict[str, Means] = {}
+        self.people: dict[str, Answers] = {}
+        self.models: dict[str, Means] = {}
         for group in plan.groups:
             self._read(group)
 
@@ -97,55 +74,47 @@ class ReaderSums:
         y, item = own[self.value].to_numpy(dtype=float), own["_item"].to_numpy()
         condition = own[self.factor].to_numpy(dtype=object)
         if own["reader_kind"].isin(PARTICIPANT_KINDS).any():
-            self._people[group] = Answers.of(y, own["_reader"].to_numpy(), item, condition, self.layout)
+            self.people[group] = Answers.of(y, own["_reader"].to_numpy(), item, condition, self.layout)
         else:
             variant = own["prompt_variant"].astype(str).to_numpy(dtype=object)
-            self._models[group] = Means(*model_means(y, item, condition, variant, self.layout))
+            self.models[group] = Means(*model_means(y, item, condition, variant, self.layout))
 
     def of(self, groups: tuple[str, ...]) -> Sums | None:
         """Return the sums of a reader group, or of the first minus the second; None where one has no answer."""
-        if not all(group in self._people or group in self._models for group in groups):
+        if not all(group in self.people or group in self.models for group in groups):
             return None
-        return sums_of_readers(groups, self._people, self._models, self.layout)
+        return sums_of_readers(groups, self.people, self.models, self.layout)
 
-    def cells(self) -> dict[str, Cells]:
-        """Return the answers of each reader group by item and condition."""
-        found: dict[str, Cells] = {}
+    def item_means(self, without: str = "") -> dict[str, Floats]:
+        """Return the mean answer of each reader group to each item in each condition, shape (I, C), without one participant."""
+        found = {group: means.mean for group, means in self.models.items()}
         size = (len(self.layout.items), len(self.layout.conditions))
-        for group, answers in self._people.items():
-            total, count = np.zeros(size), np.zeros(size)
-            np.add.at(total, (answers.item, answers.condition), answers.value)
-            np.add.at(count, (answers.item, answers.condition), 1.0)
-            names = tuple(self.layout.participants[place] for place in np.unique(answers.participant))
-            found[group] = Cells(names, total, count, answers)
-        for group, means in self._models.items():
-            known = np.isfinite(means.mean)
-            found[group] = Cells((), np.where(known, means.mean, 0.0), known.astype(float))
+        for group, answers in self.people.items():
+            kept = answers.participant != (self.layout.participants.index(without) if without else -1)
+            cell = (answers.item * size[1] + answers.condition)[kept]
+            with np.errstate(invalid="ignore"):
+                means = np.bincount(cell, answers.value[kept], size[0] * size[1]) / np.bincount(
+                    cell, minlength=size[0] * size[1]
+                )
+            found[group] = means.reshape(size)
         return found
 
     def in_general(self, people: str, weights: Mapping[str, float]) -> Estimate | None:
         """Estimate people's contrast minus that of models like these, of which those here are a sample."""
-        answers = self._people.get(people)
-        means = [one.mean for one in self._models.values()]
+        answers = self.people.get(people)
+        means = [one.mean for one in self.models.values()]
         return None if answers is None or len(means) < 2 else in_general(answers, means, weights)
-
-    def is_model(self, group: str) -> bool:
-        """Whether a reader group is one model (or baseline) and not people."""
-        return group in self._models
 
     def log_odds(self, group: str, weights: Mapping[str, float]) -> float:
         """Return a contrast of the log odds of condition means; half an answer is added to either side."""
-        found = self._log_odds[group]
-        return float(sum(w * found.get(level, np.nan) for level, w in weights.items() if w))
+        return float(sum(w * self._log_odds.get((group, level), np.nan) for level, w in weights.items() if w))
 
     @cached_property
-    def _log_odds(self) -> dict[str, dict[str, float]]:
+    def _log_odds(self) -> dict[tuple[str, str], float]:
         by = self.rows.groupby(["reader_group", self.factor], observed=True)[self.value].agg(["sum", "size"])
         odds = np.log((by["sum"] + 0.5) / (by["size"] - by["sum"] + 0.5))
-        found: dict[str, dict[str, float]] = {}
-        for (group, level), value in zip(by.index, odds, strict=True):
-            found.setdefault(str(group), {})[str(level)] = float(value)
-        return found
+        cells = ((str(group), str(level)) for group, level in by.index)
+        return dict(zip(cells, odds.tolist(), strict=True))
 
     def shown(self, group: str) -> list[str]:
         """Return the levels in which a reader group has answers."""
@@ -184,7 +153,7 @@ def contrasts_in_points(sums: ReaderSums, plan: Plan) -> tuple[list[Contrast], l
                 if plan.planned:
                     found.append(untested(difference, groups, _why_not(groups, weights, shown)))
                 continue
-            both_models = len(groups) == 2 and all(sums.is_model(group) for group in groups)
+            both_models = len(groups) == 2 and set(groups) <= sums.models.keys()
             done = replace(done, furthest=2 * done.furthest) if both_models else done
             one = contrast_in_points(difference, groups, plan, done)
             if plan.measure.scale == "points":
@@ -219,9 +188,9 @@ def contrast_in_points(
     bound = plan.equivalence if len(groups) == 2 else None
     simple: tuple[float, ...] = ()
     if len(difference.at) == 2 and len(groups) == 1:
-        simple = tuple(
-            points * _simple(plan, replace(difference, at=(level,)), done.sums) for level in difference.at
-        )
+        means = dict(zip(done.sums.layout.conditions, done.sums.mean.tolist(), strict=True))
+        sides = [plan.weights(replace(difference, at=(level,))) for level in difference.at]
+        simple = tuple(points * sum(w * means[name] for name, w in side.items() if w) for side in sides)
     numbers = (value, se, done.t, df, done.p(side), (points * low, points * high))
     return Contrast.of(
         difference,
@@ -233,13 +202,6 @@ def contrast_in_points(
         furthest=points * done.furthest,
         crossed=done,
     )
-
-
-def _simple(plan: Plan, difference: Difference, sums: Sums) -> float:
-    """Return the difference at one level of the other factor."""
-    weights = plan.weights(difference)
-    place = {name: number for number, name in enumerate(sums.layout.conditions)}
-    return float(sum(w * sums.mean[place[name]] for name, w in weights.items() if w))
 
 
 def _remarks(estimates: list[tuple[Contrast, Estimate]]) -> Iterator[str]:
@@ -309,36 +271,37 @@ def _without_each(
     plan = analysis.plan
     value = plan.measure.name if plan.measure.name in IN_ROWS else "share"
     sums = ReaderSums(plan, analysis.rows, value, tables)
-    cells = sums.cells()
     points = PERCENT if plan.measure.scale == "points" else 1.0
-    people = {group: own for group, own in cells.items() if own.participants}
     weighed = [(one, {} if one.crossed is None else one.crossed.weights) for one in tested]
     weights = [(one, np.array([own.get(name, 0.0) for name in plan.levels])) for one, own in weighed]
-    means = {group: own.means() for group, own in cells.items()}
 
     def contrasts(means: Mapping[str, Floats]) -> list[float]:
-        return [_contrast(one, w, means, people) for one, w in weights]
+        return [_contrast(one, w, means, sums.people) for one, w in weights]
 
+    means = sums.item_means()
+    answered = np.flatnonzero(np.any([np.isfinite(table).any(axis=1) for table in means.values()], axis=0))
+    of_participants = {
+        sums.layout.participants[place]: contrasts(sums.item_means(sums.layout.participants[place]))
+        for answers in sums.people.values()
+        for place in np.unique(answers.participant).tolist()
+    }
+    of_items = [
+        contrasts({group: np.delete(table, number, axis=0) for group, table in means.items()})
+        for number in answered.tolist()
+    ]
+    names = [name.partition("/")[2] for name in of_participants]
+    moved = np.array([*of_participants.values()]).reshape(len(names), len(tested))
     whole = np.array(contrasts(means))
-    names, moved = [], []
-    for group, own in people.items():
-        for number, participant in enumerate(own.participants):
-            without = {**means, group: own.means(without=number)}
-            names.append(participant.partition("/")[2])
-            moved.append(contrasts(without))
-    answered = np.any([np.isfinite(table).any(axis=1) for table in means.values()], axis=0)
-    items = [sums.layout.items[number] for number in np.flatnonzero(answered).tolist()]
-    of_items = []
-    for number in np.flatnonzero(answered).tolist():
-        without = {group: np.delete(table, number, axis=0) for group, table in means.items()}
-        of_items.append(contrasts(without))
     return {
-        PARTICIPANTS: (pd.Index(names), points * (np.array(moved).reshape(len(names), len(tested)) - whole)),
-        ITEMS: (pd.Index(items), points * (np.array(of_items) - whole)),
+        PARTICIPANTS: (pd.Index(names), points * (moved - whole)),
+        ITEMS: (
+            pd.Index([sums.layout.items[n] for n in answered.tolist()]),
+            points * (np.array(of_items) - whole),
+        ),
     }
 
 
-def _contrast(one: Contrast, w: Floats, means: Mapping[str, Floats], people: Mapping[str, Cells]) -> float:
+def _contrast(one: Contrast, w: Floats, means: Mapping[str, Floats], people: Collection[str]) -> float:
     """Return a contrast of item means, shape (items, conditions) by reader group, paired by item with a model's."""
     used = w != 0
     tables = [means[group][:, used] for group in one.groups]

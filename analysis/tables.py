@@ -202,25 +202,16 @@ def load(folder: str | Path, also: Collection[str] = ()) -> Tables:
     trials["flagged_reason"] = trials["excluded_reason"].where(trials["excluded_reason"].astype(bool), None)
     for measure in ("rt", "reading_time"):
         trials[f"{measure}_excluded"] = time_reasons(trials, dictionary["exclude"], measure)
-    items = as_frame(read_columns(source.items, None, source.types.get("items"))) if source.items else None
-    items = pd.DataFrame() if items is None else items
+    items = pd.DataFrame()
+    if source.items:
+        items = as_frame(read_columns(source.items, None, source.types.get("items")))
     factors = list(dictionary["factors"])
     trials = flag_trials(trials, factors, dictionary["collected_design_hash"])
     trials["same_prompt"] = same_prompts(trials, items, factors)
-    trials = with_cells(trials, dictionary)
-    return Tables(
-        trials=trials,
-        items=items,
-        dictionary=dictionary,
-        source=source,
-    )
-
-
-def with_cells(trials: pd.DataFrame, dictionary: dict[str, Any]) -> pd.DataFrame:
-    """Add a column for every two factors that are compared together: the cell that a trial shows."""
-    factors = {name: _levels(spec) for name, spec in dictionary["factors"].items()}
-    pairs = compared_together(dictionary["planned"], factors)
-    return trials.assign(**{crossed_name(*pair): cells_shown(trials, pair) for pair in pairs})
+    levels = {name: _levels(spec) for name, spec in dictionary["factors"].items()}
+    pairs = compared_together(dictionary["planned"], levels)
+    cells = {crossed_name(*pair): cells_shown(trials, pair) for pair in pairs}
+    return Tables(trials.assign(**cells), items, dictionary, source)
 
 
 def write_trials_csv(tables: Tables, path: Path) -> None:
@@ -292,12 +283,8 @@ def _told(regions: pd.DataFrame, of_trial: pd.DataFrame) -> pd.DataFrame:
     regions["session_id"] = regions["session_id"].astype(object)
     own = of_trial if len(on) == len(_PLACE) else of_trial.drop_duplicates(on).drop(columns="attempt")
     joined = regions.merge(own, on=on, how="left")
-    given = (
-        joined["excluded_reason"]
-        if "excluded_reason" in joined
-        else pd.Series(None, joined.index, dtype=object)
-    )
-    given = given.astype(object).where(given.notna(), None)
+    given = joined.get("excluded_reason", pd.Series(None, joined.index, dtype=object)).astype(object)
+    given = given.where(given.notna(), None)
     joined["excluded_reason"] = given.mask(given.isna(), joined.pop("_trial_excluded"))
     return joined
 
@@ -329,7 +316,11 @@ def _checked(trials: pd.DataFrame, dictionary: dict[str, Any], path: Path) -> pd
                 mend="docs/contracts.md names the columns of a trials table.",
             )
         trials[name] = _typed(trials[name], kind, path)
-    absent = {name: _empty(len(trials), kind) for name, kind in OPTIONAL.items() if name not in trials}
+    absent = {
+        name: pd.Series(np.full(len(trials), *_EMPTY[kind]))
+        for name, kind in OPTIONAL.items()
+        if name not in trials
+    }
     for name, kind in OPTIONAL.items():
         if name not in absent:
             trials[name] = _typed(trials[name], kind, path)
@@ -397,9 +388,9 @@ def _text(column: pd.Series[Any]) -> pd.Series[Any]:
     return pd.Series(told, index=column.index, name=column.name, dtype=object)
 
 
-def _empty(rows: int, kind: str) -> pd.Series[Any]:
-    if kind == "boolean":
-        return pd.Series(np.zeros(rows, dtype=bool))
-    return (
-        pd.Series(np.full(rows, np.nan)) if kind == "number" else pd.Series(np.full(rows, None, dtype=object))
-    )
+_EMPTY: dict[str, tuple[Any, type]] = {
+    "boolean": (False, bool),
+    "number": (np.nan, float),
+    "text": (None, object),
+}
+"""Value and type of a column that a table lacks."""
