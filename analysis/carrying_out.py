@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -35,7 +35,7 @@ from analysis.measures.accuracy import with_chance
 from analysis.plan import MISSING, OF_MODELS, RATING, WORDS, WORDS_WITH_ONE_TYPO, Difference, Plan
 from analysis.preparing.exclusions import time_bounds
 from analysis.random_structure import MODELS_FOR_A_CLAIM, on_models_in_general
-from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS, headed
+from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS, headed, kinds_of
 from analysis.results import Analysis, Contrast
 from analysis.shares import ReaderSums, contrast_in_points, contrasts_in_points
 from analysis.tables import Tables
@@ -74,29 +74,23 @@ def _without_planned(analysis: Analysis, analyses: Sequence[Analysis]) -> Analys
     """Leave out of an exploratory analysis what a planned one tests: one quantity has one interval."""
     if analysis.plan.planned:
         return analysis
-    tested = {
-        (_trials_of(one.plan), contrast.label, contrast.groups)
-        for one in analyses
-        if one.plan.planned
-        for contrast in one.contrasts
-    }
-    own = tuple(
-        one for one in analysis.contrasts if (_trials_of(analysis.plan), one.label, one.groups) not in tested
-    )
+
+    def trials_of(plan: Plan) -> tuple[object, ...]:
+        return plan.measure, plan.factor, plan.trials, plan.within
+
+    alike = [one for one in analyses if one.plan.planned and trials_of(one.plan) == trials_of(analysis.plan)]
+    tested = {(each.label, each.groups) for one in alike for each in one.contrasts}
+    own = tuple(each for each in analysis.contrasts if (each.label, each.groups) not in tested)
     return replace(analysis, contrasts=own)
-
-
-def _trials_of(plan: Plan) -> tuple[object, ...]:
-    return plan.measure, plan.factor, plan.trials, plan.within
 
 
 def analyse_accuracy(plan: Plan, tables: Tables, failures: str = WRONG, companion: bool = True) -> Analysis:
     """Carry out a plan whose measure is ``correct``."""
-    trials = (
-        with_chance(tables.trials, tables.items, tables.factors) if failures == "chance" else tables.trials
-    )
-    rows, remarks = accuracy_rows(trials, plan, failures)
-    return analyse_shares(plan, (rows, remarks), "correct", tables, "correct" if companion else None)
+    trials = tables.trials
+    if failures == "chance":
+        trials = with_chance(trials, tables.items, tables.factors)
+    rows = accuracy_rows(trials, plan, failures)
+    return analyse_shares(plan, rows, "correct", tables, "correct" if companion else None)
 
 
 def analyse_missingness(plan: Plan, tables: Tables) -> Analysis:
@@ -149,10 +143,14 @@ def _without_trials(plan: Plan, rows: pd.DataFrame) -> Iterator[str]:
         yield f"Not tested, since a condition has no trials: {', '.join(left_out)}."
 
 
+def _people_of(plan: Plan, rows: pd.DataFrame) -> list[str]:
+    kinds = kinds_of(rows)
+    return [group for group in plan.groups if kinds.get(group) in PARTICIPANT_KINDS]
+
+
 def _of_people(plan: Plan, rows: pd.DataFrame, share: str) -> Analysis | None:
     """Fit the mixed model of people, or the one that the plan writes out; None where it cannot be fitted."""
-    kinds = rows.drop_duplicates("reader_group").set_index("reader_group")["reader_kind"]
-    people = [group for group in plan.groups if kinds.get(group) in PARTICIPANT_KINDS]
+    people = _people_of(plan, rows)
     if plan.formula is not None and "reader_group" in plan.formula:
         people = list(plan.groups)
     asked = replace(plan, groups=tuple(people), equivalence=None, bayes=None, remarks=())
@@ -194,7 +192,15 @@ def _beside(first: Analysis, other: Analysis) -> Analysis:
             continue
         difference, groups = Difference(one.first, one.second, at=one.at), (reader, one.groups[0])
         if one.estimable and beside.estimable:
-            added.append(_compared(difference, groups, beside, one, bound.half_width, other.plan.alpha))
+            # errors of two models are independent, with Welch's degrees of freedom
+            estimate, se, df = beside.estimate - one.estimate, float(np.hypot(beside.se, one.se)), None
+            if beside.df is not None and one.df is not None:
+                df = se**4 / (beside.se**4 / beside.df + one.se**4 / one.df)
+            spread = stats.norm if df is None else stats.t(df)
+            half, p = float(spread.ppf(0.975)) * se, float(2 * spread.sf(abs(estimate / se)))
+            numbers = (estimate, se, estimate / se, df, p, (estimate - half, estimate + half))
+            test = two_one_sided(estimate, se, df, bound.half_width, other.plan.alpha)
+            added.append(Contrast.of(difference, groups, *numbers, equivalence=test))
         else:
             why = "; ".join(dict.fromkeys(each.left_out for each in (beside, one) if each.left_out))
             added.append(untested(difference, groups, why or "these data do not determine it"))
@@ -207,28 +213,6 @@ def _beside(first: Analysis, other: Analysis) -> Analysis:
         "independent, though the items are the same."
     )
     return replace(other, remarks=(*other.remarks, told))
-
-
-def _compared(
-    difference: Difference,
-    groups: tuple[str, ...],
-    one: Contrast,
-    other: Contrast,
-    bound: float,
-    alpha: float,
-) -> Contrast:
-    """Compare the differences of two models whose errors are independent, with Welch's degrees of freedom."""
-    estimate = one.estimate - other.estimate
-    se = float(np.hypot(one.se, other.se))
-    df = None
-    if one.df is not None and other.df is not None:
-        df = se**4 / (one.se**4 / one.df + other.se**4 / other.df)
-    spread = stats.norm if df is None else stats.t(df)
-    half = float(spread.ppf(0.975)) * se
-    p = float(2 * spread.sf(abs(estimate / se)))
-    numbers = (estimate, se, estimate / se, df, p, (estimate - half, estimate + half))
-    equivalence = two_one_sided(estimate, se, df, bound, alpha)
-    return Contrast.of(difference, groups, *numbers, equivalence=equivalence)
 
 
 Kind = Literal["models in general", "label probabilities"]
@@ -247,21 +231,19 @@ def companions(
     analyses: Iterable[Analysis], tables: Tables, told: Callable[[str], None] = lambda _: None
 ) -> list[Companion]:
     """Carry out what belongs beside each analysis of accuracy."""
-    found: list[Companion] = []
-    done: set[tuple[object, ...]] = set()
+    makers: dict[Kind, Callable[[Plan, Tables], Analysis | None]]
+    makers = {"models in general": in_general, "label probabilities": by_label_probabilities}
+    asked: dict[tuple[object, ...], tuple[Kind, Plan]] = {}
     for one in analyses:
-        if one.plan.measure.name != "correct":
-            continue
-        for kind in get_args(Kind):
-            asked = _question(kind, one.plan, tables)
-            if asked in done:
-                continue
-            done.add(asked)
-            told(f"model: {one.plan.name}, {kind}")
-            make = in_general if kind == "models in general" else by_label_probabilities
-            analysis = make(one.plan, tables)
-            if analysis is not None:
-                found.append(Companion(kind, one.plan, analysis))
+        if one.plan.measure.name == "correct":
+            for kind in makers:
+                asked.setdefault(_question(kind, one.plan, tables), (kind, one.plan))
+    found = []
+    for kind, plan in asked.values():
+        told(f"model: {plan.name}, {kind}")
+        analysis = makers[kind](plan, tables)
+        if analysis is not None:
+            found.append(Companion(kind, plan, analysis))
     return found
 
 
@@ -297,9 +279,7 @@ def in_general(plan: Plan, tables: Tables) -> Analysis | None:
     is_model = rows["reader_kind"] == "model"
     met = rows[is_model].groupby("reader_group")[plan.factor].nunique()
     whole = met.index[met == met.max()].tolist() if len(met) else []
-    kinds = rows.drop_duplicates("reader_group").set_index("reader_group")["reader_kind"]
-    people = [group for group in plan.groups if kinds.get(group) in PARTICIPANT_KINDS]
-    many = len(whole)
+    people, many = _people_of(plan, rows), len(whole)
     if many < MODELS_FOR_A_CLAIM or not people:
         return None
     rows = rows[rows["reader_group"].isin([people[0], *whole])]

@@ -389,7 +389,10 @@ def _signs(values: Array) -> Array:
 
 def kendall(one: Array, other: Array) -> Array:
     """Return Kendall's tau-b of paired rows, shapes (rows, conditions); nan where a row has only ties or a nan."""
-    x, y = _signs(one), _signs(other)
+    return _cosines(_signs(one), _signs(other))
+
+
+def _cosines(x: Array, y: Array) -> Array:
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray((x * y).sum(axis=1) / np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1)))
 
@@ -401,9 +404,7 @@ def spearman(one: Array, other: Array) -> Array:
         rank = stats.rankdata(side, axis=1)
         rank[~np.isfinite(side).all(axis=1)] = np.nan
         ranks.append(rank - rank.mean(axis=1, keepdims=True))
-    x, y = ranks
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray((x * y).sum(axis=1) / np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1)))
+    return _cosines(*ranks)
 
 
 EQUIVALENT, DIFFERENT, BOTH, UNDECIDED = "equivalent", "different", "equivalent and different", "undecided"
@@ -423,7 +424,7 @@ def effects(analysis: Analysis, people: Analysis | None = None) -> pd.DataFrame:
             f"{analysis.plan.name}: one reader group is no comparison",
             mend=told or "Give two groups in `between`.",
         )
-    logistic = analysis.plan.measure.family == "binomial"
+    unit = POINTS if analysis.plan.measure.family == "binomial" else MODELLED
     by = {(one.label, one.groups): one for one in (*first.contrasts, *analysis.contrasts)}
     human = own_groups[0]
     rows = []
@@ -439,7 +440,7 @@ def effects(analysis: Analysis, people: Analysis | None = None) -> pd.DataFrame:
                     "contrast": difference.label,
                     "people": human,
                     "model": model,
-                    "unit": POINTS if logistic else MODELLED,
+                    "unit": unit,
                     **_ends("human", own),
                     **_ends("machine", other),
                     **_ends("difference", apart),
@@ -531,9 +532,10 @@ def _share(beyond: np.ndarray, draws: np.ndarray) -> float:
 
 def _contrast(profile: Profile, difference: Difference) -> Array | None:
     """Return a contrast of costs and its draws, shape (1 + resamples,); None where a level is not in the profile."""
-    whole = np.vstack([profile.estimate, profile.draws])
-    costs = {level: whole[:, place] for place, level in enumerate(profile.levels)}
-    costs.setdefault(profile.intact, np.zeros(len(whole)))
-    if not {difference.first, difference.second} <= set(costs):
+    levels = [difference.first, difference.second]
+    if not set(levels) <= {profile.intact, *profile.levels}:
         return None
-    return np.asarray(costs[difference.first] - costs[difference.second])
+    costs = dict(
+        zip([profile.intact, *profile.levels], _with_intact(profile, list(profile.levels)).T, strict=True)
+    )
+    return np.asarray(costs[levels[0]] - costs[levels[1]])

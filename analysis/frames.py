@@ -127,6 +127,14 @@ def _each_prompt_once(rows: pd.DataFrame, plan: Plan, told: list[str]) -> tuple[
     return rows, [*told, *alike]
 
 
+def _keep(rows: pd.DataFrame, kept: pd.Series[bool], remarks: list[str], told: str) -> pd.DataFrame:
+    """Return the rows that are kept; a remark says how many are not, and why."""
+    lost = int((~kept).sum())
+    if lost:
+        remarks.append(f"Left out of the model: {lost:,} of {len(rows):,} {told}.")
+    return rows[kept].copy()
+
+
 def accuracy_data(trials: pd.DataFrame, plan: Plan) -> ModelData:
     """Return the data of a logistic model of accuracy, in which an answer that is not valid (a timeout too) counts as wrong."""
     rows, remarks = accuracy_rows(trials, plan)
@@ -186,13 +194,8 @@ def time_data(trials: pd.DataFrame, plan: Plan, rule: TimeRule | None) -> ModelD
     return in_model(rows, plan, remarks=remarks)
 
 
-ALWAYS = {
-    "correct": ("always wrong", "always right"),
-    "missing": ("never missing", "always missing"),
-}
+ALWAYS = {"correct": ("always wrong", "always right"), "missing": ("never missing", "always missing")}
 """What a share of none and of all means."""
-
-
 NO_TRIALS = "no trials"
 MANY = 8
 """Conditions above which all are not named one by one."""
@@ -224,10 +227,10 @@ def in_model(
         if constant:
             words = ALWAYS.get(share or "", ("none recovered", "all recovered"))
             at_ends = {level: words[int(high[level])] for level in constant}
-            verdicts = dict.fromkeys(at_ends.values())
             told = ", ".join(
-                f"{always} in {_every([level for level, own in at_ends.items() if own == always], plan)}"
-                for always in verdicts
+                f"{always} in {f'all {many} conditions' if many == len(plan.levels) > MANY else ', '.join(own)}"
+                for always, own in _grouped(at_ends).items()
+                if (many := len(own))
             )
             remarks.append(
                 f"{headed(group)}: {told}; the effect on the logit scale is infinite and has no estimate."
@@ -255,14 +258,16 @@ def in_model(
     )  # fmt: skip
 
 
+def _grouped(why: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the levels of each reason."""
+    return {reason: [level for level, own in why.items() if own == reason] for reason in why.values()}
+
+
 def _why_not(barred: Mapping[str, str] | None) -> str:
     """State why a reader group is not in a model, from what bars each of its levels; None for one without trials."""
     if barred is None:
         return f"{NO_TRIALS} to analyze"
-    levels = {
-        why: [level for level, own in barred.items() if own == why] for why in dict.fromkeys(barred.values())
-    }
-    return "; ".join(f"{why} in {', '.join(own)}" for why, own in levels.items())
+    return "; ".join(f"{why} in {', '.join(own)}" for why, own in _grouped(barred).items())
 
 
 def _largest_common(
@@ -291,11 +296,6 @@ def _largest_common(
                 f"No model can be fitted for {spoken(group)}; the descriptive values are in the tables and figures."
             )
     return groups, levels
-
-
-def _every(levels: list[str], plan: Plan) -> str:
-    """Name levels; all of many as such."""
-    return f"all {len(levels)} conditions" if len(levels) == len(plan.levels) > MANY else ", ".join(levels)
 
 
 def indicator(factor: str, level: str) -> str:
@@ -337,16 +337,8 @@ def _with_structure_columns(
     return rows.assign(**added).reset_index(drop=True)
 
 
-LEAD = Measure(
-    "lead",
-    "Lead of the correct label",
-    "lead of the correct label",
-    "gaussian",
-    False,
-    "nats",
-    "lead",
-    of="models",
-)
+_LEAD = "lead of the correct label"
+LEAD = Measure("lead", _LEAD.capitalize(), _LEAD, "gaussian", False, "nats", "lead", of="models")
 """Log-probability of the correct label minus that of its best rival: with two labels, the log odds of the correct one."""
 
 _PLACE = ["session_id", "trial_index", "attempt"]
@@ -383,13 +375,8 @@ def lead_data(tables: Tables, plan: Plan) -> ModelData:
     """Return the data of a model of how far the correct label leads: the margin of a right choice, minus that of a wrong one."""
     rows, remarks = analysed_as_planned(tables.trials, plan)
     has = rows["margin"].notna() & rows["correct"].notna()
-    lost = int((~has).sum())
-    if lost:
-        remarks.append(
-            f"Left out of the model: {lost:,} of {len(rows):,} trials without the probabilities of labels, or neither right nor "
-            "wrong."
-        )
-    rows = rows[has].copy()
+    why = "trials without the probabilities of labels, or neither right nor wrong"
+    rows = _keep(rows, has, remarks, why)
     right = rows["correct"].to_numpy(dtype=float) > 0
     rows[LEAD.name] = np.where(right, rows["margin"], -rows["margin"])
     if not _two_labels(tables) and not right.all():
@@ -422,54 +409,32 @@ def words_rows(tables: Tables, plan: Plan) -> tuple[pd.DataFrame, list[str]]:
     measured = recovery_trials(tables.trials, tables.items, list(tables.factors))
     counts = measured[[*_PLACE, "changed", "recovered", "with_one_typo"]]
     rows = rows.merge(counts, on=_PLACE, how="inner", validate="one_to_one")
-    unchanged = int((rows["changed"] == 0).sum())
-    if unchanged:
-        remarks.append(
-            f"Left out of the model: {unchanged:,} of {len(rows):,} trials in which no word was changed."
-        )
-    rows = rows[rows["changed"] > 0].copy()
+    rows = _keep(rows, rows["changed"] != 0, remarks, "trials in which no word was changed")
     rows["not_recovered"] = rows["changed"] - rows["recovered"]
     rows["recovered_with_one_typo"] = rows["with_one_typo"]
     rows["beyond_one_typo"] = rows["changed"] - rows["with_one_typo"]
     column = "with_one_typo" if plan.measure == WORDS_WITH_ONE_TYPO else "recovered"
     rows["share_recovered"] = rows[column] / rows["changed"]
     rows["share"] = rows["share_recovered"]
-    alike = _all_or_none(rows)
-    if alike is None and (rows["changed"] > 1).any():
+    several = rows.loc[rows["changed"] > 1, "share_recovered"]
+    alike = float(several.isin([0.0, 1.0]).mean()) if len(several) else 0.0
+    if len(several) and alike < ALL_OR_NONE:
         rows["answer_given"] = rows["session_id"] + ":" + rows["trial_index"].astype(str)
-    elif alike is not None:
-        rows = _one_an_answer(rows)
+    elif len(several):
+        # an answer counts once, as recovered or not, instead of each of its words
+        for column, rest in (("recovered", "not_recovered"), ("recovered_with_one_typo", "beyond_one_typo")):
+            rows[column] = (rows[column] / rows["changed"] >= 0.5).astype(float)
+            rows[rest] = 1.0 - rows[column]
+        rows["share_recovered"] = (rows["share_recovered"] >= 0.5).astype(float)
         remarks.append(
-            f"{100 * alike:.0f}% of the answers recover all of their changed words or none: words of one answer are no trials "
-            f"of their "
-            "own, so each answer counts once in the logistic model, as recovered where at least half of its words are."
+            f"{100 * alike:.0f}% of the answers recover all of their changed words or none: words of one answer are no trials of "
+            "their own, so each answer counts once in the logistic model, as recovered where at least half of its words are."
         )
     return rows, remarks
 
 
 ALL_OR_NONE = 0.9
 """From this share of answers on whose words come back together the variance between answers has no bound."""
-
-
-def _all_or_none(rows: pd.DataFrame) -> float | None:
-    """Return the share of answers of several changed words that recover all of them or none, where it is so large; else None."""
-    several = rows.loc[rows["changed"] > 1, "share_recovered"]
-    share = float(several.isin([0.0, 1.0]).mean()) if len(several) else 0.0
-    return share if share >= ALL_OR_NONE else None
-
-
-def _one_an_answer(rows: pd.DataFrame) -> pd.DataFrame:
-    """Count an answer once, as recovered or not, instead of each of its words."""
-    strict = (rows["recovered"] / rows["changed"] >= 0.5).astype(float)
-    tolerant = (rows["with_one_typo"] / rows["changed"] >= 0.5).astype(float)
-    whole = (rows["share_recovered"] >= 0.5).astype(float)
-    return rows.assign(
-        recovered=strict,
-        not_recovered=1.0 - strict,
-        recovered_with_one_typo=tolerant,
-        beyond_one_typo=1.0 - tolerant,
-        share_recovered=whole,
-    )
 
 
 STRUCTURE = (
@@ -502,10 +467,8 @@ def check_own_formula(
     known = {*STRUCTURE, *factors, *own}
     for name in formula.columns():
         if name not in known:
-            fault = unknown_name(
-                f"{text!r} names a column that models do not have:", name, sorted(known - own)
-            )
-            raise fault
+            kind = f"{text!r} names a column that models do not have:"
+            raise unknown_name(kind, name, sorted(known - own))
     fixed = {word for label in formula.fixed.labels() for word in label.split(":")}
     for name in [*compare, *(["reader_group"] if several_readers else [])]:
         if name not in fixed:

@@ -110,9 +110,7 @@ def compete(
         raise UserError(f"{len(names)} item with all predictors", mend="Give two items at least.")
     many = min(folds, len(names))
     dealt = np.random.default_rng(stable_seed(study, "folds", response, len(names))).permutation(len(names))
-    fold_of_item = np.empty(len(names), dtype=int)
-    fold_of_item[dealt] = np.arange(len(names)) % many
-    fold = fold_of_item[codes]
+    fold = np.argsort(dealt)[codes] % many
     found = []
     for name, given in candidates.items():
         formula = f"{response} ~ {' + '.join(given) or '1'}" + (f" + {random}" if random else "")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from typing import Any
 
 import pandas as pd
 
@@ -138,23 +139,17 @@ def _exploratory(tables: Tables) -> list[Plan]:
                     shown = [one for one in levels if (rows[factor] == one).any()] if is_part else levels
                     if len(shown) < 2:
                         continue
-                    within_it = None if crossing is None else crossing.among(shown)
-                    if within_it is not None and (
-                        min(map(len, within_it.levels)) < 2 or not within_it.is_filled(shown)
-                    ):
+                    part = None if crossing is None else crossing.among(shown)
+                    if part is not None and (min(map(len, part.levels)) < 2 or not part.is_filled(shown)):
                         continue
-                    found.append(
-                        replace(
-                            whole,
-                            name=f"{measure.noun} by {factor}{of_trials(kind, within)}",
-                            levels=tuple(shown),
-                            contrasts=usual_contrasts(
-                                {factor: shown} if within_it is None else within_it.by_factor
-                            ),
-                            factors=_all(tables),
-                            crossing=within_it,
-                        )
-                    )
+                    name = f"{measure.noun} by {factor}{of_trials(kind, within)}"
+                    contrasts = usual_contrasts({factor: shown} if part is None else part.by_factor)
+                    part_of: dict[str, Any] = {
+                        "levels": tuple(shown),
+                        "contrasts": contrasts,
+                        "crossing": part,
+                    }
+                    found.append(replace(whole, name=name, factors=_all(tables), **part_of))
     return found
 
 

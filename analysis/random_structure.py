@@ -19,6 +19,7 @@ would change with what is taken for it. Every step is kept and reported; nothing
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -242,18 +243,15 @@ def on_models_in_general(rows: pd.DataFrame) -> str | None:
 
 def begun_uncorrelated(terms: list[RandomTerm], most: int) -> tuple[list[RandomTerm], list[str]]:
     """Begin without correlations of participants' slopes where their matrix has more columns: 10 conditions have 55 entries."""
-    begun: list[RandomTerm] = []
-    remarks: list[str] = []
-    for term in terms:
+    begun, remarks = list(terms), []
+    for place, term in enumerate(terms):
         size = len(term.columns) + int(term.beside)
         if term.group == "participant" and term.state == "correlated" and size > most:
-            begun.append(replace(term, state="uncorrelated"))
+            begun[place] = replace(term, state="uncorrelated")
             remarks.append(
                 f"Participants' slopes were begun without correlations, since a covariance matrix of {size} columns has "
                 f"{size * (size + 1) // 2} entries (such matrices have {most} columns at most here)."
             )
-        else:
-            begun.append(term)
     return begun, remarks
 
 
@@ -268,41 +266,38 @@ def reduced(
     """Take the next step of the reduction rule."""
     changed: dict[str, list[RandomTerm]] = {}
     told: list[str] = []
-    for term in terms:
-        if term.group in doubtful and term.state == "correlated":
-            if term.instead:
-                changed[term.group] = list(term.instead)
-                told.append(f"{term.group}: slopes taken to be independent between conditions")
-            else:
-                changed[term.group] = [replace(term, state="uncorrelated")]
-                told.append(f"{term.group}: correlations dropped")
-    if not changed:
-        for term in terms:
-            first = "(Intercept)" if term.intercept == "1" else term.intercept
-            gone = first in at_zero.get(term.group, [])
-            empty = [column for column in term.columns if column in at_zero.get(term.group, [])]
-            if term.group in doubtful and term.state == "uncorrelated" and term.instead:
-                if gone or empty or not converged:
-                    changed[term.group] = list(term.instead)
-                    told.append(f"{term.group}: item differences taken as equal in all conditions")
-            elif term.group in doubtful and term.state == "uncorrelated" and (empty or not converged):
-                kept = tuple(column for column in term.columns if empty and column not in empty)
-                state: State = "uncorrelated" if kept else "intercept"
-                left_over = replace(term, state=state, columns=kept)
-                changed[term.group] = [] if term.may_go and gone and not kept else [left_over]
-                told.append(f"{term.group}: {_dropped(empty, kept)}")
-            elif term.group in doubtful and term.state == "uncorrelated" and gone and term.may_go:
-                # what is shared has no variance; that of models alone is left
-                changed[term.group] = [
-                    replace(term, intercept=term.columns[0], columns=(), state="intercept")
-                ]
-                told.append(f"{term.group}: variance shared by people and models dropped")
-            elif term.may_go and term.group in doubtful and (gone or not converged):
-                changed[term.group] = []
-                told.append(f"{term.group}: term dropped (it is for: {term.why}; no such variance was found)")
+
+    def change(term: RandomTerm, into: Iterable[RandomTerm], what: str) -> None:
+        changed[term.group] = list(into)
+        told.append(f"{term.group}: {what}")
+
+    suspects = [term for term in terms if term.group in doubtful]
+    for term in (term for term in suspects if term.state == "correlated"):
+        if term.instead:
+            change(term, term.instead, "slopes taken to be independent between conditions")
+        else:
+            change(term, [replace(term, state="uncorrelated")], "correlations dropped")
+    for term in [] if changed else suspects:
+        zero = at_zero.get(term.group, [])
+        gone = ("(Intercept)" if term.intercept == "1" else term.intercept) in zero
+        empty = [column for column in term.columns if column in zero]
+        is_apart = term.state == "uncorrelated"
+        if is_apart and term.instead:
+            if gone or empty or not converged:
+                change(term, term.instead, "item differences taken as equal in all conditions")
+        elif is_apart and (empty or not converged):
+            kept = tuple(column for column in term.columns if empty and column not in empty)
+            state: State = "uncorrelated" if kept else "intercept"
+            left_over = (
+                [] if term.may_go and gone and not kept else [replace(term, state=state, columns=kept)]
+            )
+            dropped = f"slopes without variance dropped ({', '.join(empty)})" if kept else "slopes dropped"
+            change(term, left_over, dropped)
+        elif is_apart and gone and term.may_go:
+            # what is shared has no variance; that of models alone is left
+            alone = replace(term, intercept=term.columns[0], columns=(), state="intercept")
+            change(term, [alone], "variance shared by people and models dropped")
+        elif term.may_go and (gone or not converged):
+            change(term, [], f"term dropped (it is for: {term.why}; no such variance was found)")
     left = [one for term in terms for one in changed.get(term.group, [term])]
     return left, "; ".join(told)
-
-
-def _dropped(empty: list[str], kept: tuple[str, ...]) -> str:
-    return f"slopes without variance dropped ({', '.join(empty)})" if kept else "slopes dropped"

@@ -21,6 +21,7 @@ from scipy import sparse, stats
 
 from analysis.answers import failures_as_wrong, is_valid, judged
 from analysis.fidelity import item_values, kendall, row_means, spearman
+from analysis.intervals import reach
 from analysis.measures.levels import scrambled_levels
 from analysis.measures.resampling import RESAMPLES, interval, resampled_means, with_ends
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of
@@ -130,16 +131,8 @@ def error_consistency(vectors: ErrorVectors) -> pd.DataFrame:
             left = np.array([np.nanmean(one[known]) for one in left_out if np.isfinite(one[known]).any()])
             means = {name: float(value[known].mean()) for name, value in vars(whole).items()}
             half = _jackknife(left)
-            rows.append(
-                {
-                    "one": one,
-                    "other": other,
-                    "pairs": int(known.sum()),
-                    **means,
-                    "low": means["kappa"] - half,
-                    "high": means["kappa"] + half,
-                }
-            )
+            ends = {"low": means["kappa"] - half, "high": means["kappa"] + half}
+            rows.append({"one": one, "other": other, "pairs": int(known.sum()), **means, **ends})
     found = pd.DataFrame(rows)
     return found if found.empty else _with_ceilings(found, vectors.kinds)
 
@@ -190,8 +183,7 @@ def _jackknife(left: Array) -> float:
     many = len(left)
     if many < 3:
         return float("nan")
-    se = float(np.sqrt((many - 1) / many * ((left - left.mean()) ** 2).sum()))
-    return float(stats.t(many - 1).ppf(0.975)) * se
+    return reach(float(np.sqrt((many - 1) / many * ((left - left.mean()) ** 2).sum())), many - 1)
 
 
 def _with_ceilings(found: pd.DataFrame, kinds: dict[str, str]) -> pd.DataFrame:
@@ -264,11 +256,9 @@ def matchings(vectors: ErrorVectors, groups: Sequence[str], study: str = "") -> 
     for of in wanted:
         one, other = (half - row_means(half, np.isfinite(half)) if of == SHAPE else half for half in halves)
         share = _shares(one, other, shuffles)
-        drawn = share[1:]
-        counted = _is_counted(strata)
+        drawn, more = share[1:], 0 if _is_counted(strata) else 1
         above = int((drawn >= share[0] - 1e-9).sum())
-        p = above / len(drawn) if counted else (1 + above) / (1 + len(drawn))
-        best = 1 / len(drawn) if counted else 1 / (1 + len(drawn))
+        p, best = (more + above) / (more + len(drawn)), 1 / (more + len(drawn))
         features = CELLS if by_session else CONDITIONS
         found.append(Matching(len(readers), features, of, float(share[0]), float(drawn.mean()), p, best))
     return found
@@ -448,16 +438,8 @@ def recovery_order(tables: Tables, factor: str, *, resamples: int = RESAMPLES) -
         told = told.join(pd.DataFrame([with_ends(name, draws) for draws in side.T]))
         told[f"{name}_rank"] = told[name].rank(ascending=False)
     tau, rho = (interval(measure(sides["recovery"], sides["task"])[1:]) for measure in (kendall, spearman))
-    return RecoveryOrder(
-        told,
-        rank_correlation(sides["recovery"][0], sides["task"][0], seed),
-        tau.low,
-        tau.high,
-        rho.low,
-        rho.high,
-        len(parts["recovery"]),
-        len(parts["task"]),
-    )
+    ranked = rank_correlation(sides["recovery"][0], sides["task"][0], seed)
+    return RecoveryOrder(told, ranked, tau.low, tau.high, rho.low, rho.high, *map(len, parts.values()))
 
 
 def _item_means(rows: pd.DataFrame, value: pd.Series[float]) -> pd.DataFrame:
@@ -558,13 +540,7 @@ def robustness_table(found: Robustness, known: Mapping[str, Size]) -> pd.DataFra
     rows = []
     for place, model in enumerate(found.models):
         size = known.get(model, Size(None, float("nan"), False))
-        row: dict[str, Any] = {
-            "model": model,
-            "family": size.family,
-            "parameters": size.parameters,
-            "counted": size.counted,
-            "items": found.items,
-        }
+        row: dict[str, Any] = {"model": model, **vars(size), "items": found.items}
         for name in ("intact", *MEASURES):
             row |= with_ends(name, getattr(found, name)[:, place])
         rows.append(row)
@@ -615,5 +591,4 @@ def _student(x: Array, y: Array, slope: float) -> float:
     df = len(x) - 2
     centred = x - x.mean()
     residual = y - y.mean() - slope * centred
-    se = float(np.sqrt((residual @ residual) / df / (centred @ centred)))
-    return float(stats.t(df).ppf(0.975)) * se
+    return reach(float(np.sqrt((residual @ residual) / df / (centred @ centred))), df)

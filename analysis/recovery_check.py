@@ -8,7 +8,7 @@ time is the sum of its words' times, which follow ``words`` of the truth and not
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -146,16 +146,14 @@ def recovered_lapses(tables: Tables) -> list[Recovered]:
 
 
 def _standard_deviations(model: FittedModel, measure: Measure, given: dict[str, Any]) -> Iterator[Recovered]:
-    blank = Recovered(measure.name, measure.title, str(given["scale"]), "", 0.0, 0.0, None, None)
-    for group, key in (("participant", "participant_sd"), ("item", "item_sd")):
+    about = (measure.name, measure.title, str(given["scale"]))
+    for group in ("participant", "item"):
         for term in model.variance:
-            if term.group == group and "(Intercept)" in term.terms and key in given:
+            if term.group == group and "(Intercept)" in term.terms and f"{group}_sd" in given:
                 sd = float(term.sd[term.terms.index("(Intercept)")])
-                yield replace(blank, label=f"SD of {group}s", truth=float(given[key]), estimate=sd)
+                yield Recovered(*about, f"SD of {group}s", float(given[f"{group}_sd"]), sd, None, None)
     if model.sigma is not None and given.get("residual_sd"):
-        yield replace(
-            blank, label="SD of single times", truth=float(given["residual_sd"]), estimate=model.sigma
-        )
+        yield Recovered(*about, "SD of single times", float(given["residual_sd"]), model.sigma, None, None)
 
 
 Array = NDArray[np.float64]

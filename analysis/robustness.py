@@ -472,17 +472,33 @@ def time_multiverse(
     found: list[dict[str, Any]] = []
     for sessions, trials in session_choices(tables):
         for choice in answers:
-            rows = _answering(trials, choice)
-            times = _timed(rows, plan)
+            rows = trials
+            if choice == RIGHT:
+                rows = trials[trials["response_status"].isna() | (trials["correct"] == 1)]
+            times = analysed_as_planned(rows, plan)[0]
+            is_timed = not_failed(times) & times["reader_kind"].isin(PARTICIPANT_KINDS)
+            times = times[is_timed & (times[plan.measure.name] > 0)]
             for rule in rules:
                 kept = rule.rule.keeps(times, plan.measure.name) if len(times) else times["item_id"].notna()
                 for scale in scales:
                     own = sessions == AS_EXCLUDED and choice == own_answers and rule.is_own
                     primary = own and (scale == LOG) == plan.measure.logged
                     universe = Universe(sessions, rule.name, choice, scale, primary)
-                    told = _times_in(universe, times, kept, plan)
+                    value = times[plan.measure.name].astype(float)
+                    value = value.apply(np.log) if scale == LOG else value
+                    parts = {
+                        "unit": times["reader"],
+                        "value": value,
+                        "used": kept,
+                        "gone": (~kept).astype(float),
+                    }
+                    told = _compared(universe, times[["reader_group", plan.factor]].assign(**parts), plan)
                     if fit:
-                        scaled = _scaled(plan, scale)
+                        logged, name = scale == LOG, plan.measure.name
+                        response = f"log_{name}" if logged else name
+                        scaled = replace(
+                            plan, measure=replace(plan.measure, logged=logged, response=response)
+                        )
                         _add_models(told, analyse(scaled, time_data(rows, scaled, rule.rule)), scale)
                     found += told
     return pd.DataFrame(found)
@@ -500,53 +516,13 @@ def accuracy_multiverse(
             trials = with_chance(trials, tables.items, tables.factors)
         chosen = replace(tables, trials=trials)
         for way in failures:
-            universe = Universe(
-                sessions,
-                f"failures {SAID.get(way, way)}",
-                VALID,
-                POINTS,
-                sessions == AS_EXCLUDED and way == WRONG,
-            )
+            rule, is_primary = f"failures {SAID.get(way, way)}", sessions == AS_EXCLUDED and way == WRONG
+            universe = Universe(sessions, rule, VALID, POINTS, is_primary)
             told = _shares_in(universe, trials, plan, way)
             if fit:
                 _add_models(told, analyse_accuracy(plan, chosen, way, companion=False), POINTS)
             found += told
     return pd.DataFrame(found)
-
-
-def _answering(trials: pd.DataFrame, choice: str) -> pd.DataFrame:
-    if choice == VALID:
-        return trials
-    return trials[trials["response_status"].isna() | (trials["correct"] == 1)]
-
-
-def _timed(trials: pd.DataFrame, plan: Plan) -> pd.DataFrame:
-    """Return the trials of participants with a valid answer and a time above 0."""
-    rows = analysed_as_planned(trials, plan)[0]
-    people = rows["reader_kind"].isin(PARTICIPANT_KINDS)
-    return rows[not_failed(rows) & people & (rows[plan.measure.name] > 0)]
-
-
-def _scaled(plan: Plan, scale: str) -> Plan:
-    name = plan.measure.name
-    logged = scale == LOG
-    return replace(
-        plan, measure=replace(plan.measure, logged=logged, response=f"log_{name}" if logged else name)
-    )
-
-
-def _times_in(
-    universe: Universe, times: pd.DataFrame, kept: pd.Series[bool], plan: Plan
-) -> list[dict[str, Any]]:
-    value: pd.Series[Any] = times[plan.measure.name].astype(float)
-    value = value.apply(np.log) if universe.scale == LOG else value
-    parts: dict[str, Any] = {
-        "unit": times["reader"],
-        "value": value,
-        "used": kept,
-        "gone": (~kept).astype(float),
-    }
-    return _compared(universe, times[["reader_group", plan.factor]].assign(**parts), plan)
 
 
 def _shares_in(universe: Universe, trials: pd.DataFrame, plan: Plan, way: str) -> list[dict[str, Any]]:
@@ -569,30 +545,19 @@ def _compared(universe: Universe, rows: pd.DataFrame, plan: Plan) -> list[dict[s
         means = used.groupby(["unit", plan.factor])["value"].mean().unstack()
         lost = own.groupby(plan.factor)["gone"].mean()
         for contrast in plan.contrasts:
-            weights = plan.weights(contrast)
-            if set(weights) <= set(means.columns):
+            weights = pd.Series(plan.weights(contrast))
+            if set(weights.index) <= set(means.columns):
+                differences = size * means[weights.index].mul(weights).sum(axis="columns", skipna=False)
                 told.append(
                     {
                         **vars(universe), "group": group, "contrast": contrast.label, "trials": len(used),
-                        "removed": float(own["gone"].mean()), **_lost(lost, weights),
-                        **_paired(size * _weighted(means, weights), universe.scale),
+                        "removed": float(own["gone"].mean()),
+                        "removed_first": float(lost[weights.index[weights > 0]].mean()),
+                        "removed_second": float(lost[weights.index[weights < 0]].mean()),
+                        **_paired(differences, universe.scale),
                     }
                 )  # fmt: skip
     return told
-
-
-def _weighted(means: pd.DataFrame, weights: Mapping[str, float]) -> pd.Series[float]:
-    """Return a contrast of each unit's means, shape (units,)."""
-    return means[list(weights)].mul(list(weights.values())).sum(axis="columns", skipna=False)
-
-
-def _lost(lost: pd.Series[float], weights: Mapping[str, float]) -> dict[str, float]:
-    """Return what share is lost in the conditions of either side of a contrast, averaged over them."""
-    sides = (("removed_first", 1.0), ("removed_second", -1.0))
-    return {
-        name: float(lost[[level for level, weight in weights.items() if weight * side > 0]].mean())
-        for name, side in sides
-    }
 
 
 def _paired(differences: pd.Series[float], scale: str) -> dict[str, Any]:
@@ -728,21 +693,9 @@ def _of_model(
         if len(drawn):
             by_chance = 100 * float(drawn.mean())
             p = float((1 + (drawn >= reach - 1e-12).sum()) / (1 + len(drawn)))
-        found.append(
-            {
-                "reader_group": group,
-                "source": name,
-                "levels": levels[name],
-                "sd": sd,
-                "share": sd**2 / total,
-                "singular": singular,
-                "lowest": float(np.nanmin(ends)),
-                "highest": float(np.nanmax(ends)),
-                "range_points": 100 * reach,
-                "range_by_chance": by_chance,
-                "p": p,
-            }
-        )
+        of_levels = (float(np.nanmin(ends)), float(np.nanmax(ends)), 100 * reach, by_chance, p)
+        row = (group, name, levels[name], sd, sd**2 / total, singular, *of_levels)
+        found.append(dict(zip(_COLUMNS, row, strict=True)))
     return found, climbed if deviation else None
 
 

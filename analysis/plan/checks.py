@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from analysis.plan.bounds import KEYLESS, NOT_IN_TRIALS, read_bound, read_prior, read_sign_rule, read_times
@@ -193,18 +194,12 @@ def _within(spec: Spec, factors: Levels) -> Iterator[Fault]:
 
 
 def _contrasts(spec: Spec, levels: Levels, no_direction: bool) -> Iterator[Fault]:
-    wrong = False
-    for i, text in enumerate(spec.get("contrasts") or ()):
-        try:
-            read_contrast(str(text), levels)
-        except Fault as fault:
-            wrong = True
-            yield fault.below("contrasts", i)
+    said, wrong = spec.get("contrasts") or (), list[Fault]()
+    for i, text in enumerate(said):
+        wrong += _caught(partial(read_contrast, str(text), levels), "contrasts", i)
+    yield from wrong
     if not wrong and not no_direction:
-        try:
-            with_directions(spec.get("contrasts") or (), spec.get("direction"), levels)
-        except Fault as fault:
-            yield fault
+        yield from _caught(lambda: with_directions(said, spec.get("direction"), levels))
 
 
 def _alpha(spec: Spec, design: Design) -> Iterator[Fault]:
@@ -226,20 +221,22 @@ def _bound(spec: Spec, design: Design) -> Iterator[Fault]:
             ("equivalence",),
         )
         return
+    yield from _caught(lambda: read_bound(said, [PLANNABLE[name] for name in names]), "equivalence")
+
+
+def _caught(read: Callable[[], object], *keys: Key) -> Iterator[Fault]:
+    """Yield the fault of a setting under these keys, if reading it finds one."""
     try:
-        read_bound(said, [PLANNABLE[name] for name in names])
+        read()
     except Fault as fault:
-        yield fault.below("equivalence")
+        yield fault.below(*keys)
 
 
 def _prior(spec: Spec, design: Design) -> Iterator[Fault]:
     names = list(dict.fromkeys(measures_by_reader(spec).values()))
     if spec.get("bayes") is None or not names or not set(names) <= set(PLANNABLE):
         return
-    try:
-        read_prior(spec["bayes"], [PLANNABLE[name] for name in names])
-    except Fault as fault:
-        yield fault.below("bayes")
+    yield from _caught(lambda: read_prior(spec["bayes"], [PLANNABLE[name] for name in names]), "bayes")
 
 
 def _model(spec: Spec, design: Design) -> Iterator[Fault]:
@@ -276,10 +273,8 @@ def faults_of_exclusions(exclude: Mapping[str, Any], assistive_input: bool = Fal
     """Yield what is wrong with rules of exclusion, of a study or of one analysis."""
     for unit in ("trials", "regions", "sessions"):
         for name, said in (exclude.get(unit) or {}).items():
-            try:
-                read_sign_rule(name, said) if unit == "sessions" else read_times(said)
-            except Fault as fault:
-                yield fault.below(unit, name)
+            read = partial(read_sign_rule, name) if unit == "sessions" else read_times
+            yield from _caught(partial(read, said), unit, name)
             if name == KEYLESS and assistive_input:
                 yield Fault(
                     " excludes for text without key strokes, which participants.assistive_input allows",
