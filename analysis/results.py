@@ -243,26 +243,19 @@ class Contrast:
         return 1 + self.interaction + self.between
 
 
-def tested_of(analyses: Iterable[Analysis], measure: str, group: str) -> dict[tuple[str, str], Contrast]:
-    """Return the differences of one reader in all trials that analyses test, by their two levels; planned ones come first."""
-    found: dict[tuple[str, str], Contrast] = {}
-    for analysis in analyses:
-        if analysis.plan.measure.name == measure and not analysis.plan.subset:
-            for one in analysis.contrasts:
-                if one.estimable and one.groups == (group,) and not one.at:
-                    found.setdefault((one.first, one.second), one)
-    return found
-
-
 def estimated_of(
     analyses: Iterable[Analysis], measure: str, group: str
 ) -> dict[tuple[str, str], Contrast | Coefficient]:
-    """Return the differences of :func:`tested_of`, those of log times that a model estimates, and each turned round."""
-    found: dict[tuple[str, str], Contrast | Coefficient] = {**tested_of(analyses, measure, group)}
-    for analysis in analyses:
+    """Return the differences of one reader in all trials, by their two levels and turned round: tests, then log times of models."""
+    own = [one for one in analyses if one.plan.measure.name == measure and not one.plan.subset]
+    tested = (each for one in own for each in one.contrasts if each.groups == (group,) and not each.at)
+    found: dict[tuple[str, str], Contrast | Coefficient] = {}
+    for each in tested:
+        if each.estimable:
+            found.setdefault((each.first, each.second), each)
+    for analysis in own:
         plan = analysis.plan
-        of_levels = plan.measure.name == measure and plan.measure.logged and not plan.subset
-        if of_levels and plan.formula is None and analysis.groups[:1] == (group,):
+        if plan.measure.logged and plan.formula is None and analysis.groups[:1] == (group,):
             for one in analysis.effects:
                 level = one.term.removeprefix(plan.factor)
                 if one.estimable and f"{plan.factor}{level}" == one.term and level in analysis.levels:

@@ -155,7 +155,12 @@ def robustness_matrix(
 ) -> Matrix:
     """Check every planned contrast of accuracy, of ratings and of people's times."""
     planned = [one for one in analyses if one.plan.planned] or list(analyses)
-    wanted = [one for one in planned if _can_be_checked(one)]
+    wanted = [
+        one
+        for one in planned
+        if one.has_results and one.contrasts and one.plan.measure.of != "models"
+        if one.plan.measure.name in ("correct", "rating") or one.plan.measure.unit == "ms"
+    ]
     rows: list[Checked] = []
     unchecked = [one.plan.name for one in wanted[MOST_MODELS:]]
     told_of = f"Only the first {MOST_MODELS} analyses were checked; not checked: {'; '.join(unchecked)}."
@@ -183,12 +188,6 @@ def robustness_matrix(
                 remarks.append(f"{analysis.plan.name}: a check could not be computed ({error}).")
         rows += own.values()
     return Matrix(tuple(rows), tuple(dict.fromkeys(remarks)))
-
-
-def _can_be_checked(one: Analysis) -> bool:
-    if not one.has_results or not one.contrasts or one.plan.measure.of == "models":
-        return False
-    return one.plan.measure.name in ("correct", "rating") or one.plan.measure.unit == "ms"
 
 
 Key = tuple[str, tuple[str, ...]]
@@ -290,11 +289,8 @@ def item_sets(tables: Tables, plan: Plan, folds: int = MOST_SETS) -> dict[str, f
             f"{len(items)} items in {folds} folds", mend="Leaving items out takes three items and two folds."
         )
     if used["set"].nunique() > 1:
-        by = {
-            f"set {one}": frozenset(names[used["set"] == one])
-            for one in sorted(used["set"].dropna().unique())
-        }
-        return by
+        sets = sorted(used["set"].dropna().unique())
+        return {f"set {one}": frozenset(names[used["set"] == one]) for one in sets}
     study = str(tables.dictionary["study"])
     order = sorted(items, key=lambda item: stable_seed(study, "item sets", item))
     many = min(folds, len(items))
@@ -394,25 +390,20 @@ def _checked(plan: Plan, data: ModelData, clusters: str) -> Iterator[dict[str, o
             for sign, group in zip((1.0, -1.0), groups, strict=False):
                 for level, weight in levels.items():
                     weights[place[group, level]] += sign * weight
+            value, variance = float(weights @ beta), float(weights @ cov @ weights)
+            # clustered in two ways, a variance can come out below 0: it then says nothing
+            se = variance**0.5 if variance >= 0 else float("nan")
+            half = float(stats.norm.ppf(0.975)) * se
+            p = float(2 * stats.norm.sf(abs(value) / se)) if se > 0 else float("nan")
+            numbers = (value, se, value - half, value + half, p)
             yield {
                 "clusters": clusters,
                 "number": number,
                 "correlation": float(model.cov_struct.dep_params),
                 "contrast": difference.label,
                 "groups": " − ".join(groups),
-                **_wald(weights, beta, cov),
+                **dict(zip(("estimate", "se", "low", "high", "p"), numbers, strict=True)),
             }
-
-
-def _wald(
-    weights: NDArray[np.float64], beta: NDArray[np.float64], cov: NDArray[np.float64]
-) -> dict[str, float]:
-    value, variance = float(weights @ beta), float(weights @ cov @ weights)
-    # clustered in two ways, a variance can come out below 0: it then says nothing
-    se = variance**0.5 if variance >= 0 else float("nan")
-    half = float(stats.norm.ppf(0.975)) * se
-    p = float(2 * stats.norm.sf(abs(value) / se)) if se > 0 else float("nan")
-    return {"estimate": value, "se": se, "low": value - half, "high": value + half, "p": p}
 
 
 AS_EXCLUDED, BACK, STRICT = "as the study excluded", "excluded sessions back", "without all that meet a rule"
@@ -451,19 +442,11 @@ def time_multiverse(
     plan: Plan,
     *,
     rules: Sequence[Alternative] | None = None,
-    scales: Sequence[str] = (LOG, RAW),
-    answers: Sequence[str] = (VALID, RIGHT),
     fit: bool = False,
 ) -> pd.DataFrame:
     """Compare times under every rule for times, scale and choice of answers and sessions."""
     if plan.measure.unit != "ms":
         raise UserError(f"{plan.measure.noun} is no time", mend="Give a plan of rt or reading_time.")
-    for given, known in ((scales, (LOG, RAW)), (answers, (VALID, RIGHT))):
-        wrong = [one for one in given if one not in known]
-        if wrong:
-            raise UserError(
-                f"{wrong[0]!r} is no choice of a multiverse", mend=f"It is one of {', '.join(known)}."
-            )
     rules = rules or alternatives(
         plan.measure.name, tables.dictionary["exclude"], [plan.factor], plan.exclude
     )
@@ -471,7 +454,7 @@ def time_multiverse(
     plan = replace(plan, exclude=without_choices(plan.exclude, plan.measure.name))
     found: list[dict[str, Any]] = []
     for sessions, trials in session_choices(tables):
-        for choice in answers:
+        for choice in (VALID, RIGHT):
             rows = trials
             if choice == RIGHT:
                 rows = trials[trials["response_status"].isna() | (trials["correct"] == 1)]
@@ -480,7 +463,7 @@ def time_multiverse(
             times = times[is_timed & (times[plan.measure.name] > 0)]
             for rule in rules:
                 kept = rule.rule.keeps(times, plan.measure.name) if len(times) else times["item_id"].notna()
-                for scale in scales:
+                for scale in (LOG, RAW):
                     own = sessions == AS_EXCLUDED and choice == own_answers and rule.is_own
                     primary = own and (scale == LOG) == plan.measure.logged
                     universe = Universe(sessions, rule.name, choice, scale, primary)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analysis.results import Analysis, Contrast
-from analysis.robustness import APPEARS, DECISIVE, REVERSED, SAME, WEAKER, Checked
+from analysis.robustness import APPEARS, DECISIVE, REVERSED, SAME, WEAKER, Checked, Matrix
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ OPEN = Grade("Open", "")
 NOT_ESTIMABLE = Grade("Not estimable", "")
 
 
-def grade_of(one: Contrast, analysis: Analysis, checked: Checked | None) -> Grade:
+def grade_of(one: Contrast, analysis: Analysis, matrix: Matrix) -> Grade:
     """Grade a contrast by its planned test and its checks.
 
     A significant contrast is clear where all checks agree, supported where only other preparations of the data weaken it or no
@@ -38,6 +38,7 @@ def grade_of(one: Contrast, analysis: Analysis, checked: Checked | None) -> Grad
         return EQUIVALENT
     if one.p_adjusted >= analysis.plan.alpha:
         return OPEN
+    checked = matrix.checked(one)
     cells = {} if checked is None else checked.cells
     failing = {name: cell for name, cell in cells.items() if cell.outcome != SAME}
     if any(cell.outcome == REVERSED and cell.excludes_zero for cell in failing.values()):

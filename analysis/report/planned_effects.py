@@ -53,7 +53,7 @@ def _effect(one: Contrast, analysis: Analysis, matrix: Matrix, levels: Mapping[s
     low, high = (
         sign * np.inf if end is None else float(end) for sign, end in zip((-1, 1), size.ends, strict=True)
     )
-    grade = grade_of(one, analysis, matrix.checked(one))
+    grade = grade_of(one, analysis, matrix)
     who = f"vs. {spoken(one.groups[1])}" if one.between else headed(one.groups[0])
     built_in = None
     if one.groups == (SIMULATED,) and not one.at and {one.first, one.second} <= set(levels):

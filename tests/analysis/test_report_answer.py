@@ -85,7 +85,7 @@ def test_the_worst_check_decides_how_certain_a_significant_result_is(
     content: Content, outcomes: dict[str, str], grade: Grade
 ) -> None:
     row = checked(content, outcomes)
-    assert grade_of(row.contrast, row.analysis, row) is grade
+    assert grade_of(row.contrast, row.analysis, Matrix((row,))) is grade
     agreeing = sum(one == SAME for one in outcomes.values())
     assert (f"{agreeing} of {len(outcomes)} checks agree" in support_of(row)) is (
         0 < agreeing < len(outcomes)
@@ -94,11 +94,11 @@ def test_the_worst_check_decides_how_certain_a_significant_result_is(
 
 def test_what_is_not_significant_is_open_unless_it_is_equivalent(content: Content) -> None:
     row = checked(content, {SCALE: "appears"}, p=0.4)
-    assert grade_of(row.contrast, row.analysis, row) is OPEN
+    assert grade_of(row.contrast, row.analysis, Matrix((row,))) is OPEN
     both = checked(content, {SCALE: "appears", BY_ITEMS: "appears"}, p=0.4)
     assert support_of(both) == "a difference appears in all 2 checks (log odds, clustered by items)"
     equal = Equivalence(0.5, 0.2, 1.0, -2.5, None, 0.01, 0.01, 1, 0.1, 0.9, 0.9, True)
-    assert grade_of(replace(row.contrast, equivalence=equal), row.analysis, row) is EQUIVALENT
+    assert grade_of(replace(row.contrast, equivalence=equal), row.analysis, Matrix((row,))) is EQUIVALENT
 
 
 def test_a_failing_check_changes_the_headline_and_is_named_below(content: Content) -> None:

@@ -127,11 +127,8 @@ class _Question:
     def _of_one(self, one: Contrast, again: bool) -> Finding:
         """Answer with direction and size of a difference in a few words; ``again`` after another question on it."""
         analysis, checked = self.section.analysis, self.content.matrix.checked(one)
-        grade, size, of_both = (
-            grade_of(one, analysis, checked),
-            felt([one], analysis.plan.measure),
-            self._of_both(one),
-        )
+        grade = grade_of(one, analysis, self.content.matrix)
+        size, of_both = felt([one], analysis.plan.measure), self._of_both(one)
         return self._finding(
             "question",
             "finding",
@@ -181,19 +178,12 @@ class _Question:
     def _of_many(self, found: Sequence[Contrast], again: bool) -> Finding:
         """Sum up one difference of many models, or of many pairs."""
         analysis, matrix = self.section.analysis, self.content.matrix
-        given = [(one, grade_of(one, analysis, matrix.checked(one))) for one in found]
         of_pairs = found[0].between and not is_several(found[0].groups[0], self.content.kinds)
-        grades = [
-            (
-                grade.word,
-                [
-                    " vs. ".join(one.groups) if of_pairs else one.groups[-1]
-                    for one, own in given
-                    if own is grade
-                ],
-            )
-            for grade in (CLEAR, SUPPORTED, FRAGILE, CONTRADICTED, EQUIVALENT, OPEN)
-        ]
+        order = (CLEAR, SUPPORTED, FRAGILE, CONTRADICTED, EQUIVALENT, OPEN)
+        grades: dict[str, list[str]] = {grade.word: [] for grade in order}
+        for one in found:
+            name = " vs. ".join(one.groups) if of_pairs else one.groups[-1]
+            grades.setdefault(grade_of(one, analysis, matrix).word, []).append(name)
         return self._finding(
             "question_of_many",
             "many",
@@ -201,7 +191,7 @@ class _Question:
             again=again,
             found=found,
             of_pairs=of_pairs,
-            grades=[(word, groups) for word, groups in grades if groups],
+            grades=[(grade.word, grades[grade.word]) for grade in order if grades[grade.word]],
             size=felt([one for one in found if one.estimable] or found, analysis.plan.measure),
         )
 
@@ -238,7 +228,7 @@ def answer_table(analyses: Sequence[Analysis], matrix: Matrix) -> ApaTable | Non
         unit = units.get(felt(analysis.estimable[:1], measure).scale, measure.unit)
         for one in analysis.estimable:
             checked = matrix.checked(one)
-            own = {"one": one, "checked": checked, "grade": grade_of(one, analysis, checked)}
+            own = {"one": one, "checked": checked, "grade": grade_of(one, analysis, matrix)}
             told = {"contrast": contrast_in_words(one), "detectable": detectable(one, analysis)}
             sized = {"size": felt([one], measure), "unit": unit}
             rows.append({"place": place, "plan": analysis.plan, **own, **told, **sized})
@@ -278,9 +268,11 @@ def _supports(content: Content, sections: Sequence[Section]) -> dict[str, Any]:
 
 def _not_concluded(content: Content, sections: Sequence[Section]) -> dict[str, Any]:
     plans = [section.analysis.plan for section in sections]
-    grades = [
-        grade_of(one, section.analysis, None) for section in sections for one in section.analysis.contrasts
-    ]
+    grades = {
+        grade_of(one, section.analysis, content.matrix)
+        for section in sections
+        for one in section.analysis.contrasts
+    }
     kinds = list(content.kinds.values())
     return {
         "is_open": OPEN in grades,
