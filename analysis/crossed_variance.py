@@ -359,16 +359,12 @@ def estimate(sums: Sums, weights: Mapping[Any, float], *, fixed_items: bool = Fa
     if not sums.of_people:
         alone = (sums.item_blocks[:, used] >= 0).sum(axis=0).min() < 2
         return None if alone else found(v_items, df_i, "items")
-    if _one_person(sums, used):
+    if int((sums.participant_blocks[:, used] >= 0).any(axis=1).sum()) == 1:  # one person
         return found(max(v_items, least), df_i, "items")
     variance = max(v_p + v_items - answers, v_p, v_items, least)
     below = v_p**2 / df_p + v_items**2 / df_i
     df = variance**2 / below if below > 0 else min(df_p, df_i)
     return found(variance, float(np.clip(df, min(df_p, df_i), df_p + df_i)), "participants and items")
-
-
-def _one_person(sums: Sums, used: NDArray[np.bool_]) -> bool:
-    return int((sums.participant_blocks[:, used] >= 0).any(axis=1).sum()) == 1
 
 
 def _over_units(u: Floats, blocks: NDArray[np.int64]) -> tuple[float, float]:

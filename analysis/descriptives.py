@@ -114,7 +114,7 @@ def _participants(
         sd = float(raw.std(ddof=1)) if len(raw) > 1 else float("nan")
         trials = int((own[factor] == level).sum())
         how = NONE if not np.isfinite(half[place]) else BETWEEN if apart else WITHIN
-        bounds = (float("nan"), float("nan")) if how == NONE else (float(low), float(high))
+        bounds = (np.nan, np.nan) if how == NONE else (float(low), float(high))
         cells.append(Cell(group, kind, level, trials, len(values), float(centre), sd, *bounds, how))
     return cells
 
@@ -155,12 +155,10 @@ def valid_only(trials: pd.DataFrame, factor: str, levels: tuple[str, ...]) -> pd
     cells = right.groupby([trials["reader_group"], trials[factor]])
     told = cells.agg(trials="size", valid="count", all_trials="sum", valid_trials="mean")
     told["all_trials"] /= told["trials"]
-    pairs = [
-        (group, level) for group in group_order(trials) for level in levels if (group, level) in told.index
-    ]
-    if not pairs:
+    every = pd.MultiIndex.from_product([group_order(trials), levels])
+    found = told.loc[every[every.isin(told.index)]].rename_axis(["group", "level"]).reset_index()
+    if found.empty:
         return pd.DataFrame()
-    found = told.loc[pairs].rename_axis(["group", "level"]).reset_index()
     found.insert(1, "kind", found["group"].map(kinds_of(trials)))
     return found
 

@@ -106,12 +106,6 @@ def _analysed(
     return replace(nothing, model=model, contrasts=contrasts, remarks=told, rows=data.analysed_rows)
 
 
-def fixed_part(plan: Plan, data: ModelData) -> str:
-    """Write the fixed effects: the factor, or both that are compared together, crossed with reader group where there are several."""
-    compared = plan.factor if plan.crossing is None else " * ".join(plan.crossing.factors)
-    return f"reader_group * {compared}" if len(data.groups) > 1 else compared
-
-
 def fitted(
     plan: Plan,
     data: ModelData,
@@ -122,9 +116,11 @@ def fitted(
 ) -> FittedModel:
     """Fit, reduce where the fit is singular or does not converge, and fit again until it stands or nothing is left."""
     settings = settings_of(plan, data)
+    fixed = plan.factor if plan.crossing is None else " * ".join(plan.crossing.factors)
+    fixed = f"reader_group * {fixed}" if len(data.groups) > 1 else fixed
     steps: list[Step] = []
     while True:
-        text = formula(plan.measure.response, fixed_part(plan, data), terms)
+        text = formula(plan.measure.response, fixed, terms)
         model = _read(engine(text, data.rows, **settings), text, settings)
         at_zero, doubtful = _doubts(model, terms)
         simpler, told = terms, ""
@@ -134,12 +130,8 @@ def fitted(
             model = _whole(model)
         steps.append(Step(text, model.singular, model.converged, model.loglik, _verdict(model, told)))
         if not told:
-            return replace(
-                model,
-                steps=tuple(steps),
-                warnings=(*model.warnings, *_huge(model)),
-                units=_units(model, terms, data),
-            )
+            warnings = (*model.warnings, *_huge(model))
+            return replace(model, steps=tuple(steps), warnings=warnings, units=_units(model, terms, data))
         terms = simpler
 
 
@@ -155,17 +147,12 @@ def _units(model: FittedModel, terms: list[RandomTerm], data: ModelData) -> dict
 
 def settings_of(plan: Plan, data: ModelData) -> dict[str, Any]:
     """Return how the engine is called for a plan's data: family, link, levels of factors with the reference first."""
-    levels: dict[str, list[str]] = {plan.factor: list(data.levels)}
-    if data.crossing is not None:
-        levels = {
-            name: list(own) for name, own in zip(data.crossing.factors, data.crossing.levels, strict=True)
-        }
+    by_factor = {plan.factor: data.levels} if data.crossing is None else data.crossing.by_factor
+    levels = {name: list(own) for name, own in by_factor.items()}
     if len(data.groups) > 1:
         levels["reader_group"] = list(data.groups)
-    settings: dict[str, Any] = {"family": plan.measure.family, "levels": levels}
-    if plan.measure.link is not None:
-        settings["link"] = plan.measure.link
-    return settings
+    link = {} if plan.measure.link is None else {"link": plan.measure.link}
+    return {"family": plan.measure.family, "levels": levels, **link}
 
 
 NO_MODEL_AS_WRITTEN = "the usual model takes the place of the planned one"

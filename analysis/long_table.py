@@ -412,9 +412,8 @@ def _dictionary(
     """Return what a report needs to know in addition to the trials."""
     people = trials[trials["reader_kind"] == "human"].groupby("session_id").size()
     moment = when.isoformat(timespec="seconds")
-    readers: dict[str, Any] = {}
-    if len(people):
-        readers["human"] = {"kind": "human", "sessions": len(people), "finished": len(people)}
+    human = {"kind": "human", "sessions": len(people), "finished": len(people)}
+    readers: dict[str, Any] = {"human": human} if len(people) else {}
     for name, own in trials[trials["reader_kind"] == "model"].groupby("reader", sort=False):
         sessions = int(own["session_id"].nunique())
         calls = {"calls": len(own), "imported_calls": len(own), "first_call": moment, "last_call": moment}
@@ -423,19 +422,19 @@ def _dictionary(
         installed = version("wrods")
     except PackageNotFoundError:
         installed = None
+    coded = {
+        name: {"levels": own, "reference": own[0], "coding": "treatment"} for name, own in levels.items()
+    }
+    many = [int(people.min()), int(people.max())] if len(people) else None
     return {
-        "study": study,
-        "title": study,
-        "versions": [],
-        "factors": {
-            name: {"levels": own, "reference": own[0], "coding": "treatment"} for name, own in levels.items()
+        **{
+            "study": study,
+            "title": study,
+            "versions": [],
+            "factors": coded,
+            "between": {},
+            "readers": readers,
         },
-        "between": {},
-        "readers": readers,
-        "participants": {
-            "imported": len(people),
-            "imported_trials": [int(people.min()), int(people.max())] if len(people) else None,
-        },
-        "created_at": moment,
-        "wrods": installed,
+        "participants": {"imported": len(people), "imported_trials": many},
+        **{"created_at": moment, "wrods": installed},
     }

@@ -187,10 +187,8 @@ def parted_by_sessions(rows: pd.DataFrame, factor: str, factors: Mapping[str, Se
     if not apart:
         return [()]
     several = seen.groupby(apart, sort=False, observed=True)[factor].nunique()
-    found = [
-        tuple(zip(apart, map(str, levels if isinstance(levels, tuple) else (levels,)), strict=True))
-        for levels in several[several > 1].index
-    ]
+    shown = several[several > 1].index.to_frame().astype(str).itertuples(index=False, name=None)
+    found = [tuple(zip(apart, levels, strict=True)) for levels in shown]
     ranks = {name: {level: place for place, level in enumerate(map(str, factors[name]))} for name in apart}
     found.sort(key=lambda within: [ranks[name].get(level, len(ranks[name])) for name, level in within])
     return found or [()]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import permutations
 from math import factorial
 from typing import Any
@@ -69,7 +68,7 @@ def error_vectors(tables: Tables, factor: str) -> ErrorVectors:
     models = max(1, int((kinds := once["reader_kind"]).eq("model").groupby(once["reader_group"]).any().sum()))
     for group, own in once.groupby("reader_group"):
         most = MOST_UNITS if kinds[own.index[0]] in PARTICIPANT_KINDS else max(2, MOST_UNITS // models)
-        names = sorted(own["unit"], key=partial(_turn, study, str(group)))
+        names = sorted(own["unit"], key=lambda name: stable_seed(study, "vectors", str(group), str(name)))
         if len(names) > most:
             left_out[str(group)] = len(names) - most
         keep += [(str(group), str(name)) for name in sorted(names[:most])]
@@ -92,10 +91,6 @@ def error_vectors(tables: Tables, factor: str) -> ErrorVectors:
         kinds={group: kinds_of(rows)[group] for group in group_order(rows)},
         left_out=left_out,
     )
-
-
-def _turn(study: str, group: str, name: object) -> int:
-    return stable_seed(study, "vectors", group, str(name))
 
 
 LEAST_CELLS = 10
@@ -244,7 +239,8 @@ def matchings(vectors: ErrorVectors, groups: Sequence[str], study: str = "") -> 
     times_met = [(met[owner == one] > 0).sum(axis=0) for one in readers]
     by_session = all((many > 1).sum() * 2 > (many > 0).sum() for many in times_met)
     random = np.random.default_rng(stable_seed(study, "halves of readers", *groups))
-    residual = _residuals(right, met)
+    # sums of answers minus the mean of their cell over all readers
+    residual = right - met * np.nan_to_num(_mean(right.sum(axis=0), met.sum(axis=0)))
     levels = int(vectors.levels.max()) + 1
     found = []
     wanted = [PROFILE, SHAPE] if by_session or levels > 1 else [PROFILE]
@@ -262,13 +258,6 @@ def matchings(vectors: ErrorVectors, groups: Sequence[str], study: str = "") -> 
         features = CELLS if by_session else CONDITIONS
         found.append(Matching(len(readers), features, of, float(share[0]), float(drawn.mean()), p, best))
     return found
-
-
-def _residuals(right: Array, met: Array) -> Array:
-    """Return sums of answers minus the mean of their cell over all readers."""
-    many = met.sum(axis=0)
-    mean = np.divide(right.sum(axis=0), many, out=np.zeros_like(many), where=many > 0)
-    return np.asarray(right - met * mean)
 
 
 def _halves_of_sessions(

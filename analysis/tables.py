@@ -198,7 +198,8 @@ def load(folder: str | Path, also: Collection[str] = ()) -> Tables:
     )
     dictionary = _completed(source.dictionary)
     trials = _checked(as_frame(columns), dictionary, source.trials)
-    trials["reader_group"] = reader_groups(trials)
+    kind = trials["reader_kind"]
+    trials["reader_group"] = kind.where(kind.isin(["human", "simulated"]), trials["reader"]).astype(object)
     trials["flagged_reason"] = trials["excluded_reason"].where(trials["excluded_reason"].astype(bool), None)
     for measure in ("rt", "reading_time"):
         trials[f"{measure}_excluded"] = time_reasons(trials, dictionary["exclude"], measure)
@@ -263,12 +264,6 @@ def joined(left: pd.Series[Any], right: pd.Series[Any], sign: str = ":") -> pd.S
 def item_names(rows: pd.DataFrame) -> pd.Series[str]:
     """Name items so that equal names in several sets stay apart."""
     return joined(rows["set"].fillna("None"), rows["item_id"], "/")
-
-
-def reader_groups(trials: pd.DataFrame) -> pd.Series[str]:
-    """Return the reader group of each trial: ``human``, ``simulated``, or the name of the model or baseline."""
-    kind = trials["reader_kind"]
-    return kind.where(kind.isin(["human", "simulated"]), trials["reader"]).astype(object)
 
 
 _REGION_COLUMNS = [
