@@ -18,7 +18,7 @@ from analysis.frames import ModelData
 from analysis.mixed import linear_contrasts, margins
 from analysis.plan import Difference, Plan, cell_name
 from analysis.readers import headed, spoken
-from analysis.results import Contrast, FittedModel, can_be_estimated
+from analysis.results import Contrast, FittedModel
 
 _NODES, _OF_NODES = np.polynomial.hermite_e.hermegauss(40)
 
@@ -70,13 +70,11 @@ def _tested(
     weights = _weights(difference, groups, plan, cells)
     table = linear_contrasts(model.source, weights).drop(columns="contrast")
     row = dict(zip(table.columns, table.to_numpy(dtype=float)[0].tolist(), strict=True))
-    logistic = plan.measure.family == "binomial"
     ends = (row["ci_low"], row["ci_high"])
-    kinds = {"logistic": logistic, "plain": model.plain}
-    estimable = model.determined and can_be_estimated(row["estimate"], row["se"], ends, **kinds)
+    estimable = model.determined and model.can_estimate(row["estimate"], row["se"], ends)
     estimable = estimable and bool(np.isfinite(row["p"])) and not model.runs_away
     df = None if np.isnan(row["df"]) else row["df"]
-    bound = plan.equivalence if len(groups) == 2 and estimable and not logistic else None
+    bound = plan.equivalence if len(groups) == 2 and estimable and model.family != "binomial" else None
     simple: tuple[float, ...] = ()
     if len(difference.at) == 2 and len(groups) == 1:
         sides = [replace(difference, at=(level,)) for level in difference.at]

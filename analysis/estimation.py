@@ -34,8 +34,6 @@ from analysis.results import (
     Coefficient,
     FittedModel,
     VarianceTerm,
-    can_be_estimated,
-    is_determined,
 )
 from analysis.whole_readers import draw, shares
 from stimuli.errors import UserError
@@ -272,30 +270,20 @@ def _degenerate(term: VarianceTerm) -> bool:
 
 def _read(source: Fit, text: str, settings: Mapping[str, Any]) -> FittedModel:
     """Turn the engine's result into the report's record, with intervals from t where there are degrees of freedom."""
-    table = linear_contrasts(source, np.eye(len(source.fixed)), list(source.fixed["term"]))
-    vcov = source.vcov.to_numpy()
-    determined, logistic = is_determined(vcov, source.warnings), source.family == "binomial"
-    plain = source.family not in ("binomial", "gaussian") and source.link == "identity"
     names = ["estimate", "se", "statistic", "df", "p", "ci_low", "ci_high"]
-    coefficients = []
-    values = table[names].to_numpy(dtype=float).tolist()
-    for term, (estimate, se, statistic, df, p, low, high) in zip(table["contrast"], values, strict=True):
-        known = can_be_estimated(estimate, se, (low, high), logistic=logistic, plain=plain)
-        freedom = None if np.isnan(df) else df
-        numbers = (estimate, se, statistic, freedom, p, low, high)
-        coefficients.append(Coefficient(str(term), *numbers, determined and known))
+    table = linear_contrasts(source, np.eye(len(source.fixed)), list(source.fixed["term"]))
     variance = tuple(
         VarianceTerm(_grouping(one.group, source.groups), tuple(one.terms), one.cov)
         for one in source.variance
     )
-    return FittedModel(
+    model = FittedModel(
         formula=text,
         family=source.family,
         link=source.link,
         rows=source.nobs,
         units=dict(source.groups),
-        coefficients=tuple(coefficients),
-        vcov=vcov,
+        coefficients=(),
+        vcov=source.vcov.to_numpy(),
         variance=variance,
         sigma=source.sigma if source.family == "gaussian" else None,
         loglik=source.loglik,
@@ -305,6 +293,13 @@ def _read(source: Fit, text: str, settings: Mapping[str, Any]) -> FittedModel:
         settings=settings,
         source=source,
     )
+    determined, coefficients = model.determined, []
+    values = table[names].to_numpy(dtype=float).tolist()
+    for term, (estimate, se, statistic, df, p, low, high) in zip(table["contrast"], values, strict=True):
+        numbers = (estimate, se, statistic, None if np.isnan(df) else df, p, low, high)
+        known = determined and model.can_estimate(estimate, se, (low, high))
+        coefficients.append(Coefficient(str(term), *numbers, known))
+    return replace(model, coefficients=tuple(coefficients))
 
 
 def _whole(model: FittedModel) -> FittedModel:

@@ -27,16 +27,6 @@ LARGEST_EXPONENT = 700.0
 """The exponential of more than this is beyond what a number can hold."""
 
 
-def can_be_estimated(
-    estimate: float, se: float, ends: tuple[float, float], *, logistic: bool, plain: bool = False
-) -> bool:
-    """Whether an effect, its standard error and the ends of its interval are numbers that say anything."""
-    values = np.array([estimate, se, *ends])
-    if not np.isfinite(values).all() or se <= 0 or (not plain and np.abs(values).max() > LARGEST_EXPONENT):
-        return False
-    return not (logistic and se > LARGEST_SE)
-
-
 @dataclass(frozen=True)
 class Coefficient:
     """One fixed effect on the modelled scale; ``df`` is None where the statistic is z; not ``estimable``: its numbers say nothing."""
@@ -114,18 +104,19 @@ class FittedModel:
     @property
     def determined(self) -> bool:
         """Whether the Hessian and the covariance of the fixed effects are finite and positive definite."""
-        return is_determined(self.vcov, self.warnings)
+        size = np.diag(self.vcov)
+        if APPROXIMATE in self.warnings or not np.isfinite(self.vcov).all() or (size <= 0).any():
+            return False
+        scaled = self.vcov / np.sqrt(np.outer(size, size))
+        return bool(np.linalg.eigvalsh((scaled + scaled.T) / 2)[0] > 0)
 
-
-def is_determined(cov: NDArray[np.float64], notes: tuple[str, ...]) -> bool:
-    """Whether the data determine the fixed effects: their covariance and the fit's notes say so."""
-    if APPROXIMATE in notes:
-        return False
-    size = np.diag(cov)
-    if not np.isfinite(cov).all() or (size <= 0).any():
-        return False
-    scaled = cov / np.sqrt(np.outer(size, size))
-    return bool(np.linalg.eigvalsh((scaled + scaled.T) / 2)[0] > 0)
+    def can_estimate(self, estimate: float, se: float, ends: tuple[float, float]) -> bool:
+        """Whether an effect, its standard error and the ends of its interval are numbers that say anything."""
+        values = np.array([estimate, se, *ends])
+        largest = np.inf if self.plain else LARGEST_EXPONENT
+        if not np.isfinite(values).all() or se <= 0 or np.abs(values).max() > largest:
+            return False
+        return self.family != "binomial" or se <= LARGEST_SE
 
 
 @dataclass(frozen=True)

@@ -200,7 +200,7 @@ class Crossing:
 
     def weights(self, first: str, second: str, at: Sequence[str]) -> dict[str, float]:
         """Return the weight of each cell in a contrast."""
-        turned = not self._is_of(first, second, at, 0)
+        turned = not ({first, second} <= set(self.levels[0]) and set(at) <= set(self.levels[1]))
         others = self.levels[0 if turned else 1]
         by_other = dict(zip(at, (1.0, -1.0), strict=False)) or dict.fromkeys(others, 1.0 / len(others))
         found = {}
@@ -208,13 +208,6 @@ class Crossing:
             for other, share in by_other.items():
                 found[cell_name(other, level) if turned else cell_name(level, other)] = sign * share
         return found
-
-    def factor_of(self, first: str, second: str, at: Sequence[str] = ()) -> int:
-        """Return which factor, 0 or 1, has the levels of a contrast, the other one those at which it is taken."""
-        return 0 if self._is_of(first, second, at, 0) else 1
-
-    def _is_of(self, first: str, second: str, at: Sequence[str], place: int) -> bool:
-        return {first, second} <= set(self.levels[place]) and set(at) <= set(self.levels[1 - place])
 
 
 def crossed_name(first: str, second: str) -> str:
