@@ -1,12 +1,9 @@
 """Differences between conditions that hold for new participants and new items, for people, for a model, and between the two.
 
-Every estimate is a weighted sum of condition means in which each item counts alike. Its variance adds what participants
-contribute and what items contribute and subtracts what both contain, the spread of single answers. Nothing is fitted, so a
-reader with 0% or 100% in a condition stays in, and a model's answers are subtracted from people's item by item, which keeps
-the pairing. The sums of one condition do not depend on the others, so each is computed once and serves every contrast.
-
-Sources: Clark (1973) and Cameron, Gelbach and Miller (2011) for variances over two crossed samples; Satterthwaite (1946) for
-the degrees of freedom.
+Every estimate is a weighted sum of condition means in which each item counts alike. Its variance adds what participants contribute
+and what items contribute and subtracts what both contain, the spread of single answers (Clark, 1973; Cameron, Gelbach & Miller, 2011);
+degrees of freedom are Satterthwaite's (1946). Nothing is fitted, so a reader with 0% or 100% stays in, and a model's answers are
+subtracted from people's item by item. The sums of one condition serve every contrast.
 """
 
 from __future__ import annotations

@@ -71,8 +71,9 @@ def _one_interval_each(analyses: Sequence[Analysis], found: list[list[Contrast]]
                 alike = [other for other in bounded if other.half_width == test.half_width]
                 one = replace(one, equivalence=max(alike, key=lambda other: other.family))
             found[number][place] = one
-    told = "is also tested in another family of this plan; its p value and interval are those of the family with the wider one"
-    return [[f"{', '.join(own)} {told}."] if own else [] for own in labels]
+    told = "The p value and interval are those of the family with the wider interval."
+    before = "Also tested in another family of this plan:"
+    return [[f"{before} {', '.join(own)}. {told}"] if own else [] for own in labels]
 
 
 def adjusted(

@@ -1,20 +1,14 @@
 """The random-effects structure of a model: where it starts, and the stated rule by which it is reduced.
 
-It starts with what the design justifies (Barr et al., 2013): participants with an intercept and a slope of the compared
-factor; items likewise, each also otherwise in models than in people; what is particular to an item in one model, to it in
-one condition of one model, to a prompt wording and to a session of a model, where answers are repeated so that it can be
-told from chance. Of two factors that are compared together participants have slopes of each and of their interaction, as far as
-these vary within them (:func:`analysis.crossing.slopes_of`). Item slopes of k conditions in two kinds of reader are 2k columns
-with k(2k + 1) variances and correlations. Such a matrix is begun with where it has at most four columns and ten items for each.
-Otherwise what conditions do to items is independent between conditions: with a variance for each of three to six conditions where
-people alone, or models alone, have such slopes (items of one condition may differ more than those of another), else with one for
-all of them, for people and models apart. In a model that nobody planned participants' slopes of more than six columns begin
-without correlations.
+It starts with what the design justifies (Barr et al., 2013): participants and items with an intercept and a slope of the compared
+factor, items also otherwise in models than in people, and what is particular to an item, a prompt and a session in models. Item slopes
+of k conditions in two kinds of reader have k(2k + 1) variances and correlations: such a matrix is begun with where it has at most four
+columns and ten items for each. Otherwise what conditions do to items is independent between conditions, with a variance for each of
+three to six conditions where people alone, or models alone, have such slopes, else with one for all of them.
 
-A fit that is singular or does not converge is reduced in steps (after Bates et al., 2015, *Parsimonious mixed
-models*): first the correlations go, then the components whose variance is estimated as zero, then all slopes.
-Slopes without correlations are deviations in each condition, the reference among them: a model of differences from the reference
-would change with what is taken for it. Every step is kept and reported; nothing is simplified in silence.
+A fit that is singular or does not converge is reduced in steps (after Bates et al., 2015, *Parsimonious mixed models*): first the
+correlations go, then the components whose variance is estimated as zero, then all slopes. Slopes without correlations are deviations
+in each condition, the reference among them: a model of differences from the reference would change with what is taken for it.
 """
 
 from __future__ import annotations

@@ -1,19 +1,10 @@
 """Whether a conclusion depends on the preparation of the data, a few items, the random effects, or the wording of prompts.
 
-The matrix has the planned contrasts under every check that the design allows. The design chooses the checks, never an outcome.
-Rules of one kind (limits of times, sets of items) are one check, regardless of their number. A significant contrast is *the same*
-where the check's interval excludes zero on the same side, *weaker* where it includes zero, and *reversed* where the estimate has
-the other sign; another one *appears* where the check's interval excludes zero.
-
-Estimating equations ignore either dependence in turn (clusters are participants, or items), with an identity link, so that 0% and
-100% stay in, and exchangeable correlation (Liang & Zeger, 1986); below 50 clusters they are bias-reduced (Mancl & DeRouen, 2001).
-
-A universe of the multiverse is one set of choices: which sessions, which rule for times or what becomes of missing answers, which
-answers, which scale (Steegen, Tuerlinckx, Gelman & Vanpaemel, 2016). Each has the differences of means over participants (items,
-for a model) with Student's intervals; ``fit=True`` adds the planned mixed model.
-
-How a model's answers vary with the prompt, label map, order of choices, session and item is a random effect where a source has five
-levels or more, and the range of its levels' means with the range that chance gives within the same item and condition.
+The design chooses the checks of planned contrasts, never an outcome. A significant contrast is *the same* where the check's interval
+excludes zero on the same side, *weaker* where it includes zero, and *reversed* where the estimate has the other sign; another one
+*appears* where the check's interval excludes zero. Estimating equations ignore either dependence in turn (clusters are participants,
+or items), with an identity link and exchangeable correlation (Liang & Zeger, 1986), bias-reduced below 50 clusters (Mancl & DeRouen,
+2001). A universe of the multiverse is one set of choices of preparation (Steegen, Tuerlinckx, Gelman & Vanpaemel, 2016).
 """
 
 from __future__ import annotations

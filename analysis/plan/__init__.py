@@ -6,9 +6,7 @@ beyond the standard library, so that both read a plan in the same way.
 
 from analysis.plan.bounds import (
     KEYLESS,
-    NOT_IN_TRIALS,
     RIGHT_SHARE,
-    SIGNS,
     Bound,
     Prior,
     SignRule,
@@ -28,7 +26,6 @@ from analysis.plan.contrasts import (
     cell_name,
     compared_together,
     crossed_name,
-    factors_compared,
     label_of,
     read_contrast,
     usual_contrasts,
@@ -45,7 +42,6 @@ from analysis.plan.measures import (
     WORDS,
     WORDS_WITH_ONE_TYPO,
     Measure,
-    Scale,
 )
 from analysis.plan.plans import ALPHA, Plan, PlannedAnalysis, Rules, StudyPlan, Within, read_plan
 from analysis.plan.wording import (
@@ -58,11 +54,11 @@ from analysis.plan.wording import (
 )
 
 __all__ = [
-    "ALPHA", "DESCRIBED", "IN", "KEYLESS", "MEASURES", "MISSING", "NOT_IN_TRIALS", "OF_MODELS", "PLANNABLE",
-    "RATING", "RECOVERED", "RIGHT_SHARE", "SIGNS", "TIMES", "WORDS", "WORDS_WITH_ONE_TYPO", "Bound", "Crossing",
-    "Design", "Difference", "Direction", "Fault", "Measure", "Plan", "PlannedAnalysis", "Prior", "Rules", "Scale", "SignRule",
+    "ALPHA", "DESCRIBED", "IN", "KEYLESS", "MEASURES", "MISSING", "OF_MODELS", "PLANNABLE",
+    "RATING", "RECOVERED", "RIGHT_SHARE", "TIMES", "WORDS", "WORDS_WITH_ONE_TYPO", "Bound", "Crossing",
+    "Design", "Difference", "Direction", "Fault", "Measure", "Plan", "PlannedAnalysis", "Prior", "Rules", "SignRule",
     "StudyPlan", "Within", "against_reference", "cell_name", "compared_together", "crossed_name",
-    "factors_compared", "faults_of", "faults_of_exclusions", "faults_of_families", "hypotheses", "label_of",
+    "faults_of", "faults_of_exclusions", "faults_of_families", "hypotheses", "label_of",
     "plan_in_brief", "plans_in_words", "read_bound", "read_contrast", "read_plan", "read_prior", "read_sign_rule",
     "read_times", "readers_in_words", "rules_in_words", "summary_of", "usual_contrasts",
 ]  # fmt: skip
