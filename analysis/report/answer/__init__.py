@@ -205,7 +205,7 @@ class _Question:
         some = [one for one in found if one.groups in shown]
         differing = of_many_conditions(some, analysis, kinds, brief=True)
         grades = Counter(
-            grade_of(one, analysis, self.content.matrix.checked(one)).word.lower()
+            grade_of(one, analysis, self.content.matrix).word.lower()
             for one in some
             if one.p_adjusted < analysis.plan.alpha
         )
