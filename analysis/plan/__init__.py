@@ -22,6 +22,7 @@ from analysis.plan.contrasts import (
     Crossing,
     Difference,
     Direction,
+    Fault,
     against_reference,
     cell_name,
     compared_together,
@@ -30,7 +31,6 @@ from analysis.plan.contrasts import (
     read_contrast,
     usual_contrasts,
 )
-from analysis.plan.faults import Fault
 from analysis.plan.measures import (
     DESCRIBED,
     MEASURES,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import inf, log
 from typing import Any
 
-from analysis.plan.faults import Fault, unknown
+from analysis.plan.contrasts import Fault, unknown
 from analysis.plan.measures import Measure, Scale
 
 RIGHT_SHARE = "question_accuracy"

@@ -8,8 +8,15 @@ from functools import partial
 from typing import Any
 
 from analysis.plan.bounds import KEYLESS, NOT_IN_TRIALS, read_bound, read_prior, read_sign_rule, read_times
-from analysis.plan.contrasts import Levels, factors_compared, read_contrast, with_directions
-from analysis.plan.faults import Fault, Key, unknown
+from analysis.plan.contrasts import (
+    Fault,
+    Key,
+    Levels,
+    factors_compared,
+    read_contrast,
+    unknown,
+    with_directions,
+)
 from analysis.plan.measures import PLANNABLE
 from analysis.plan.plans import ALPHA, levels_compared, measures_by_reader, readers_of
 

@@ -3,17 +3,16 @@
 ``a - b`` is a difference; of two factors it is averaged over the other one, ``a - b in c`` is the simple effect at one of its
 levels, and ``(a - b) x (c - d)`` the interaction: the difference at ``c`` minus the difference at ``d``. A text is compared with
 the levels of the factors, so that levels may contain these signs and words themselves (``swapped in word``, ``no - go``).
+What is wrong with a plan is a :class:`Fault`, which each package reports with its own places.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import Any, Literal, get_args
-
-from analysis.plan.faults import Fault, unknown
 
 Direction = Literal["two-sided", "greater", "less"]
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
@@ -28,6 +27,38 @@ MOST_CELLS = 12
 _MINUS = re.compile(r"\s+[-−–]\s+")
 _TIMES = re.compile(r"\)\s+[x×*]\s+\(")
 _IN = re.compile(r"\s+in\s+")
+
+
+Key = str | int
+
+
+@dataclass(eq=False)
+class Fault(Exception):
+    """A setting of a plan that cannot be carried out."""
+
+    problem: str
+    remedy: str
+    at: tuple[Key, ...] = ()  # the keys from the analysis to the setting
+    given: str = ""
+    known: Iterable[str] = ()
+
+    def __post_init__(self) -> None:
+        super().__init__(self.problem, self.remedy, self.given, tuple(self.known))
+
+    @property
+    def path(self) -> str:
+        """The keys from the analysis to the setting, as they follow its name: ``.contrasts[1]``."""
+        return "".join(f"[{key + 1}]" if isinstance(key, int) else f".{key}" for key in self.at)
+
+    def below(self, *keys: Key) -> Fault:
+        """Return the same fault of a setting under these keys."""
+        return replace(self, at=(*keys, *self.at))
+
+
+def unknown(kind: str, name: str, known: Iterable[str], *at: Key) -> Fault:
+    """Return the fault of a name that is not among the known ones."""
+    names = sorted(known)
+    return Fault(f": {kind} {name!r} is not known", f"Known: {', '.join(names) or 'none'}.", at, name, names)
 
 
 @dataclass(frozen=True)
