@@ -123,13 +123,10 @@ def probe_layer(
         probe = _fitted(z, y, c, start, count)
         chosen.append(c)
         trained.append(float(np.mean(probe.predict(z) == y)))
-        others = [_fitted(z, own[split.train], c, None, count) for own in control_labels]
-        trained_controls.append(
-            [
-                float(np.mean(one.predict(z) == own[split.train]))
-                for one, own in zip(others, control_labels, strict=True)
-            ]
-        )
+        labels_of = [own[split.train] for own in control_labels]
+        others = [_fitted(z, own, c, None, count) for own in labels_of]
+        learnt = [float(np.mean(one.predict(z) == own)) for one, own in zip(others, labels_of, strict=True)]
+        trained_controls.append(learnt)
         del z
         for first in range(0, len(split.test), _AT_ONCE):
             some = split.test[first : first + _AT_ONCE]
@@ -173,8 +170,7 @@ def _standardised(rows: States) -> tuple[_Space, NDArray[np.floating]]:
     mean = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
     rows -= mean
     scale = np.sqrt(np.einsum("ij,ij->j", rows, rows, dtype=np.float64) / len(rows)).astype(np.float32)
-    scale[scale <= 1e-7 * np.abs(mean)] = 1.0
-    scale[scale == 0.0] = 1.0
+    scale[(scale <= 1e-7 * np.abs(mean)) | (scale == 0.0)] = 1.0
     rows /= scale
     n, width = rows.shape
     small = 2 * n <= width
@@ -245,11 +241,9 @@ def _fitted(
 def _log_loss(model: LogisticRegression, z: NDArray[np.floating], y: Codes) -> float:
     """Return the mean log loss; a label that was not trained on counts as the smallest number of the type."""
     told = model.predict_proba(z)
-    place = np.searchsorted(model.classes_, y)
-    place = np.minimum(place, len(model.classes_) - 1)
-    known = model.classes_[place] == y
+    place = np.minimum(np.searchsorted(model.classes_, y), len(model.classes_) - 1)
     least = np.finfo(told.dtype).eps
-    share = np.where(known, told[np.arange(len(y)), place], least)
+    share = np.where(model.classes_[place] == y, told[np.arange(len(y)), place], least)
     return float(-np.mean(np.log(np.maximum(share, least))))
 
 

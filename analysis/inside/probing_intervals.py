@@ -72,11 +72,10 @@ def accuracies(one: Probing, study: str, resamples: int = RESAMPLES) -> Accuraci
     tested = one.tested
     label, condition, family = one.label[tested], one.condition[tested], one.family[tested]
     right = np.stack([layer.predicted[tested] == label for layer in one.layers], axis=1).astype(float)
+    nothing = np.full(len(label), np.nan)
     learnt = np.stack(
         [
-            (layer.controls[:, tested] == one.controls[:, tested]).mean(axis=0)
-            if len(one.controls)
-            else np.full(len(label), np.nan)
+            (layer.controls == one.controls)[:, tested].mean(axis=0) if len(one.controls) else nothing
             for layer in one.layers
         ],
         axis=1,
@@ -161,20 +160,17 @@ def _estimates(value: Array, draws: Array, wider: float, units: NDArray[np.intp]
     """Put percentile and simultaneous intervals around values, both within ``least`` and 1."""
     low, high = percentile_ends(draws, LEVEL)
     known = np.isfinite(value)
-    away, error = np.zeros_like(draws), np.full(value.shape, np.nan)
+    error = np.full(value.shape, np.nan)
     error[known] = np.nanstd(draws[:, known], axis=0, ddof=1)
     moved = known & (error > _ROUNDING)
     unmoved = known & ~moved
-    away[:, moved] = np.abs(draws[:, moved] - value[moved]) / error[moved]
-    largest = np.nanmax(away.reshape(len(draws), -1), axis=1, initial=0.0)
-    errors = float(np.quantile(largest, LEVEL))
+    away = np.abs(draws[:, moved] - value[moved]) / error[moved]
+    errors = float(np.quantile(np.nanmax(away, axis=1, initial=0.0), LEVEL))
     one = float(stats.norm.ppf(0.5 + LEVEL / 2))
-    ends = []
-    for found, many in (
-        ((low, high), one),
-        ((value - errors * error, value + errors * error), max(one, errors)),
-    ):
-        others = without_spread(value, units[:, None], least, many)
-        ends += [np.where(unmoved, other, end) for other, end in zip(others, found, strict=True)]
+    found = [low, high, value - errors * error, value + errors * error]
+    others = [
+        end for many in (one, max(one, errors)) for end in without_spread(value, units[:, None], least, many)
+    ]
+    ends = [np.where(unmoved, other, end) for other, end in zip(others, found, strict=True)]
     ends = [np.clip(value + wider * (end - value), least, 1.0) for end in ends]
     return Estimates(value, ends[0], ends[1], ends[2], ends[3], unmoved)

@@ -59,18 +59,12 @@ def levels_of(
     for level, sets in ((between or {}).get(factor) or {}).items():
         if level in found and (sets.get("exemplars") == 0 or sets.get("example_labels") == "shuffled"):
             found[level] = "withheld"
-    those: dict[Does | None, tuple[str, ...]] = {
-        does: tuple(level for level in levels if found[level] == does) for does in set(found.values())
-    }
-    intact = those.get("intact", ())
-    return Levels(
-        factor,
-        intact[0] if len(intact) == 1 else None,
-        those.get("substituted", ()),
-        those.get("withheld", ()),
-        those.get("changed", ()),
-        those.get(None, ()),
-    )
+
+    def those(does: Does | None) -> tuple[str, ...]:
+        return tuple(level for level in levels if found[level] == does)
+
+    intact, others = those("intact"), (those("substituted"), those("withheld"), those("changed"), those(None))
+    return Levels(factor, intact[0] if len(intact) == 1 else None, *others)
 
 
 def scrambled_levels(tables: Tables, factor: str) -> list[str]:

@@ -209,7 +209,7 @@ def default_spreads(measure: Measure) -> dict[str, dict[str, Any]]:
 _USUAL: dict[str, Any] = json.loads(Path(__file__).with_name("spreads.json").read_text("utf-8"))
 
 
-def _sides(plan: Plan, kinds: Mapping[str, str]) -> tuple[list[str], list[str]]:
+def sides(plan: Plan, kinds: Mapping[str, str]) -> tuple[list[str], list[str]]:
     """Return a plan's groups of people, and its models."""
     people = [group for group in plan.groups if kinds[group] in PARTICIPANT_KINDS]
     return people, [group for group in plan.groups if group not in people]
@@ -342,7 +342,7 @@ def _components(
     given = {
         f"{one.of}_correlation" if one.quantity == "correlation" else one.of: one.value for one in spreads
     }
-    people, machines = _sides(plan, kinds)
+    people, machines = sides(plan, kinds)
     if not people:
         # what is said of items is said of models' items where only models are compared
         given = {f"{name}_models": given[name] for name in ("item", "item_slope") if name in given} | given
@@ -366,7 +366,7 @@ def _components(
 
 
 def _variance(sd: Mapping[str, float], plan: Plan, kinds: Mapping[str, str]) -> tuple[VarianceTerm, ...]:
-    people, machines = _sides(plan, kinds)
+    people, machines = sides(plan, kinds)
     mixed = bool(people and machines)
     terms = []
     if people:

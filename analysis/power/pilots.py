@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations_with_replacement
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -111,24 +112,18 @@ def _in_log_odds(
     of_participants, of_items = np.zeros((many, many)), np.zeros((many, many))
     shares = np.array([np.clip(one.share, 0.5 / one.answers, 1 - 0.5 / one.answers) for one in parts])
     h = stats.norm.ppf(shares)
-    for a in range(many):
-        for b in range(a, many):
-            one, other = parts[a], parts[b]
-            (group, level), (second, at) = one.cell, other.cell
-            answers = within[group][place[level], place[at]] if group == second and group in within else 0.0
-            by_person, by_item = (
-                float(one.weights @ other.weights),
-                float(one.item_weights @ other.item_weights),
-            )
-            if by_person > 0:
-                found = (float(one.participants @ other.participants) - answers) / by_person
-                of_participants[a, b] = of_participants[b, a] = _latent(found, h[a], h[b])
-            if by_item > 0:
-                found = (float(one.items @ other.items) - answers) / by_item
-                if a == b and group in models:
-                    found -= one.noise if one.noise is not None else 0.0
-                    if np.isnan(found):
-                        continue  # one answer to an item does not tell its difficulty from chance
+    for a, b in combinations_with_replacement(range(many), 2):
+        one, other = parts[a], parts[b]
+        (group, level), (second, at) = one.cell, other.cell
+        answers = within[group][place[level], place[at]] if group == second and group in within else 0.0
+        by_person, by_item = float(one.weights @ other.weights), float(one.item_weights @ other.item_weights)
+        if by_person > 0:
+            found = (float(one.participants @ other.participants) - answers) / by_person
+            of_participants[a, b] = of_participants[b, a] = _latent(found, h[a], h[b])
+        if by_item > 0:
+            found = (float(one.items @ other.items) - answers) / by_item
+            found -= one.noise if a == b and one.noise is not None else 0.0
+            if not np.isnan(found):  # one answer to an item does not tell its difficulty from chance
                 of_items[a, b] = of_items[b, a] = _latent(found, h[a], h[b])
     for a, one in enumerate(parts):
         if one.noise is not None and np.isnan(one.noise):
@@ -189,10 +184,9 @@ DRAWN = ("participant", "item", "item_condition", "item_reader", "item_cell", "p
 def from_pilot(plan: Plan, tables: Tables, kinds: Mapping[str, str], name: str = "") -> Assumptions:
     """Take a pilot's estimates as true: accuracy by moments, else the plan's mixed model."""
     trials, remarks = tables.trials, []
-    if trials["excluded_reason"].notna().all() and (trials["excluded_reason"] == PILOT).any():
-        trials = trials.assign(
-            excluded_reason=trials["excluded_reason"].where(trials["excluded_reason"] != PILOT, None)
-        )
+    reason = trials["excluded_reason"]
+    if reason.notna().all() and (reason == PILOT).any():
+        trials = trials.assign(excluded_reason=reason.where(reason != PILOT, None))
         remarks.append("The pilot's sessions are marked as pilots; they are in no other analysis.")
     there = kinds_of(trials[trials["excluded_reason"].isna()])
     named = dict.fromkeys(plan.groups)
@@ -200,9 +194,9 @@ def from_pilot(plan: Plan, tables: Tables, kinds: Mapping[str, str], name: str =
         named = {("simulated" if group == "human" else group): None for group in named}
         remarks.append("Simulated readers stand in for people: their effects were specified, not measured.")
     own = replace(plan, groups=tuple(group for group in named if group in there))
-    source = f"pilot {name or tables.folder}"
     if plan.measure.family == "binomial":
-        return _by_moments(plan, own, trials, kinds, (source, remarks))
+        begun = Assumptions({}, (), None, kinds, f"pilot {name or tables.folder}", tuple(remarks))
+        return _by_moments(plan, own, trials, begun)
     if plan.measure.of == "models":
         data = quantity_data(trials, own)
     else:
@@ -232,7 +226,7 @@ def from_pilot(plan: Plan, tables: Tables, kinds: Mapping[str, str], name: str =
     ]
     variance = tuple(_renamed(term, plan, kinds) for term in model.variance)
     sigma = model.sigma if plan.measure.family == "gaussian" else None
-    return Assumptions(cells, variance, sigma, kinds, source, tuple(remarks))
+    return Assumptions(cells, variance, sigma, kinds, f"pilot {name or tables.folder}", tuple(remarks))
 
 
 def _as_planned(group: str, plan: Plan) -> str:
@@ -240,11 +234,9 @@ def _as_planned(group: str, plan: Plan) -> str:
     return "human" if group == "simulated" and "human" in plan.groups else group
 
 
-def _by_moments(
-    plan: Plan, own: Plan, trials: pd.DataFrame, kinds: Mapping[str, str], said: tuple[str, list[str]]
-) -> Assumptions:
+def _by_moments(plan: Plan, own: Plan, trials: pd.DataFrame, begun: Assumptions) -> Assumptions:
     """Estimate means and variances of accuracy; a reader whom the pilot lacks gets the items of one whom it has."""
-    source, remarks = said
+    kinds, remarks = begun.kinds, [*begun.remarks]
     rows, left_out = accuracy_rows(trials, own)
     rows["reader_group"] = [_as_planned(group, plan) for group in rows["reader_group"]]
     if rows.empty:
@@ -284,7 +276,7 @@ def _by_moments(
             f"The pilot has no answers of {', '.join(lacking)}: items are taken to vary as in {next(iter([*people, *models]))}, with "
             f"a correlation of {SHARED:g}."
         )
-    return Assumptions(found.cells, variance, None, kinds, source, tuple(remarks))
+    return replace(begun, cells=found.cells, variance=variance, remarks=tuple(remarks))
 
 
 SHARED = 0.5
@@ -296,11 +288,11 @@ def _lent(
 ) -> tuple[VarianceTerm, ...]:
     """Give a reader group that the pilot lacks the items of the first that it has, and people a usual spread of participants."""
     found = []
+    names = tuple(cell_name(group, level) for level in plan.levels)
     for term in variance:
         if term.group == "item":
             first = next(one for one in plan.groups if cell_name(one, plan.levels[0]) in term.terms)
             places = [term.terms.index(cell_name(first, level)) for level in plan.levels]
-            names = tuple(cell_name(group, level) for level in plan.levels)
             joined = np.vstack([np.eye(len(term.terms)), SHARED * np.eye(len(term.terms))[places]])
             cov = joined @ term.cov @ joined.T
             cov[-len(names) :, -len(names) :] += (1 - SHARED**2) * term.cov[np.ix_(places, places)]
@@ -308,7 +300,6 @@ def _lent(
         found.append(term)
     if kinds[group] in PARTICIPANT_KINDS:
         usual = float(default_spreads(plan.measure)["participant"]["value"])
-        names = tuple(cell_name(group, level) for level in plan.levels)
         found.append(VarianceTerm("participant", names, np.full((len(names),) * 2, usual**2)))
     return tuple(found)
 
@@ -351,8 +342,8 @@ def from_fit_file(plan: Plan, file: Path, kinds: Mapping[str, str]) -> Assumptio
     cells = {(group, level): _cell(fixed, group, level, plan) for group in groups for level in plan.levels}
     remarks = (f"The response of the fit is {response}.",)
     sigma = float(told["sigma"]) if family == "gaussian" else None
-    known = Assumptions(cells, terms, sigma, kinds, f"fit {file.name}", remarks)
-    return replace(known, variance=tuple(_renamed(term, plan, kinds) for term in terms))
+    variance = tuple(_renamed(term, plan, kinds) for term in terms)
+    return Assumptions(cells, variance, sigma, kinds, f"fit {file.name}", remarks)
 
 
 def _compared(plan: Plan) -> dict[str, tuple[str, ...]]:

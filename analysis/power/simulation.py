@@ -27,7 +27,7 @@ from analysis.mixed.fitting import fit_model, make_model
 from analysis.mixed.result import Model
 from analysis.plan import MEASURES, OF_MODELS, Difference, Fault, Plan, read_bound
 from analysis.planned import plans
-from analysis.power.assumptions import Assumptions
+from analysis.power.assumptions import Assumptions, sides
 from analysis.processes import run_tasks
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.reading import Source
@@ -115,7 +115,7 @@ def trials(plan: Plan, kinds: Mapping[str, str], sizes: Sizes, layout: Layout) -
     """Return a trials table of a study of this size, without answers."""
     laid = laid_out(plan, layout)
     levels = len(plan.levels)
-    people = [group for group in plan.groups if kinds[group] in PARTICIPANT_KINDS]
+    people, machines = sides(plan, kinds)
     for many, one in laid:
         short = {"between_items": sizes.items, "between_participants": sizes.participants}.get(one, many)
         if short < many and (people or one == "between_items"):
@@ -123,7 +123,6 @@ def trials(plan: Plan, kinds: Mapping[str, str], sizes: Sizes, layout: Layout) -
                 f"{sizes.participants} participants and {sizes.items} items cannot show {many} conditions ({one})",
                 mend="Give more, or another --layout.",
             )
-    machines = [group for group in plan.groups if kinds[group] not in PARTICIPANT_KINDS]
     seen = prod(many for many, one in laid if one == "crossed")
     shown = prod(many for many, one in laid if one != "between_items")
     size = sizes.items * (
@@ -215,6 +214,8 @@ def planned_of(
             "the study plans no analysis, so there is nothing to find",
             mend="Write `analysis: planned:` into study.yaml: measure, compare, between, contrasts.",
         )
+    if alpha is not None and not 0.0 < alpha < 0.5:
+        raise UserError(f"--alpha is {alpha:g}; it lies between 0 and 0.5", mend="For example 0.05.")
     keys = {name: name if name in planned else name.partition(" (")[0] for name in only}
     for name, key in keys.items():
         if key not in planned:
@@ -265,7 +266,7 @@ def planned_of(
                 "so that the power is a little too high."
             )
         if alpha is not None:
-            plan = replace(plan, alpha=_level(alpha))
+            plan = replace(plan, alpha=alpha)
         if equivalence is not None:
             try:
                 plan = replace(plan, equivalence=read_bound(equivalence, [plan.measure]))
@@ -282,12 +283,6 @@ def is_joined(plan: Plan, other: Plan) -> bool:
     if plan.family or other.family:
         return plan.family == other.family
     return plan.measure.name == other.measure.name
-
-
-def _level(alpha: float) -> float:
-    if not 0.0 < alpha < 0.5:
-        raise UserError(f"--alpha is {alpha:g}; it lies between 0 and 0.5", mend="For example 0.05.")
-    return alpha
 
 
 Array = NDArray[np.float64]
@@ -358,7 +353,8 @@ class Study:
     @cached_property
     def data(self) -> ModelData:
         """The data of a mixed model, with normal noise instead of answers."""
-        return answered(self.question.plan, self.table, _noise(len(self.table)))
+        noise = np.random.default_rng(stable_seed("power", "placed")).normal(size=len(self.table))
+        return answered(self.question.plan, self.table, noise)
 
     @cached_property
     def cells(self) -> tuple[NDArray[np.intp], list[tuple[str, str]]]:
@@ -495,11 +491,6 @@ def _found(plan: Plan, contrasts: Iterable[Contrast]) -> tuple[Found, ...]:
         for one in contrasts
         if one.estimable
     )
-
-
-def _noise(rows: int) -> Array:
-    """Return answers that only fill their place, shape (rows,)."""
-    return np.random.default_rng(stable_seed("power", "placed")).normal(size=rows)
 
 
 Task = tuple[Sizes, range]
