@@ -125,7 +125,9 @@ def _looked_up(changed: pd.DataFrame, base: pd.DataFrame, by: list[str]) -> NDAr
 def layer_cosines(read: Reader, pairs: Pairs) -> LayerCosines:
     """Compare the pairs of one layer in two passes over it, a thousand rows in memory at a time."""
     used = np.union1d(pairs.changed, pairs.intact)
-    mean = _mean_state(read, used)
+    mean = np.asarray(
+        sum(part.sum(axis=0, dtype=float) for part in _in_parts(read, used)) / max(len(used), 1)
+    )
     bases, where = np.unique(pairs.intact, return_inverse=True)
     order = np.argsort(where, kind="stable")
     shape = (len(pairs.items), len(pairs.conditions))
@@ -147,20 +149,17 @@ def layer_cosines(read: Reader, pairs: Pairs) -> LayerCosines:
     return LayerCosines(of_items[0], of_items[1], _apart(read, first, None), _apart(read, first, mean))
 
 
-def _mean_state(read: Reader, used: Places) -> Array:
-    total: Array | float = 0.0
-    for start in range(0, len(used), ROWS_AT_ONCE):
-        total = total + read(used[start : start + ROWS_AT_ONCE]).sum(axis=0, dtype=float)
-    return np.asarray(total / max(len(used), 1))
+def _in_parts(read: Reader, rows: Places) -> Iterator[NDArray[np.float32]]:
+    """Yield the states of rows, as many at a time as are held in memory."""
+    yield from (read(rows[start : start + ROWS_AT_ONCE]) for start in range(0, len(rows), ROWS_AT_ONCE))
 
 
 def _apart(read: Reader, rows: Places, away: Array | None) -> float:
     """Return the mean cosine of all pairs of different rows."""
     total: Array | float = 0.0
     many = 0
-    for start in range(0, len(rows), ROWS_AT_ONCE):
-        states = read(rows[start : start + ROWS_AT_ONCE]).astype(float)
-        states = states if away is None else states - away
+    for part in _in_parts(read, rows):
+        states = part.astype(float) - (0.0 if away is None else away)
         size = np.linalg.norm(states, axis=1)
         states = states[size > 0] / size[size > 0, None]
         total = total + states.sum(axis=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, reduce
 from itertools import product
 from typing import Any
 
@@ -44,7 +44,9 @@ def letter_rows(tables: Tables, measure: str) -> LetterRows:
     else:
         rows, remarks = bearable(changed_trials(tables, measure), MOST_ROWS)
     intact = rows["zone"] == INTACT
-    comparable = _comparable(rows)
+    # intact rows of items that are also met changed with the same right answer
+    key = rows["item"].astype(str) + "\n" + rows["answer"].astype(str)
+    comparable = intact & key.isin(set(key[~intact]))
     if not comparable.any():
         if intact.any():
             told = "trials that show an item with its letters as they should be are left out; none of these items was also met changed"
@@ -67,13 +69,6 @@ def _why_none(rows: pd.DataFrame) -> str:
     return "No item was met both intact and changed with the same right answer"
 
 
-def _comparable(rows: pd.DataFrame) -> pd.Series[bool]:
-    """Say which intact rows are of items that are also met changed with the same right answer."""
-    key = rows["item"].astype(str) + "\n" + rows["answer"].astype(str)
-    intact = rows["zone"] == INTACT
-    return intact & key.isin(set(key[~intact]))
-
-
 def changed_trials(tables: Tables, measure: str) -> pd.DataFrame:
     """Return the values of a measure, one row a trial, with what was done to the letters of its item."""
     factors = list(tables.factors)
@@ -84,10 +79,11 @@ def changed_trials(tables: Tables, measure: str) -> pd.DataFrame:
     told = tables.trials.loc[values.index, ["set", "item_id", *factors, "reader", "session_id"]]
     told["answer"] = tables.trials.get("answer", pd.Series(None, index=told.index, dtype=object))
     rows = values.drop(columns=factors[0]).join(told)
-    known = [n for n in ("set", "item_id", *factors) if n in changes and changes[n].notna().any()]
-    changes = changes.drop_duplicates(known)[
-        [*known, *(n for n in changes if n not in (*factors, "set", "item_id"))]
-    ]
+    keys = ["set", "item_id", *factors]
+    known = [name for name in keys if name in changes and changes[name].notna().any()]
+    changes = changes.drop_duplicates(known).drop(
+        columns=[n for n in keys if n in changes and n not in known]
+    )
     rows = rows.merge(changes, on=known, how="inner")
     rows["item"] = item_names(rows)
     rows["reader"] = rows["reader"].where(rows["reader_kind"].isin(PARTICIPANT_KINDS), rows["reader_group"])
@@ -116,7 +112,8 @@ def _changed_words(tables: Tables, measure: str) -> tuple[pd.DataFrame, tuple[st
             keep = ["session_id", "reader_kind", "reader", "reader_group", "shown", "intact", column]
             parts.append(own[keep].assign(item=_word_names(own)))
     if not parts:
-        return _empty(), ()
+        names = ["reader_group", "reader_kind", "unit", "reader", "item", "value", "answer", "zone", "kind"]
+        return pd.DataFrame(columns=[*names, *AGREED, *(f"same_{one}" for one in AGREED)]), ()
     rows = pd.concat(parts, ignore_index=True)
     rows["unit"] = rows["reader"].where(rows["reader_kind"].isin(PARTICIPANT_KINDS), rows["session_id"])
     rows, remarks = bearable(rows, MOST_ROWS)
@@ -142,11 +139,6 @@ def bearable(rows: pd.DataFrame, most: int) -> tuple[pd.DataFrame, tuple[str, ..
 
 def _word_names(regions: pd.DataFrame) -> pd.Series[str]:
     return item_names(regions) + "/" + regions["region"].astype(str)
-
-
-def _empty() -> pd.DataFrame:
-    names = ["reader_group", "reader_kind", "unit", "reader", "item", "value", "answer", "zone", "kind"]
-    return pd.DataFrame(columns=[*names, *AGREED, *(f"same_{one}" for one in AGREED)])
 
 
 @cache
@@ -331,10 +323,8 @@ def _with_levels(given: LetterRows, names: Sequence[str]) -> pd.DataFrame:
         elif len(names) > 1:
             agreed &= rows[name] != MIXED
     rows, intact = rows[intact | agreed], intact[intact | agreed]
-    told = [rows[name].map(lambda v: v if isinstance(v, str) else f"{v:g}") for name in names]
-    level = told[0].astype(object)
-    for other in told[1:]:
-        level = level + SEPARATOR + other
+    told = (rows[name].map(lambda v: v if isinstance(v, str) else f"{v:g}").astype(object) for name in names)
+    level = reduce(lambda one, other: one + SEPARATOR + other, told)
     return rows.assign(level=level.where(~intact, INTACT))
 
 

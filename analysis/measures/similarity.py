@@ -39,10 +39,8 @@ def cosines(one: NDArray[np.floating], other: NDArray[np.floating]) -> Array:
             mend="Give two tables of the same shape: a row per pair, a column per dimension.",
         )
     found = np.empty(len(one))
-    for start in range(0, len(one), _ROWS):
-        a = np.asarray(one[start : start + _ROWS], dtype=float)
-        b = np.asarray(other[start : start + _ROWS], dtype=float)
-        found[start : start + _ROWS] = _cosine(a, b)
+    for some in (slice(start, start + _ROWS) for start in range(0, len(one), _ROWS)):
+        found[some] = _cosine(one[some].astype(float), other[some].astype(float))
     return found
 
 

@@ -20,9 +20,8 @@ from scipy import optimize, stats
 from analysis.intervals import wilson
 from analysis.mixed.result import lined_up
 from analysis.plan import Difference, Measure, Plan
-from analysis.power.assumptions import Assumptions
+from analysis.power.assumptions import Assumptions, sides
 from analysis.power.simulation import Outcome, Question, Sizes
-from analysis.readers import PARTICIPANT_KINDS
 from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
 
@@ -284,10 +283,9 @@ class Told:
         return text.rstrip()
 
     def _varying(self) -> list[str]:
-        plan = self.question.plan
-        kinds = self.question.assumptions.kinds
-        people = ["participants"] if any(kinds[one] in PARTICIPANT_KINDS for one in plan.groups) else []
-        return [*people, "items", *(a for a in AXES[2:] if self.table[a].nunique() > 1)]
+        people, _ = sides(self.question.plan, self.question.assumptions.kinds)
+        varied = [a for a in AXES[2:] if self.table[a].nunique() > 1]
+        return [*(["participants"] if people else []), "items", *varied]
 
     def _power_rows(self) -> list[list[str]]:
         measure = self.question.plan.measure

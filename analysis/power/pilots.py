@@ -342,8 +342,8 @@ def from_fit_file(plan: Plan, file: Path, kinds: Mapping[str, str]) -> Assumptio
     cells = {(group, level): _cell(fixed, group, level, plan) for group in groups for level in plan.levels}
     remarks = (f"The response of the fit is {response}.",)
     sigma = float(told["sigma"]) if family == "gaussian" else None
-    variance = tuple(_renamed(term, plan, kinds) for term in terms)
-    return Assumptions(cells, variance, sigma, kinds, f"fit {file.name}", remarks)
+    renamed = tuple(_renamed(term, plan, kinds) for term in terms)
+    return Assumptions(cells, renamed, sigma, kinds, f"fit {file.name}", remarks)
 
 
 def _compared(plan: Plan) -> dict[str, tuple[str, ...]]:

@@ -520,8 +520,7 @@ def reproduce(
         *(released_replies(folder) if has_outputs or not files else ()),
         *chain(*map(_authors_replies, files)),
     ]
-    places = {name: place for place, name in enumerate(NAMES)}
-    replies.sort(key=lambda one: places.get(one.model, len(places)))
+    replies.sort(key=lambda one: [*NAMES].index(one.model) if one.model in NAMES else len(NAMES))
     told("replies, read again")
     trials = measured(replies, readings)
     has_dream = (trials["data"] == DREAM).any()
@@ -594,19 +593,17 @@ def _named(trials: pd.DataFrame) -> pd.DataFrame:
 def _faults_of_answers(answers: pd.DataFrame, data: str = "", table: str = "5") -> list[Fault]:
     if answers.empty:
         return []
-    answers = _named(answers)
-    answers = answers.assign(
-        inside=answers["inside"].astype(int),
-        both=answers["inside"].astype(int) * answers["correct"].astype(int),
-        change=100.0 * (answers["own"] - answers["correct"]),
+    inside, change = answers["inside"].astype(int), 100.0 * (answers["own"] - answers["correct"])
+    answers = _named(answers).assign(
+        inside=inside, both=inside * answers["correct"].astype(int), change=change
     )
-    within = answers.groupby("model", sort=False)[["inside", "both"]].sum()
-    within.insert(0, "replies", answers.groupby("model", sort=False).size())
+    within = answers.groupby("model", sort=False).agg(
+        n=("inside", "size"), inside=("inside", "sum"), both=("both", "sum")
+    )
     within = within.set_axis(["replies", "letter inside a word", "of them scored right"], axis=1)
     change = answers.pivot_table(index="model", columns="column", values="change", sort=False)
     change = change[[one for one in COLUMNS.values() if one in change]]
-    inside, right = answers["inside"].sum(), answers["both"].sum()
-    told = {"inside": inside, "answers": len(answers), "right": right}
+    told = {"inside": inside.sum(), "answers": len(answers), "right": answers["both"].sum()}
     return [
         _fault("letter_inside_a_word", within, data, 0, **told),
         _fault("reading_of_answers", change, data, table=table, largest=change.abs().max().max()),
