@@ -347,13 +347,8 @@ def probit_model(classes: Classes, factor: str, levels: Sequence[str]) -> Probit
     if len(kept) < 2:
         return [*remarks, f"No model of responses by {factor}: fewer than two of its levels can be compared."]
     rows = rows[rows[GROUP].isin(groups) & rows[factor].isin(kept)]
-    if len(rows) > MOST_ROWS:
-        drawn = draw(rows[GROUP], units_of(rows), shares(rows[GROUP], MOST_ROWS))
-        remarks.append(
-            f"The model of responses was fitted to {int(drawn.kept.sum()):,} of {len(rows):,} answers: those of "
-            f"{drawn.fewer()} participants and sessions of models, drawn by a stable hash."
-        )
-        rows = rows[drawn.kept]
+    rows, drawn = _drawn(rows)
+    remarks += [drawn] if drawn else []
     terms, grouped = _random(rows, factor, kept, groups)
     steps: list[str] = []
     while True:
@@ -405,6 +400,17 @@ def _in_model(
         else:
             remarks.append(f"{headed(group)}: not in the model of responses by {factor}.")
     return groups, kept, remarks
+
+
+def _drawn(rows: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Keep whole participants, or sessions of a model, until as many answers are left as one model is fitted to."""
+    if len(rows) <= MOST_ROWS:
+        return rows, ""
+    drawn = draw(rows[GROUP], units_of(rows), shares(rows[GROUP], MOST_ROWS))
+    return rows[drawn.kept], (
+        f"The model of responses was fitted to {int(drawn.kept.sum()):,} of {len(rows):,} answers: those of "
+        f"{drawn.fewer()} participants and sessions of models, drawn by a stable hash."
+    )
 
 
 def _slope(level: str, *, truth: bool = False) -> str:

@@ -601,12 +601,12 @@ def _faults_of_answers(answers: pd.DataFrame, data: str = "", table: str = "5") 
         n=("inside", "size"), inside=("inside", "sum"), both=("both", "sum")
     )
     within = within.set_axis(["replies", "letter inside a word", "of them scored right"], axis=1)
-    change = answers.pivot_table(index="model", columns="column", values="change", sort=False)
-    change = change[[one for one in COLUMNS.values() if one in change]]
+    gained = answers.pivot_table(index="model", columns="column", values="change", sort=False)
+    gained = gained[[one for one in COLUMNS.values() if one in gained]]
     told = {"inside": inside.sum(), "answers": len(answers), "right": answers["both"].sum()}
     return [
         _fault("letter_inside_a_word", within, data, 0, **told),
-        _fault("reading_of_answers", change, data, table=table, largest=change.abs().max().max()),
+        _fault("reading_of_answers", gained, data, table=table, largest=gained.abs().max().max()),
     ]
 
 
