@@ -94,7 +94,7 @@ def fidelity_map(
             lines = [("the same effect", {"color": INK, "lw": 0.9})]
             if np.isfinite(bound):
                 lines.append(
-                    ("counts as none\n(bound fixed beforehand)", {"color": "#BBBBBB", "lw": 7, "alpha": 0.6})
+                    ("equivalent\n(bound fixed beforehand)", {"color": "#BBBBBB", "lw": 7, "alpha": 0.6})
                 )
             handles += [marks.handle(Look("", ""), text, **line) for text, line in lines]
             at = (0.1 + SIDE / WIDTH + 0.02, 0.1 + SIDE / high / 2)

@@ -130,7 +130,7 @@ def tasks_figure(name: str, title: str, rows: Sequence[TaskRow], base: str) -> D
             for one, look, shift in ((row.base, before, -0.12), (row.own, after, 0.06)):
                 if one is not None:
                     marks.points(axes, look, Estimates(*one), place + shift, bar=1.2)
-        axes.set(xlim=(-1, 101), xlabel="Right answers (dashed: chance)")
+        axes.set(xlim=(-1, 101), xlabel="Correct answers (dashed: chance)")
         marks.numbered(axes.xaxis, marks.percent)
         marks.key_below(
             figure, [marks.handle(before, ms=5.5), marks.handle(after, ms=5.5), marks.handle(other, ms=6)], 3

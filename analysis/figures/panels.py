@@ -96,7 +96,7 @@ class Room:
 def stacked(
     height: float, left: float, depth: float, foot: float = 0.0, pad: float = 0.15, **more: float
 ) -> Room:
-    """Return room for panels below each other, each with labels of its own that reach so many inches below it."""
+    """Return room for panels below each other, each with separate labels that reach so many inches below it."""
     given: dict[str, Any] = {"above": 0.42, **more}
     return Room(height, left, foot + pad + depth, 1, gap=pad + depth, top=0, shared="", **given)
 

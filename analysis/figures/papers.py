@@ -73,7 +73,7 @@ def lines_figure(
             numbered(
                 axes.yaxis, lambda value: f"chance\n{CHANCE:.0f}%" if value == CHANCE else percent(value)
             )
-            axes.set_ylabel("Right answers")
+            axes.set_ylabel("Correct answers")
             axes.set_title(heading, loc="left", fontsize=9)
             axes.axhline(CHANCE, color=SOFT, lw=0.8, ls=DASHED, zorder=1)
             ends = []

@@ -259,7 +259,7 @@ def test_the_chapter_compares_what_the_paper_claims_has_no_effect(chapter: Chapt
         compared[head, row[0]] = row
     assert compared["small, released items", "k = 4, k = 50"][5] == "0.0"
     assert compared["small, released items", "small, large (F)"][5] == "30.0"
-    assert ("large, matched items", "direct, with thoughts (large-thinks)") in compared
+    assert ("large, matched items", "direct, chain of thought (large-thinks)") in compared
     text = " ".join(str(one) for one in chapter.blocks if not isinstance(one, ApaTable | Drawing))
     assert "because no bound was fixed beforehand" in text and "large 80.0%" in text
     assert "adjusted <i>p</i> &lt; .05 (differences are the second condition minus the first)." in text

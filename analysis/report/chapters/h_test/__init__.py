@@ -165,7 +165,7 @@ def _classified(asked: Asked) -> Iterator[Block]:
         rows = [
             {**one, "headed": headed(reader), "how": how}
             for pair in pairs
-            for reader, how in zip(pair, ("direct", "with thoughts"), strict=True)
+            for reader, how in zip(pair, ("direct", "chain of thought"), strict=True)
             for one in _means(shares, [reader])
         ]
         table = LAYOUT.table("h_test_thoughts", rows)
@@ -264,8 +264,8 @@ def _thoughts_figure(asked: Asked, pairs: list[tuple[str, str]]) -> Drawing:
     pooled = [f"all numbers of examples ({apa.listing([str(k) for k in asked.ks])})"] if asked.ks else []
     pooled += [f"{apa.listing(asked.makings)} items"] if len(asked.makings) > 1 else []
     caption = LAYOUT.caption("h_test_thoughts_figure", pooled=pooled)
-    steps, kinds = ["direct", "with thoughts"], {direct: asked.kinds[direct] for direct, _ in pairs}
-    return lines_figure("h_test_thoughts", caption, [("", lines)], steps, "How models were asked", kinds)
+    steps, kinds = ["direct", "chain of thought"], {direct: asked.kinds[direct] for direct, _ in pairs}
+    return lines_figure("h_test_thoughts", caption, [("", lines)], steps, "Prompting strategy", kinds)
 
 
 Compared = tuple[str, str, str, pd.DataFrame, pd.DataFrame]
@@ -296,7 +296,7 @@ def _pairs(asked: Asked) -> Iterator[Compared]:
                 yield group, "labels as published, swapped", "", *both
     for direct, thinks in paper.thinking_pairs(asked.readers):
         if direct in models and thinks in models:
-            what = f"direct, with thoughts ({thinks})"
+            what = f"direct, chain of thought ({thinks})"
             for one in by_making(direct, what, models[direct], models[thinks]):
                 yield one
                 *_, making, first, second = one
@@ -493,7 +493,7 @@ def parsers_blocks(
 
 
 def write_geometry(material: Material) -> Chapter | None:
-    """Write right answers to letter geometry; None where a study asks none."""
+    """Write correct answers to letter geometry; None where a study asks none."""
     tables = material.tables
     rows = paper.geometry(tables)
     if rows is None:
@@ -517,7 +517,7 @@ def write_geometry(material: Material) -> Chapter | None:
 
 
 def geometry_table(name: str, rows: pd.DataFrame, kinds: Mapping[str, str]) -> ApaTable:
-    """Show right answers by reader and kind of question, each against chance."""
+    """Show correct answers by reader and kind of question, each against chance."""
     found: list[Row] = []
     for group in group_order(rows):
         own = rows[rows["reader_group"] == group]

@@ -275,7 +275,7 @@ def slope_table(
 
 
 def fault_table(name: str, prices: pd.DataFrame, kinds: Mapping[str, str]) -> ApaTable:
-    """Lay out what each fault of the released scorers is worth on the replies at hand."""
+    """Lay out how much each error of the released scorers changes the score of the replies at hand."""
     grouped = [own for _, own in prices.groupby(["data_set", GROUP], sort=False)]
     return LAYOUT.table("faults", pd.concat(grouped), name, kinds=kinds, file=paper.PRICES)
 
@@ -397,7 +397,7 @@ def together(
         if not measured:
             told(
                 f"{name} has no part here: none of its answers is judged. `wrods score --similarity` compares answers with those "
-                "about the intact text, `wrods score --execute` runs programs; `wrods report` then keeps what came of it."
+                "about the intact text, `wrods score --execute` runs programs; `wrods report` then includes the results."
             )
         for values in measured:
             titled = (

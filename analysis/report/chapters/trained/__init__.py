@@ -82,7 +82,7 @@ def _trainings(material: Material, found: list[inside.Family]) -> list[Block]:
     return LAYOUT.blocks(
         "models",
         table=LAYOUT.table("trained_models", rows),
-        loss=loss_figure("trained_loss", "Loss of each training by step", curves) if curves else None,
+        loss=loss_figure("trained_loss", "Loss of each training run by step", curves) if curves else None,
         rising=[group for group, (before, after) in ends.items() if (after or 0) > (before or np.inf)],
     )
 
@@ -244,7 +244,7 @@ def _conditions(parts: list[inside.Part], family: inside.Family, stem: str, stud
         compared = inside.differences(part, family)
         if not compared:
             continue
-        label = "Recovery rate" if part.measure == inside.RECOVERY else "Right answers"
+        label = "Recovery rate" if part.measure == inside.RECOVERY else "Correct answers"
         panels.append((part.title, label, inside.cells_of(part, study), tuple(part.levels.values())))
         model = inside.modelled(part, family)
         from_base = [one for one in compared if not one.against_control]
