@@ -487,16 +487,7 @@ class SimulatedResiduals:
 
 
 def simulated_residuals(fit: Fit, count: int = SIMULATIONS, *, seed: int | str = 0) -> SimulatedResiduals:
-    """Compare each observation with simulated ones of its row.
-
-    Parameters
-    ----------
-    fit : Fit
-    count : int
-        Data sets; fewer where rows are very many.
-    seed : int or str
-        Of the simulations, and of what breaks ties of discrete responses.
-    """
+    """Compare each observation with simulated ones of its row; fewer data sets than ``count`` where rows are very many."""
     count = max(20, min(count, MOST_CELLS // fit.nobs))
     every = np.column_stack([fit.model.frame.y, simulate(fit, count, seed=seed)])
     means = every[:, 1:].mean(axis=1)
@@ -532,12 +523,6 @@ def influence(fit: Fit, grouping: str) -> pd.DataFrame:
 
     Exact for a linear mixed model of given variances; one step from the fit for others (Cook, 1986). With P = V^-1 - V^-1 X
     (X' V^-1 X)^-1 X' V^-1, leaving out rows D changes beta by -(X' V^-1 X)^-1 X' V^-1_D (P_DD)^-1 (V^-1 r)_D.
-
-    Parameters
-    ----------
-    fit : Fit
-    grouping : str
-        A grouping factor of the model.
     """
     matrices, family, frame = fit.model.matrices, fit.model.family, fit.model.frame
     units = next((one for one in matrices.groupings if one.name == grouping), None)

@@ -336,18 +336,6 @@ def lme4_program(fit: Fit, file: str) -> str:
 
     lme4's default control stops early for generalised models (log-likelihood low by 1e-4 to 1e-3, standard errors off
     by about 1 %), so the program narrows the optimiser and begins at our estimates.
-
-    Parameters
-    ----------
-    fit : Fit
-        The model to repeat.
-    file : str
-        The CSV file's name as R should open it.
-
-    Returns
-    -------
-    str
-        The program, ending in a newline.
     """
     # Only programs need jinja2, and simulations import this package often.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined

@@ -32,33 +32,7 @@ def write_report(
     told: Callable[[str], None] = lambda _: None,
     wanted: Collection[str] = (),
 ) -> Path:
-    """Write a dated report folder and return the path of its page.
-
-    Parameters
-    ----------
-    tables : Tables
-        From :func:`analysis.load`.
-    out_folder : str or pathlib.Path
-        The report goes to a new folder in it, named by date and time.
-    when : datetime.datetime, optional
-        Now, unless given.
-    told : callable
-        Called with a line before each slow step.
-    wanted : collection of str
-        Optional chapters (:func:`analysis.report.chapters.optional_names`).
-
-    Returns
-    -------
-    pathlib.Path
-        ``<out_folder>/<date-time>/report.html``; next to it ``report.docx`` and ``supplement.docx``, ``report.tex`` and
-        ``supplement.tex`` with ``latex/`` and ``references.bib``, ``figures/``, ``tables/``, ``models/``, ``models.R``,
-        ``numbers.json`` and ``trials.csv``.
-
-    Raises
-    ------
-    UserError
-        Where the study's plan or ``wanted`` names what does not exist, or the folder cannot be written.
-    """
+    """Write a folder named by date and time, with the optional chapters ``wanted``; tell each slow step; return the page's path."""
     when = when or datetime.now().astimezone()
     return write_files(gather(tables, told, wanted), out_folder, when, told)
 
