@@ -127,7 +127,7 @@ def _of_sample(tables: Tables, planned: Sequence[Analysis], wanted: Any) -> Iter
 def _of_analysis(one: Analysis) -> Iterator[str]:
     plan = one.plan
     if plan.stand_in:
-        yield f"{plan.name}: simulated readers stand in for people, who have not taken part yet (a rehearsal)."
+        yield "Simulated readers stand in for people, who have not taken part yet (a rehearsal)."
     if not one.has_results:
         yield f"{plan.name}: nothing could be estimated. {' '.join(one.remarks)}".strip()
         return

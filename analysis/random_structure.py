@@ -228,10 +228,10 @@ def on_models_in_general(rows: pd.DataFrame) -> str | None:
     many = int(rows.loc[rows["reader_kind"] == "model", "reader_group"].nunique())
     if not 0 < many < MODELS_FOR_A_CLAIM:
         return None
-    which = "this model" if many == 1 else f"these {many} models"
+    which = "this model" if many == 1 else f"these {apa.worded(many, 'model')}"
     return (
         f"These results describe {which} on items like these; with fewer than {apa.worded(MODELS_FOR_A_CLAIM, 'model')}, they "
-        "do not generalize to language models."
+        "do not generalize to language models in general."
     )
 
 

@@ -229,8 +229,8 @@ def _remarks(estimates: list[tuple[Contrast, Estimate]]) -> Iterator[str]:
         )
     if alike:
         yield (
-            f"Fewer than {FEW} items were answered differently in the two conditions ({apa.few_named(list(alike), 'contrast')}); the "
-            "interval allows for one more item."
+            f"Fewer than {apa.worded(FEW, 'item')} were answered differently in the two conditions "
+            f"({apa.few_named(list(alike), 'contrast')}); the interval allows for one more item."
         )
     for who, many in lost.items():
         yield (

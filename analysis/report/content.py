@@ -16,7 +16,7 @@ from analysis.figures import recovery_figure
 from analysis.figures.conditions import has_contrasts
 from analysis.mixed import Fit
 from analysis.names import plain
-from analysis.plan import MEASURES, RECOVERED, WORDS, WORDS_WITH_ONE_TYPO, Plan
+from analysis.plan import MEASURES, RECOVERED, Plan
 from analysis.planned import plans
 from analysis.preparing.flow import flow
 from analysis.random_structure import MOST_COLUMNS_BESIDE
@@ -33,15 +33,15 @@ from analysis.report.described import (
     means_analysed,
     means_of,
     means_table,
+    planned_means,
     tables_of,
     valid_only_tables,
-    words_planned,
 )
 from analysis.report.described.layouts import flow_table, recovery_table
 from analysis.report.layout import SENTENCES
 from analysis.report.method import method_parts, models_table
 from analysis.report.numbered import MANUSCRIPT, SUPPLEMENT, Content, Numbered, Numbers, Section
-from analysis.report.planned_effects import planned_effects
+from analysis.report.planned_effects import planned_effects, planned_of
 from analysis.report.results import paragraphs
 from analysis.report.results.tables import bayes_table, contrast_table, equivalence_table, model_table
 from analysis.report.warned import warnings_of
@@ -77,12 +77,16 @@ def gather(
     effects_drawn = planned_effects(analyses, matrix, found, tables.dictionary["truth"] or {})
     drawn = [drawing for one in means for drawing in figures_of(one, used, tables, effects_drawn, analyses)]
     laid = [table for one in means for table in tables_of(one, _prose(tables))]
-    words = [one for one in analyses if one.plan.planned and one.plan.measure in (WORDS, WORDS_WITH_ONE_TYPO)]
-    for one in words:
-        if cells := _cells_of(one):
-            drawing, table = words_planned(one, cells, effects_drawn)
+    described_already = {(measure.name, one.part.stem) for one in means for measure in one.cells}
+    for one in (one for one in analyses if one.plan.planned):
+        wanted = planned_of(one)
+        if wanted in described_already or wanted not in effects_drawn:
+            continue
+        described_already.add(wanted)
+        cells = means_of(one.plan, used, tables) or _cells_of(one)
+        for drawing, table in planned_means(one, cells, used, tables, effects_drawn):
             drawn.append(((one.plan.measure.name, one.plan.factor), drawing))
-            laid.append(((one.plan.measure.name, one.plan.factor), table))
+            laid.insert(0, ((one.plan.measure.name, one.plan.factor), table))
     drawn = sorted(drawn, key=lambda one: not has_contrasts(one[1]))
     tested = answer_table([one for one in analyses if one.plan.planned] or analyses, matrix)
     answered = None if tested is None else numbers.table(tested, MANUSCRIPT)

@@ -31,7 +31,7 @@ def planned_effects(
     asked: dict[tuple[str, str], tuple[str, tuple[Effect, ...]]] = {}
     for analysis in analyses:
         plan, tested = analysis.plan, analysis.estimable
-        key = (plan.measure.name, stem_of(plan.factor, plan.trials, plan.within))
+        key = planned_of(analysis)
         over_others = plan.subset and plan.measure not in (WORDS, WORDS_WITH_ONE_TYPO)
         if not plan.planned or over_others or not tested or key in asked:
             continue
@@ -46,6 +46,12 @@ def planned_effects(
         ]
         asked[key] = (unit, tuple(effects))
     return asked
+
+
+def planned_of(analysis: Analysis) -> tuple[str, str]:
+    """Return the measure of an analysis and how its means are named."""
+    plan = analysis.plan
+    return plan.measure.name, stem_of(plan.factor, plan.trials, plan.within)
 
 
 def _effect(one: Contrast, analysis: Analysis, matrix: Matrix, levels: Mapping[str, float]) -> Effect:

@@ -157,7 +157,7 @@ class TestWhereItStarts:
         if not is_sloped:
             assert structure == "(0 + people | participant) + (1 + model | item)"
 
-    @pytest.mark.parametrize(("models", "said"), [(("a",), "this model"), (("a", "b"), "these 2 models")])
+    @pytest.mark.parametrize(("models", "said"), [(("a",), "this model"), (("a", "b"), "these two models")])
     def test_few_models_are_no_sample(self, handover: Make, models: tuple[str, ...], said: str) -> None:
         rows = study_rows(human=8, models=models, items=24, seed=5)
         _, remarks = started(load(handover(rows, dictionary={"planned": planned("human", *models)})))

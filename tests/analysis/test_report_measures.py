@@ -34,7 +34,7 @@ from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter, Material
 from analysis.report.chapters import ratios, recovered_text, sensitivity
 from analysis.report.content import _cells_of
-from analysis.report.described import words_planned
+from analysis.report.described import planned_means
 from analysis.report.planned_effects import planned_effects
 from analysis.robustness import Matrix
 from tests.analysis.letter_study import study_rows, write_handover
@@ -317,9 +317,8 @@ def test_recovered_is_a_planned_measure_from_plan_to_contrast(tmp_path: Path, wh
     assert any("in which no word was changed" in one for one in analysis.remarks)
     chapter = recovered_text.write(Material(tables, (analysis,), kinds_of(tables.trials)))
     assert "Recovered words by position: see the planned analyses." in words(chapter)
-    drawing, means = words_planned(
-        analysis, _cells_of(analysis), planned_effects([analysis], Matrix(), [], {})
-    )
+    asked = planned_effects([analysis], Matrix(), [], {})
+    ((drawing, means),) = planned_means(analysis, _cells_of(analysis), tables.trials, tables, asked)
     assert has_contrasts(drawing) and drawing.title.startswith("Recovered words by position")
     assert means.title.startswith("Recovered words (%) by position")
 

@@ -12,14 +12,13 @@ from analysis.costs.ratios import Cost, costs_by_level
 from analysis.descriptives import Cell, describe, describe_rows, described_rows, valid_only
 from analysis.figures import Drawing, condition_figure, position_figure
 from analysis.figures.conditions import Conditions
-from analysis.names import stem_of
 from analysis.plan import DESCRIBED, RATING, RECOVERED, Measure, Plan
 from analysis.planned import has_ratings, held_by
 from analysis.preparing.exclusions import COUNTED_ONCE, each_answer_once, time_bounds
 from analysis.report.apa_tables import ApaTable, Origin
 from analysis.report.described import layouts
 from analysis.report.parted import Part, crossed_parts, parts_of, table_of_part
-from analysis.report.planned_effects import Asked
+from analysis.report.planned_effects import Asked, planned_of
 from analysis.results import Analysis
 from analysis.tables import Tables
 
@@ -104,23 +103,30 @@ def tables_of(one: Description, prose: str) -> Iterator[tuple[Pair, ApaTable]]:
         )
 
 
-def words_planned(analysis: Analysis, cells: Sequence[Cell], asked: Asked) -> tuple[Drawing, ApaTable]:
-    """Draw and lay out the means of a planned measure of recovered words, each answer's share weighing alike."""
+def planned_means(
+    analysis: Analysis, cells: Sequence[Cell], used: pd.DataFrame, tables: Tables, asked: Asked
+) -> Iterator[tuple[Drawing, ApaTable]]:
+    """Draw and lay out the means of a planned analysis of which no part has them: of recovered words, and over what parts sessions."""
     plan, rows = analysis.plan, analysis.rows
-    stem = stem_of(plan.factor, plan.trials, plan.within)
-    unit, effects = asked.get((plan.measure.name, stem), ("", ()))
-    trials = rows.assign(**{plan.measure.name: rows["share_recovered"]})
-    shown = Conditions(
-        plan.measure, plan.factor, analysis.levels, cells, trials, rows.iloc[:0], None, effects, unit
+    measure, key = plan.measure, planned_of(analysis)
+    of_words = "share_recovered" in rows
+    if not cells or not (of_words or measure in DESCRIBED):
+        return
+    name, (unit, effects) = "_".join(key), asked[key]
+    levels = tuple(level for level in plan.levels if any(cell.level == level for cell in cells))
+    trials = (
+        rows.assign(**{measure.name: rows["share_recovered"]})
+        if of_words
+        else within_bounds(used, measure, tables)
     )
-    table = layouts.descriptive_table(cells, plan.measure, plan.factor)
-    source = None if analysis.model is None else analysis.model.source
-    computed = "means by reader and level of the share of changed words that each answer recovers"
-    origin = Origin(fits=() if source is None else (source,), computed=computed)
-    name = f"{plan.measure.name}_{stem}"
-    return condition_figure(f"condition_{name}", [shown]), replace(
-        table, name=f"descriptives_{name}", origin=origin
-    )
+    chance = _chance(tables, used) if measure.name == "correct" else None
+    shown = Conditions(measure, plan.factor, levels, cells, trials, used.iloc[:0], chance, effects, unit)
+    table = replace(layouts.descriptive_table(cells, measure, plan.factor), name=f"descriptives_{name}")
+    if of_words:
+        source = None if analysis.model is None else analysis.model.source
+        computed = "means by reader and level of the share of changed words that each answer recovers"
+        table = replace(table, origin=Origin(fits=() if source is None else (source,), computed=computed))
+    yield condition_figure(f"condition_{name}", [shown]), table
 
 
 def with_copies_told(table: ApaTable, trials: pd.DataFrame, factor: str) -> ApaTable:
