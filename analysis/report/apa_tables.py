@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,6 +20,11 @@ _SYMBOL = re.compile(r"(b|SE|z|t|df|p|M|SD|n|OR|R²|r)( (\(.*|/.*|or [zt]|adjust
 
 MOST_COLUMNS, WIDEST, LONG_CELL = 9, 90, 30
 """Columns and letters across that a page holds in its usual type; cells of more letters wrap."""
+_LETTERS_AS_WIDE = {"ijl.,:;!|'-()[] ": 0.55, "ftI": 0.7, "rsc*†": 0.9, "mw": 1.5, "MW": 1.75}
+_LETTER_WIDTHS = {letter: width for letters, width in _LETTERS_AS_WIDE.items() for letter in letters}
+"""Widths of letters of a serif font by that of a usual one."""
+Cut = Callable[[int, bool, str], Iterable[str]]
+"""Parts a cell into what stays on one line, by the place of its column, whether it is the head, and its text."""
 
 
 class Head(tuple[str, ...]):
@@ -63,14 +68,19 @@ class ApaTable:
     @property
     def is_wide(self) -> bool:
         """Whether a page holds it in small type only: by its columns, and by what cells take that do not wrap."""
-        rows = [row for row in self.rows if len(row) == len(self.columns)]
-        taken = 0
-        for place, column in enumerate(self.columns):
-            cells = [row[place] for row in rows]
-            words = [word for text in (column, *(cells if place == 0 else ())) for word in text.split()]
-            lengths = map(len, words if place == 0 else [*words, *cells])
-            taken += min(max(lengths, default=0), LONG_CELL) + 2
-        return len(self.columns) > MOST_COLUMNS or taken > WIDEST
+        taken = self.widths(lambda place, is_head, text: text.split() if is_head or not place else [text])
+        return len(self.columns) > MOST_COLUMNS or sum(min(one, LONG_CELL) + 2 for one in taken) > WIDEST
+
+    def widths(self, cut: Cut) -> list[float]:
+        """Return what each column takes, in letters of usual width; parts of a table may have heads of their own."""
+        rows = [row for row in self.rows if len(row) > 1]
+        return [
+            max(
+                (_reach(piece) for one in (column, *(row[place] for row in rows if place < len(row)))
+                 for piece in cut(place, one is column, str(one))), default=2.0,
+            )
+            for place, column in enumerate(self.columns)
+        ]  # fmt: skip
 
     def is_symbol(self, column: str) -> bool:
         """Whether a column head is a statistical symbol, be it with a word that says of what."""
@@ -100,10 +110,7 @@ class ApaTable:
         return path
 
     def unrounded(self) -> list[tuple[str, ...]]:
-        """Return head and rows with every number as it was before rounding; an interval has a column for each end.
-
-        A cell that holds no number, or that was not written by :mod:`analysis.apa`, stands as it is.
-        """
+        """Return head and rows with every number as it was before rounding; an interval has a column for each end."""
         widths = [
             max((len(_values(row[place])) for row in self.rows if len(row) > place), default=0) or 1
             for place in range(len(self.columns))
@@ -113,14 +120,13 @@ class ApaTable:
             if isinstance(row, Head):
                 rows.append(tuple(_spread_head(row, widths)) if len(row) > 1 else (str(row[0]),))
             else:
-                rows.append(
-                    tuple(
-                        text
-                        for cell, width in zip(row, widths, strict=False)
-                        for text in _spread(cell, width)
-                    )
-                )
+                cells = (_spread(cell, width) for cell, width in zip(row, widths, strict=False))
+                rows.append(tuple(text for own in cells for text in own))
         return rows
+
+
+def _reach(text: str) -> float:
+    return sum(_LETTER_WIDTHS.get(letter, 1.25 if letter.isupper() else 1.05) for letter in text)
 
 
 def _values(cell: str) -> tuple[float, ...]:

@@ -90,5 +90,5 @@ def referred(text: Markup, numbers: dict[tuple[str, str], str]) -> Markup:
 def marks_of(groups: Sequence[str], kinds: dict[str, str]) -> tuple[str, ...]:
     """Return the marks that a section with these reader groups bears."""
     own = {kinds.get(group) for group in groups}
-    marks = ["simulated readers: not data"] if "simulated" in own else []
-    return tuple(marks + (["baselines: not data"] if "baseline" in own else []))
+    known = {"simulated": "simulated readers: not data", "baseline": "baselines: not data"}
+    return tuple(mark for kind, mark in known.items() if kind in own)

@@ -15,7 +15,7 @@ from analysis.estimation import MOST_ROWS
 from analysis.figures import recovery_figure
 from analysis.figures.conditions import has_contrasts
 from analysis.mixed import Fit
-from analysis.names import plain
+from analysis.names import plain, upper_first
 from analysis.plan import MEASURES, RECOVERED, Plan
 from analysis.planned import plans
 from analysis.preparing.flow import flow
@@ -23,11 +23,11 @@ from analysis.random_structure import MOST_COLUMNS_BESIDE
 from analysis.readers import kinds_of, named
 from analysis.recovery_check import Recovered, recovered, recovered_lapses, recovered_words, recovery_plans
 from analysis.report.answer import answer_table
+from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material, marks_of
 from analysis.report.chapters import write_chapters
 from analysis.report.described import (
     Description,
-    Pair,
     described,
     figures_of,
     means_analysed,
@@ -57,17 +57,14 @@ FEWEST = 5
 def gather(
     tables: Tables, told: Callable[[str], None] = lambda _: None, wanted: Collection[str] = ()
 ) -> Content:
-    """Run every analysis of a study and lay out what the report says.
-
-    Tables and figures are numbered in the order in which they are read: those of the Answer and the manuscript first.
-    """
+    """Run every analysis of a study and lay out what the report says, with tables and figures numbered as they are read."""
     numbers, trials = Numbers(), tables.trials
     kinds, used = kinds_of(trials), trials[trials["excluded_reason"].isna()]
     readers = tables.dictionary["readers"]
     begun = {name: str(one["kind"]) for name, one in readers.items() if one.get("kind")}
     means = described(used, tables)
     planned = with_bounds_fixed_beforehand(plans(tables), tables.dictionary)
-    shown = _compared(planned)
+    shown = {(one.measure.name, one.factor) for one in planned if one.planned}
     analyses = carry_out_all(planned, tables, lambda name: told(f"model: {name}"))
     analyses = sorted(analyses, key=lambda one: not one.plan.planned)
     matrix = robustness_matrix(analyses, tables, told)
@@ -76,7 +73,8 @@ def gather(
     told("figures")
     effects_drawn = planned_effects(analyses, matrix, found, tables.dictionary["truth"] or {})
     drawn = [drawing for one in means for drawing in figures_of(one, used, tables, effects_drawn, analyses)]
-    laid = [table for one in means for table in tables_of(one, _prose(tables))]
+    prose = str((tables.dictionary["columns"].get(RECOVERED.name) or {}).get("prose") or "")
+    laid = [table for one in means for table in tables_of(one, prose)]
     described_already = {(measure.name, one.part.stem) for one in means for measure in one.cells}
     for one in (one for one in analyses if one.plan.planned):
         wanted = planned_of(one)
@@ -99,19 +97,18 @@ def gather(
     first = [numbers.chapter(one) for one in written if one.name == ROBUSTNESS]
     flow_table_ = numbers.table(flow_table(flow(trials, readers), begun | kinds))
     said: set[Markup] = set()
-    sections = [_section(one, means_of(one.plan, used, tables), kinds, numbers, said) for one in analyses]
+
+    def section(one: Analysis) -> Section:
+        return _section(one, means_of(one.plan, used, tables), kinds, numbers, said)
+
+    sections = [section(one) for one in analyses]
     further = [one for pair, one in laid if shown and pair not in shown]
-    further += valid_only_tables(used, tables)
-    further_tables = [numbers.table(one) for one in further]
+    further_tables = [numbers.table(one) for one in (*further, *valid_only_tables(used, tables))]
     further_figures = [numbers.figure(one) for pair, one in drawn if shown and pair not in shown]
     chapters = [*first, *(numbers.chapter(one) for one in written if one.name != ROBUSTNESS)]
     effects = [one for one in found if one.low is not None and not one.label.startswith("intercept")]
     recovery_figure_ = numbers.figure(recovery_figure("recovery", effects)) if effects else None
     recovery_table_ = numbers.table(recovery_table(found, recovering)) if found else None
-    extra_sections = [
-        _section(replace(one, contrasts=()), means_of(one.plan, used, tables), kinds, numbers, said)
-        for one in extra
-    ]
     content = Content(
         tables=tables,
         flow=flow_table_,
@@ -128,18 +125,14 @@ def gather(
         recovery_table=recovery_table_,
         recovery_figure=recovery_figure_,
         models_table=models,
-        recovery_sections=tuple(extra_sections),
+        recovery_sections=tuple(section(replace(one, contrasts=())) for one in extra),
         further_tables=tuple(further_tables),
         further_figures=tuple(further_figures),
         matrix=matrix,
         answer_table=answered,
     )
-    method = method_parts(
-        tables,
-        (*analyses, *extra),
-        None if models is None else models.number,
-        has_models=bool(content.all_fits()),
-    )
+    of_models, has_models = None if models is None else models.number, bool(content.all_fits())
+    method = method_parts(tables, (*analyses, *extra), of_models, has_models=has_models)
     return replace(content, method=tuple(method))
 
 
@@ -160,17 +153,11 @@ def _recovery(
             extra.append(analysis)
         tested = () if same is None else same.of_model.contrasts
         effects = recovered(replace(analysis.of_model, contrasts=tested), tables)
-        model = (same or analysis).model
-        if effects and model is not None and model.source is not None:
-            fits.append(model.source)
+        fit = (same or analysis).fit
+        fits += [fit] if effects and fit is not None else []
         found += effects
     found += [one for factor in tables.factors for one in recovered_words(tables, factor)]
     return [*found, *recovered_lapses(tables)], extra, tuple(fits)
-
-
-def _compared(planned: Sequence[Plan]) -> set[Pair]:
-    """Return which measures by which factors the study planned to compare; empty where it planned nothing."""
-    return {(one.measure.name, one.factor) for one in planned if one.planned}
 
 
 NOT_OF_MODEL = (
@@ -197,11 +184,6 @@ def _same_model(analysis: Analysis, analyses: Sequence[Analysis]) -> Analysis | 
     own = (analysis.of_model.groups, analysis.model.formula, analysis.model.rows)
     made = ((one, one.model) for one in analyses if one.model is not None)
     return next((one for one, model in made if (one.of_model.groups, model.formula, model.rows) == own), None)
-
-
-def _prose(tables: Tables) -> str:
-    """Return what the dictionary says of the recovery measure."""
-    return str((tables.dictionary["columns"].get(RECOVERED.name) or {}).get("prose") or "")
 
 
 def _recovery_remarks(means: Sequence[Description]) -> Iterator[Markup]:
@@ -241,45 +223,34 @@ def _section(
     said: set[Markup],
 ) -> Section:
     """Lay out one analysis; means that an earlier one has told (``said``) are not told again."""
-    plan = analysis.plan
+    plan, stem = analysis.plan, plain(analysis.plan.name)
     shown: list[Numbered] = []
-    of_differences: str | None = None
-    stem = plain(plan.name)
+
+    def number(table: ApaTable | None) -> str | None:
+        if table is None:
+            return None
+        shown.append(numbers.table(table))
+        return shown[-1].number
+
+    of_differences = of_means = None
     if analysis.has_results and analysis.contrasts:
-        shown.append(numbers.table(contrast_table(analysis, f"differences_{stem}")))
-        of_differences = shown[-1].number
-        further = (equivalence_table(analysis, f"equivalence_{stem}"), bayes_table(analysis, f"bayes_{stem}"))
-        shown += [numbers.table(one) for one in further if one is not None]
-    model_number = None
-    if analysis.model is not None:
-        shown.append(numbers.table(model_table(analysis, f"model_{stem}")))
-        model_number = shown[-1].number
-    of_means = None
-    if cells is None:
-        own = _cells_of(analysis)
-    else:
+        of_differences = number(contrast_table(analysis, f"differences_{stem}"))
+        number(equivalence_table(analysis, f"equivalence_{stem}"))
+        number(bayes_table(analysis, f"bayes_{stem}"))
+    of_model = None if analysis.model is None else number(model_table(analysis, f"model_{stem}"))
+    if cells is not None:
         own = means_analysed(analysis, cells)
-        apart = means_table(analysis, cells, own, f"means_{stem}")
-        if apart is not None:
-            shown.append(numbers.table(apart))
-            of_means = shown[-1].number
-    told = paragraphs(analysis, own, kinds, model_number, said, of_differences, of_means)
-    heading = plan.name[0].upper() + plan.name[1:]
-    return Section(
-        heading,
-        marks_of(plan.groups, kinds),
-        tuple(told),
-        tuple(shown),
-        analysis,
-        tuple(warnings_of(analysis)),
-        tuple(own),
-    )
+        of_means = number(means_table(analysis, cells, own, f"means_{stem}"))
+    else:
+        own = _cells_of(analysis)
+    told = paragraphs(analysis, own, kinds, of_model, said, of_differences, of_means)
+    marks, warnings = marks_of(plan.groups, kinds), tuple(warnings_of(analysis))
+    return Section(upper_first(plan.name), marks, tuple(told), tuple(shown), analysis, warnings, tuple(own))
 
 
 def _cells_of(analysis: Analysis) -> list[Cell]:
     """Describe what only this analysis measures, from the rows of its model."""
-    plan = analysis.plan
     if not analysis.has_results or analysis.rows.empty:
         return []
-    rows = described_rows(analysis.rows, plan.measure)
-    return describe_rows(rows, plan.measure, plan.factor, analysis.levels)
+    rows = described_rows(analysis.rows, analysis.plan.measure)
+    return describe_rows(rows, analysis.plan.measure, analysis.plan.factor, analysis.levels)

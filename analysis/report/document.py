@@ -44,20 +44,14 @@ class Document:
     def parts(self) -> tuple[Heading, ...]:
         """The headings of level 2, each with its anchor, and the supplement's of level 3: the table of contents."""
         own = [one for one in self.nodes if isinstance(one, Heading) and one.level == 2]
-        return (
-            *own,
-            *(one for one in self.supplement if isinstance(one, Heading) and one.level < 4 and one.anchor),
-        )
+        more = [one for one in self.supplement if isinstance(one, Heading) and one.level < 4 and one.anchor]
+        return (*own, *more)
 
 
 def of_printed(nodes: Sequence[Node], sources: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the sources of the tables among some nodes, by their number, in order."""
     printed = {one.number for one in nodes if isinstance(one, Numbered)}
-    return [
-        (number, words)
-        for number, words in sorted(sources.items(), key=lambda one: in_order(one[0]))
-        if number in printed
-    ]
+    return sorted((one for one in sources.items() if one[0] in printed), key=lambda one: in_order(one[0]))
 
 
 def document_of(content: Content, when: datetime) -> Document:

@@ -1,8 +1,6 @@
 """Writes a report as a Word file to edit: styles for headings and text, real tables with three rules, figures as pictures.
 
-The layout is close to that of an APA manuscript (7th edition): Times New Roman 12, page numbers at the top right; lines are 1.5
-apart, so that Answer and manuscript stay short, and tables and notes closer and smaller. All of it depends on styles, so that a
-journal's own template restyles the file.
+Close to an APA manuscript (7th edition), with lines 1.5 apart; all depends on styles, so that a journal's template restyles it.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from docx.table import Table, _Cell, _Row
 from docx.text.paragraph import Paragraph as WordParagraph
 from markupsafe import Markup
 
-from analysis.report.apa_tables import ApaTable, Head
+from analysis.report.apa_tables import ApaTable, Cut, Head
 from analysis.report.document import Document, of_printed
 from analysis.report.inline import head_markup, note_markup, runs_of
 from analysis.report.nodes import Bullets, Facts, Finding, Heading, Node, Paragraph
@@ -47,9 +45,6 @@ _PIECES = re.compile(r"(?<!<)\s+|(?<=\w-)(?=\w)")
 """Where a cell may break: at blanks and behind hyphens. Word does not part a sign from the number behind it, as in < .001."""
 LETTER = 0.61
 """Width of a usual letter by the size of the font: in Times half of it, wider in what stands in for Times where that is missing."""
-_LETTERS_AS_WIDE = {"ijl.,:;!|'-()[] ": 0.55, "ftI": 0.7, "rsc*†": 0.9, "mw": 1.5, "MW": 1.75}
-_LETTER_WIDTHS = {letter: width for letters, width in _LETTERS_AS_WIDE.items() for letter in letters}
-"""Widths of letters of a serif font by that of a usual one."""
 RULE = {"val": "single", "sz": "8", "space": "0", "color": "000000"}
 
 
@@ -97,15 +92,11 @@ def _page(word: WordDocument, document: Document) -> None:
     if document.banner:
         mark = head.add_run("Holds readers that are not data" + " \u2003")
         mark.bold, mark.font.size, mark.font.color.rgb = True, Pt(9), RGBColor(0x8A, 0x1C, 0x00)
-    _page_number(head)
-
-
-def _page_number(paragraph: WordParagraph) -> None:
-    name = OxmlElement("w:instrText")
-    name.set(qn("xml:space"), "preserve")
-    name.text = " PAGE "
-    for mark in (_element("fldChar", fldCharType="begin"), name, _element("fldChar", fldCharType="end")):
-        paragraph.add_run()._r.append(mark)
+    number = OxmlElement("w:instrText")
+    number.set(qn("xml:space"), "preserve")
+    number.text = " PAGE "
+    for part in (_element("fldChar", fldCharType="begin"), number, _element("fldChar", fldCharType="end")):
+        head.add_run()._r.append(part)
 
 
 def _element(tag: str, **settings: str) -> Any:
@@ -220,12 +211,8 @@ def _figure(word: WordDocument, shown: Illustrated, folder: Path) -> None:
     picture = folder / "figures" / f"{shown.drawing.name}.png"
     paragraph = word.add_paragraph(style="Figure Picture")
     inline = paragraph.add_run().add_picture(str(picture))
-    if inline.width > Inches(TEXT_WIDTH):
-        inline.height = Emu(int(inline.height * Inches(TEXT_WIDTH) / inline.width))
-        inline.width = Inches(TEXT_WIDTH)
-    if inline.height > Inches(MOST_TALL):
-        inline.width = Emu(int(inline.width * Inches(MOST_TALL) / inline.height))
-        inline.height = Inches(MOST_TALL)
+    scale = min(1.0, Inches(TEXT_WIDTH) / inline.width, Inches(MOST_TALL) / inline.height)
+    inline.width, inline.height = (Emu(int(one * scale)) for one in (inline.width, inline.height))
     named = inline._inline.docPr
     named.set("name", f"Figure {shown.number}")
     named.set("title", shown.drawing.title)
@@ -251,7 +238,8 @@ def _table(word: WordDocument, shown: Numbered) -> None:
     _fill(rows[0], [str(head_markup(one, laid.is_symbol(one))) for one in laid.columns], size, head=True)
     _rule(table, 0, "top")
     _rule(table, 0, "bottom")
-    _repeat(rows)
+    rows[0]._tr.get_or_add_trPr().append(_element("tblHeader"))  # repeated on every page that it runs over
+    _together(rows, 0, last=False)
     for place, row in enumerate(laid.rows, 1):
         is_head = isinstance(row, Head)
         if is_head and len(row) == 1:
@@ -275,12 +263,7 @@ def _widths(table: Table, widths: Sequence[float]) -> None:
 
 
 def fitted_columns(laid: ApaTable) -> tuple[float, list[float]]:
-    """Choose the size of a table's letters and the widths of its columns, in points and inches.
-
-    Numbers and the words of heads are never broken: every column has room for its longest piece without a blank. Letters become
-    smaller before a name in the first column is broken, and a name is broken before letters become smaller than 8 points; in
-    tables of many columns, smaller than they are anyway.
-    """
+    """Return points of letters and inches of columns: letters shrink before a name breaks, which breaks before they are illegible."""
     usual = next((points for most, points in SIZES if len(laid.columns) <= most), SMALLEST)
     sizes = [usual - step for step in range(int(usual - min(usual, LEGIBLE)) + 1)]
     chosen = next((one for one in sizes if sum(_least(laid, one)) <= TEXT_WIDTH), None)
@@ -306,36 +289,20 @@ def fitted_columns(laid: ApaTable) -> tuple[float, list[float]]:
 
 def _least(laid: ApaTable, size: float) -> list[float]:
     """Return how wide each column must be for its longest piece without a blank, in inches."""
-    return [_inches(max((_reach(piece) for text in texts for piece in _PIECES.split(text)), default=2.0), laid, place, size)
-            for place, texts in enumerate(_columns(laid))]  # fmt: skip
+    return _inches(laid, size, lambda place, is_head, text: _PIECES.split(text))
 
 
 def _on_one_line(laid: ApaTable, size: float) -> list[float]:
     """Return how wide each column is with every cell on one line; heads may wrap between words."""
-    found = []
-    for place, (head, *cells) in enumerate(_columns(laid)):
-        words = [*head.split(), *cells] if place else cells
-        found.append(_inches(max(map(_reach, words), default=2.0), laid, place, size))
-    return found
+    return _inches(
+        laid, size, lambda place, is_head, text: [text] if not is_head else text.split() if place else []
+    )
 
 
-def _columns(laid: ApaTable) -> list[list[str]]:
-    """Return what each column holds: its heads, which parts of a table may have of their own, and its cells."""
-    rows = [row for row in laid.rows if len(row) > 1]
-    return [
-        [str(column), *(str(row[place]) for row in rows if place < len(row))]
-        for place, column in enumerate(laid.columns)
-    ]
-
-
-def _inches(reach: float, laid: ApaTable, place: int, size: float) -> float:
-    indent = 0.15 if place == 0 and laid.has_heads else 0.0
-    return reach * LETTER * size / 72 + (0.15 if size > LEGIBLE else 0.1) + indent
-
-
-def _reach(text: str) -> float:
-    """Return about how long a text is on the page, in letters of usual width."""
-    return sum(_LETTER_WIDTHS.get(character, 1.25 if character.isupper() else 1.05) for character in text)
+def _inches(laid: ApaTable, size: float, cut: Cut) -> list[float]:
+    margins, indent = 0.15 if size > LEGIBLE else 0.1, 0.15 if laid.has_heads else 0.0
+    widths = [one * LETTER * size / 72 + margins for one in laid.widths(cut)]
+    return [widths[0] + indent, *widths[1:]]
 
 
 def _fill(row: _Row, texts: Sequence[str], size: float, *, head: bool = False, indent: bool = False) -> None:
@@ -369,12 +336,6 @@ def _rule(table: Table, place: int, side: str) -> None:
             margins = properties.find(qn("w:tcMar"))
             properties.append(borders) if margins is None else margins.addprevious(borders)
         borders.append(_element(side, **RULE))
-
-
-def _repeat(rows: Sequence[_Row]) -> None:
-    """Repeat the head on every page that the table runs over."""
-    rows[0]._tr.get_or_add_trPr().append(_element("tblHeader"))
-    _together(rows, 0, last=False)
 
 
 def _together(rows: Sequence[_Row], place: int, *, last: bool) -> None:

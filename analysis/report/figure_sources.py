@@ -58,20 +58,18 @@ def figure_source(figure: Illustrated, content: Content) -> FigureSource:
         ]
         if found:
             return FigureSource(tuple(found))
-    if name.startswith(("heat_map_", "cost_")) and not any(_bare(one) == name for one in near):
-        stem = name.removeprefix("heat_map_").removeprefix("cost_")
+    if name.startswith("cost_") and not any(_bare(one) == name for one in near):
+        stem = name.removeprefix("cost_")
         same = [one.table.origin for one in tables if _bare(one) == f"descriptives_correct_{stem}"]
         conditions = same[0].where if same and same[0] is not None and same[0].where else None
         factor = max((one for one in content.tables.factors if stem.startswith(one)), key=len, default=stem)
-        computed = "proportions of correct answers by reader and level, failures as 0"
-        computed += (
-            ""
-            if name.startswith("heat_map_")
-            else "; by item first, each level less the first one; times: logarithms"
+        computed = (
+            "proportions of correct answers by reader and level, failures as 0; by item first, each level less the first one; times: "
+            "logarithms"
         )
         columns = ("correct", "response_status", factor, "reader_group", "reader", "item_id")
         conditions = conditions or (*JUDGED, *filled(factor))
-        seed = () if name.startswith("heat_map_") else ("cost", "measure", "reader")
+        seed = ("cost", "measure", "reader")
         return FigureSource((), Origin(columns=columns, where=conditions, computed=computed, seed=seed))
     return FigureSource(tuple(one.number for one in near))
 

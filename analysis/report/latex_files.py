@@ -5,6 +5,7 @@ A table's file can go into any document that loads booktabs, caption and longtab
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -23,6 +24,10 @@ from analysis.report.references import as_bibtex
 
 LONGEST = 34
 """A table with more rows than this runs over pages."""
+SIZES = ((6, r"\small", 84), (8, r"\footnotesize", 96), (math.inf, r"\scriptsize", 112))
+"""Most columns of a table in each size of letters, and how many letters a line of that size holds."""
+LONG_NAME, WRAPPED = 42, r"p{0.36\linewidth}"
+"""Letters above which names in the first column wrap."""
 _SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "_": r"\_", "%": r"\%",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
@@ -87,7 +92,9 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
     )
     made.filters |= {"tex": escaped, "markup": lambda text: set_markup(escape(text)), "row": _laid_row}
-    made.filters |= {"note": lambda text: set_markup(note_markup(text)), "unbracketed": _unbracketed}
+    made.filters["note"] = lambda text: set_markup(note_markup(text))
+    # a bracket at the head of an item would be read as its label
+    made.filters["unbracketed"] = lambda text: f"{{}}{text}" if text.startswith("[") else text
     # paths of files break behind slashes and underscores
     made.filters["source"] = lambda text: re.sub(r"(/|\\_)", r"\1\\allowbreak{}", escaped(text))
     return made
@@ -117,58 +124,34 @@ def _write_file(document: Document, nodes: Sequence[Node], path: Path, sources: 
     body = _written("body", nodes=nodes)
     texts = [body, document.title, str(document.byline), *document.banner]
     texts += [table_in_latex(node, "") for node in nodes if isinstance(node, Numbered)]
-    letters = sorted(set().union(*map(escaped_leftovers, texts)))
-    odd = [f"{ord(letter):04X}" for letter in letters]
+    # what neither Latin fonts nor our own replacements cover
+    letters = {letter for text in texts for letter in escaped(text) if not _LATIN.match(letter)} - {
+        "\n",
+        "\t",
+    }
+    odd = [f"{ord(letter):04X}" for letter in sorted(letters)]
     printed = of_printed(nodes, sources)
     text = _written("report", document=document, body=body.removesuffix("\n"), odd=odd, printed=printed)
     path.write_text(text, "utf-8")
     return path
 
 
-def escaped_leftovers(text: str) -> set[str]:
-    """Return the letters of a text that neither Latin fonts nor our own replacements cover."""
-    return {letter for letter in escaped(text) if not _LATIN.match(letter) and letter not in "\n\t"}
-
-
-def _unbracketed(text: str) -> str:
-    """Keep a bracket at the head of an item from being read as its label."""
-    return f"{{}}{text}" if text.startswith("[") else text
-
-
 def table_in_latex(shown: Numbered, source: str) -> str:
     """Return a table as LaTeX: caption above, three rules, note below; a comment at its head says where its numbers come from."""
     laid, many = shown.table, len(shown.table.columns)
+    size, room = next((size, room) for most, size, room in SIZES if many <= most)
+    first, *others = laid.widths(lambda place, is_head, text: [text])
     return _written(
         "table",
         number=shown.number,
         laid=laid,
         source=" ".join(source.split()),
-        size="\\small" if many <= 6 else "\\footnotesize" if many <= 8 else "\\scriptsize",
-        columns=f"@{{}}{_first_column(laid)}*{{{many - 1}}}{{c}}@{{}}",
+        size=size,
+        columns=f"@{{}}{WRAPPED if first > LONG_NAME else 'l'}*{{{many - 1}}}{{c}}@{{}}",
         head=_row([str(head_markup(one, laid.is_symbol(one))) for one in laid.columns]),
         is_long=len(laid.rows) > LONGEST,
-        is_wide=_is_wide(laid),
+        is_wide=min(first, LONG_NAME) + sum(others) + 2 * many > room,
     )
-
-
-def _characters(laid: ApaTable) -> list[int]:
-    """Return the longest cell of each column."""
-    rows = [laid.columns, *(row for row in laid.rows if len(row) > 1)]
-    return [
-        max((len(str(row[place])) for row in rows if place < len(row)), default=1)
-        for place in range(len(laid.columns))
-    ]
-
-
-def _first_column(laid: ApaTable) -> str:
-    """Let a long first column wrap."""
-    return "p{0.36\\linewidth}" if _characters(laid)[0] > 42 else "l"
-
-
-def _is_wide(laid: ApaTable) -> bool:
-    widths = _characters(laid)
-    room = {6: 84, 8: 96}.get(next((most for most in (6, 8) if len(widths) <= most), 0), 112)
-    return min(widths[0], 42) + sum(widths[1:]) + 2 * len(widths) > room
 
 
 def _laid_row(row: Sequence[str], laid: ApaTable) -> str:
@@ -182,9 +165,5 @@ def _laid_row(row: Sequence[str], laid: ApaTable) -> str:
 
 def _row(cells: Sequence[str]) -> str:
     # braces keep a bracket at the head of a row from being read as an option of the line before
-    return (
-        " & ".join(
-            f"{{{text}}}" if (text := set_markup(cell)).startswith(("[", "*")) else text for cell in cells
-        )
-        + " \\\\"
-    )
+    texts = map(set_markup, cells)
+    return " & ".join(f"{{{one}}}" if one.startswith(("[", "*")) else one for one in texts) + " \\\\"

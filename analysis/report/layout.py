@@ -9,7 +9,7 @@ Values are never rewritten: neither asterisks nor spaces in the name of a level 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -66,34 +66,14 @@ def _put(context: Context, value: Any) -> Any:
     return value
 
 
-@pass_context
-def _marked(context: Context, group: str) -> str:
-    """Name a reader group at the head of rows, with the mark that says when it is not data."""
-    return readers.marked(str(group), context["kinds"].get(str(group), "model"))
+def _with_kinds(said: Callable[..., str]) -> Callable[..., str]:
+    """Let a template call what names readers without giving it their kinds."""
 
+    @pass_context
+    def called(context: Context, *given: Any) -> str:
+        return said(*given, context["kinds"])
 
-@pass_context
-def _named(context: Context, group: str) -> str:
-    """Name a reader group inside a sentence."""
-    return readers.named(str(group), context["kinds"])
-
-
-@pass_context
-def _headed(context: Context, group: str) -> str:
-    """Name a reader group at the head of a sentence."""
-    return readers.headed_as(str(group), context["kinds"])
-
-
-@pass_context
-def _listed(context: Context, groups: Sequence[str]) -> str:
-    """Name several reader groups inside a sentence."""
-    return readers.listed(groups, context["kinds"])
-
-
-@pass_context
-def _theirs(context: Context, noun: str, groups: Sequence[str]) -> str:
-    """Say whose something is inside a sentence."""
-    return readers.theirs(noun, groups, context["kinds"])
+    return called
 
 
 def _reference(block: ApaTable | Drawing) -> Markup:
@@ -103,8 +83,9 @@ def _reference(block: ApaTable | Drawing) -> Markup:
 
 WORDS: dict[str, Any] = {
     **{name: value for module in (apa, filters) for name, value in vars(module).items() if name[0] != "_"},
-    **{"marked": _marked, "named": _named, "headed": _headed, "listed": _listed, "theirs": _theirs},
-    **{"spoken": readers.spoken},
+    **{name: _with_kinds(getattr(readers, name)) for name in ("named", "listed", "theirs")},
+    **{"headed": _with_kinds(readers.headed_as), "spoken": readers.spoken},
+    "marked": _with_kinds(lambda group, kinds: readers.marked(group, kinds.get(group, "model"))),
     **{"as_percent": as_percent, "decimals": decimals, "str": str, "len": len, "range": range, "cite": cite},
     **{"p_said": p_said, "upper_first": upper_first, "sentence": sentence, "ref": _reference},
     **{"by_level": by_level, "which_of": which_of},
@@ -169,31 +150,13 @@ class Layout:
         origin: Origin | None = None,
         **values: Any,
     ) -> ApaTable:
-        """Lay out a table as ``tables.yaml`` has it.
+        """Lay out a table as ``tables.yaml`` has it under ``key``, with the columns of ``rows`` and ``values`` in its expressions.
 
-        Parameters
-        ----------
-        key : str
-            Name of the table in the file.
-        rows : pandas.DataFrame or iterable of mapping
-            In the order in which they are printed; rows of a group follow one another.
-        name : str, optional
-            File name without ending; ``key`` if missing.
-        fits : sequence of analysis.mixed.Fit
-            Models that its numbers come from.
-        origin : Origin, optional
-            In place of ``source``.
-        **values
-            What titles, notes and expressions use in addition to the columns of a row.
-
-        Notes
-        -----
         Keys of a table: ``title``; ``columns`` (of each the head and an expression, ``if`` with a condition where the column may
         be missing, and ``each`` with a list where there is a column for each of its values; a list among them is read as if its
         columns stood there); ``group`` (an expression; where its value changes, ``heading`` is printed above the rows unless it is
         empty); ``missing`` (a condition under which a row has en dashes behind its first cell); ``note`` (a text, or a list of
-        texts, of which some have an ``if``); ``source`` (as in :class:`Origin`; ``each`` there lists columns by an expression);
-        ``drawn``; ``of_paper``.
+        texts, of which some have an ``if``); ``source`` (as in :class:`Origin`); ``drawn``; ``of_paper``.
         """
         spec, values = self._tables[key], {**self.constants, **values}
         told = list(rows.to_dict("records")) if isinstance(rows, pd.DataFrame) else list(rows)
@@ -218,7 +181,8 @@ class Layout:
                     laid.append(Head([heading]))
                 last = group
             shown = columns[:1] if "missing" in spec and _expression(spec["missing"])(**known) else columns
-            cells = [_as_text(cell(**{**known, "each": each})) for _, cell, each in shown]
+            cells = [cell(**{**known, "each": each}) for _, cell, each in shown]
+            cells = [one if isinstance(one, str) else str(one) for one in cells]
             laid.append((*cells, *[apa.MISSING] * (len(columns) - len(cells))))
         return ApaTable(
             name or key,
@@ -241,11 +205,7 @@ class Layout:
         part: str = "",
         **more: Any,
     ) -> Chapter | None:
-        """Return a chapter; None without blocks.
-
-        Its heading, its question and, unless given, its method are the passages ``title``, ``question`` and ``methods``, whose
-        names begin with ``part`` where several chapters share a folder.
-        """
+        """Return a chapter (None without blocks) with its passages ``title``, ``question`` and ``methods``, named after ``part``."""
         if isinstance(written, Draft):
             more = {"fits": tuple(written.fits), "sources": tuple(written.sources)} | more
             written = written.blocks
@@ -317,10 +277,6 @@ def _flat(parts: Iterable[Any]) -> Iterator[Any]:
 def _names(part: Any, values: Mapping[str, Any]) -> Iterable[str]:
     """Return one name of a source, or with ``each`` the names that an expression lists."""
     return _expression(part["each"])(**values) if isinstance(part, Mapping) else [_filled(part, values)]
-
-
-def _as_text(cell: Any) -> str:
-    return cell if isinstance(cell, str) else str(cell)
 
 
 def _of_paragraph(text: str, placed: Sequence[Block]) -> list[Block]:

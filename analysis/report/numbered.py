@@ -120,24 +120,16 @@ class Content:
 
     def all_tables(self) -> Iterator[Numbered]:
         """Return every table in the order of its number."""
-        found = [one for one in (self.models_table, self.answer_table, self.recovery_table) if one]
-        found += [
-            self.flow,
-            *self.descriptives,
-            *self.further_tables,
-            *(one for section in self.sections for one in section.tables),
-        ]
+        found = [one for one in (self.models_table, self.answer_table, self.recovery_table, self.flow) if one]
+        found += [*self.descriptives, *self.further_tables]
+        found += [one for section in self.sections for one in section.tables]
         found += [one for part in self.chapters for one in part.blocks if isinstance(one, Numbered)]
         return iter(sorted(found, key=lambda one: in_order(one.number)))
 
     def all_fits(self) -> list[ReportedFit]:
         """Return every model of the report in the order of its number."""
-        models = [(one.heading, one.analysis.model) for one in self.sections]
-        found = [
-            ReportedFit(title, model.source)
-            for title, model in models
-            if model is not None and model.source is not None
-        ]
+        own = [(one.heading, one.analysis.fit) for one in self.sections]
+        found = [ReportedFit(title, fit) for title, fit in own if fit is not None]
         return found + [fit for part in self.chapters for fit in part.chapter.fits]
 
     @property
@@ -163,11 +155,7 @@ class Content:
 
     def all_figures(self) -> Iterator[Illustrated]:
         """Return every figure in the order of its number."""
-        found = [
-            *self.figures,
-            *self.further_figures,
-            *([self.recovery_figure] if self.recovery_figure else []),
-        ]
+        found = [*self.figures, *self.further_figures, *filter(None, [self.recovery_figure])]
         found += [one for part in self.chapters for one in part.blocks if isinstance(one, Illustrated)]
         return iter(sorted(found, key=lambda one: in_order(one.number)))
 
@@ -206,16 +194,13 @@ class Numbers:
         blocks: list[Markup | Numbered | Illustrated] = []
         numbers: dict[tuple[str, str], str] = {}
         for block in chapter.blocks:
-            if isinstance(block, Drawing):
-                shown = self.figure(block)
-                numbers["figure", block.name] = shown.number
-                blocks.append(shown)
-            elif isinstance(block, ApaTable):
-                laid = self.table(block)
-                numbers["table", block.name] = laid.number
-                blocks.append(laid)
-            else:
+            if isinstance(block, Markup):
                 blocks.append(block)
+                continue
+            is_figure = isinstance(block, Drawing)
+            shown = self.figure(block) if isinstance(block, Drawing) else self.table(block)
+            numbers["figure" if is_figure else "table", block.name] = shown.number
+            blocks.append(shown)
         told = tuple(referred(one, numbers) if isinstance(one, Markup) else one for one in blocks)
         return NumberedChapter(
             chapter, told, tuple(referred(one, numbers) for one in chapter.methods), chapter.question

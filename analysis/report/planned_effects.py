@@ -65,17 +65,8 @@ def _effect(one: Contrast, analysis: Analysis, matrix: Matrix, levels: Mapping[s
     if one.groups == (SIMULATED,) and not one.at and {one.first, one.second} <= set(levels):
         difference = levels[one.first] - levels[one.second]
         built_in = as_percent(difference) if size.scale == PERCENT else difference
-    return Effect(
-        one.label,
-        who,
-        "" if one.between else one.groups[0],
-        float(size.values[0]),
-        low,
-        high,
-        grade.word,
-        grade in (FRAGILE, CONTRADICTED),
-        built_in,
-    )
+    group, ends = "" if one.between else one.groups[0], (float(size.values[0]), low, high)
+    return Effect(one.label, who, group, *ends, grade.word, grade in (FRAGILE, CONTRADICTED), built_in)
 
 
 def _built_in(analysis: Analysis, found: Sequence[Recovered], truth: Mapping[str, Any]) -> dict[str, float]:

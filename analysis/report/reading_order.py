@@ -51,15 +51,15 @@ def manuscript(content: Content, references: Sequence[Reference]) -> tuple[list[
 
 def words_in(nodes: Iterable[Node]) -> int:
     """Count the words of running text."""
-    texts = []
+    texts: list[str] = []
     for node in nodes:
         if isinstance(node, Heading | Paragraph | Finding):
-            texts.append(plain_text(node.text))
+            texts.append(node.text)
         elif isinstance(node, Bullets):
-            texts += [plain_text(item) for item in node.items]
+            texts += node.items
         elif isinstance(node, Facts):
-            texts += [f"{name} {said}" for name, said in node.pairs]
-    return sum(len(text.split()) for text in texts)
+            texts += [str(one) for pair in node.pairs for one in pair]
+    return sum(len(plain_text(text).split()) for text in texts)
 
 
 def _method(content: Content) -> Iterator[Node]:
@@ -111,8 +111,7 @@ def _section(section: Section, content: Content) -> Iterator[Node]:
     yield Heading(3, escape(section.heading), section.marks)
     for warning in section.warnings:
         yield Paragraph(Markup("<b>Warning.</b> ") + escape(warning), "warning")
-    model = section.analysis.model
-    own = content.number_of_fit(None if model is None else model.source)
+    own = content.number_of_fit(section.analysis.fit)
     tables = (*content.described_in(section.analysis), *(one.number for one in section.tables))
     for text in section.paragraphs:
         yield Paragraph(text, tables=tables, models=own)
@@ -126,29 +125,18 @@ def _recovered(content: Content) -> Markup:
 
 def supplement(content: Content, left: Sequence[Section], references: Sequence[Reference]) -> list[Node]:
     """Return the nodes of the supplement."""
-    nodes = [
-        *_checks(content),
-        *_models(content, left),
-        *_means(content),
-        *_explored(content),
-        *_recovery(content),
-    ]
+    first = [one for one in content.chapters if one.chapter.name == "robustness"]
+    nodes = [node for part in first for node in _chapter(content, part)]
+    if not content.flow.refused:
+        nodes += [Heading(3, Markup("Sessions and trials"), anchor="flow"), content.flow]
+    if content.models_table is not None and not content.models_table.refused:
+        nodes += _here([content.models_table], IN_SUPPLEMENT)
+    nodes += [*_models(content, left), *_means(content), *_explored(content), *_recovery(content)]
     nodes += _in_files(content)
     if references:
         nodes.append(Heading(3, Markup("References of the supplement"), anchor="more-references"))
         nodes += [Paragraph(one.apa(), "reference") for one in references]
     return [Heading(2, Markup("Supplement"), anchor=SUPPLEMENT), *nodes] if nodes else []
-
-
-def _checks(content: Content) -> Iterator[Node]:
-    for part in content.chapters:
-        if part.chapter.name == "robustness":
-            yield from _chapter(content, part)
-    if not content.flow.refused:
-        yield Heading(3, Markup("Sessions and trials"), anchor="flow")
-        yield content.flow
-    if content.models_table is not None and not content.models_table.refused:
-        yield from _here([content.models_table], IN_SUPPLEMENT)
 
 
 def _models(content: Content, left: Sequence[Section]) -> Iterator[Node]:
@@ -171,15 +159,14 @@ def _means(content: Content) -> Iterator[Node]:
 
 
 def _explored(content: Content) -> Iterator[Node]:
-    sections = content.exploratory if content.planned else ()
-    chapters = [one for one in content.chapters if one.chapter.name != "robustness"]
-    for place, section in enumerate(sections):
+    for place, section in enumerate(content.exploratory if content.planned else ()):
         yield from _section(section, content)
         if place == 0:
             yield Paragraph(Markup(NOT_PLANNED))
         yield from [*_printed(section.tables), *_steps(section)]
-    for part in chapters:
-        yield from _chapter(content, part)
+    for part in content.chapters:
+        if part.chapter.name != "robustness":
+            yield from _chapter(content, part)
 
 
 def _chapter(content: Content, part: NumberedChapter) -> Iterator[Node]:

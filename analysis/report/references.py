@@ -13,6 +13,8 @@ from markupsafe import Markup, escape
 from stimuli.errors import unknown_name
 
 _ENTRY = re.compile(r"^@(\w+)\{([^,\s]+),(.*?)^\}", re.MULTILINE | re.DOTALL)
+_FIELD = re.compile(r"(\w+)\s*=\s*\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}")
+"""A field and its value, in which braces are nested twice at most."""
 _ACCENTS = {
     '{\\"a}': "ä", '{\\"e}': "ë", '{\\"o}': "ö", '{\\"u}': "ü", "{\\'e}": "é", "{\\'a}": "á", "{\\'E}": "É", "{\\'o}": "ó",
     "{\\'i}": "í", "{\\~n}": "ñ", "{\\c c}": "ç", "{\\c{c}}": "ç", "{\\ss}": "ß", "{\\o}": "ø", "{\\v{c}}": "č",
@@ -84,7 +86,9 @@ class Reference:
             if "volume" in field:
                 told += Markup(", <i>{}</i>").format(field["volume"])
                 told += f"({field['number']})" if "number" in field else ""
-            return told + (f", {_article(field['pages'])}." if "pages" in field else ".")
+            pages = field.get("pages", "")
+            article = "Article " if pages.isalnum() and "–" not in pages else ""
+            return told + (f", {article}{pages}." if pages else ".")
         if self.kind in ("inproceedings", "incollection"):
             pages = f" (pp. {field['pages']})" if "pages" in field else ""
             told = Markup("In <i>{}</i>{}.").format(field.get("booktitle", ""), pages)
@@ -92,10 +96,6 @@ class Reference:
         names = ("publisher", "organization", "howpublished", "school")
         by = next((field[name] for name in names if field.get(name)), "")
         return escape(f"{by}.") if by else Markup("")
-
-
-def _article(pages: str) -> str:
-    return pages if "–" in pages or not pages.isalnum() else f"Article {pages}"
 
 
 def _initial(given: str) -> str:
@@ -114,20 +114,10 @@ def read_bibtex(text: str) -> dict[str, Reference]:
     found: dict[str, Reference] = {}
     for match in _ENTRY.finditer(text):
         kind, key, body = match.groups()
-        found[key] = Reference(key, kind.lower(), dict(_fields(body)), match.group(0))
+        found[key] = Reference(
+            key, kind.lower(), {name.lower(): value for name, value in _FIELD.findall(body)}, match.group(0)
+        )
     return found
-
-
-def _fields(body: str) -> Iterable[tuple[str, str]]:
-    for match in re.finditer(r"(\w+)\s*=\s*\{", body):
-        depth, start = 1, match.end()
-        end = start
-        while depth and end < len(body):
-            depth += {"{": 1, "}": -1}.get(body[end], 0)
-            end += 1
-        before = body[: match.start()]
-        if before.count("{") == before.count("}"):
-            yield match.group(1).lower(), body[start : end - 1]
 
 
 @cache
@@ -141,12 +131,6 @@ def reference(key: str) -> Reference:
     if key not in known():
         raise unknown_name("references.bib:", key, known())
     return known()[key]
-
-
-def software(key: str, author: str, title: str, version: str, year: str, url: str) -> Reference:
-    """Make the reference of a program with its version."""
-    fields = {"author": f"{{{author}}}", "title": title, "version": version, "year": year, "url": url}
-    return written(key, "software", fields)
 
 
 def written(key: str, kind: str, fields: dict[str, str]) -> Reference:

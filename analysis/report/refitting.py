@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
@@ -50,7 +51,10 @@ def write_models(content: Content, folder: Path, many_rows: int = MANY_ROWS) -> 
     fits = content.all_fits()
     lines = _head(any(one.fit.family == "gaussian" for one in fits))
     analyses = [one.analysis.of_model for one in content.sections]
-    estimated = [one.analysis for one in content.sections if _in_shares(one.analysis)]
+    estimated = [
+        one for one in (section.analysis for section in content.sections)
+        if any(_recomputed(each, one) for each in one.contrasts)
+    ]  # fmt: skip
     for number, analysis in enumerate(estimated, 1):
         path = _write_rows(_shares(analysis), folder / "models" / f"estimates_{number:02d}.csv", many_rows)
         lines += ["", *_estimate_lines(number, analysis, f"models/{path.name}")]
@@ -59,18 +63,11 @@ def write_models(content: Content, folder: Path, many_rows: int = MANY_ROWS) -> 
         path = _write_rows(rows, folder / "models" / f"model_{number:02d}.csv", many_rows)
         name = f"models/{path.name}"
         title = " ".join(reported.title.split())
-        tested = next((one for one in analyses if _is_of(one, reported.fit)), None)
+        tested = next((one for one in analyses if one.fit is reported.fit), None)
         own = ["", f"# Model {number}: {title}", *refit_lines(number, title, reported.fit, name, tested)]
-        found[number] = ModelFiles(
-            number,
-            reported.title,
-            " ".join(reported.fit.formula.split()),
-            name,
-            len(rows),
-            path.stat().st_size,
-            len(lines) + 2,
-            len(lines) + len(own),
-        )
+        formula, first = " ".join(reported.fit.formula.split()), len(lines) + 2
+        where = (name, len(rows), path.stat().st_size, first, first + len(own) - 2)
+        found[number] = ModelFiles(number, reported.title, formula, *where)
         lines += own
     if content.has_program:
         lines += [
@@ -106,10 +103,6 @@ def _head(is_any_linear: bool) -> list[str]:
     ]
     shares = resources.files(__package__).joinpath("estimating.R").read_text("utf-8").splitlines()
     return [*own, *libraries, *shares, *shared, "", "kept <- ls(globalenv())"]
-
-
-def _in_shares(analysis: Analysis) -> bool:
-    return any(_recomputed(one, analysis) for one in analysis.contrasts)
 
 
 def _recomputed(one: Contrast, analysis: Analysis) -> bool:
@@ -181,20 +174,13 @@ def _family(analysis: Analysis) -> str:
 
 def _family_lines(analyses: Sequence[Analysis]) -> Iterator[str]:
     """Write one call of ``adjust_family`` for each family, with how many of its tests R does not recompute."""
-    sizes: dict[str, int] = {}
-    done: dict[str, int] = {}
+    sizes, done = Counter[str](), Counter[str]()
     for analysis in analyses:
-        name = _family(analysis)
-        if name:
-            sizes[name] = sizes.get(name, 0) + len(analysis.contrasts)
-            own = [
-                one
-                for one in analysis.contrasts
-                if _recomputed(one, analysis) or (one.estimable and one.weights)
-            ]
-            done[name] = done.get(name, 0) + len(own)
+        own = [one for one in analysis.estimable if one.weights or _recomputed(one, analysis)]
+        sizes[_family(analysis)] += len(analysis.contrasts)
+        done[_family(analysis)] += len(own)
     for name, many in sizes.items():
-        if done[name]:
+        if name and done[name]:
             yield f"adjust_family({_quoted(name)}, {done[name]}, {many - done[name]})"
 
 
@@ -251,7 +237,7 @@ def _report(fit: Fit, tested: Analysis | None) -> Iterator[str]:
 
 def _differences(analysis: Analysis | None) -> Iterator[str]:
     """Write the tested differences as weights of the fixed effects, with what the report says of each."""
-    tested = [one for one in analysis.contrasts if one.estimable and one.weights] if analysis else []
+    tested = [one for one in analysis.estimable if one.weights] if analysis else []
     if not tested:
         return
     yield "  # The differences that the report tests: weights of the fixed effects, in their order above."
@@ -273,18 +259,13 @@ def _differences(analysis: Analysis | None) -> Iterator[str]:
     yield "  )"
 
 
-def _is_of(analysis: Analysis, fit: Fit) -> bool:
-    return analysis.model is not None and analysis.model.source is fit
-
-
 def _truth(value: bool) -> str:
     return "TRUE" if value else "FALSE"
 
 
 def _number(value: float) -> str:
-    return (
-        "NA" if np.isnan(value) else ("-Inf" if value < 0 else "Inf") if np.isinf(value) else f"{value:.12g}"
-    )
+    """Write a number as R does."""
+    return {"nan": "NA", "inf": "Inf", "-inf": "-Inf"}.get(text := f"{value:.12g}", text)
 
 
 def _quoted(text: str) -> str:
@@ -292,5 +273,4 @@ def _quoted(text: str) -> str:
 
 
 def _vector(values: object) -> str:
-    numbers = np.asarray(values, dtype=float).ravel()
-    return "c(" + ", ".join("NA" if np.isnan(v) else f"{v:.12g}" for v in numbers) + ")"
+    return f"c({', '.join(map(_number, np.asarray(values, dtype=float).ravel()))})"

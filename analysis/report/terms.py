@@ -7,34 +7,22 @@ from analysis.names import plain
 from analysis.readers import headed, spoken
 from analysis.results import Analysis, VarianceTerm
 
-UNITS = {
-    "participant": "participants",
-    "item": "items",
-    "item_cell": "item-by-condition cells",
-    "item_reader": "item-by-reader cells",
-    "prompt": "prompt wordings",
-    "item_condition": "items in conditions",
-    "answer_given": "answers",
-    "model_session": "sessions of models",
-    "machine": "models",
-    "machine_condition": "models in conditions",
+_GROUPING = {
+    "participant": ("Participant", "participants"),
+    "item": ("Item", "items"),
+    "item_cell": ("Item × condition × reader", "item-by-condition cells"),
+    "item_reader": ("Item × reader", "item-by-reader cells"),
+    "prompt": ("Prompt wording", "prompt wordings"),
+    "item_condition": ("Item × condition", "items in conditions"),
+    "answer_given": ("Answer", "answers"),
+    "model_session": ("Session of a model", "sessions of models"),
+    "machine": ("Model", "models"),
+    "machine_condition": ("Model × condition", "models in conditions"),
 }
-"""What the levels of each grouping factor of random effects are, by its name."""
-
-
-GROUPS = {
-    "participant": "Participant",
-    "item": "Item",
-    "item_cell": "Item × condition × reader",
-    "item_reader": "Item × reader",
-    "prompt": "Prompt wording",
-    "item_condition": "Item × condition",
-    "answer_given": "Answer",
-    "model_session": "Session of a model",
-    "machine": "Model",
-    "machine_condition": "Model × condition",
-}
-"""The grouping factors by their names."""
+GROUPS = {name: words for name, (words, _) in _GROUPING.items()}
+"""The grouping factors of random effects by their names."""
+UNITS = {name: units for name, (_, units) in _GROUPING.items()}
+"""What the levels of each are."""
 
 
 def term_in_words(term: str, analysis: Analysis) -> str:
@@ -114,11 +102,7 @@ def _reference_of(column: str, analysis: Analysis) -> str:
 
 
 def component_in_words(name: str, analysis: Analysis, *, confined: bool = False, alone: bool = False) -> str:
-    """Name a random effect in words; ``confined``: its term is of people or models alone; ``alone``: it correlates with no other.
-
-    The column of a condition is its difference from the reference beside an intercept that it correlates with, and by itself a
-    deviation in that condition (:mod:`analysis.random_structure`).
-    """
+    """Name a random effect in words; ``confined``: its term is of people or models alone; ``alone``: it correlates with no other."""
     factor = analysis.plan.factor
     if analysis.plan.crossing is not None:
         crossed = slopes_in_words(analysis.plan.crossing.among(analysis.levels))

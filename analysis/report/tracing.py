@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from analysis import apa
 from analysis.report.apa_tables import Origin
@@ -97,8 +96,12 @@ class Counts:
         named = dict.fromkeys(origin.columns)
         if origin.file != TRIALS:
             return list(named)
-        trials = self.tables.trials
-        return [one for one in named if one in ALWAYS or (one in trials and _holds_anything(trials[one]))]
+        # a column that a study lacks is read as empty, or as FALSE throughout
+        known = {one: self.tables.trials[one].dropna() for one in named if one in self.tables.trials}
+        return [
+            one for one in named
+            if one in ALWAYS or (one in known and len(known[one]) and (known[one].dtype != bool or known[one].any()))
+        ]  # fmt: skip
 
     def _count(self, file: str, where: tuple[Condition, ...]) -> tuple[int, int] | None:
         if file == TRIALS:
@@ -107,12 +110,6 @@ class Counts:
             parts = [(many(one, where), len(one)) for one in self.tables.region_batches()]
             return sum(one for one, _ in parts), sum(one for _, one in parts)
         return None
-
-
-def _holds_anything(cells: pd.Series) -> bool:
-    """Whether a column has a cell that is neither empty nor FALSE throughout, as one that a study lacks is read."""
-    known = cells.dropna()
-    return bool(len(known)) and bool(known.any() if known.dtype == bool else True)
 
 
 def files_named(content: Content) -> set[str]:
@@ -166,15 +163,11 @@ def _rows_said(origin: Origin, counts: Counts) -> list[str]:
     if origin.computed:
         said.append(f"{origin.computed[0].upper()}{origin.computed[1:]}")
     if origin.seed:
-        said.append(f"Random numbers: seeded by {seed_in_words(origin)}")
+        purposes = ", ".join(origin.seed)
+        is_nameless = origin.seed[0] in NAMELESS
+        seeded = f"{purposes}, without the study's name" if is_nameless else f"the study's name, {purposes}"
+        said.append(f"Random numbers: seeded by {seeded}")
     return said
-
-
-def seed_in_words(origin: Origin) -> str:
-    """Say what the seed of the draws behind a number is made of."""
-    if origin.seed[0] in NAMELESS:
-        return f"{', '.join(origin.seed)}, without the study's name"
-    return f"the study's name, {', '.join(origin.seed)}"
 
 
 def _rows_told(origin: Origin, counts: Counts) -> dict[str, Any]:
@@ -238,9 +231,7 @@ def _estimates(content: Content) -> Iterator[dict[str, Any]]:
     """Describe every tested difference: on which scale, with which standard error, adjusted p, interval and family."""
     for section in content.sections:
         plan = section.analysis.plan
-        for one in section.analysis.contrasts:
-            if not one.estimable:
-                continue
+        for one in section.analysis.estimable:
             yield {
                 "analysis": section.heading,
                 "planned": plan.planned,
@@ -248,12 +239,11 @@ def _estimates(content: Content) -> Iterator[dict[str, Any]]:
                 "contrast": one.label,
                 "readers": list(one.groups),
                 "scale": plan.measure.unit_of_difference if one.crossed is not None else plan.measure.scale,
-                "estimate": one.estimate,
-                "se": one.se,
-                "df": one.df,
-                "p_adjusted": one.p_adjusted,
-                "low": one.low if np.isfinite(one.low) else None,
-                "high": one.high if np.isfinite(one.high) else None,
+                **{name: getattr(one, name) for name in ("estimate", "se", "df", "p_adjusted")},
+                **{
+                    name: end if np.isfinite(end) else None
+                    for name, end in (("low", one.low), ("high", one.high))
+                },
                 "level": 1 - plan.alpha,
                 "tests": one.family,
                 "adjusted_by": section.analysis.correction,

@@ -22,10 +22,7 @@ LONGEST = 24
 
 
 def refusal(table: ApaTable, printed: Collection[ApaTable]) -> str:
-    """Return why a table is not worth printing; empty if it is.
-
-    Tables laid out as those of a paper that the study copies, or that its plan declares, are always printed.
-    """
+    """Return why a table is not worth printing; empty if it is, as is any that is laid out as in a paper or declared by the plan."""
     if table.of_paper:
         return ""
     rows = [row for row in table.rows if not isinstance(row, Head)]
@@ -74,19 +71,14 @@ def refusal_of_figure(drawing: Drawing) -> str:
     for axes in drawing.figure.axes:
         if axes.images or axes.patches:
             return ""
-        points += sum(len(_finite(line.get_xydata())) for line in axes.lines)
-        points += sum(len(_finite(one.get_offsets())) for one in axes.collections)
+        points += sum(_points(line.get_xydata()) for line in axes.lines)
+        points += sum(_points(one.get_offsets()) for one in axes.collections)
         points += sum(
             len(np.atleast_1d(path.vertices)) > 4 for one in axes.collections for path in one.get_paths()
         )
     return "" if points > 1 else "no more than one point" if points else "it is empty"
 
 
-def _finite(values: object) -> list[tuple[float, float]]:
-    return list(_points(np.ma.filled(np.ma.asarray(values, dtype=float), np.nan)))
-
-
-def _points(values: np.ndarray) -> Iterator[tuple[float, float]]:
-    for one in np.atleast_2d(values):
-        if len(one) == 2 and np.isfinite(one).all():
-            yield float(one[0]), float(one[1])
+def _points(values: object) -> int:
+    found: np.ndarray = np.atleast_2d(np.ma.filled(np.ma.asarray(values, dtype=float), np.nan))
+    return int(np.isfinite(found).all(axis=1).sum()) if found.shape[1] == 2 else 0

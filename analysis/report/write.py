@@ -10,6 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 import jinja2
+import pandas as pd
+import pyarrow as pa
+from pyarrow import csv
 
 from analysis import apa
 from analysis.report.content import gather
@@ -19,8 +22,14 @@ from analysis.report.inline import head_markup, note_markup
 from analysis.report.latex_files import write_latex
 from analysis.report.numbered import Content
 from analysis.report.refitting import write_models
-from analysis.report.rows_named import write_rows_named
-from analysis.report.tracing import figures_in_words, files_named, numbers_of, sources_in_words
+from analysis.report.tracing import (
+    ITEMS,
+    REGIONS,
+    figures_in_words,
+    files_named,
+    numbers_of,
+    sources_in_words,
+)
 from analysis.tables import Tables, write_trials_csv
 from stimuli.errors import UserError
 
@@ -58,7 +67,7 @@ def write_files(
             numbered.table.save(folder / "tables")
         write_trials_csv(tables, folder / "trials.csv")
         models = write_models(content, folder)
-        write_rows_named(tables, folder, files_named(content))
+        _write_rows_named(tables, folder, files_named(content))
         sources = sources_in_words(content, models)
         told_of = numbers_of(document, content, models)
         (folder / "numbers.json").write_text(json.dumps(told_of, ensure_ascii=False, indent=1), "utf-8")
@@ -72,6 +81,41 @@ def write_files(
         mend = "Choose another folder with --out."
         raise UserError(f"{folder} cannot be written: {error}", mend=mend) from error
     return page
+
+
+def _write_rows_named(tables: Tables, folder: Path, names: Collection[str]) -> None:
+    """Write ``regions.csv.gz`` and ``items.csv``, each where it is named; regions are read and written batch by batch."""
+    options = csv.WriteOptions(quoting_style="needed")
+    if ITEMS in names and len(tables.items):
+        csv.write_csv(_as_written(tables.items), folder / ITEMS, options)
+    if REGIONS not in names:
+        return
+    writer: csv.CSVWriter | None = None
+    with pa.CompressedOutputStream(pa.OSFile(str(folder / REGIONS), "wb"), "gzip") as file:
+        for batch in tables.region_batches():
+            part = _as_written(batch)
+            if writer is None:
+                schema = part.schema
+                writer = csv.CSVWriter(file, schema, write_options=options)
+            writer.write_table(part.cast(schema))
+        if writer is not None:
+            writer.close()
+
+
+def _as_written(rows: pd.DataFrame) -> pa.Table:
+    """Turn rows into a table with truth values as TRUE and FALSE, as in trials.csv."""
+    told = {name: _cells(rows[name]) for name in rows}
+    return pa.table(told)
+
+
+def _cells(cells: pd.Series) -> pa.Array:
+    if cells.dtype == bool or (
+        cells.dtype == object and cells.dropna().map(lambda one: isinstance(one, bool)).all()
+    ):
+        return pa.array(cells.map({True: "TRUE", False: "FALSE"}), pa.string(), from_pandas=True)
+    if pd.api.types.is_numeric_dtype(cells):
+        return pa.array(pd.to_numeric(cells).astype(float), pa.float64(), from_pandas=True)
+    return pa.array([None if pd.isna(one) else str(one) for one in cells], pa.string())
 
 
 FILES = (

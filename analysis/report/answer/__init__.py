@@ -16,7 +16,7 @@ import numpy as np
 from analysis import apa
 from analysis.departures import why_no_bound
 from analysis.random_structure import MODELS_FOR_A_CLAIM
-from analysis.readers import is_several, named
+from analysis.readers import PARTICIPANT_KINDS, is_several, named
 from analysis.report.apa_tables import ApaTable, as_percent
 from analysis.report.chapters.robustness import contrast_in_words
 from analysis.report.felt import ODDS, PERCENT, POINTS, Felt, felt
@@ -113,7 +113,6 @@ class _Question:
     ) -> Finding:
         plan, content = self.section.analysis.plan, self.content
         facts |= {"plan": plan, "measure": plan.measure, "kinds": content.kinds}
-        model = self.section.analysis.model
         own = [content.answer_table.number] if content.answer_table is not None else []
         described = content.described_in(self.section.analysis)
         return Finding(
@@ -121,7 +120,7 @@ class _Question:
             LAYOUT.sentences(text, **facts),
             *certainty,
             (*own, *described, *(one.number for one in self.section.tables)),
-            content.number_of_fit(None if model is None else model.source),
+            content.number_of_fit(self.section.analysis.fit),
         )
 
     def _of_one(self, one: Contrast, again: bool) -> Finding:
@@ -306,12 +305,10 @@ def _sample(content: Content) -> dict[str, Any]:
     nouns = {"human": "participant", "simulated": "simulated reader", "model": "language model"}
     for kind, noun in {**nouns, "baseline": "baseline"}.items():
         own = used[used["reader_kind"] == kind]
-        names = (
-            list(dict.fromkeys(own["reader_group"].astype(str))) if kind in ("model", "baseline") else None
-        )
+        is_person = kind in PARTICIPANT_KINDS
+        names = None if is_person else list(dict.fromkeys(own["reader_group"].astype(str)))
         many = int(own["reader"].nunique()) if names is None else len(names)
-        if many:
-            readers.append({"noun": noun, "readers": many, "trials": len(own), "names": names})
+        readers += [{"noun": noun, "readers": many, "trials": len(own), "names": names}] if many else []
     lost = Counter(str(reason) for reason in tables.trials["excluded_reason"].dropna())
     failed = (used["response_status"] != "valid").groupby(used["reader_group"], observed=True).mean()
     return {
@@ -326,9 +323,9 @@ def _sample(content: Content) -> dict[str, Any]:
         "most_told": MOST_TOLD,
         "lost": [f"{apa.counted(many, 'trial')} ({reason})" for reason, many in lost.most_common(3)],
         "missing": [
-            (group, failed[group])
-            for group, kind in kinds.items()
-            if kind != "baseline" and failed.get(group, 0.0) > MANY_MISSING
+            (one, failed[one])
+            for one in kinds
+            if kinds[one] != "baseline" and failed.get(one, 0) > MANY_MISSING
         ],
     }
 

@@ -37,20 +37,15 @@ class Description:
 
 def described(used: pd.DataFrame, tables: Tables) -> list[Description]:
     """Return the means of all measures in all parts."""
-    return [
-        Description(
-            part,
-            {
-                measure: describe(
-                    within_bounds(part.rows(used), measure, tables), measure, part.factor, part.levels
-                )
-                for measure in DESCRIBED
-                if measure is not RATING or has_ratings(tables)
-            },
-            part.rows(used),
-        )
-        for part in (*parts_of(used, tables), *crossed_parts(used, tables))
-    ]
+    measures = [one for one in DESCRIBED if one is not RATING or has_ratings(tables)]
+    found = []
+    for part in (*parts_of(used, tables), *crossed_parts(used, tables)):
+        rows = part.rows(used)
+        cells = {
+            one: describe(within_bounds(rows, one, tables), one, part.factor, part.levels) for one in measures
+        }
+        found.append(Description(part, cells, rows))
+    return found
 
 
 def means_of(plan: Plan, used: pd.DataFrame, tables: Tables) -> list[Cell] | None:
@@ -150,10 +145,7 @@ def valid_only_tables(used: pd.DataFrame, tables: Tables) -> Iterator[ApaTable]:
 def figures_of(
     one: Description, used: pd.DataFrame, tables: Tables, asked: Asked, analyses: Sequence[Analysis]
 ) -> Iterator[tuple[Pair, Drawing]]:
-    """Draw the means of every measure with its planned contrasts, and what each condition costs against the first.
-
-    Measures with planned contrasts come first.
-    """
+    """Draw the means of every measure, those with planned contrasts first, and what each condition costs against the first."""
     part, factor, levels = one.part, one.part.factor, one.part.levels
     rows, pilot = part.rows(used), part.rows(_pilot(tables))
     panels: list[tuple[Measure, Sequence[Cost], Sequence[Cost]]] = []

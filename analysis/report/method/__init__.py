@@ -25,7 +25,7 @@ from analysis.random_structure import CONDITIONS_APART, ITEMS_FOR_A_COLUMN, MOST
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.report.apa_tables import ApaTable
 from analysis.report.layout import Layout
-from analysis.report.references import Reference, reference, software
+from analysis.report.references import Reference, reference, written
 from analysis.results import Analysis
 from analysis.tables import Tables
 
@@ -76,9 +76,8 @@ def _participants(tables: Tables) -> dict[str, Any]:
         if own.empty and not known.get("sessions"):
             continue
         used = own[own["excluded_reason"].isna()]
-        begun = int(known.get("sessions") or own["session_id"].nunique()) - int(
-            known.get("pilot_sessions") or 0
-        )
+        begun = int(known.get("sessions") or own["session_id"].nunique())
+        begun -= int(known.get("pilot_sessions") or 0)
         of_people = came if group == "human" else {}
         samples.append(
             {
@@ -103,21 +102,14 @@ def _of_sessions(known: Mapping[str, Any]) -> dict[str, int]:
     return {"unfinished": max(left, 0), "pilots": int(known.get("pilot_sessions") or 0)}
 
 
-def _first_small(text: str) -> str:
-    return text[0].lower() + text[1:] if text[:2].istitle() else text
-
-
 def _excluded(tables: Tables, group: str) -> list[dict[str, Any]]:
     steps = flow_steps(tables.trials[tables.trials["reader_group"] == group])
     names = {"attention check": "attention checks", "filler": _fillers_named(tables, group)}
+    lost = steps[steps["step"].astype(bool) & (steps["trials_lost"] > 0)]
+    known = zip(lost["why"], lost["trials_lost"], lost["readers_lost"], strict=True)
     return [
-        {
-            "name": names.get(one["why"], one["why"]),
-            "trials": int(one["trials_lost"]),
-            "readers": int(one["readers_lost"]),
-        }
-        for one in steps.to_dict("records")
-        if one["step"] and one["trials_lost"]
+        {"name": names.get(why, why), "trials": int(trials), "readers": int(readers)}
+        for why, trials, readers in known
     ]
 
 
@@ -145,7 +137,7 @@ def _models(tables: Tables, table: str | None) -> dict[str, Any]:
         **{"models": len(models), "baselines": baselines, "table": table},
         "all_imported": all(_imported(readers[name]) for name in models),
         "looking": [
-            name for name in models if (readers[name].get("settings") or {}).get("presentation") == "image"
+            one for one in models if (readers[one].get("settings") or {}).get("presentation") == "image"
         ],
         "wording": (tables.dictionary.get("procedure") or {}).get("wording"),
         "alike": [{**dict(zip(heads, key, strict=True)), "names": names} for key, names in together],
@@ -195,31 +187,24 @@ def _settings(known: Mapping[str, Any], own: pd.DataFrame) -> list[str]:
     """Name what the study set, number format, temperature, context, and prompt wordings of a model."""
     apart = ("use", "trained", "base", *(["dtype"] if known.get("dtype") else []))
     settings = {key: value for key, value in (known.get("settings") or {}).items() if key not in apart}
-    told = [f"{in_words(str(key))} {_setting(str(key), value)}" for key, value in settings.items()]
+    told = []
+    for key, value in settings.items():
+        said = {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+        told.append(f"{in_words(str(key))} {in_words(said) if key == 'strategy' else said}")
     told += [f"number format {apa.listing(known['dtype'])}"] if known.get("dtype") else []
     for column in ("temperature", "context"):
         seen = sorted(own[column].dropna().unique().tolist()) if column in own else []
         if seen and column not in settings:
-            told.append(
-                f"{column} {apa.listing([f'{one:g}' if isinstance(one, float) else str(one) for one in seen])}"
-            )
+            values = [f"{one:g}" if isinstance(one, float) else str(one) for one in seen]
+            told.append(f"{column} {apa.listing(values)}")
     wordings = own["prompt_variant"].dropna().nunique() if "prompt_variant" in own else 0
     return told + ([f"{wordings} prompt wordings"] if wordings > 1 else [])
 
 
-def _setting(key: str, value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return in_words(str(value)) if key == "strategy" else str(value)
-
-
 def models_table(tables: Tables) -> ApaTable | None:
     """Lay out what each language model is, when it was asked and what it took; None if no call of one is known."""
-    readers = {
-        name: known
-        for name, known in tables.dictionary["readers"].items()
-        if known.get("kind") == "model" and known.get("calls")
-    }
+    known_ = tables.dictionary["readers"].items()
+    readers = {name: one for name, one in known_ if one.get("kind") == "model" and one.get("calls")}
     if not readers:
         return None
     rows = []
@@ -227,10 +212,8 @@ def models_table(tables: Tables) -> ApaTable | None:
         first, last = str(known["first_call"])[:10], str(known["last_call"])[:10]
         accessed = apa.MISSING if _imported(known) else first if first == last else f"{first} to {last}"
         snapshot = str(known.get("resolved") or known.get("use") or apa.MISSING)
-        taken = {one: known.get(one) for one in (*_TOKENS, "cost_usd")}
-        rows.append(
-            {"name": name, "snapshot": snapshot, "accessed": accessed, "calls": known["calls"], **taken}
-        )
+        taken = {one: known.get(one) for one in ("calls", *_TOKENS, "cost_usd")}
+        rows.append({"name": name, "snapshot": snapshot, "accessed": accessed, **taken})
     used = {one: any(known.get(one) for known in readers.values()) for one in _TOKENS}
     is_paid = any(known.get("cost_usd") is not None for known in readers.values())
     is_imported = any(_imported(known) for known in readers.values())
@@ -239,13 +222,12 @@ def models_table(tables: Tables) -> ApaTable | None:
 
 def _materials(tables: Tables) -> dict[str, Any]:
     used = tables.trials[tables.trials["excluded_reason"].isna()]
-    language = str(tables.dictionary["language"])
     return {
         "procedure": {} if _all_imported(tables) else tables.dictionary.get("procedure") or {},
         "items": int(used["item_id"].nunique()),
-        "language": language,
+        "language": str(tables.dictionary["language"]),
         "factors": {name: [str(level) for level in levels] for name, levels in tables.factors.items()},
-        "lower_first": _first_small,
+        "lower_first": lambda text: text[0].lower() + text[1:] if text[:2].istitle() else text,
     }
 
 
@@ -258,12 +240,11 @@ def _all_imported(tables: Tables) -> bool:
 def _procedure(tables: Tables) -> dict[str, Any]:
     readers, told = tables.dictionary["readers"].values(), tables.dictionary.get("procedure") or {}
     stated = tables.trials[_statements(tables)]
+    came = tables.dictionary.get("participants") or {}
+    imported = [one.get("kind") == "model" and _imported(one) for one in readers]
     return {
-        "imported_trials": tables.dictionary["participants"]["imported_trials"]
-        if _all_imported(tables)
-        else None,
-        "only_imported_models": bool(readers)
-        and all(one.get("kind") == "model" and _imported(one) for one in readers),
+        "imported_trials": came["imported_trials"] if _all_imported(tables) else None,
+        "only_imported_models": bool(imported) and all(imported),
         "procedure": told,
         "screens": [in_words(str(one)) for one in told.get("screens", ())],
         "has_participants": bool(tables.trials["reader_kind"].isin(PARTICIPANT_KINDS).any()),
@@ -383,4 +364,5 @@ def software_references(dictionary: Mapping[str, Any], year: int) -> list[Refere
     """Return wrods with the version that made the report, as a reference."""
     version = str(dictionary.get("wrods") or metadata.version("wrods"))
     title = "wrods: People and language models, one experiment"
-    return [software("wrods", "The wrods developers", title, version, str(year), "")]
+    fields = {"author": "{The wrods developers}", "title": title, "version": version, "year": str(year)}
+    return [written("wrods", "software", fields)]

@@ -1,7 +1,6 @@
 """The Results: means, the model, and each difference between conditions, of a reader and between readers.
 
-``text.md.j2`` holds every sentence. People and a few models are told one by one; of more models, and of many conditions with one
-reference, a sentence tells what they have in common, and a table has each.
+``text.md.j2`` holds every sentence. Of many models, and of many conditions, a sentence tells what they have in common.
 """
 
 from __future__ import annotations
@@ -55,10 +54,7 @@ def paragraphs(
     of_differences: str | None = None,
     of_means: str | None = None,
 ) -> list[Markup]:
-    """Write the Results of one analysis; ``table``, ``of_differences`` and ``of_means`` are numbers of its tables.
-
-    Sentences on means that the report has told already (``said``) are left out, and those of this analysis are put in.
-    """
+    """Write the Results of one analysis with the numbers of its tables; means that were ``said`` are not told again."""
     told, said = [], set() if said is None else said
     own = [cell for cell in cells if cell.group in analysis.plan.groups]
     if own:
@@ -103,32 +99,22 @@ def _descriptive(cells: Sequence[Cell], analysis: Analysis) -> Markup:
     """Write the means of one reader, of accuracy and times with their SD."""
     measure, group, kind = analysis.plan.measure, cells[0].group, cells[0].kind
     spread = words_of_direction(measure) is not None
+    of_trials = " of trials" if spread and not measure.logged and len(cells) <= MOST_TOLD else ""
+    times, places = (1, 0) if measure.logged else (100, 1)
     pairs = [
-        (_mean(one.mean, measure), _spread(one.sd, measure) if spread and np.isfinite(one.sd) else "")
+        (
+            _mean(one.mean, measure),
+            apa.number(times * one.sd, places) if spread and np.isfinite(one.sd) else "",
+        )
         for one in cells
     ]
-    of_trials = " of trials" if spread and not measure.logged and len(cells) <= MOST_TOLD else ""
-    is_one = len(set(pairs)) == 1
-    values = [
-        LAYOUT.sentences(
-            "value",
-            person=kind in PARTICIPANT_KINDS,
-            mean=mean,
-            unit=of_trials if is_one or not place else "",
-            spread=sd,
-        )
-        for place, (mean, sd) in enumerate(pairs)
-    ]
+    values = []
+    for place, (mean, sd) in enumerate(pairs):
+        facts = {"unit": of_trials if len(set(pairs)) == 1 or not place else "", "spread": sd}
+        values.append(str(LAYOUT.sentences("value", person=kind in PARTICIPANT_KINDS, mean=mean, **facts)))
     levels = [str(escape(cell.level)) for cell in cells]
-    told = Markup(by_level(levels, [str(one) for one in values], [cell.mean for cell in cells]))
-    person = kind in PARTICIPANT_KINDS
-    return _said(
-        "means", analysis, {group: kind}, group=group, levels=told, has_direction=spread, person=person
-    )
-
-
-def _spread(sd: float, measure: Measure) -> str:
-    return apa.number(sd, 0) if measure.logged else apa.number(100 * sd, 1)
+    told = Markup(by_level(levels, values, [cell.mean for cell in cells]))
+    return _said("means", analysis, {group: kind}, group=group, levels=told, has_direction=spread)
 
 
 def _model(analysis: Analysis, table: str | None) -> Markup:
@@ -153,11 +139,7 @@ def _model(analysis: Analysis, table: str | None) -> Markup:
 def differences(
     tested: Sequence[Contrast], analysis: Analysis, kinds: Kinds, table: str | None = None
 ) -> list[Markup]:
-    """Write a paragraph for each difference between conditions: of each reader, then between readers; last what p is.
-
-    Differences of many conditions from one reference are told together, in a paragraph of their own, and so are
-    exploratory ones that are not significant.
-    """
+    """Write a paragraph for each difference, or for those of many conditions from one reference; last what p is."""
     if not tested:
         return []
     crowded, others = crowds(tested)
@@ -199,10 +181,7 @@ def crowds(found: Sequence[Contrast]) -> tuple[list[list[Contrast]], list[Contra
 
 
 def runs(found: Sequence[Contrast], kinds: Kinds, alpha: float) -> list[list[Contrast]]:
-    """Part the comparisons of one difference into those that are told one by one and those of one outcome, told together.
-
-    Differences of readers come first, then those between readers; a list of one is told by itself.
-    """
+    """Part comparisons of one difference, of readers and then between them, into lists of one outcome that are told together."""
     told: list[list[Contrast]] = []
     for between in (False, True):
         own = [one for one in found if one.between == between]
@@ -363,10 +342,7 @@ def reverses(one: Contrast) -> bool:
 def of_many_conditions(
     found: Sequence[Contrast], analysis: Analysis, kinds: Kinds, *, brief: bool = False
 ) -> Markup:
-    """Write what the differences of many conditions from one reference come to, reader by reader, then between readers.
-
-    ``brief`` leaves out the statistics beside estimate, interval and *p*.
-    """
+    """Write what differences of many conditions from one reference come to; ``brief``: with estimate, interval and *p* alone."""
     said: list[Markup] = []
     for between in (False, True):
         readers: dict[tuple[str, ...], list[Contrast]] = {}

@@ -10,7 +10,7 @@ import numpy as np
 
 from analysis import apa
 from analysis.bayes import posterior_of
-from analysis.mixed import RSquared, r_squared
+from analysis.mixed import r_squared
 from analysis.plan import RATING
 from analysis.readers import headed, spoken
 from analysis.report.apa_tables import ApaTable, Head, Origin, decimals
@@ -43,7 +43,7 @@ def model_table(analysis: Analysis, name: str) -> ApaTable:
         "model",
         rows,
         name,
-        fits=() if model.source is None else (model.source,),
+        fits=(model.source,),
         model=model,
         measure=analysis.plan.measure,
         logistic=model.family == "binomial",
@@ -68,16 +68,17 @@ def model_table(analysis: Analysis, name: str) -> ApaTable:
     if model.sigma is not None:
         cells = ["Residual", apa.number(model.sigma**2, 3), apa.number(model.sigma, 3)]
         more.append(_padded(cells, width))
-    explained = explained_variance(model)
-    if explained is not None:
-        more.append(_padded(["Explained variance (Nakagawa)", "R²"], width, is_head=True))
+    if model.determined and all(one.estimable for one in model.coefficients):
+        found = r_squared(model.source)
         shares = {
-            "Marginal (fixed effects)": explained.marginal,
-            "Conditional (with random effects)": explained.conditional,
+            "Marginal (fixed effects)": found.marginal,
+            "Conditional (with random effects)": found.conditional,
         }
-        more += [
-            _padded([label, apa.number(one, leading_zero=False)], width) for label, one in shares.items()
-        ]
+        if np.isfinite([*shares.values()]).all():
+            more.append(_padded(["Explained variance (Nakagawa)", "R²"], width, is_head=True))
+            more += [
+                _padded([name, apa.number(one, leading_zero=False)], width) for name, one in shares.items()
+            ]
     return replace(laid, rows=(*laid.rows, *more))
 
 
@@ -103,14 +104,6 @@ def _units(model: FittedModel, analysis: Analysis) -> list[str]:
     return [f"{apa.count(many)} {names.get(group, group)}" for group, many in model.units.items()]
 
 
-def explained_variance(model: FittedModel) -> RSquared | None:
-    """Return Nakagawa's R² of a model; None where the data do not determine it."""
-    if model.source is None or not model.determined or not all(one.estimable for one in model.coefficients):
-        return None
-    found = r_squared(model.source)
-    return found if np.isfinite([found.marginal, found.conditional]).all() else None
-
-
 def _variance_rows(term: VarianceTerm, analysis: Analysis, width: int) -> list[tuple[str, ...]]:
     rows, sd, alone = [], term.sd, len(term.terms) == 1
     confined = term.group not in ("item", "participant") and "(Intercept)" not in term.terms
@@ -118,15 +111,9 @@ def _variance_rows(term: VarianceTerm, analysis: Analysis, width: int) -> list[t
         correlations = term.cov / np.outer(sd, sd)
     for place, name in enumerate(term.terms):
         component = component_in_words(name, analysis, confined=confined, alone=alone)
-        cells = [
-            f"{GROUPS.get(term.group, term.group)}: {component}",
-            apa.number(float(term.cov[place, place]), 3),
-        ]
-        cells += [
-            apa.number(float(sd[place]), 3),
-            *(apa.correlation(float(one)) for one in correlations[place, :place]),
-        ]
-        rows.append(_padded(cells, width))
+        spreads = [apa.number(float(one), 3) for one in (term.cov[place, place], sd[place])]
+        own = [apa.correlation(float(one)) for one in correlations[place, :place]]
+        rows.append(_padded([f"{GROUPS.get(term.group, term.group)}: {component}", *spreads, *own], width))
     return rows
 
 
@@ -178,8 +165,7 @@ def contrast_table(analysis: Analysis, name: str) -> ApaTable:
 def origin_of_contrasts(analyses: Sequence[Analysis]) -> Origin:
     """Return where the differences of analyses come from: trials, if they are estimated as shares, and mixed models."""
     shares = [one for one in analyses if any(each.crossed is not None for each in one.contrasts)]
-    models = [one.model for one in analyses if one not in shares and one.model is not None]
-    fits = tuple(model.source for model in models if model.source is not None)
+    fits = tuple(one.fit for one in analyses if one not in shares and one.fit is not None)
     if not shares:
         return Origin(fits, computed=OF_DIFFERENCES)
     factors = tuple(dict.fromkeys(one.plan.factor for one in shares))
