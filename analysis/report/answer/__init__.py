@@ -234,13 +234,18 @@ def answer_table(analyses: Sequence[Analysis], matrix: Matrix) -> ApaTable | Non
     if not rows:
         return None
     planned = any(one.plan.planned for one in tested)
-    laid = LAYOUT.table("answer", rows, origin=origin_of_contrasts(tested), planned=planned)
+    shown = [row["one"] for row in rows]
+    facts = {"is_any_constant": any(one.is_constant for one in shown), "planned": planned}
+    facts["is_any_undetectable"] = any(np.isinf(one.detectable) for one in shown)
+    laid = LAYOUT.table("answer", rows, origin=origin_of_contrasts(tested), **facts)
     return replace(laid, of_paper=len(rows) <= LONGEST_TABLE)
 
 
 def detectable(one: Contrast, analysis: Analysis) -> str:
     """Return the smallest difference that 80% of studies with this standard error would find, on the scale of the estimate."""
     size = felt([one], analysis.plan.measure)
+    if np.isinf(one.detectable):
+        return apa.Written.of("none", one.detectable)
     if size.scale == PERCENT:
         return apa.number(as_percent(one.detectable), 1)
     if size.scale == ODDS:
