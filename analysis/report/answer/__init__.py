@@ -235,7 +235,7 @@ def answer_table(analyses: Sequence[Analysis], matrix: Matrix) -> ApaTable | Non
         return None
     planned = any(one.plan.planned for one in tested)
     shown = [row["one"] for row in rows]
-    facts = {"is_any_constant": any(one.is_constant for one in shown), "planned": planned}
+    facts: dict[str, Any] = {"is_any_constant": any(one.is_constant for one in shown), "planned": planned}
     facts["is_any_undetectable"] = any(np.isinf(one.detectable) for one in shown)
     laid = LAYOUT.table("answer", rows, origin=origin_of_contrasts(tested), **facts)
     return replace(laid, of_paper=len(rows) <= LONGEST_TABLE)
