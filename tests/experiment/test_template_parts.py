@@ -162,7 +162,7 @@ def test_each_part_runs_with_simulated_people_and_a_tiny_model_and_is_reported(
     for words in (
         ("check", folder),
         ("build", folder),
-        ("run", folder, "--not-registered") if part == "dream" else ("run", folder),
+        ("run", folder, *(["--not-registered"] if "\nanalysis:" in text else [])),
         ("simulate", folder, "--readers", "2"),
         ("report", folder),
     ):

@@ -149,7 +149,7 @@ def _missing(material: Material) -> Draft:
         told: dict[str, Any] = {"factor": factor, "kinds": kinds_of(rows)}
         fixed = ("reader_group", factor, "trials", "missing", "missing_share", "valid")
         statuses = [str(name) for name in counts.columns if name not in fixed]
-        lacking = counts.loc[counts["missing"] > 0, "reader_group"].unique()
+        lacking = [str(name) for name in counts.loc[counts["missing"] > 0, "reader_group"].unique()]
         shown = {
             name: rows[rows["reader_group"].isin(lacking)]
             for name, rows in (("missing", counts), ("three_ways", shares))
@@ -157,8 +157,12 @@ def _missing(material: Material) -> Draft:
         of_factor = Draft()
         of_factor.blocks += LAYOUT.blocks(
             "missing",
-            counts=LAYOUT.table("missing", shown["missing"], f"missing_{stem}", statuses=statuses, **told),
-            ways=LAYOUT.table("three_ways", shown["three_ways"], f"three_ways_{stem}", **told),
+            counts=LAYOUT.table(
+                "missing", shown["missing"], f"missing_{stem}", statuses=statuses, lacking=lacking, **told
+            ),
+            ways=LAYOUT.table(
+                "three_ways", shown["three_ways"], f"three_ways_{stem}", lacking=lacking, **told
+            ),
             of=part.told,
             readers=[
                 _of_reader(str(group), own) for group, own in shares.groupby("reader_group", sort=False)
