@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import time
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DisconnectionError
+from sqlalchemy.exc import ArgumentError
 
 from experiment.store.places import check_place
 from experiment.store.statements import send_put_off
@@ -18,9 +17,7 @@ from stimuli.errors import UserError
 
 BUSY_TIMEOUT_S = 30
 CONNECT_TIMEOUT_S = 10
-PAUSE_S = 1.0
 SQLITE_FILE = "study.db"
-_LAST_USED = "when a connection was last used"
 _LOCK_OF_WRODS = 0x77726F6473  # "wrods": one PostgreSQL advisory lock for upgrades and list assignment
 
 
@@ -90,6 +87,7 @@ def make_engine(address: URL, *, read_only: bool = False) -> Engine:
             address,
             json_serializer=to_json,
             connect_args={} if "connect_timeout" in address.query else {"connect_timeout": CONNECT_TIMEOUT_S},
+            pool_pre_ping=True,
             pool_size=16,
         )
     except ModuleNotFoundError as error:
@@ -97,7 +95,6 @@ def make_engine(address: URL, *, read_only: bool = False) -> Engine:
             "the store is a PostgreSQL database, and its driver is not installed",
             mend="Install the extra: pip install 'wrods[postgres]'.",
         ) from error
-    _ask_after_pauses(engine)
     if not read_only:
         send_put_off(engine)
     else:
@@ -107,27 +104,6 @@ def make_engine(address: URL, *, read_only: bool = False) -> Engine:
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 
     return engine
-
-
-def _ask_after_pauses(engine: Engine) -> None:
-    """See whether the server is still there before a connection is used again after a pause.
-
-    SQLAlchemy's own ``pool_pre_ping`` asks each time, which is one round trip more for each group of trials.
-    """
-
-    @event.listens_for(engine, "checkin")
-    def _used(_connection: Any, record: Any) -> None:
-        record.info[_LAST_USED] = time.monotonic()
-
-    @event.listens_for(engine, "checkout")
-    def _ask(connection: Any, record: Any, _proxy: Any) -> None:
-        used = record.info.get(_LAST_USED)
-        if used is None or time.monotonic() - used < PAUSE_S:
-            return
-        try:
-            engine.dialect.do_ping(connection)
-        except engine.dialect.loaded_dbapi.Error as error:
-            raise DisconnectionError from error
 
 
 def _sqlite_engine(address: URL, read_only: bool) -> Engine:
