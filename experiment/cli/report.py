@@ -12,18 +12,7 @@ _BESIDE_TABLES = ("dictionary.json", "codebook.md", "documentation/codebook.md")
 """What a handover, an export and a Psych-DS export hold, one each."""
 
 
-class _Report(click.Command):
-    """The command, whose help names the optional chapters."""
-
-    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the names of the optional chapters into the help."""
-        from analysis.report.chapters import optional_names
-
-        self.help = (self.help or "").replace("CHAPTERS", ", ".join(optional_names()))
-        super().format_help_text(ctx, formatter)
-
-
-@click.command(cls=_Report)
+@click.command()
 @click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Folder for the report; reports/ in the study by default."
@@ -46,7 +35,7 @@ def report(study: Path, out: Path | None, wanted: tuple[str, ...], show: bool) -
     the source of each number.
     The path of the page is the last line of the output.
 
-    Optional chapters: CHAPTERS.
+    Optional chapters: asking, companions, ratios, cost, fidelity, profiles, rankings.
 
     Example: wrods report my-study --with cost
     """

@@ -184,7 +184,7 @@ def verdict_tables(study: Study, connection: Connection) -> list[Table]:
         found.append(
             Table(
                 "published_scoring",
-                "one row a reply of a model and rule: its worth as Mind Scramble's code scored it, without each fault, and corrected",
+                "one row per model reply and rule: its score as released, without one of the released code's errors, and corrected",
                 FAULT_COLUMNS,
                 (*TRIAL_KEY, "rule"),
                 lambda: fault_rows(study, connection),

@@ -179,7 +179,7 @@ def data_set_of(trial: Mapping[str, Any]) -> str | None:
 def values_of(
     kind: str, reply: str, gold: str, accepted: Sequence[str], corrected: float | None
 ) -> Iterator[tuple[str, float | None]]:
-    """Iterate over what a reply is worth: released, without each fault, corrected.
+    """Iterate over the scores of a reply: released, without each error, corrected.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ FAULT_COLUMNS = {
     "attempt": Column("attempt", "integer", None, "its attempt"),
     "data_set": Column("data_set", "string", None, "data set or perception task of Mind Scramble"),
     "rule": Column(
-        "rule", "string", None, "released, corrected, or the fault that the released rule is without"
+        "rule", "string", None, "released, corrected, or the error that is taken out of the released rule"
     ),
     "value": Column("value", "number", None, "what the reply is worth; null where the rule leaves it out"),
 }

@@ -125,7 +125,7 @@ def hindrance_of_link(
     elif name and not external_id:
         # whose token does not hold needs a new link, not its id
         if standing not in ("absent", "valid"):
-            told: Standing = "unchecked" if standing == "unchecked" else "invalid"
+            told = "invalid" if standing == "expired" else standing
             return _hindrance_of_signature(service, platform, parameters, told)
         kind = "missing"
     elif name and not platform.has_form(external_id):
