@@ -284,11 +284,6 @@ def test_an_unknown_chapter_is_refused_with_the_list_of_optional_ones(
     assert "fidelity" in result.output and not (tmp_path / "out").exists()
 
 
-def test_the_help_lists_the_optional_chapters() -> None:
-    shown = " ".join(CliRunner().invoke(main, ["report", "--help"]).output.split())
-    assert f"Optional chapters: {', '.join(chapters.optional_names())}." in shown
-
-
 def footer_of(page: Path) -> str:
     return words_of(page.read_text("utf-8").split("<footer>")[1])
 

@@ -18,6 +18,7 @@ from analysis.descriptives import describe
 from analysis.long_table import Roles, hand_over_table
 from analysis.plan import RATING
 from analysis.planned import plans
+from analysis.report.chapters import optional_names
 from analysis.robustness import robustness_matrix
 from experiment.cli import main
 from stimuli.errors import UserError
@@ -194,3 +195,8 @@ def test_a_table_has_the_report_of_a_study(rows: pd.DataFrame, tmp_path: Path) -
     assert "imported" in page.read_text("utf-8") and (page.parent / "models.R").exists()
     again = CliRunner().invoke(main, ["report", str(page.parent / "data"), "--out", str(tmp_path / "again")])
     assert again.exit_code == 0, again.output
+
+
+def test_the_help_of_reports_lists_the_optional_chapters() -> None:
+    shown = " ".join(CliRunner().invoke(main, ["report", "--help"]).output.split())
+    assert f"Optional chapters: {', '.join(optional_names())}." in shown
