@@ -254,18 +254,18 @@ def profile_intervals(
             f"a fit by {fit.method} has no likelihood to profile",
             mend="Use the parametric bootstrap (--intervals bootstrap), or fit without the penalty.",
         )
-    best = fit_model(replace(fit.model, reml=False)) if fit.model.reml else fit
-    known = {p.name: p for p in parameters_of(best) if p.kind not in {"threshold", "shape"}}
+    reported = {p.name: p.estimate for p in parameters_of(fit) if p.kind not in {"threshold", "shape"}}
     for name in which or ():
-        if name not in known:
-            raise unknown_name("parameter", name, known)
-    reported = dict(zip(known, _estimates(fit), strict=False))
-    wanted = list(known if which is None else which)
+        if name not in reported:
+            raise unknown_name("parameter", name, reported)
+    best = fit_model(replace(fit.model, reml=False)) if fit.model.reml else fit
+    parameters = {p.name: p for p in parameters_of(best)}
+    wanted = list(reported if which is None else which)
     goal = float(np.sqrt(stats.chi2.isf(1.0 - level, 1)))
     rows = []
     with threadpool_limits(limits=1, user_api="blas"):
         for done, name in enumerate(wanted, start=1):
-            rows.append((name, reported[name], *_Profile(best, known[name]).interval(goal)))
+            rows.append((name, reported[name], *_Profile(best, parameters[name]).interval(goal)))
             if progress is not None:
                 progress(done, len(wanted))
     table = pd.DataFrame(rows, columns=["parameter", "estimate", "ci_low", "ci_high"])

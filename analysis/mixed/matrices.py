@@ -551,9 +551,8 @@ class Matrices:
     kept: tuple[int, ...]  # positions of the columns of ``x`` among all columns of ``design``
     alias: Array  # (p, dropped): the dropped columns as combinations of ``x``
     design: Design  # makes the fixed columns for other rows
-    effects: tuple[
-        Effects, ...
-    ]  # per grouping factor, most columns first; a column of zeros where there is none
+    # per grouping factor, most columns first; a column of zeros where there is none
+    effects: tuple[Effects, ...]
     groupings: tuple[Grouping, ...]  # parallel to ``effects``; empty where there is none
     covariance: Covariance  # terms in lme4's order
     labels: tuple[str, ...]  # grouping name per term, ``g.1`` for the second term on g

@@ -11,6 +11,7 @@ from __future__ import annotations
 import operator
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -203,7 +204,7 @@ def _value(node: Node, data: Any, learnt: Learnt) -> Any:
         case Literal(text):
             number = text.rstrip("L")
             return int(number) if number.isdigit() else float(number)
-        case Call(function, (first, *more), keywords):
+        case Call(function, (first, *more), keywords) if bare(function) in {*_FUNCTIONS, *_LEARNING}:
             function = bare(function)
             given = [value(first), *(SHORT_TRUTH[a] if a in SHORT_TRUTH else value(a) for a in more)]
             named = {
@@ -792,6 +793,10 @@ def _truth(node: Node | None, default: bool = False) -> bool:
 
 def _literals(node: Node) -> list[str]:
     """Read ``c("a", "b")``, ``1:4`` or one value."""
-    if columns_of(node):
-        raise UserError(f"{as_r(node)!r} is no level", mend='Write a level in quotes, for example "intact".')
-    return [level_name(value) for value in np.ravel(_value(node, {}, {})).tolist()]
+    match node:
+        case Call("c", arguments, ()):
+            return [value for argument in arguments for value in _literals(argument)]
+        case Literal() | Name() | Unary("-", Literal() | Name()) | Binary(":", _, _) if not columns_of(node):
+            with suppress(TypeError):
+                return [level_name(value) for value in np.ravel(_value(node, {}, {})).tolist()]
+    raise UserError(f"{as_r(node)!r} is no level", mend='Write a level in quotes, for example "intact".')

@@ -225,6 +225,8 @@ def test_models_that_are_not_nested_are_not_compared(data: pd.DataFrame) -> None
         (LINEAR, "gaussian", None, ["sigma", "cor_log.freq.(Intercept)|participant", "agentmodel"]),
         ("seconds ~ cond + (1 | participant)", "Gamma", "log", ["sigma", "sd_(Intercept)|participant"]),
         ("many ~ cond + (1 | participant)", "negative.binomial", None, ["theta", "(Intercept)"]),
+        ("pmin(many, 3) ~ cond + agent + (1 | participant)", "ordinal", None, ["condinternal", "agentmodel"]),
+        ("seconds ~ cond + (1 | participant)", "shifted_lognormal", None, ["condinternal"]),
     ],
 )
 def test_a_profile_ends_where_the_deviance_has_risen_by_the_quantile(

@@ -204,6 +204,8 @@ def test_contrasts_that_cannot_be_used_are_refused(given: Any, says: str) -> Non
         ("bs(x, df = 1)", "bs(df = 1) is too few columns"),
         ("scale(x)[, 2]", "[, 2]: there are 1 columns"),
         ('ifelse(a == "lo", "u", "v")', "cannot be computed"),
+        ("log(factor(x))", "'factor(x)' cannot be computed row by row"),
+        ('factor(a, levels = relevel("lo", "hi"))', """'relevel("lo", "hi")' is no level"""),
     ],
 )
 def test_calls_that_cannot_be_read_say_why(formula: str, says: str, rows: pd.DataFrame) -> None:
