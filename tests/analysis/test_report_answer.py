@@ -205,7 +205,16 @@ def test_many_conditions_are_told_by_how_many_differ_with_the_greatest_and_the_s
         "Grades of these differences: 18 supported. No difference is shown in 26 conditions for model restorer."
     )
     told = limits(crowded(content, {"human": 18, "restorer": 0}))["Robustness"]
-    assert told == "All checks agree with 0 of 52 contrasts. 52 contrasts: no check applies."
+    assert told == "No check applies to any of the 52 contrasts."
+
+
+def test_what_could_be_detected_is_told_on_each_scale(content: Content) -> None:
+    (section,) = content.planned
+    in_odds = tuple(replace(one, crossed=None, se=0.2) for one in section.analysis.contrasts)
+    other = replace(section, analysis=replace(section.analysis, contrasts=in_odds))
+    told = limits(replace(content, planned=(section, other)))["Sensitivity"]
+    assert re.search(r"differences of [\d.]+ to [\d.]+ percentage points could", told)
+    assert re.search(r"odds ratios of [\d.]+( to [\d.]+)? could be detected with 80% power", told)
 
 
 def test_a_table_of_contrasts_is_printed_or_else_in_its_file(content: Content) -> None:

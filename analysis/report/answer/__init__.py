@@ -288,19 +288,20 @@ def _not_concluded(content: Content, sections: Sequence[Section]) -> dict[str, A
     }
 
 
-def _detectable(sections: Sequence[Section]) -> Iterator[tuple[str, list[str], str]]:
-    """Yield for each analysis, of many for each measure, the least and the most that could be detected, and their unit."""
-    found: dict[str, list[Analysis]] = {}
+def _detectable(sections: Sequence[Section]) -> Iterator[tuple[str, list[str], Felt]]:
+    """Yield for each analysis, of many for each measure and scale, the least and the most that could be detected, and their scale."""
+    found: dict[tuple[str, str], list[Analysis]] = {}
     for analysis in (section.analysis for section in sections if section.analysis.estimable):
         name = analysis.plan.name if len(sections) <= apa.MOST_NAMED else analysis.plan.measure.title
-        found.setdefault(name, []).append(analysis)
-    for name, own in found.items():
+        scale = felt(analysis.estimable[:1], analysis.plan.measure).scale
+        found.setdefault((name, scale), []).append(analysis)
+    for (name, _), own in found.items():
         values = [detectable(one, analysis) for analysis in own for one in analysis.estimable]
         known = {value.values[0]: str(value) for value in values if isinstance(value, apa.Written)}
         sizes = sorted(size for size in known if np.isfinite(size))
         if sizes or np.inf in known:
             ends = [known[size] for size in (*sizes[:1], *sizes[1:][-1:])]
-            yield name, list(dict.fromkeys(ends)), felt(own[0].estimable[:1], own[0].plan.measure).unit
+            yield name, list(dict.fromkeys(ends)), felt(own[0].estimable[:1], own[0].plan.measure)
 
 
 def _sample(content: Content) -> dict[str, Any]:
