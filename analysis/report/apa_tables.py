@@ -73,14 +73,13 @@ class ApaTable:
 
     def widths(self, cut: Cut) -> list[float]:
         """Return what each column takes, in letters of usual width; parts of a table may have heads of their own."""
-        rows = [row for row in self.rows if len(row) > 1]
-        return [
-            max(
-                (_reach(piece) for one in (column, *(row[place] for row in rows if place < len(row)))
-                 for piece in cut(place, one is column, str(one))), default=2.0,
-            )
-            for place, column in enumerate(self.columns)
-        ]  # fmt: skip
+        rows, found = [row for row in self.rows if len(row) > 1], []
+        for place, column in enumerate(self.columns):
+            pieces = [*cut(place, True, column)]
+            for row in rows:
+                pieces += cut(place, False, row[place]) if place < len(row) else ()
+            found.append(max(map(_reach, pieces), default=2.0))
+        return found
 
     def is_symbol(self, column: str) -> bool:
         """Whether a column head is a statistical symbol, be it with a word that says of what."""

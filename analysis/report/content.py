@@ -77,14 +77,14 @@ def gather(
     laid = [table for one in means for table in tables_of(one, prose)]
     described_already = {(measure.name, one.part.stem) for one in means for measure in one.cells}
     for one in (one for one in analyses if one.plan.planned):
-        wanted = planned_of(one)
-        if wanted in described_already or wanted not in effects_drawn:
+        key, pair = planned_of(one), (one.plan.measure.name, one.plan.factor)
+        if key in described_already or key not in effects_drawn:
             continue
-        described_already.add(wanted)
+        described_already.add(key)
         cells = means_of(one.plan, used, tables) or _cells_of(one)
         for drawing, table in planned_means(one, cells, used, tables, effects_drawn):
-            drawn.append(((one.plan.measure.name, one.plan.factor), drawing))
-            laid.insert(0, ((one.plan.measure.name, one.plan.factor), table))
+            drawn.append((pair, drawing))
+            laid.insert(0, (pair, table))
     drawn = sorted(drawn, key=lambda one: not has_contrasts(one[1]))
     tested = answer_table([one for one in analyses if one.plan.planned] or analyses, matrix)
     answered = None if tested is None else numbers.table(tested, MANUSCRIPT)

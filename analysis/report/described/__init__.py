@@ -118,9 +118,9 @@ def planned_means(
     shown = Conditions(measure, plan.factor, levels, cells, trials, used.iloc[:0], chance, effects, unit)
     table = replace(layouts.descriptive_table(cells, measure, plan.factor), name=f"descriptives_{name}")
     if of_words:
-        source = None if analysis.model is None else analysis.model.source
         computed = "means by reader and level of the share of changed words that each answer recovers"
-        table = replace(table, origin=Origin(fits=() if source is None else (source,), computed=computed))
+        origin = Origin(fits=() if analysis.fit is None else (analysis.fit,), computed=computed)
+        table = replace(table, origin=origin)
     yield condition_figure(f"condition_{name}", [shown]), table
 
 

@@ -32,6 +32,7 @@ def descriptive_table(cells: Sequence[Cell], measure: Measure, factor: str) -> A
     """Lay out means, spreads and intervals of every reader group in every condition."""
     times, places = (1, 0) if measure.logged else (1, 2) if measure is RATING else (100, 1)
     over_items = "" if measure.logged else "Student's over items" if measure is RATING else OF_SHARES
+    units = {"correct": "% correct", RATING.name: RATING.unit}
     return LAYOUT.table(
         "means",
         [_row(cell) for cell in cells],
@@ -44,13 +45,7 @@ def descriptive_table(cells: Sequence[Cell], measure: Measure, factor: str) -> A
         places=places,
         logged=measure.logged,
         rated=measure is RATING,
-        unit="ms"
-        if measure.logged
-        else measure.unit
-        if measure is RATING
-        else "% correct"
-        if measure.name == "correct"
-        else "%",
+        unit="ms" if measure.logged else units.get(measure.name, "%"),
         units_told=_units(cells),
         intervals=_intervals(cells, over_items),
         used=_rows_of(measure),

@@ -146,7 +146,7 @@ def differences(
     told = [of_many_conditions(crowd, analysis, kinds) for crowd in crowded]
     silent = [] if analysis.plan.planned else [one for one in others if _is_open(one, analysis)]
     silent = silent if len(silent) > 1 else []
-    others = [one for one in others if not any(one is other for other in silent)]
+    others = [one for one in others if not (silent and _is_open(one, analysis))]
     is_short = bool(crowded or silent)
     for label in dict.fromkeys(one.label for one in others):
         parted = runs([one for one in others if one.label == label], kinds, analysis.plan.alpha)

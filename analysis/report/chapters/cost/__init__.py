@@ -210,11 +210,8 @@ def _keys(rows: pd.DataFrame) -> list[tuple[str, str]]:
 
 def _without_free(costs: item_costs.UnitCosts) -> tuple[item_costs.UnitCosts, list[str]]:
     """Leave out what costs a reader nothing in any condition (a local model's bill), and name it."""
-    most, kinds = (
-        costs.rows.groupby(["measure", "reader_group"], sort=False)["cost"].transform("max"),
-        kinds_of(costs.rows),
-    )
-    free = _keys(costs.rows[most == 0])
+    most = costs.rows.groupby(["measure", "reader_group"], sort=False)["cost"].transform("max")
+    free, kinds = _keys(costs.rows[most == 0]), kinds_of(costs.rows)
     names = [f"{item_costs.TITLES[name].lower()} of {marked(group, kinds[group])}" for name, group in free]
     return replace(costs, rows=costs.rows[most != 0]), names
 

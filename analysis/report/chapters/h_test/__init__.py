@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Asked:
-    """One of both tests as a study asked it: trials, readers as the dictionary has them, and what names its parts have."""
+    """One of the two tests as a study ran it: its trials, the dictionary's readers, and numbers and makings of examples."""
 
     trials: pd.DataFrame
     readers: Mapping[str, Any]
@@ -78,12 +79,12 @@ class Asked:
     makings: tuple[str, ...] = ("",)
     is_h_test: bool = True
 
-    @property
+    @cached_property
     def order(self) -> list[str]:
         """The reader groups."""
         return group_order(self.trials)
 
-    @property
+    @cached_property
     def rows_of(self) -> dict[str, pd.DataFrame]:
         """The trials of each reader group."""
         return {str(group): own for group, own in self.trials.groupby("reader_group")}

@@ -146,28 +146,19 @@ def _missing(material: Material) -> Draft:
         groups = group_order(rows)
         counts = in_order(counts, groups, factor, part.levels)
         shares = in_order(accuracy(rows, [factor], study=study), groups, factor, part.levels)
-        told: dict[str, Any] = {"factor": factor, "kinds": kinds_of(rows)}
         fixed = ("reader_group", factor, "trials", "missing", "missing_share", "valid")
         statuses = [str(name) for name in counts.columns if name not in fixed]
         lacking = [str(name) for name in counts.loc[counts["missing"] > 0, "reader_group"].unique()]
-        shown = {
-            name: rows[rows["reader_group"].isin(lacking)]
-            for name, rows in (("missing", counts), ("three_ways", shares))
-        }
+        told: dict[str, Any] = {"factor": factor, "kinds": kinds_of(rows), "statuses": statuses}
+        told["lacking"] = lacking
+        laid = [
+            LAYOUT.table(key, shown[shown["reader_group"].isin(lacking)], f"{key}_{stem}", **told)
+            for key, shown in (("missing", counts), ("three_ways", shares))
+        ]
+        readers = [_of_reader(str(group), own) for group, own in shares.groupby("reader_group", sort=False)]
         of_factor = Draft()
         of_factor.blocks += LAYOUT.blocks(
-            "missing",
-            counts=LAYOUT.table(
-                "missing", shown["missing"], f"missing_{stem}", statuses=statuses, lacking=lacking, **told
-            ),
-            ways=LAYOUT.table(
-                "three_ways", shown["three_ways"], f"three_ways_{stem}", lacking=lacking, **told
-            ),
-            of=part.told,
-            readers=[
-                _of_reader(str(group), own) for group, own in shares.groupby("reader_group", sort=False)
-            ],
-            **told,
+            "missing", counts=laid[0], ways=laid[1], of=part.told, readers=readers, **told
         )
         plan = _plan_of(material, part)
         if plan is not None:

@@ -216,11 +216,11 @@ def _is_flagged(cells: pd.DataFrame) -> bool:
 def _categories(
     stem: str, cells: pd.DataFrame, measure: str, label: str, kinds: dict[str, str]
 ) -> list[Block]:
-    there = [name for name in CATEGORIES if ((cells["category"] == name) & cells[measure].notna()).any()]
-    if not there:
-        return []
     titles = {"100%": "All letters shuffled", "KF": "First letter kept", "KFL": "First and last letter kept"}
     own = cells[cells["column"].isin(titles) & cells[measure].notna()]
+    there = [name for name in CATEGORIES if (own["category"] == name).any()]
+    if not there:
+        return []
     own = own.assign(
         place=own["category"], value=own[measure], panel=own["column"].map(titles) + " (Figure 4)"
     )
