@@ -59,7 +59,7 @@ def _columns(of: Effects, rows: Rows) -> Columns:
 
 @dataclass(frozen=True)
 class Pair:
-    """Levels of factors f <= g that meet, each two of them a cell."""
+    """Levels of factors f <= g that occur together; each combination is a cell."""
 
     f: int  # f, g: the factors
     g: int
@@ -115,7 +115,7 @@ class Products:
 
 
 class Layout:
-    """Where each grouping factor's effects lie, and products with the sparse Z that never form it."""
+    """Positions of each grouping factor's effects, and products with the sparse Z that never form it."""
 
     def __init__(self, factors: Sequence[Effects]) -> None:
         self.factors = tuple(factors)
@@ -347,7 +347,7 @@ Met = tuple[int, int, Rows, Index, Index, Index]
 
 @dataclass(frozen=True)
 class SparsePair(Pair):
-    """A pair of which few cells occur."""
+    """A pair that has few of its possible cells."""
 
     # (cells,) and (m_f + 1,): level of g in each cell, sorted by level of f, then of g; where each level of f begins
     sparse_form: tuple[Indices, Indices]

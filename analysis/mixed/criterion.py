@@ -1,4 +1,4 @@
-"""What is maximised: the approximation of the integral, the dispersion's part in it, and a penalty if one is wanted.
+"""The criterion that is maximised: the approximation of the integral, the role of the dispersion, and an optional penalty.
 
 With one grouping factor the integral over the random effects falls into one of k dimensions per level. Pinheiro and Bates
 (1995, section 2.4) lay the nodes z of the product rule at u + S z, u the conditional mode, S S' the inverse of H there:
@@ -180,7 +180,7 @@ PENALTIES = {"normal": Penalty()}
 
 @dataclass(frozen=True)
 class Criterion:
-    """How the likelihood of a generalised model is computed."""
+    """Method by which the likelihood of a generalised model is computed."""
 
     nagq: int = 1  # quadrature points; 1 is the Laplace approximation
     information: str = "expected"  # what the Laplace determinant holds

@@ -41,7 +41,7 @@ def f_tail(statistic: float, numerator: int, denominator: float) -> FTest:
 
 @dataclass(frozen=True)
 class Satterthwaite:
-    """What Satterthwaite's degrees of freedom need; differentiated when they are first asked for."""
+    """Quantities for Satterthwaite's degrees of freedom; the derivatives are computed at first use."""
 
     model: LinearDeviance  # the deviance
     theta: Array  # (k,): estimated relative covariance parameters
@@ -96,7 +96,7 @@ class Satterthwaite:
 
 @dataclass(frozen=True)
 class KenwardRoger:
-    """What Kenward and Roger's tests need."""
+    """Quantities for Kenward and Roger's tests."""
 
     vcov: Array  # (p, p): adjusted covariance of the fixed effects, Phi_A
     unadjusted: Array  # (p, p): Phi

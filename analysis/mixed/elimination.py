@@ -44,7 +44,7 @@ TAKEN_OUT = 2.0
 
 @dataclass(frozen=True)
 class Pattern:
-    """Where a symmetric matrix of later columns is not zero."""
+    """Nonzero entries of a symmetric matrix of later columns."""
 
     blocks: Sequence[tuple[int, int]]  # factors in the order of the columns
     # block, column: sets of columns that meet one another: block number and column of each membership
@@ -365,7 +365,7 @@ MIRRORED = 256
 
 
 class TooLarge(MemoryError):
-    """What is left among the later factors would not fit into memory."""
+    """The matrix that remains for the later factors would not fit into memory."""
 
     def __init__(self, order: int) -> None:
         super().__init__(order)

@@ -61,7 +61,7 @@ def singular_terms(matrices: Matrices, theta: Array) -> list[str]:
 
 
 def convergence_note(optimum: Optimum) -> list[str]:
-    """Say why an optimum is none; nothing when it is one."""
+    """Explain why the search did not converge; empty if it did."""
     if optimum.converged:
         return []
     why = f"a Newton step would still change the deviance by about {optimum.decrement:.1e}; do not trust the last digits"
@@ -76,7 +76,7 @@ def convergence_note(optimum: Optimum) -> list[str]:
 
 
 def criterion_notes(model: Model, dispersion: float) -> list[str]:
-    """Say what a reader of the numbers must know about how they were computed."""
+    """Report what a reader of the numbers must know about how they were computed."""
     notes = []
     family, criterion = model.family, model.criterion
     if criterion.penalty is not None:
@@ -114,7 +114,7 @@ def criterion_notes(model: Model, dispersion: float) -> list[str]:
 
 
 def separation_notes(model: Model, theta: Array, beta: Array, vcov: Array) -> list[str]:
-    """Point out factor cells without variation and estimates that run away."""
+    """Report factor cells without variation and estimates that diverge."""
     matrices, family = model.matrices, model.family
     # Times and amounts do not separate; counts and answers do.
     if family.has_scale or family.dispersion in {"phi", "shape"}:
@@ -293,7 +293,7 @@ def sketch(
     """Fit as :func:`fit` does, but without second derivatives where a model is singular and will be simplified for that.
 
     A singular generalised fit of ``MANY`` rows or more that has converged by the average information has its standard errors from
-    there, and says so among its warnings. All else is as in ``fit``; :func:`completed` adds the second derivatives.
+    there, and one of its warnings notes this. All else is as in ``fit``; :func:`completed` adds the second derivatives.
     """
     return fit_model(make_model(formula, data, family, link, **options), is_sketch=True)
 

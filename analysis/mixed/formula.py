@@ -585,7 +585,7 @@ def read_formula(text: str, columns: Sequence[str] | None = None) -> Formula:
 
 
 def _spelt_out(node: Node, others: Sequence[str]) -> Node:
-    """Put the sum of all other columns where ``.`` stands among the summands and factors of the fixed part."""
+    """Replace ``.`` among the summands and factors of the fixed part by the sum of all other columns."""
     match node:
         case Name("."):
             return Paren(total([Name(name) for name in others] or [Literal("1")]))

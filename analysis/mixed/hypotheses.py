@@ -216,7 +216,7 @@ def anova(fit: Fit) -> pd.DataFrame:
     A term's hypothesis is that its coefficients vanish when all factors are sum-coded, so main effects are averages over
     the levels of the other factors, whatever the contrasts of the fit; covariates count at zero. Where cells are empty a
     term that is part of no other is tested on the contrasts that the data can tell; another whose averages run over an
-    empty cell has no such hypothesis and is nan (SAS and lmerTest put one of their own in its place).
+    empty cell has no such hypothesis and is nan (SAS and lmerTest substitute another).
 
     Returns
     -------
@@ -319,7 +319,7 @@ class LikelihoodRatio:
     p_boundary: float | None = None  # p from that mixture
 
     def sentence(self) -> str:
-        """Say the test, and what its p value takes into account."""
+        """Describe the test, and what its p value takes into account."""
         said = f"chi-squared({self.df}) = {self.statistic:.3f}, p = {self.p:.4g}"
         if not self.boundary:
             return said

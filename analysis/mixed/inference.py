@@ -60,7 +60,7 @@ class Testing(Adjusting, total=False):
 
 @dataclass(frozen=True)
 class Comparisons:
-    """What an adjustment may want to know about a family of estimates."""
+    """Properties of a family of estimates that an adjustment may need."""
 
     correlation: Array | None = None  # (r, r): correlation of the r estimates, for ``mvt`` and ``dunnett``
     means: int | None = None  # number of means whose pairwise differences the estimates are, for ``tukey``
@@ -73,7 +73,7 @@ class Comparisons:
 
 
 def suitable(adjust: str, count: int, family: Comparisons) -> tuple[str, str | None]:
-    """Choose the adjustment that a family of estimates gets, and a note where it is another than was asked for, as in emmeans."""
+    """Choose the adjustment of a family of estimates, with a note if it differs from the one requested, as in emmeans."""
     if adjust not in ADJUSTMENTS:
         raise unknown_name("adjustment", adjust, ADJUSTMENTS)
     if count == 1:
@@ -322,7 +322,7 @@ def equivalence_tests(
     table : DataFrame
         From ``Margins.pairs`` and its kin, or ``linear_contrasts``: estimate, se, df. Ratios are tested on the log scale.
     bound : float or (float, float)
-        Largest effect that counts as none, in the units of the table: a difference d means -d to d, a ratio r means
+        Largest negligible effect, in the units of the table: a difference d means -d to d, a ratio r means
         1/r to r.
     alpha : float
         Level of each one-sided test; the interval has coverage 1 - 2 alpha (90 % for .05).

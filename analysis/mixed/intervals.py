@@ -320,7 +320,7 @@ class _Profile:
         return self._end(-1.0, goal), self._end(1.0, goal)
 
     def _edge(self, side: float) -> float | None:
-        """Return the last value on a side, where the range ends; None where it goes on."""
+        """Return the last value on a side where the range ends; None where it has no end."""
         if self.kind == "cor":
             return side
         return 0.0 if self.kind == "sd" and side < 0 else None
@@ -418,7 +418,7 @@ Statistic = Callable[[Fit], Sequence[float]]
 
 @dataclass(frozen=True)
 class Refit:
-    """What one drawn data set gave."""
+    """Result of one drawn data set."""
 
     number: int  # which draw, from 0
     values: tuple[float, ...] | None  # the statistic; None where the model could not be fitted
@@ -428,7 +428,7 @@ class Refit:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Everything that refits hang on."""
+    """Everything that refits depend on."""
 
     fit: Fit  # the model that responses are drawn from and that is fitted to them
     statistic: Statistic  # fit -> numbers
@@ -460,7 +460,7 @@ class Plan:
 
 
 def _kept_refits(file: Path, plan: Plan) -> dict[int, Refit]:
-    """Read the refits in a file, a JSON line each after a first line that says to what they belong; make it where it is missing."""
+    """Read the refits in a file, one JSON line each after a line that identifies the model and data; create it if it is missing."""
     first = {"refits of": plan.mark(), "seed": str(plan.seed), "formula": plan.fit.formula}
     try:
         lines = file.read_text("utf-8").splitlines() if file.exists() else []
@@ -492,7 +492,7 @@ def _line(refit: Refit) -> str:
 
 
 def _read_line(line: str) -> dict[str, Any] | None:
-    """Return what a line holds; None for one that an interruption cut short."""
+    """Return the content of a line; None for one that an interruption cut short."""
     try:
         found = json.loads(line)
     except json.JSONDecodeError:
@@ -571,7 +571,7 @@ class Bootstrap:
         return table
 
     def sentence(self) -> str:
-        """Say how many refits there were and what became of them."""
+        """Report the number of refits, and how many failed, did not converge or were singular."""
         said = f"{len(self.replicates)} refits to responses drawn from the model (seed {self.seed})"
         outcomes = {"failed and are left out": self.failed, "did not converge": self.unconverged}
         outcomes["were singular"] = self.singular
@@ -596,16 +596,16 @@ def bootstrap(
     replicates : int
         Data sets to draw.
     seed : int or str
-        Another one gives other draws. Replicate k is the same however many there are, in however many processes.
+        A different seed gives different draws. Replicate k does not depend on the number of replicates or processes.
     statistic : callable, optional
         Fit -> numbers; default all parameters as ``profile_intervals`` names them.
     names : sequence of str, optional
         Names of the statistic's numbers.
     processes : int
-        Refits at work at once, each in an interpreter of its own with one thread. A script that asks for several has its
+        Refits that run at once, each in its own interpreter with one thread. A script that asks for several must have its
         work under ``if __name__ == "__main__":``.
     keep : str or Path, optional
-        A file that keeps refits as they are made: after an interruption the same call goes on, and a call for more
+        A file that stores refits as they are made: after an interruption, the same call resumes, and a call for more
         replicates adds to them.
     progress : callable, optional
         Told (refits done, refits in all).

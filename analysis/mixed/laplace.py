@@ -317,7 +317,7 @@ class LaplaceDeviance:
         return np.concatenate([self.covariance.scales(), dispersion, np.ones(self.p)])
 
     def diagonal(self) -> Mask:
-        """Which parameters lie on the diagonal of a template of theta."""
+        """Mask of the parameters on the diagonal of a template of theta."""
         rest = np.zeros(self.n_dispersion + self.p, dtype=bool)
         return np.concatenate([self.covariance.diagonal(), rest])
 

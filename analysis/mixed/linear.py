@@ -42,7 +42,7 @@ class LinearPoint:
 
 @dataclass(frozen=True)
 class _Solved:
-    """What a solution leaves for others to use: the factor of H, sums of blocks of A Lambda P, and Z'W times the residual."""
+    """Parts of a solution for later use: the factor of H, sums of blocks of A Lambda P, and Z'W times the residual."""
 
     point: LinearPoint
     lambdas: list[Array]

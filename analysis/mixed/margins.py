@@ -171,7 +171,7 @@ class Margins:
         Parameters
         ----------
         by : str or sequence of str
-            Factors to hold fixed; each of their cells is a family of its own.
+            Factors to hold fixed; each of their cells is a separate family.
         reverse : bool
             Later minus earlier.
         scale : {'link', 'response', 'ratio'}
@@ -375,7 +375,7 @@ class CategoryMargins(Margins):
 
 
 def combined(weights: Array, rows: Array) -> Array:
-    """Multiply weights (r, m) and rows (m, …): what gives weight to a mean that cannot be told cannot be told either."""
+    """Multiply weights (r, m) and rows (m, …): a sum that gives weight to a mean that is not estimable is not estimable either."""
     lost = np.isnan(rows).reshape(len(rows), -1).any(axis=1)
     found = np.asarray(weights @ np.where(np.isnan(rows), 0.0, rows))
     found[(weights[:, lost] != 0.0).any(axis=1)] = np.nan
@@ -425,7 +425,7 @@ def margins(
     factors : str or sequence of str
         Columns of the fixed part whose cells are wanted; the first varies fastest. Empty for the grand mean.
     at : mapping, optional
-        Values for columns in place of all levels (factors) or the mean (covariates).
+        Values for columns instead of all levels (factors) or the mean (covariates).
     """
     whole, cells, size = reference_grid(_several(factors), grid_values(fit, at or {}))
     rows, known = rows_of(fit, whole), offset_of(fit, whole)

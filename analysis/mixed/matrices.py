@@ -45,7 +45,7 @@ class Grouping:
 
 @dataclass(frozen=True)
 class Frame:
-    """What the matrices are made from."""
+    """The data that the matrices are made from."""
 
     data: pd.DataFrame  # complete rows only
     rows: Index  # (n,): their positions in the data given
@@ -456,7 +456,7 @@ class TermCovariance:
         return bool(min(sizes.min(), self._sizes(theta)[1].min()) < SINGULAR)
 
     def lost(self, theta: Array) -> list[str]:
-        """Say of each column that has no variance of its own what became of it."""
+        """Describe what happened to each column whose variance was not estimated separately."""
         whole, own = self._sizes(theta)
         told = []
         for j, name in enumerate(self.names):
@@ -494,7 +494,7 @@ class Covariance:
         return np.array([slopes[f][i, j] for f, i, j in self.entries], dtype=float)
 
     def diagonal(self) -> Mask:
-        """Which entries of theta are on a template's diagonal."""
+        """Mask of the entries of theta on a template's diagonal."""
         return np.array([i == j for _, i, j in self.entries], dtype=bool)
 
     def start(self) -> Array:
@@ -651,7 +651,7 @@ def make_matrices(formula: Formula, frame: Frame, family: Family) -> Matrices:
 def _repeated(
     formula: Formula, designs: list[Design], raw: list[Array], groupings: list[Grouping]
 ) -> list[str]:
-    """Tell of random effects that no data could tell apart."""
+    """Report random effects that no data could distinguish."""
     notes = []
     for i, (term, columns) in enumerate(zip(formula.random, raw, strict=True)):
         kept = independent_columns(columns)
@@ -684,7 +684,7 @@ def _holds(columns: Array, others: Array) -> bool:
 
 
 def _scarce(groupings: list[Grouping]) -> list[str]:
-    """Tell of factors with too few levels for a variance, and of levels that occur in one row, unless all do."""
+    """Report factors with too few levels for a variance, and levels that occur in one row, unless all do."""
     unique = list({g.name: g for g in groupings}.values())
     notes = [
         f"{g.name} has {len(g.levels)} levels; a variance estimated from {'two' if len(g.levels) == 2 else 'three'} levels is very "

@@ -114,7 +114,7 @@ def descend(f: Scaled, z: Array) -> Array:
 
 
 def _two_loop(gradient: Array, pairs: list[tuple[Array, Array]], sizes: Array, axes: Array) -> Array:
-    """Apply the inverse of the metric, corrected by what earlier steps told of the curvature."""
+    """Apply the inverse of the metric, corrected by the curvature that earlier steps found."""
     q = gradient.copy()
     weights = []
     for move, turn in reversed(pairs):

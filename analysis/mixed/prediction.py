@@ -1,4 +1,4 @@
-"""What a fit gives for rows: predictions, random effects' modes, residuals, simulated responses, explained variance.
+"""Quantities that a fit gives for rows: predictions, random effects' modes, residuals, simulated responses, explained variance.
 
 With M = Cov(b | y) at the estimates, G = M Z'WX and Phi the covariance of the fixed effects, the error of a row's linear
 predictor x'beta + z'b has variance z'Mz + (x - G'z)' Phi (x - G'z) (Henderson's mixed-model equations; Bates et al. 2015,

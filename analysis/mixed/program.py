@@ -85,7 +85,7 @@ def _texts(values: Iterable[str]) -> str:
 
 
 class _Reading:
-    """Which columns are numbers, truth values and factors to R, and which variables are made beforehand."""
+    """Types of the columns in R (numbers, truth values, factors), and the variables that are made beforehand."""
 
     def __init__(self, fit: Fit) -> None:
         model = fit.model
@@ -211,7 +211,7 @@ class _Reading:
 
 
 def _cells(cells: pd.Series[Any]) -> str:
-    """Tell what the cells of a column are: number, truth or text."""
+    """Return the type of a column's cells: number, truth or text."""
     values = cells.cat.categories if isinstance(cells.dtype, pd.CategoricalDtype) else cells.unique()
     found = pd.api.types.infer_dtype(list(values), skipna=True)
     if is_numeric(cells) or found in _NUMBERS:
@@ -252,7 +252,7 @@ def _contrast_lines(column: str, factor: Factor) -> list[str]:
 
 
 def _replaced(node: Node, held: Mapping[str, str], is_group: bool = False) -> Node:
-    """Put the columns made beforehand in place of their expressions; right of a bar stand plain columns."""
+    """Replace expressions by the columns made beforehand; to the right of a bar, only plain columns are possible."""
     if as_r(node) in held:
         return Name(held[as_r(node)])
     match node:
@@ -464,7 +464,7 @@ def _family(fit: Fit) -> str:
 
 
 def _why_written_out(fit: Fit) -> list[str]:
-    """Say what lme4's functions cannot do of a generalised model; empty where they can."""
+    """List what lme4's functions cannot do for a generalised model; empty if they can fit it."""
     model, criterion = fit.model, fit.model.criterion
     if model.family.has_scale:
         return []

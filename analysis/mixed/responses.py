@@ -7,7 +7,7 @@ same.
 
 Ordered responses are categories cut from a latent scale (McCullagh 1980; ``clmm`` of R's ordinal package): with thresholds
 tau_1 < … < tau_J-1 and a link F^-1, P(y <= j) = F(tau_j - x'beta - z'b). Here tau_j = c_j - beta_0 with centred c, so that
-the intercept beta_0 of X is the mean of the latent scale, and two categories are binomial regression. The parameters beside
+the intercept beta_0 of X is the mean of the latent scale, and two categories are binomial regression. The parameters besides
 beta are the logs of the gaps c_j+1 - c_j.
 
 Response times are as in brms. Shifted lognormal: log(y - ndt) is normal with mean eta and standard deviation sigma; the shift
@@ -186,7 +186,7 @@ class _CanonicalResponse(_FamilyResponse):
 
 
 class ProfiledResponse(_FamilyResponse):
-    """Gamma and inverse Gaussian observations under lme4's criterion, which is no likelihood.
+    """Gamma and inverse Gaussian observations under lme4's criterion, which is not a likelihood.
 
     ``glmer`` finds the mode at dispersion one, puts phi = D / sum(w), D the deviance of the conditional means, into the
     log-density, and adds |u|^2 without dividing it by phi (``Laplace`` and ``aic`` in lme4's glmFamily.cpp and
@@ -304,7 +304,7 @@ def _table(terms: Any, estimate: Array, se: Array, low: Array, high: Array) -> p
 
 @dataclass(frozen=True, eq=False)
 class Thresholds:
-    """Where the latent scale is cut, with what later steps need of it."""
+    """Cut points of the latent scale, with what later steps need."""
 
     categories: tuple[str, ...]  # in their order
     link: Link  # F^-1

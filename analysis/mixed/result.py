@@ -24,7 +24,7 @@ from .responses import Response, Shape, Thresholds
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What was fitted: formula, rows, matrices, family; margins and the R program are made from it."""
+    """The model that was fitted: formula, rows, matrices, family; margins and the R program are made from it."""
 
     formula: Formula
     frame: Frame
@@ -39,7 +39,7 @@ class Model:
 
     @property
     def offset_nodes(self) -> list[Node]:
-        """The expressions whose sum is the offset, those of the formula and the one given beside it."""
+        """The expressions whose sum is the offset, those of the formula and the one given separately."""
         return [*self.formula.offsets, *([read_expression(self.offset)] if self.offset else [])]
 
     @property

@@ -258,7 +258,7 @@ class Numeric:
 
 
 def _beside_text(node: Node) -> set[str]:
-    """Columns that stand beside a quoted text in a comparison, and so may hold text."""
+    """Columns that are compared with a quoted text, and so may hold text."""
     found = set()
     for part in nodes_of(node):
         is_dummy = isinstance(part, Call) and part.function == "dummy"
