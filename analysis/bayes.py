@@ -11,13 +11,11 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, stats
 
+from analysis.arrays import Array
 from analysis.plan import Prior
 from analysis.results import Contrast
-
-Array = NDArray[np.float64]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 _REACH = 2.0 ** np.arange(-3, 24)

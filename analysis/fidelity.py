@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse, stats
 
 from analysis.answers import failures_as_wrong, judged, not_failed
+from analysis.arrays import Array, Mask
 from analysis.costs.ratios import CostProfile, Profile, crossed_profile, paired_profile
 from analysis.measures.resampling import RESAMPLES, draw_units, interval, with_ends
 from analysis.plan import Bound, Difference
@@ -23,8 +24,6 @@ from analysis.results import Analysis, Contrast
 from analysis.tables import Tables, item_names
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
-
-Array = NDArray[np.float64]
 
 SPLITS = 1000
 _CELLS = 4_000_000
@@ -92,7 +91,7 @@ def weighted_correlations(one: Array, other: Array, weights: Array) -> Array:
         return np.asarray(np.where((xx > tiny) & (yy > tiny), xy / np.sqrt(xx * yy), np.nan))
 
 
-def row_means(values: Array, present: NDArray[np.bool_]) -> Array:
+def row_means(values: Array, present: Mask) -> Array:
     """Return the mean of the present values of each row, shape (rows, 1)."""
     many = np.maximum(present.sum(axis=1, keepdims=True), 1)
     return np.asarray(np.where(present, values, 0.0).sum(axis=1, keepdims=True) / many)

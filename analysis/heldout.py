@@ -13,16 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import stats
 
+from analysis.arrays import Array
 from analysis.contrasts import averaged_probability
 from analysis.measures.resampling import Interval, interval
 from analysis.mixed import Fit, fit, predict
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
-
-Array = NDArray[np.float64]
 
 FAMILIES = ("gaussian", "binomial")
 FOLDS = 10

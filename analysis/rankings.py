@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import sparse, stats
 
 from analysis.answers import failures_as_wrong, is_valid, judged
+from analysis.arrays import Array, Index, Mask
 from analysis.fidelity import item_values, kendall, row_means, spearman
 from analysis.intervals import reach
 from analysis.measures.levels import scrambled_levels
@@ -28,8 +28,7 @@ from analysis.tables import Tables, item_names
 from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
 
-Array = NDArray[np.float64]
-Places = NDArray[np.intp]
+Places = Index
 
 MOST_UNITS = 200
 """Participants of a group, or sessions of all models, that are compared pair by pair."""
@@ -167,7 +166,7 @@ def _kappas(sums: Sequence[Array]) -> _Kappas:
         return _Kappas(cells, observed, expected, (observed - expected) / room, (most - expected) / room)
 
 
-def _pairs(vectors: ErrorVectors, one: str, other: str) -> NDArray[np.bool_]:
+def _pairs(vectors: ErrorVectors, one: str, other: str) -> Mask:
     names = np.array(vectors.groups)
     inside = (names == one)[:, None] & (names == other)[None, :]
     return np.triu(inside, 1) if one == other else inside

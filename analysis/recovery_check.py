@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from analysis.answers import failures_as_wrong, judged
+from analysis.arrays import Array
 from analysis.costs.words import TARGET, region_rows, word_table
 from analysis.intervals import half_width, wilson
 from analysis.letters import letter_changes
@@ -155,8 +155,6 @@ def _standard_deviations(model: FittedModel, measure: Measure, given: dict[str, 
     if model.sigma is not None and given.get("residual_sd"):
         yield Recovered(*about, "SD of single times", float(given["residual_sd"]), model.sigma, None, None)
 
-
-Array = NDArray[np.float64]
 
 _NODES = 60
 """Of both quadratures."""

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import statsmodels.api as sm
-from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.answers import failures_as_wrong, is_valid, judged, not_failed
+from analysis.arrays import Array, Index
 from analysis.carrying_out import analyse_accuracy, carry_out
 from analysis.contrasts import compared
 from analysis.estimation import HUGE, Climb, analyse, climb
@@ -53,8 +53,6 @@ from analysis.tables import Tables, item_names
 from analysis.whole_readers import drawn_readers
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
-
-Array = NDArray[np.float64]
 
 SAME, WEAKER, REVERSED, APPEARS = "same", "weaker", "reversed", "appears"
 SCALE, LINEAR = "Log odds", "Linear mixed model"
@@ -673,7 +671,7 @@ def _of_model(
     return found, climbed if deviation else None
 
 
-def _same(one: NDArray[np.intp], other: NDArray[np.intp]) -> bool:
+def _same(one: Index, other: Index) -> bool:
     pairs = len(np.unique(np.column_stack([one, other]), axis=0))
     return bool(pairs == one.max() + 1 == other.max() + 1)
 
@@ -695,7 +693,7 @@ def _deviations(
     return {name: by[f"source_{column}"] for name, column in kept.items()}, done
 
 
-def _level_means(right: Array, codes: NDArray[np.intp], conditions: NDArray[np.intp]) -> Array:
+def _level_means(right: Array, codes: Index, conditions: Index) -> Array:
     """Average each level's answers over conditions, each condition weighted alike; shape (levels,)."""
     many = int(conditions.max()) + 1
     cells = codes * many + conditions
@@ -709,7 +707,7 @@ def _level_means(right: Array, codes: NDArray[np.intp], conditions: NDArray[np.i
 
 
 def _by_chance(
-    own: pd.DataFrame, factor: str, codes: NDArray[np.intp], random: np.random.Generator, permutations: int
+    own: pd.DataFrame, factor: str, codes: Index, random: np.random.Generator, permutations: int
 ) -> Array:
     """Deal answers to levels anew within item and condition; shape (permutations,)."""
     conditions, right = pd.factorize(own[factor])[0], own["right"].to_numpy(dtype=float)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import sparse
 
 from analysis.answers import not_failed
+from analysis.arrays import Array
 from analysis.costs.words import NEXT, SECOND, TARGET, Sums, WordTable, region_rows, word_table
 from analysis.descriptives import Cell, scored
 from analysis.measures.resampling import RESAMPLES, Interval, draw_units, interval, resampled_means
@@ -50,8 +50,6 @@ def fewer_participants(tables: Tables, most: int = MOST_TRIALS) -> tuple[Tables,
     )
     return replace(tables, trials=trials[~(people & names.isin(gone))]), remarks
 
-
-Array = NDArray[np.float64]
 
 PEOPLE_AND_ITEMS, ITEMS, PEOPLE = "participants and items", "items", "participants"
 _CELLS = 2_000_000

@@ -8,8 +8,8 @@ from math import expm1
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from analysis.arrays import Array
 from analysis.carrying_out import analyse_time
 from analysis.costs.ratios import timed_trials
 from analysis.plan import Measure, Plan
@@ -81,8 +81,6 @@ def _verdict(one: Contrast, other: Contrast | None) -> str:
         return "same"
     return "opposite" if first * second < 0 else "one scale only"
 
-
-Array = NDArray[np.float64]
 
 PERCENTILES = (5, 10, 25, 50, 75, 90, 95)
 _BINS = 512

@@ -8,9 +8,9 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import stats
 
+from analysis.arrays import Array
 from analysis.descriptives import OVER_ITEMS
 from analysis.estimation import Climb, climb, slopes
 from analysis.frames import indicator
@@ -203,7 +203,7 @@ def reading_profile(tables: Tables, factor: str, table: WordTable | None = None)
     return ReadingProfile(pd.concat(found, ignore_index=True)[columns], factor, table.levels)
 
 
-def places(table: WordTable) -> NDArray[np.float64]:
+def places(table: WordTable) -> Array:
     """Return each word's place around a changed one, nan where none is near; shape (words,)."""
     words = table.words
     by = words.groupby(["set", "item_id", *table.factors], dropna=False, sort=False).ngroup()
@@ -232,7 +232,7 @@ def _means(one: pd.DataFrame, factor: str, levels: tuple[str, ...]) -> pd.DataFr
     return found.sort_values([factor, "place"], key=lambda c: c.map(order) if c.name == factor else c)
 
 
-def _interval(values: NDArray[np.float64], half: float, person: bool) -> dict[str, float | str]:
+def _interval(values: Array, half: float, person: bool) -> dict[str, float | str]:
     mean = float(values.mean())
     if np.isfinite(half):
         how = WITHIN_PARTICIPANTS if person else WITHIN_ITEMS
@@ -390,9 +390,6 @@ def _told(own: pd.DataFrame, climbed: Climb, factor: str, levels: list[str], sca
         words=int(own["words"].sum()),
         stands=climbed.stands,
     )
-
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,9 +14,9 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
-from numpy.typing import NDArray
 
 from analysis import apa
+from analysis.arrays import Array
 from analysis.figures import marks
 from analysis.figures.drawing import (
     WIDTH,
@@ -165,8 +165,6 @@ def conditions_figure(
     values = {"title": title, "panels": panels, "groups": groups, "lowest": LOWEST}
     return Drawing.described(name, figure, look, "trained_conditions", **values)
 
-
-Array = NDArray[np.float64]
 
 ROW, HEAD, AXIS, TOP, SCALE = 0.165, 0.42, 0.36, 0.12, 0.5
 TALLEST = 8.4

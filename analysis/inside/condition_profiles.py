@@ -11,16 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from analysis.answers import failures_as_wrong
+from analysis.arrays import Array
 from analysis.fidelity import spearman_brown
 from analysis.inside.pattern_similarity import Identified, identified, row_correlations
 from analysis.measures.accuracy import GROUP, asked
 from analysis.readers import PARTICIPANT_KINDS
 from stimuli.seeds import stable_seed
-
-Array = NDArray[np.float64]
 
 FEWEST_CONDITIONS = 3
 FEWEST_PEOPLE = 5

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from analysis.answers import failures_as_wrong
+from analysis.arrays import Array, Index, Mask
 from analysis.fidelity import spearman_brown
 from analysis.inside.representations import Represented
 from analysis.measures.accuracy import GROUP, asked
@@ -25,7 +26,6 @@ from analysis.measures.resampling import mean_of, means, percentile_ends, resamp
 from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
 
-Array = NDArray[np.float64]
 Centring = Literal["layers", "both"]
 
 EXACT_CONDITIONS = 7
@@ -89,7 +89,7 @@ def alike(
     )
 
 
-def _against_orders(one: Array, other: Array, orders: NDArray[np.intp]) -> tuple[float, float]:
+def _against_orders(one: Array, other: Array, orders: Index) -> tuple[float, float]:
     """Return the correlation of centred maps and its p; the first order is the observed one."""
     observed = float(row_correlations(one, other))
     if not np.isfinite(observed):
@@ -99,7 +99,7 @@ def _against_orders(one: Array, other: Array, orders: NDArray[np.intp]) -> tuple
     return observed, float((found >= found[0] - 1e-12 * np.abs(products).sum()).mean())
 
 
-def _orders(many: int, seed: int, drawn: int, most_exact: int = EXACT_CONDITIONS) -> NDArray[np.intp]:
+def _orders(many: int, seed: int, drawn: int, most_exact: int = EXACT_CONDITIONS) -> Index:
     """Return orders of so many labels, shape (orders, many), the observed one first."""
     if many <= most_exact:
         return np.array(list(permutations(range(many))), dtype=np.intp)
@@ -127,14 +127,14 @@ def at_depths(pattern: NDArray[np.floating], layers: int) -> Array:
     return np.apply_along_axis(lambda own: np.interp(depth, known, own), -1, given)
 
 
-def splits(items: int, seed: int, many: int = SPLITS) -> NDArray[np.bool_]:
+def splits(items: int, seed: int, many: int = SPLITS) -> Mask:
     """Draw which items are in the first half, shape (many, items); of an odd number the second half has one more."""
     random = np.random.default_rng(seed)
     first = np.arange(items) < items // 2
     return np.asarray(random.permuted(np.tile(first, (many, 1)), axis=1))
 
 
-def half_maps(of_items: NDArray[np.floating], first: NDArray[np.bool_]) -> tuple[Array, Array]:
+def half_maps(of_items: NDArray[np.floating], first: Mask) -> tuple[Array, Array]:
     """Return the maps of both halves of every split, each of shape (splits, conditions, layers); nan where a half has no item."""
     flat = of_items.reshape(len(of_items), -1).astype(float)
     known = np.isfinite(flat)
@@ -268,7 +268,7 @@ def identified(
 
 
 def identified_models(
-    maps: NDArray[np.floating], order: NDArray[np.intp], seed: int, *, many: int = SPLITS
+    maps: NDArray[np.floating], order: Index, seed: int, *, many: int = SPLITS
 ) -> Identified:
     """Assign halves of items to models."""
     _check(maps)
@@ -287,14 +287,14 @@ def _check(maps: NDArray[np.floating]) -> None:
         )
 
 
-def _halves(maps: NDArray[np.floating], first: NDArray[np.bool_], centring: Centring) -> tuple[Array, Array]:
+def _halves(maps: NDArray[np.floating], first: Mask, centring: Centring) -> tuple[Array, Array]:
     """Return the centred maps of both halves, each of shape (splits, readers, conditions, layers)."""
     of_readers = zip(*(half_maps(own, first) for own in maps), strict=True)
     one, other = (centred(np.stack(half, axis=1), centring) for half in of_readers)
     return one, other
 
 
-def _nearest(table: Array) -> NDArray[np.intp]:
+def _nearest(table: Array) -> Index:
     """Return the column that each row is most like; −1 where it is like none, or like two as much."""
     known = np.where(np.isfinite(table), table, -np.inf)
     best = known.max(axis=-1, keepdims=True)
@@ -410,7 +410,7 @@ def between_models(found: Sequence[Represented], study: str) -> SeveralModels | 
         for one in found
     ]
     maps = np.stack([at_depths(one, depths) for one in shared])
-    complete: NDArray[np.bool_] = np.asarray(np.isfinite(maps).all(axis=(0, 2, 3)))
+    complete: Mask = np.asarray(np.isfinite(maps).all(axis=(0, 2, 3)))
     if complete.sum() < FEWEST_ITEMS:
         return None
     maps = maps[:, complete]

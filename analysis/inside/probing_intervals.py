@@ -12,16 +12,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
+from analysis.arrays import Array, Index, Mask
 from analysis.inside.probing import Probing
 from analysis.inside.probing_fit import CONDITION
 from analysis.intervals import without_spread
 from analysis.measures.resampling import percentile_ends, resampled_ratios
 from stimuli.seeds import stable_seed
 
-Array = NDArray[np.float64]
 RESAMPLES = 2000
 LEVEL = 0.95
 ALL = "all"
@@ -39,7 +38,7 @@ class Estimates:
     high: Array  # shape (conditions, layers)
     low_all: Array  # shape (conditions, layers): simultaneous over all of these values
     high_all: Array  # shape (conditions, layers)
-    unmoved: NDArray[np.bool_]
+    unmoved: Mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +46,7 @@ class Accuracies:
     """What the probes of one model get right, in shares of 1."""
 
     names: tuple[str, ...]  # the conditions, and all of them together behind them where there are several
-    trials: NDArray[np.intp]  # shape (conditions,): held-out trials
+    trials: Index  # shape (conditions,): held-out trials
     units: int  # families that were drawn again
     widened: float  # factor of intervals' widths (`widening`)
     chance: Array
@@ -114,7 +113,7 @@ def accuracies(one: Probing, study: str, resamples: int = RESAMPLES) -> Accuraci
     )
 
 
-def _chance(one: Probing, tested: NDArray[np.bool_]) -> Array:
+def _chance(one: Probing, tested: Mask) -> Array:
     """Return chance as :class:`Accuracies` says, shape (conditions, layers), all conditions together last where there are several."""
     label, condition = one.label[tested], one.condition[tested]
     guess, own, layers = 1.0 / len(one.classes), len(one.conditions), len(one.layers)
@@ -133,9 +132,7 @@ def widening(splits: int) -> float:
     return float(np.sqrt(1 + splits / (splits - 1))) if splits > 1 else 1.0
 
 
-def _sums(
-    right: Array, condition: NDArray[np.intp], family: NDArray[np.intp], conditions: int
-) -> tuple[Array, Array]:
+def _sums(right: Array, condition: Index, family: Index, conditions: int) -> tuple[Array, Array]:
     """Return what each family got right, by condition and column, and how many trials it has there; all conditions last."""
     units, unit = np.unique(family, return_inverse=True)
     sums, counts = np.zeros((len(units), conditions, right.shape[1])), np.zeros((len(units), conditions))
@@ -156,7 +153,7 @@ def _shares(sums: Array, counts: Array, seed: int, resamples: int) -> Array:
     return np.concatenate([value[None], drawn.reshape(resamples, conditions, columns)])
 
 
-def _estimates(value: Array, draws: Array, wider: float, units: NDArray[np.intp], least: float) -> Estimates:
+def _estimates(value: Array, draws: Array, wider: float, units: Index, least: float) -> Estimates:
     """Put percentile and simultaneous intervals around values, both within ``least`` and 1."""
     low, high = percentile_ends(draws, LEVEL)
     known = np.isfinite(value)

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.arrays import Array, Index, Mask
 from analysis.inside.hidden_states import (
     LAST,
     MEAN,
@@ -29,8 +30,7 @@ from analysis.measures.resampling import means
 from analysis.measures.similarity import cosines
 from analysis.tables import Tables
 
-Array = NDArray[np.float64]
-Places = NDArray[np.intp]
+Places = Index
 Reader = Callable[[Places], NDArray[np.float32]]
 """Reads states of one layer by their places, shape (places, width)."""
 
@@ -50,7 +50,7 @@ class Pairs:
     condition: Places  # shape (pairs,)
     changed: Places  # shape (pairs,): places of the states
     intact: Places  # shape (pairs,)
-    same_wording: NDArray[np.bool_]
+    same_wording: Mask
 
 
 @dataclass(frozen=True, eq=False)

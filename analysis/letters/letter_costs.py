@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from analysis.arrays import Array
 from analysis.costs.ratios import Profile, group_profiles
 from analysis.fidelity import item_values
 from analysis.letters.changes import AGREED, INTACT, MIXED, letter_changes, of_forms
@@ -156,8 +156,6 @@ LOWER_IS_WORSE = ("correct", "margin")
 SEPARATOR = " / "
 ROUNDING = 1e-12
 """Share of the largest of its parts below which a sum of floating-point numbers is no number of its own."""
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

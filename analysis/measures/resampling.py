@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.arrays import Array
 from stimuli.errors import UserError
-
-Array = NDArray[np.float64]
 
 RESAMPLES = 2000
 _ROUNDING = 1e-9

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from analysis.answers import failures_as_wrong
+from analysis.arrays import Array
 from analysis.measures.accuracy import GROUP, asked
 from analysis.measures.resampling import Interval, bootstrap, interval, item_means, means, resampled_means
 from analysis.preparing.exclusions import TIMED
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
-
-Array = NDArray[np.float64]
 
 BELOW = "< 0"
 """What Scrambled Bench's tables print for a value below 0."""

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.arrays import Array
 from analysis.measures.resampling import bootstrap
 from analysis.reading import joined_beside
 from analysis.tables import Tables
 from stimuli.errors import UserError
 
-Array = NDArray[np.float64]
 _ROWS = 4096
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, special
 
+from analysis.arrays import Array
 from analysis.contrasts import averaged_probability
 from analysis.crossing import slopes_in_cell
 from analysis.frames import indicator
@@ -20,8 +20,6 @@ from analysis.plan import Difference, Fault, Measure, Plan, read_contrast
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.results import VarianceTerm
 from stimuli.errors import UserError, error_at, missing_column, unknown_name
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -393,7 +391,7 @@ def _variance(sd: Mapping[str, float], plan: Plan, kinds: Mapping[str, str]) -> 
     return tuple(terms)
 
 
-def _by_kind(a: float, b: float, correlation: float) -> NDArray[np.float64]:
+def _by_kind(a: float, b: float, correlation: float) -> Array:
     """Covariance of an item's deviation in people (SD a) and of what models (SD b) add to it, shape (2, 2)."""
     both = correlation * a * b
     return np.array([[a**2, both - a**2], [both - a**2, a**2 + b**2 - 2.0 * both]])

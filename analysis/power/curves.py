@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from jinja2 import Template
-from numpy.typing import NDArray
 from scipy import optimize, stats
 
+from analysis.arrays import Array
 from analysis.intervals import wilson
 from analysis.mixed.result import lined_up
 from analysis.plan import Difference, Measure, Plan
@@ -24,8 +24,6 @@ from analysis.power.assumptions import Assumptions, sides
 from analysis.power.simulation import Outcome, Question, Sizes
 from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
-
-Array = NDArray[np.float64]
 
 DRAWS = 4000
 """Curves drawn for the interval of a needed size."""

@@ -14,7 +14,6 @@ from itertools import product
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.contrasts import compared
@@ -24,7 +23,6 @@ from analysis.power.pilots import PROBIT, covariance_of_cut
 from analysis.power.simulation import Layout, Sizes, laid_out
 from analysis.readers import PARTICIPANT_KINDS
 
-Array = NDArray[np.float64]
 Cell = tuple[str, str]
 
 WANTED = 0.8

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import optimize, stats
 
+from analysis.arrays import Array
 from analysis.contrasts import cell_means
 from analysis.crossed_variance import Answers, Layout, model_means, sums_of_model, sums_of_people
 from analysis.crossing import slope_columns, slopes_in_words
@@ -28,7 +28,6 @@ from analysis.results import VarianceTerm
 from analysis.tables import Tables
 from stimuli.errors import UserError
 
-Array = NDArray[np.float64]
 Cell = tuple[str, str]
 
 PROBIT = 1.702

@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis import apa
+from analysis.arrays import Array, Index, Mask
 from analysis.contrasts import compared
 from analysis.crossed_variance import Answers, estimate, model_means
 from analysis.crossed_variance import Layout as Units
@@ -149,7 +150,7 @@ def trials(plan: Plan, kinds: Mapping[str, str], sizes: Sizes, layout: Layout) -
     return table
 
 
-Places = NDArray[np.intp]
+Places = Index
 
 
 def _people(group: str, sizes: Sizes, levels: int, laid: tuple[tuple[int, str], ...]) -> pd.DataFrame:
@@ -174,7 +175,7 @@ def _machine(group: str, sizes: Sizes, levels: int, laid: tuple[tuple[int, str],
 
 def _shown(
     item: Places, place: Places, laid: tuple[tuple[int, str], ...], person: Places | None = None
-) -> NDArray[np.bool_]:
+) -> Mask:
     """Mark the trials that a layout has; a Latin square turns within what the other factor leaves, and models see all of it."""
     shown, rest = np.ones(len(item), dtype=bool), place
     counts = {layout: many for many, layout in laid}
@@ -285,9 +286,6 @@ def is_joined(plan: Plan, other: Plan) -> bool:
     return plan.measure.name == other.measure.name
 
 
-Array = NDArray[np.float64]
-
-
 @dataclass(frozen=True)
 class Question:
     """Everything that determines a simulated study except its size and number."""
@@ -357,7 +355,7 @@ class Study:
         return answered(self.question.plan, self.table, noise)
 
     @cached_property
-    def cells(self) -> tuple[NDArray[np.intp], list[tuple[str, str]]]:
+    def cells(self) -> tuple[Index, list[tuple[str, str]]]:
         """Reader group and condition of each trial, as a place among those that occur."""
         pairs = pd.MultiIndex.from_frame(self.table[["reader_group", self.question.plan.factor]])
         codes, known = pairs.factorize()
@@ -370,7 +368,7 @@ class Study:
         return np.array([self.question.assumptions.cells[cell] for cell in known], dtype=float)[codes]
 
     @cached_property
-    def effects(self) -> list[tuple[NDArray[np.intp], int, Array, Array]]:
+    def effects(self) -> list[tuple[Index, int, Array, Array]]:
         """Random effects to draw: level of each trial, number of levels, columns (trials, k), square root of the covariance."""
         plan, truth = self.question.plan, self.question.assumptions
         codes, known = self.cells
@@ -433,7 +431,7 @@ class Study:
         return engine
 
     @cached_property
-    def _readers(self) -> tuple[Units, dict[str, tuple[NDArray[np.intp], Answers | _Asked]]]:
+    def _readers(self) -> tuple[Units, dict[str, tuple[Index, Answers | _Asked]]]:
         """Return what all estimates share, and the rows of each reader group with what is known about them before the answers."""
         plan, table = self.question.plan, self.table
         people = table["reader_kind"].isin(PARTICIPANT_KINDS)
@@ -441,7 +439,7 @@ class Study:
         reader, readers = pd.factorize(table["reader"].where(people))
         units = Units(plan.levels, tuple(items), tuple(readers))
         condition = pd.Categorical(table[plan.factor], plan.levels).codes.astype(np.intp)
-        found: dict[str, tuple[NDArray[np.intp], Answers | _Asked]] = {}
+        found: dict[str, tuple[Index, Answers | _Asked]] = {}
         for group in plan.groups:
             rows = np.flatnonzero(table["reader_group"] == group)
             if people.iloc[rows].any():

@@ -22,6 +22,7 @@ from ruamel.yaml import YAML
 from scipy import stats
 
 from analysis.answers import failures_as_wrong, is_valid
+from analysis.arrays import Array
 from analysis.measures.accuracy import GROUP, asked
 from analysis.measures.resampling import (
     Interval,
@@ -40,8 +41,6 @@ from analysis.reading import found_above, joined_beside, table_beside
 from analysis.tables import Tables, item_names
 from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
-
-Array = NDArray[np.float64]
 
 BASE = "BASE"
 _DATA: dict[str, Any] = YAML(typ="safe").load(

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from analysis.arrays import Array
 from analysis.figures.inside import DIFFERENT, Panel, pattern_figures
 from analysis.inside import pattern_similarity as patterns
 from analysis.inside.representations import Represented, represented
@@ -26,7 +26,6 @@ from stimuli.seeds import stable_seed
 
 LAYOUT = Layout(Path(__file__).parent)
 _TOLD_IN_FULL = 4  # up to so many models are told one by one; of more, tables and figures tell
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
