@@ -264,11 +264,12 @@ def _right(part: Part, condition: str, first: str, second: str, against: bool) -
 
 def _recovered(part: Part, condition: str, first: str, second: str, against: bool) -> Difference | None:
     rows = part.measured[part.measured["condition"] == condition]
-    cells = rows.groupby([GROUP, *_KEYS], dropna=False)[["ed_shown", "ed_given"]].mean()
-    both = pd.concat(
-        [cells.loc[group] for group in (first, second) if group in cells.index], axis=1, join="inner"
-    )
-    if len(both) < FEWEST_ITEMS or both.shape[1] < 4:
+    sums = [
+        rows[rows[GROUP] == group].groupby(_KEYS, dropna=False)[["ed_shown", "ed_given"]].mean()
+        for group in (first, second)
+    ]
+    both = pd.concat(sums, axis=1, join="inner")
+    if len(both) < FEWEST_ITEMS:
         return None
     values = both.to_numpy(dtype=float).reshape(-1, 2, 2)  # items, models, distances shown and answered
     shown, given = values[..., 0], values[..., 1]
@@ -329,11 +330,11 @@ def modelled(part: Part, family: Family) -> Modelled | str:
             )
             for fixed in formulas
         )
+        alike, none = smaller if len(conditions) > 1 else (whole, *smaller)
+        interaction = likelihood_ratio_test(alike, whole) if len(conditions) > 1 else None
+        return Modelled(whole, likelihood_ratio_test(none, alike), interaction)
     except UserError as error:
         return reason_of(error)
-    alike, none = smaller if len(conditions) > 1 else (whole, *smaller)
-    interaction = likelihood_ratio_test(alike, whole) if len(conditions) > 1 else None
-    return Modelled(whole, likelihood_ratio_test(none, alike), interaction)
 
 
 EXACT_UP_TO = 7

@@ -192,6 +192,14 @@ def test_recovery_rates_are_compared_over_the_same_items(scrambled: Tables) -> N
         assert (one.p_adjusted < 0.05) is (apart > 0.1)
 
 
+def test_a_condition_that_neither_of_two_models_restored_is_not_compared(scrambled: Tables) -> None:
+    (family,) = families(scrambled)
+    (part,) = parts_of(scrambled, family)
+    lost = (part.measured["condition"] == "KF") & part.measured["reader_group"].isin(["base", "ft-rs"])
+    found = differences(replace(part, measured=part.measured[~lost]), family)
+    assert {(one.first, one.second) for one in found if one.condition == "KF"} == {("ft-ori", "ft-kf")}
+
+
 def test_values_in_the_figure_are_those_of_the_table(scrambled: Tables) -> None:
     (family,) = families(scrambled)
     (part,) = parts_of(scrambled, family)
