@@ -114,7 +114,7 @@ class _Design:
     def _shared(self, one: Cell, other: Cell) -> tuple[float, float]:
         """Return what shared participants and shared items add to the covariance of two cells' means."""
         found = []
-        for layout, covariance in zip(_APART, self.covariance(one, other), strict=True):
+        for layout, covariance in zip(_APART, self.covariance(*sorted((one, other))), strict=True):
             places = zip(self.places[one[1]], self.places[other[1]], self.layouts, strict=True)
             same = all(a == b for a, b, own in places if own == layout)
             if layout == "between_participants":

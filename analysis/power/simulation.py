@@ -248,12 +248,14 @@ def planned_of(
             group for group in plan.groups if plan.measure.of == "people" and group not in PARTICIPANT_KINDS
         ]
         if without:
-            remarks.append(
-                f"{plan.name}: models have no {plan.measure.noun}, so it is that of people alone, without {apa.listing(without)}."
-            )
+            why = f"models have no {plan.measure.noun}"
             plan = replace(plan, groups=tuple(group for group in plan.groups if group not in without))
-        if not plan.groups:
-            continue
+            if not plan.groups:
+                remarks.append(f"{plan.name} is left out: {why}.")
+                continue
+            remarks.append(
+                f"{plan.name}: {why}, so only people are simulated, without {apa.listing(without)}."
+            )
         if plan.formula is not None:
             if plan.measure.family != "binomial":
                 remarks.append(

@@ -39,6 +39,15 @@ def test_a_study_without_items_or_answers_gets_its_power(study: Path) -> None:
         assert (study / "power" / f"power_comprehension{ending}").stat().st_size > 0
 
 
+def test_times_of_models_alone_are_left_out_with_the_reason(study: Path) -> None:
+    text = (study / "study.yaml").read_text("utf-8")
+    planned = "comprehension: {measure: correct, compare: spelling, between: [human]}"
+    speed = "speed: {measure: rt, compare: spelling, between: [guesser]}"
+    (study / "study.yaml").write_text(text.replace(planned, f"{planned}\n    {speed}"), "utf-8")
+    done = run("power", study, "--planned", "speed", *SMALL)
+    assert done.exit_code and "speed is left out: models have no response time." in done.output
+
+
 def test_json_holds_assumptions_power_and_needed_numbers(study: Path) -> None:
     done = run("power", study, "--planned", "comprehension", *SMALL, *MEANS, "--json", "--wanted", 0.5)
     (told,) = json.loads(done.stdout)
