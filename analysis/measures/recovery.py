@@ -78,8 +78,8 @@ def with_one_typo(given: str, intact: str, shown: str) -> bool:
 
 
 GROUP = "reader_group"
-SIGNS = ("mended", "printed")
-"""Equation 1 as printed takes the difference the other way round; the paper's tables hold the mended values."""
+SIGNS = ("corrected", "printed")
+"""Equation 1 as printed takes the difference the other way round; the paper's tables hold the corrected values."""
 
 
 @dataclass(frozen=True)
@@ -98,14 +98,14 @@ def edit_distance(one: str, other: str) -> int:
     return int(Levenshtein.distance(one.strip(), other.strip()))
 
 
-def recovery_rate(before: float, after: float, sign: str = "mended") -> float:
+def recovery_rate(before: float, after: float, sign: str = "corrected") -> float:
     """Return the share of the edit distance that an answer took away, in percent."""
     if sign not in SIGNS:
         raise unknown_name("sign:", sign, SIGNS)
     if not before:
         return float("nan")
     rate = 100.0 * (before - after) / before
-    return rate if sign == "mended" else -rate
+    return rate if sign == "corrected" else -rate
 
 
 def recovered_words(intact: str, shown: str, given: str | None) -> RecoveredWords:
@@ -163,7 +163,7 @@ def recovery(
     measured: pd.DataFrame,
     by: Sequence[str] | str = (),
     *,
-    sign: str = "mended",
+    sign: str = "corrected",
     study: str = "",
     resamples: int = 2000,
 ) -> pd.DataFrame:
@@ -240,7 +240,7 @@ _SHARES = {
 
 def _intervals(of_unit: NDArray[np.float64], seed: int, resamples: int, sign: str) -> dict[str, Any]:
     place = {name: number for number, name in enumerate(_COUNTS)}
-    turn = 1.0 if sign == "mended" else -1.0
+    turn = 1.0 if sign == "corrected" else -1.0
 
     def rate(means: NDArray[np.float64]) -> NDArray[np.float64]:
         shown, given = means[:, place["ed_shown"]], means[:, place["ed_given"]]
@@ -249,7 +249,7 @@ def _intervals(of_unit: NDArray[np.float64], seed: int, resamples: int, sign: st
     rr = bootstrap(of_unit, rate, seed, resamples)
     told: dict[str, Any] = {"rr_low": rr.low, "rr_high": rr.high, "rr_flagged": not np.isfinite(rr.low)}
     for name, of in _SHARES.items():
-        a, b = (place[one] for one in of)
-        ends = bootstrap(of_unit, lambda means, a=a, b=b: means[:, a] / means[:, b], seed, resamples)  # type: ignore[misc]
+        both = of_unit[:, [place[one] for one in of]]
+        ends = bootstrap(both, lambda means: means[:, 0] / means[:, 1], seed, resamples)
         told |= {f"{name}_low": ends.low, f"{name}_high": ends.high}
     return told

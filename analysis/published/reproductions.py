@@ -41,7 +41,7 @@ class Fault:
 
     name: str  # letters, digits and underscores; the CSV's name
     title: str
-    about: str  # what the code or paper does, what is mended, and how much it changes, in sentences
+    about: str  # what the code or paper does, what is corrected, and how much it changes, in sentences
     price: pd.DataFrame  # numbers; the index names the rows
     decimals: int = 2
 

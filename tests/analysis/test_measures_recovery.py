@@ -101,8 +101,8 @@ def test_the_recovery_rate_is_one_minus_what_is_left() -> None:
     assert recovery_rate(11_043, 606, "printed") == pytest.approx(-94.51, abs=0.005)
     assert recovery_rate(100, 150) == -50
     assert recovery_rate(0, 3) != recovery_rate(0, 3)
-    with pytest.raises(UserError, match="mended"):
-        recovery_rate(10, 5, "mend")
+    with pytest.raises(UserError, match="corrected"):
+        recovery_rate(10, 5, "correct")
 
 
 def test_the_edit_distance_counts_characters() -> None:
