@@ -242,15 +242,16 @@ def unit_costs(
     return UnitCosts(rows, factor, tuple(levels), remarks)
 
 
-def timed_trials(trials: pd.DataFrame, measure: str) -> pd.DataFrame:
+def timed_trials(trials: pd.DataFrame, factor: str, measure: str) -> pd.DataFrame:
     """Return the used trials of people with a valid answer to an item and a time within the study's bounds."""
     used = trials["excluded_reason"].isna() & trials["reader_kind"].isin(PARTICIPANT_KINDS)
     used &= not_failed(trials) & trials["item_id"].notna() & trials[f"{measure}_excluded"].isna()
-    return trials[used & (trials[measure] > 0)]
+    columns = ["reader_group", "reader_kind", "reader", "set", "item_id", factor, measure]
+    return trials.loc[used & (trials[measure] > 0), columns]
 
 
 def _times(tables: Tables, factor: str, measure: str) -> pd.DataFrame:
-    rows = timed_trials(tables.trials, measure)
+    rows = timed_trials(tables.trials, factor, measure)
     rows = rows[rows[factor].notna()]
     rows = rows.assign(measure=measure, item=item_names(rows), value=np.log(rows[measure]))
     means = _averaged(rows, factor, "value")

@@ -103,7 +103,7 @@ class TimeSpread:
 
 def time_spreads(tables: Tables, factor: str, measure: str) -> list[TimeSpread]:
     """Describe each group's times in every level: valid answers within the study's bounds."""
-    rows = timed_trials(tables.trials, measure)
+    rows = timed_trials(tables.trials, factor, measure)
     kinds = kinds_of(rows)
     found = []
     for group, level in product(group_order(rows), tables.levels_of(factor)):

@@ -177,7 +177,7 @@ def _struck(box: Box, drawn: Sequence[Box]) -> int:
 
 
 def cost_figure(name: str, ratios: pd.DataFrame, kinds: Mapping[str, str], time: str) -> Drawing:
-    """Draw Figure 3: the ratio of prompt tokens against that of time (or of completion tokens), a point per reader."""
+    """Draw Mind Scramble's Figure 3: the ratio of prompt tokens against that of time (or of completion tokens), a point per reader."""
     look = shown_of(kinds, set(ratios["reader_group"]))
     with styled():
         figure = Figure(figsize=(WIDTH, 3.4))
@@ -211,7 +211,7 @@ def cost_figure(name: str, ratios: pd.DataFrame, kinds: Mapping[str, str], time:
 
 
 def series_figure(name: str, found: Sequence[Slope], kinds: Mapping[str, str], measure: str) -> Drawing:
-    """Draw Figure 4: the measure against the number of operations inside each word, a panel per kind of operation."""
+    """Draw Mind Scramble's Figure 4: the measure against the number of operations inside each word, a panel per kind of operation."""
     operations = list(dict.fromkeys(one.operation for one in found))
     look = shown_of(kinds, {one.group for one in found})
     values = [mean for one in found for mean in one.means]
@@ -253,7 +253,7 @@ class Places:
 def panels_figure(
     name: str, title: str, cells: pd.DataFrame, panels: Sequence[Places], label: str, kinds: dict[str, str]
 ) -> Drawing:
-    """Draw a point for every value of reader groups, panels below each other; the paper draws bars and leaves values below 0 out."""
+    """Draw a point for every value, panels below each other; Scrambled Bench draws bars and leaves values below 0 out."""
     shown = cells[
         cells["value"].notna() & cells["place"].isin([at for panel in panels for at in panel.places])
     ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import combinations, permutations
 from typing import Literal
 
@@ -150,7 +151,7 @@ def half_maps(of_items: NDArray[np.floating], first: Mask) -> tuple[Array, Array
 def row_correlations(one: NDArray[np.floating], other: NDArray[np.floating]) -> Array:
     """Return the cosine of each pair of maps, shape (…, conditions, layers) to (…); nan where one is 0."""
     one, other = (np.asarray(cells, dtype=float) for cells in (one, other))
-    product = (one * other).sum(axis=(-2, -1))
+    product = np.einsum("...cl,...cl->...", one, other)
     a, b = (np.sqrt((cells**2).sum(axis=(-2, -1))) for cells in (one, other))
     known = (a > FLAT) & (b > FLAT)
     return np.asarray(np.divide(product, a * b, out=np.full(product.shape, np.nan), where=known))
@@ -396,19 +397,19 @@ def between_models(found: Sequence[Represented], study: str) -> SeveralModels | 
     """Compare the maps of models on the items that all of them have; None with too few."""
     if len(found) < 2:
         return None
+    patterns = [one.pattern for one in found]
     conditions, items = (
-        [name for name in names[0] if all(name in others for others in names)]
-        for names in ([one.pattern.conditions for one in found], [one.pattern.items for one in found])
+        reduce(lambda one, other: one.intersection(other, sort=False), map(pd.Index, names))
+        for names in ([one.conditions for one in patterns], [one.items for one in patterns])
     )
     if len(conditions) < FEWEST_CONDITIONS or len(items) < FEWEST_ITEMS:
         return None
-    depths = min(one.pattern.layers for one in found)
-    shared = [
-        one.pattern.cosine[
-            np.ix_(_places(one.pattern.items, items), _places(one.pattern.conditions, conditions))
-        ]
-        for one in found
+    depths = min(one.layers for one in patterns)
+    places = [
+        np.ix_(pd.Index(one.items).get_indexer(items), pd.Index(one.conditions).get_indexer(conditions))
+        for one in patterns
     ]
+    shared = [one.cosine[own] for one, own in zip(patterns, places, strict=True)]
     maps = np.stack([at_depths(one, depths) for one in shared])
     complete: Mask = np.asarray(np.isfinite(maps).all(axis=(0, 2, 3)))
     if complete.sum() < FEWEST_ITEMS:
@@ -423,13 +424,9 @@ def between_models(found: Sequence[Represented], study: str) -> SeveralModels | 
         len(kept),
         len(conditions),
         depths,
-        len({one.pattern.layers for one in found}) > 1,
+        len({one.layers for one in patterns}) > 1,
         between_readers(maps, seed),
         between_readers(maps, seed, centring="both"),
         identified_models(maps, order.astype(np.intp), seed),
         *(cross_correlations(own, own) for own in (whole, centred(whole), centred(whole, "both"))),
     )
-
-
-def _places(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
-    return [names.index(one) for one in wanted]

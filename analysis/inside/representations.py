@@ -101,7 +101,7 @@ def pair_rows(
     paired = found >= 0
     changed, found, exact = changed[paired], found[paired], exact[paired]
     named = [name for name in ("set", "item_id") if name in rows]
-    texts = changed[named].astype(str).agg("/".join, axis=1).tolist() if len(changed) else []
+    texts = ["/".join(one) for one in zip(*(changed[name].astype(str) for name in named), strict=True)]
     items = tuple(sorted(set(texts)))
     shown = tuple(one for one in conditions if (changed[factor] == one).any())
     return Pairs(
@@ -221,7 +221,7 @@ def _of_model(
             parts.append((str(part), own.index.to_numpy(dtype=np.intp), pairs))
     for part, places, pairs in parts:
         title = part if len(parts) > 1 else ""
-        what = f"representations of {kept.group}{title and f' in {title}'}"
+        what = f"representations of {kept.group}{f' in {title}' if title else ''}"
         pattern, wording = _pattern(kept, places, pairs, what, told), int((~pairs.same_wording).sum())
         place = kept.group, kept.run, kept.position, title, does.factor, does.intact
         yield Represented(*place, pattern, len(pairs.item), wording)

@@ -99,7 +99,7 @@ def accuracy(
         drawn = np.full((resamples, len(_WAYS)), np.nan)
         if resamples and len(sums) > 1:
             drawn = resampled_ratios(above, below, stable_seed(study, "accuracy", *map(str, key)), resamples)
-        for name, draws in zip(_WAYS, drawn.T if resamples else (), strict=bool(resamples)):
+        for name, draws in zip(_WAYS, drawn.T, strict=True) if resamples else ():
             ends = interval(draws)
             told |= {f"{name}_low": ends.low, f"{name}_high": ends.high}
         found.append({**cell, **told})

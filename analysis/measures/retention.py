@@ -189,12 +189,12 @@ def cost_ratios(
                 pairs = own[[intact, level]].dropna().to_numpy(dtype=float)
                 if not len(pairs):
                     continue
-                told = vars(cost_ratio(pairs[:, 0], pairs[:, 1]))
+                told = dict(vars(cost_ratio(pairs[:, 0], pairs[:, 1])))
                 logs = np.log(pairs[(pairs > 0).all(axis=1)])
                 seed = stable_seed(study, "cost", measure, str(group), str(level))
                 ends = bootstrap(logs[:, 1:] - logs[:, :1], lambda drawn: np.exp(drawn[:, 0]), seed)
                 intact_mean, mean = pairs.mean(axis=0).tolist()
-                key = {"measure": measure, GROUP: group, factor: level, "ratio": told["corrected"]}
+                key = {"measure": measure, GROUP: group, factor: level, "ratio": told.pop("corrected")}
                 numbers = {
                     "ratio_low": ends.low,
                     "ratio_high": ends.high,

@@ -168,16 +168,18 @@ class Contrast:
 
 def between_makings(first: pd.DataFrame, second: pd.DataFrame, bound: float | None = None) -> Contrast | None:
     """Compare the items of two makings, each item's mean a unit, tasks weighing the same."""
+    if first.empty or second.empty:
+        return None
     keys = ["task", "item_id"]
     units = {n: rows.groupby(keys, observed=True)["right"].mean() for n, rows in enumerate((first, second))}
     cells = pd.concat(units).groupby(level=[1, 0]).agg(["mean", "var", "size"]).unstack()
-    cells = cells[(cells["size"] > 1).all(axis=1)] if all(map(len, units.values())) else cells.iloc[:0]
+    cells = cells[(cells["size"] > 1).all(axis=1)]
     parts, free = cells["var"].to_numpy() / cells["size"].to_numpy(), cells["size"].to_numpy() - 1
     variance = float(parts.sum())
     if variance == 0:
         return None
     mean = float((cells["mean"][1] - cells["mean"][0]).mean())
-    se, df = np.sqrt(variance) / len(cells), variance**2 / float((parts**2 / free).sum())
+    se, df = float(np.sqrt(variance)) / len(cells), variance**2 / float((parts**2 / free).sum())
     half = reach(se, df)
     p = float(2 * stats.t.sf(abs(mean) / se, df))
     p_equal = np.nan if bound is None else float(stats.t.sf((bound - abs(mean)) / se, df))

@@ -520,7 +520,8 @@ def reproduce(
         *(released_replies(folder) if has_outputs or not files else ()),
         *chain(*map(_authors_replies, files)),
     ]
-    replies.sort(key=lambda one: [*NAMES].index(one.model) if one.model in NAMES else len(NAMES))
+    places = {name: place for place, name in enumerate(NAMES)}
+    replies.sort(key=lambda one: places.get(one.model, len(places)))
     told("replies, read again")
     trials = measured(replies, readings)
     has_dream = (trials["data"] == DREAM).any()
