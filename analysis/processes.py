@@ -41,7 +41,8 @@ def run_tasks(
     except BrokenProcessPool as error:
         raise UserError(
             "a process ended in the middle of its work",
-            mend="Memory may be short: use fewer --processes.",
+            mend="Memory may be short: use fewer --processes. "
+            'A script needs `if __name__ == "__main__":` around its work.',
             exit_code=1,
         ) from error
     finally:
@@ -49,7 +50,7 @@ def run_tasks(
 
 
 _shared: list[Any] = []
-"""In a process of its own: what its tasks share."""
+"""In a worker process: the object that its tasks share."""
 
 
 def _begin(packed: bytes) -> None:

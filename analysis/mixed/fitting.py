@@ -376,13 +376,8 @@ def _fit_generalised(model: Model, is_sketch: bool = False, end: Array | None = 
         # a neighbour's mode can be too far to begin from
         objective.modes.forget()
         point = objective.at(optimum.x)
-    response, held, back, cuts, shape = (
-        point.response,
-        len(optimum.x) - objective.p,
-        objective.back,
-        None,
-        None,
-    )
+    response, cuts, shape = point.response, None, None
+    held, back = len(optimum.x) - objective.p, objective.back
     is_joint = isinstance(response, OrderedResponse | TimeResponse)
     if is_joint:
         held, back = objective.covariance.size, linalg.block_diag(np.eye(objective.n_dispersion), back)

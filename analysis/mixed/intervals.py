@@ -138,10 +138,10 @@ class PinnedCovariance(Covariance):
         whole[self.others] = theta[: len(self.others)]
         mats = super().lambdas(whole)
         raw = np.empty((self.term.width, self.term.width))
-        raw[self.order] = self.unit[:, None] * self._lower(theta)
+        self._last = self._lower(theta)
+        raw[self.order] = self.unit[:, None] * self._last
         part = self.term.columns
         mats[self.term.factor][part, part] = self.back @ raw
-        self._last = self._lower(theta)
         return mats
 
     def gradient(self, slopes: Sequence[Array]) -> Array:

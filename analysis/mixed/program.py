@@ -470,11 +470,8 @@ def _why_written_out(fit: Fit) -> list[str]:
         return []
     if fit.family == "betabinomial":
         return ["lme4 has no beta-binomial family, so glmmTMB fits the model."]
-    terms, kind, penalised = (
-        model.matrices.covariance.terms,
-        model.family.dispersion,
-        criterion.penalty is not None,
-    )
+    terms, kind = model.matrices.covariance.terms, model.family.dispersion
+    penalised = criterion.penalty is not None
     if not terms:
         reasons = {
             f"glm does not estimate {kind} by maximum likelihood": kind is not None,
