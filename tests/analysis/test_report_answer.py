@@ -251,6 +251,9 @@ def test_more_than_two_models_are_summed_up_in_one_answer(content: Content) -> N
     assert found.question.endswith("Which of the three models show this difference?")
     said = plain_text(found.text)
     assert said.startswith("3 open") and said.endswith("Estimates: −2.0 to 0.0 percentage points.")
+    lost = replace(analysis, contrasts=(*models[:2], replace(models[2], estimable=False)))
+    (found,) = findings(replace(content, planned=(replace(section, analysis=lost),), kinds=kinds))
+    assert "1 not estimable (model m2). Estimates: −1.0 to 0.0" in plain_text(found.text)
 
 
 def test_results_tell_many_conditions_together_and_point_to_their_table(content: Content) -> None:

@@ -25,6 +25,7 @@ from analysis.report.grades import (
     CONTRADICTED,
     EQUIVALENT,
     FRAGILE,
+    NOT_ESTIMABLE,
     OPEN,
     SUPPORTED,
     grade_of,
@@ -178,11 +179,11 @@ class _Question:
         """Sum up one difference of many models, or of many pairs."""
         analysis, matrix = self.section.analysis, self.content.matrix
         of_pairs = found[0].between and not is_several(found[0].groups[0], self.content.kinds)
-        order = (CLEAR, SUPPORTED, FRAGILE, CONTRADICTED, EQUIVALENT, OPEN)
+        order = (CLEAR, SUPPORTED, FRAGILE, CONTRADICTED, EQUIVALENT, OPEN, NOT_ESTIMABLE)
         grades: dict[str, list[str]] = {grade.word: [] for grade in order}
         for one in found:
             name = " vs. ".join(one.groups) if of_pairs else one.groups[-1]
-            grades.setdefault(grade_of(one, analysis, matrix).word, []).append(name)
+            grades[grade_of(one, analysis, matrix).word].append(name)
         return self._finding(
             "question_of_many",
             "many",
@@ -190,7 +191,7 @@ class _Question:
             again=again,
             found=found,
             of_pairs=of_pairs,
-            grades=[(grade.word, grades[grade.word]) for grade in order if grades[grade.word]],
+            grades=[(word, groups) for word, groups in grades.items() if groups],
             size=felt([one for one in found if one.estimable] or found, analysis.plan.measure),
         )
 

@@ -189,7 +189,7 @@ def _settings(known: Mapping[str, Any], own: pd.DataFrame) -> list[str]:
     settings = {key: value for key, value in (known.get("settings") or {}).items() if key not in apart}
     told = []
     for key, value in settings.items():
-        said = {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+        said = str(value) if not isinstance(value, bool) else "yes" if value else "no"
         told.append(f"{in_words(str(key))} {in_words(said) if key == 'strategy' else said}")
     told += [f"number format {apa.listing(known['dtype'])}"] if known.get("dtype") else []
     for column in ("temperature", "context"):
@@ -203,8 +203,8 @@ def _settings(known: Mapping[str, Any], own: pd.DataFrame) -> list[str]:
 
 def models_table(tables: Tables) -> ApaTable | None:
     """Lay out what each language model is, when it was asked and what it took; None if no call of one is known."""
-    known_ = tables.dictionary["readers"].items()
-    readers = {name: one for name, one in known_ if one.get("kind") == "model" and one.get("calls")}
+    recorded = tables.dictionary["readers"].items()
+    readers = {name: one for name, one in recorded if one.get("kind") == "model" and one.get("calls")}
     if not readers:
         return None
     rows = []

@@ -326,8 +326,8 @@ def _ratio_table(costs: item_costs.UnitCosts, ratios: pd.DataFrame, kinds: dict[
         column, by = ("value", "reader") if is_people else ("cost", "item")
         mean = float(cell.groupby(by)[column].mean().mean())
         row = {"measure": measure, "reader_group": group, "level": level, "units": int(cell[by].nunique())}
-        mean = float(np.exp(mean)) if is_people else mean
-        rows.append({**row, "mean": mean, "ratio_row": known.get((measure, group, level))})
+        row |= {"mean": float(np.exp(mean)) if is_people else mean}
+        rows.append(row | {"ratio_row": known.get((measure, group, level))})
     order = {
         "reader_group": group_order(costs.rows),
         "measure": list(item_costs.TITLES),

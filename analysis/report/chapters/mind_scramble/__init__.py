@@ -79,7 +79,8 @@ def write(material: Material) -> Chapter | None:
         return None
     material.told("Mind Scramble's tables")
     used = tables.trials[tables.trials["excluded_reason"].isna()]
-    kinds = {group: kinds_of(used)[group] for group in group_order(used)}
+    known = kinds_of(used)
+    kinds = {group: known[group] for group in group_order(used)}
     study = str(tables.dictionary["study"])
     values = paper.values_of(tables, factor)
     blocks: list[Block] = []
