@@ -256,7 +256,8 @@ def _question(kind: Kind, plan: Plan, tables: Tables) -> tuple[object, ...]:
 
 
 _UNPLANNED: dict[str, Any] = {
-    **{"planned": False, "key": ""},
+    "planned": False,
+    "key": "",
     **dict.fromkeys(("family", "equivalence", "bayes", "formula", "fallback", "stop")),
 }
 

@@ -22,7 +22,6 @@ from analysis.results import Contrast, FittedModel
 
 _NODES, _OF_NODES = np.polynomial.hermite_e.hermegauss(40)
 
-
 Floats = NDArray[np.float64]
 Cells = Mapping[tuple[str, str], Floats]
 """Each cell of the design, by reader group and level, as weights of the fixed effects, shape (p,)."""

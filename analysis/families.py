@@ -53,27 +53,33 @@ def _one_interval_each(analyses: Sequence[Analysis], found: list[list[Contrast]]
         of_trials = (plan.measure, plan.factor, plan.trials, plan.within, repr(plan.exclude), plan.alpha)
         for place, one in enumerate(found[number]):
             if plan.planned and one.estimable:
-                numbers = (f"{one.estimate:.9g}", f"{one.se:.9g}")
+                # sums over readers in another order differ in their last digits
+                numbers = (round(one.estimate, 9), round(one.se, 9))
                 key = (*of_trials, *numbers, one.label, one.groups, one.direction)
                 tests.setdefault(key, []).append((number, place))
-    labels: list[dict[str, None]] = [{} for _ in analyses]
+    labels: list[dict[str, dict[str, None]]] = [{} for _ in analyses]
     for places in tests.values():
         number, place = max(places, key=lambda at: found[at[0]][at[1]].reach)
-        owner, widest = family_of(analyses[number].plan), found[number][place]
+        widest, name = found[number][place], family_name(analyses[number].plan)
         bounded = [test for n, at in places if (test := found[n][at].equivalence) is not None]
         for number, place in places:
             one = found[number][place]
-            if family_of(analyses[number].plan) != owner:
-                ends = {name: getattr(widest, name) for name in ("p_adjusted", "low", "high", "reach")}
-                one = replace(one, **ends, elsewhere=True)
-                labels[number].setdefault(one.label)
+            if family_name(analyses[number].plan) != name and one.reach < widest.reach:
+                adjusted_in = ("p_adjusted", "low", "high", "reach", "family")
+                one = replace(one, **{each: getattr(widest, each) for each in adjusted_in}, elsewhere=name)
+                labels[number].setdefault(name, {})[one.label] = None
             if (test := one.equivalence) is not None:
                 alike = [other for other in bounded if other.half_width == test.half_width]
                 one = replace(one, equivalence=max(alike, key=lambda other: other.family))
             found[number][place] = one
-    told = "The p value and interval are those of the family with the wider interval."
-    before = "Also tested in another family of this plan:"
-    return [[f"{before} {', '.join(own)}. {told}"] if own else [] for own in labels]
+    told = "The p value and interval are from that adjustment, whose interval is wider."
+    return [
+        [
+            f"Also among the planned tests of {name}: {', '.join(tested)}. {told}"
+            for name, tested in own.items()
+        ]
+        for own in labels
+    ]
 
 
 def adjusted(
@@ -107,6 +113,11 @@ def family_of(plan: Plan, number: int = 0) -> tuple[object, ...]:
     if not plan.planned:
         return ("exploratory", number)
     return ("named", plan.family) if plan.family else ("measure", plan.measure.name)
+
+
+def family_name(plan: Plan) -> str:
+    """Name the family of a planned analysis in a sentence: ``the family reading``, ``accuracy``."""
+    return f"the family {plan.family}" if plan.family else plan.measure.noun
 
 
 def _equivalent(one: Contrast, alpha: float, many: int) -> Contrast:

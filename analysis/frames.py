@@ -228,9 +228,7 @@ def in_model(
             words = ALWAYS.get(share or "", ("none recovered", "all recovered"))
             at_ends = {level: words[int(high[level])] for level in constant}
             told = ", ".join(
-                f"{always} in {f'all {many} conditions' if many == len(plan.levels) > MANY else ', '.join(own)}"
-                for always, own in _grouped(at_ends).items()
-                if (many := len(own))
+                f"{always} in {_every(alike, plan)}" for always, alike in _grouped(at_ends).items()
             )
             remarks.append(
                 f"{headed(group)}: {told}; the effect on the logit scale is infinite and has no estimate."
@@ -256,6 +254,11 @@ def in_model(
         },
         crossing, columns,
     )  # fmt: skip
+
+
+def _every(levels: list[str], plan: Plan) -> str:
+    """Name levels; all of many as such."""
+    return f"all {len(levels)} conditions" if len(levels) == len(plan.levels) > MANY else ", ".join(levels)
 
 
 def _grouped(why: Mapping[str, str]) -> dict[str, list[str]]:

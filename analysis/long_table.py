@@ -427,14 +427,13 @@ def _dictionary(
     }
     many = [int(people.min()), int(people.max())] if len(people) else None
     return {
-        **{
-            "study": study,
-            "title": study,
-            "versions": [],
-            "factors": coded,
-            "between": {},
-            "readers": readers,
-        },
+        "study": study,
+        "title": study,
+        "versions": [],
+        "factors": coded,
+        "between": {},
+        "readers": readers,
         "participants": {"imported": len(people), "imported_trials": many},
-        **{"created_at": moment, "wrods": installed},
+        "created_at": moment,
+        "wrods": installed,
     }

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any
 
 import pandas as pd
 
@@ -144,12 +143,8 @@ def _exploratory(tables: Tables) -> list[Plan]:
                         continue
                     name = f"{measure.noun} by {factor}{of_trials(kind, within)}"
                     contrasts = usual_contrasts({factor: shown} if part is None else part.by_factor)
-                    part_of: dict[str, Any] = {
-                        "levels": tuple(shown),
-                        "contrasts": contrasts,
-                        "crossing": part,
-                    }
-                    found.append(replace(whole, name=name, factors=_all(tables), **part_of))
+                    given = replace(whole, name=name, levels=tuple(shown), contrasts=contrasts)
+                    found.append(replace(given, factors=_all(tables), crossing=part))
     return found
 
 

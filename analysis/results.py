@@ -152,7 +152,7 @@ class Contrast:
     low: float  # the interval belongs to ``p_adjusted``: it excludes 0 where that is below alpha
     high: float
     p_adjusted: float  # after the family's correction
-    family: int  # how many tests the family holds
+    family: int  # over how many tests that corrects
     estimable: bool = True  # False: its numbers say nothing and are not shown
     direction: Direction = "two-sided"  # of the test and its interval
     equivalence: Equivalence | None = None  # only between readers, where the plan has a bound
@@ -161,7 +161,7 @@ class Contrast:
     at: tuple[str, ...] = ()  # levels of another factor at which, or between which, it is taken
     simple: tuple[float, ...] = ()  # of an interaction within a reader: the difference at each level
     reach: float = float("nan")  # half width of the interval in standard errors
-    elsewhere: bool = False  # whether p and interval are those of another family, which tests it too
+    elsewhere: str = ""  # the other family that tests it too, where p and interval are of that one
     furthest: float = float("inf")  # the largest value that the difference can have
     log_odds: float = float("nan")  # of shares, the same contrast of log odds of condition means
     vcov: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)

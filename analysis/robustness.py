@@ -661,11 +661,11 @@ def _of_model(
             seed = stable_seed(study, "asked otherwise", group, name)
             drawn = _by_chance(own, factor, codes, np.random.default_rng(seed), permutations)
         sd = deviation.get(name, float("nan"))
-        reach, by_chance, p = float(np.nanmax(means) - np.nanmin(means)), float("nan"), float("nan")
+        between, by_chance, p = float(np.nanmax(means) - np.nanmin(means)), float("nan"), float("nan")
         if len(drawn):
             by_chance = 100 * float(drawn.mean())
-            p = float((1 + (drawn >= reach - 1e-12).sum()) / (1 + len(drawn)))
-        of_levels = (float(np.nanmin(ends)), float(np.nanmax(ends)), 100 * reach, by_chance, p)
+            p = float((1 + (drawn >= between - 1e-12).sum()) / (1 + len(drawn)))
+        of_levels = (float(np.nanmin(ends)), float(np.nanmax(ends)), 100 * between, by_chance, p)
         row = (group, name, levels[name], sd, sd**2 / total, singular, *of_levels)
         found.append(dict(zip(_COLUMNS, row, strict=True)))
     return found, climbed if deviation else None

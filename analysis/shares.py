@@ -85,18 +85,16 @@ class ReaderSums:
             return None
         return sums_of_readers(groups, self.people, self.models, self.layout)
 
-    def item_means(self, without: str = "") -> dict[str, Floats]:
+    def item_means(self, without: int | None = None) -> dict[str, Floats]:
         """Return the mean answer of each reader group to each item in each condition, shape (I, C), without one participant."""
         found = {group: means.mean for group, means in self.models.items()}
         size = (len(self.layout.items), len(self.layout.conditions))
         for group, answers in self.people.items():
-            kept = answers.participant != (self.layout.participants.index(without) if without else -1)
+            kept = answers.participant != (-1 if without is None else without)
             cell = (answers.item * size[1] + answers.condition)[kept]
             with np.errstate(invalid="ignore"):
-                means = np.bincount(cell, answers.value[kept], size[0] * size[1]) / np.bincount(
-                    cell, minlength=size[0] * size[1]
-                )
-            found[group] = means.reshape(size)
+                total, many = (np.bincount(cell, of, size[0] * size[1]) for of in (answers.value[kept], None))
+                found[group] = (total / many).reshape(size)
         return found
 
     def in_general(self, people: str, weights: Mapping[str, float]) -> Estimate | None:
@@ -280,24 +278,18 @@ def _without_each(
 
     means = sums.item_means()
     answered = np.flatnonzero(np.any([np.isfinite(table).any(axis=1) for table in means.values()], axis=0))
-    of_participants = {
-        sums.layout.participants[place]: contrasts(sums.item_means(sums.layout.participants[place]))
-        for answers in sums.people.values()
-        for place in np.unique(answers.participant).tolist()
-    }
+    people = [place for own in sums.people.values() for place in np.unique(own.participant).tolist()]
+    of_people = [contrasts(sums.item_means(place)) for place in people]
     of_items = [
         contrasts({group: np.delete(table, number, axis=0) for group, table in means.items()})
         for number in answered.tolist()
     ]
-    names = [name.partition("/")[2] for name in of_participants]
-    moved = np.array([*of_participants.values()]).reshape(len(names), len(tested))
-    whole = np.array(contrasts(means))
+    names = [sums.layout.participants[place].partition("/")[2] for place in people]
+    moved = np.array(of_people).reshape(len(names), len(tested))
+    items, whole = [sums.layout.items[n] for n in answered.tolist()], np.array(contrasts(means))
     return {
         PARTICIPANTS: (pd.Index(names), points * (moved - whole)),
-        ITEMS: (
-            pd.Index([sums.layout.items[n] for n in answered.tolist()]),
-            points * (np.array(of_items) - whole),
-        ),
+        ITEMS: (pd.Index(items), points * (np.array(of_items) - whole)),
     }
 
 

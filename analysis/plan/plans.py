@@ -28,9 +28,7 @@ class Rules:
     """How an analysis is carried out, as its plan says or by default."""
 
     alpha: float = ALPHA  # level of its tests
-    family: str | None = (
-        None  # of tests adjusted together; None where all planned contrasts of a measure are one
-    )
+    family: str | None = None  # adjusted together; None where all planned contrasts of a measure are one
     equivalence: Bound | None = None
     formula: str | None = None  # its own model in lme4's notation, and its fallback
     fallback: str | None = None
@@ -129,11 +127,7 @@ def read_plan(name: str, spec: Mapping[str, Any], factors: Mapping[str, Sequence
     """Read a planned analysis in which :func:`analysis.plan.faults_of` finds nothing wrong."""
     levels, by_reader = levels_compared(spec, factors), measures_by_reader(spec)
     measures = {reader: PLANNABLE[by_reader[reader]] for reader in readers_of(spec) if reader in by_reader}
-    different, bound, prior = (
-        list(dict.fromkeys(measures.values())),
-        spec.get("equivalence"),
-        spec.get("bayes"),
-    )
+    different, bound, prior = [*dict.fromkeys(measures.values())], spec.get("equivalence"), spec.get("bayes")
     texts = {key: spec.get(key) for key in ("stop", "formula", "fallback")}
     return PlannedAnalysis(
         name=name,

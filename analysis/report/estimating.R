@@ -288,11 +288,12 @@ adjust_family <- function(family, tested, untested) {
   low <- ifelse(side < 0, -furthest, pmax(estimate - reach * se, -furthest))
   high <- ifelse(side > 0, furthest, pmin(estimate + reach * se, furthest))
   apart <- function(a, b) ifelse(is.finite(a) | is.finite(b), abs(a - b), 0)
-  # A difference that another family tests too may have that family's p and interval.
+  # A difference that another family tests too can have that family's p and interval, which is then the wider.
   own <- !sapply(tests, function(one) isTRUE(one$test$elsewhere == 1))
-  if (!any(own)) return(invisible())
+  ends <- pmax(apart(low, report("low")), apart(high, report("high"))) / se
+  narrower <- pmax(ifelse(is.finite(low), report("low") - low, 0), ifelse(is.finite(high), high - report("high"), 0)) / se
   off <- c(
-    "adjusted p" = max(abs(p - report("p_adjusted"))[own]),
-    "ends of intervals, in standard errors" = max((apart(low, report("low")) / se)[own], (apart(high, report("high")) / se)[own]))
+    "adjusted p" = max(abs(p - report("p_adjusted"))[own], 0),
+    "ends of intervals, in standard errors" = max(ends[own], narrower[!own]))
   told(paste("family", family), off, c(0.01, 0.05), sprintf("(%d tests; simulated)", r + untested))
 }

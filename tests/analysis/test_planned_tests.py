@@ -19,6 +19,7 @@ from analysis.frames import check_own_formula
 from analysis.plan import MEASURES, PLANNABLE, Bound, Fault, Plan, read_bound
 from analysis.planned import plans
 from analysis.report.content import gather
+from analysis.report.results import family_in_words
 from analysis.results import Analysis
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
@@ -79,12 +80,22 @@ def test_a_difference_that_two_families_test_has_one_interval_which_keeps_the_er
     _, (narrow, broad) = carried(handover, both)
     _, (alone,) = carried(handover, {"broad": many})
     shared = {one.label: one for one in broad.contrasts}[narrow.contrasts[0].label]
-    assert narrow.contrasts[0].elsewhere and not shared.elsewhere
-    for name in ("p_adjusted", "low", "high", "reach"):
+    assert narrow.contrasts[0].elsewhere == "the family two" and not shared.elsewhere
+    for name in ("p_adjusted", "low", "high", "reach", "family"):
         value = getattr(narrow.contrasts[0], name)
         assert value == getattr(shared, name) == getattr(alone.contrasts[0], name)
-    assert any("another family" in remark for remark in narrow.remarks)
-    assert not any("another family" in remark for remark in broad.remarks)
+    said = "Also among the planned tests of the family two: initial − internal. The p value and interval are"
+    assert any(remark.startswith(said) for remark in narrow.remarks)
+    assert not any("Also among" in remark for remark in broad.remarks)
+    for one in (narrow, broad):
+        assert family_in_words(one) == "over the four planned tests of the family two"
+
+
+def test_families_that_adjust_a_difference_alike_are_not_told_apart(handover: Make) -> None:
+    both = {name: {"contrasts": PAIR[:1], "family": name} for name in ("one", "two")}
+    _, (one, two) = carried(handover, both)
+    assert one.contrasts == two.contrasts and one.remarks == two.remarks
+    assert family_in_words(two) == "over the one planned test of the family two"
 
 
 def test_a_one_sided_p_is_half_the_two_sided_one_where_the_effect_is_as_expected() -> None:
@@ -121,7 +132,8 @@ def test_readers_with_measures_of_their_own_are_compared_as_ratios(handover: Mak
 @pytest.mark.full
 def test_a_named_family_is_corrected_over_all_its_analyses(handover: Make) -> None:
     surprisal = {"measure": "surprisal", "between": ["restorer"], "family": "F"}
-    _, analyses = carried(handover, {"a": {"family": "F"}, "b": surprisal, "c": {}})
+    apart = {"contrasts": ["initial - intact", "final - intact"]}
+    _, analyses = carried(handover, {"a": {"family": "F"}, "b": surprisal, "c": apart})
     families = {one.plan.key: {contrast.family for contrast in one.contrasts} for one in analyses}
     assert families == {"a": {4}, "b": {4}, "c": {2}}
     named = [contrast for one in analyses[:2] for contrast in one.contrasts]

@@ -15,6 +15,7 @@ from markupsafe import Markup, escape
 
 from analysis import apa
 from analysis.descriptives import Cell
+from analysis.families import family_name
 from analysis.plan import ALPHA, Measure
 from analysis.readers import PARTICIPANT_KINDS, is_several, listed, spoken, theirs
 from analysis.report.apa_tables import decimals
@@ -321,10 +322,14 @@ def _adjustment(analysis: Analysis, kinds: Kinds, table: str | None, is_short: b
 
 def family_in_words(analysis: Analysis) -> str:
     """Say over which tests an analysis is adjusted."""
-    plan, many = analysis.plan, max(one.family for one in analysis.contrasts)
+    plan = analysis.plan
     if not plan.planned:
+        many = max(one.family for one in analysis.contrasts)
         return f"over the {apa.worded(many, 'test')} of this analysis"
-    return f"over the {apa.worded(many, 'planned test')} of {f'the family {plan.family}' if plan.family else plan.measure.noun}"
+    sizes = {one.elsewhere or family_name(plan): one.family for one in analysis.contrasts}
+    return "over " + apa.listing(
+        [f"the {apa.worded(n, 'planned test')} of {one}" for one, n in sizes.items()]
+    )
 
 
 def words_of_direction(measure: Measure) -> tuple[str, str] | None:
