@@ -20,7 +20,7 @@ from analysis.measures.resampling import RESAMPLES, Interval, draw_units, interv
 from analysis.measures.resampling import means as means_of
 from analysis.measures.retention import COSTS, costs_of
 from analysis.plan import Measure
-from analysis.readers import PARTICIPANT_KINDS, group_order
+from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of
 from analysis.results import Analysis, estimated_of
 from analysis.tables import Tables, item_names
 from analysis.whole_readers import draw
@@ -101,19 +101,6 @@ class Profile:
             yield level, float(self.estimate[place]), ends.low, ends.high
 
 
-def profile_of(
-    rows: pd.DataFrame,
-    factor: str,
-    levels: tuple[str, ...],
-    seed: tuple[str, str],
-    resamples: int = RESAMPLES,
-) -> Profile:
-    """Return the profile of one reader group; the same trials of a study and measure (``seed``) give the same draws everywhere."""
-    group, kind = str(rows["reader_group"].iloc[0]), str(rows["reader_kind"].iloc[0])
-    make = crossed_profile if kind in PARTICIPANT_KINDS else paired_profile
-    return make(rows, factor, levels, stable_seed(seed[0], "cost", seed[1], group), resamples)
-
-
 def group_profiles(
     rows: pd.DataFrame,
     factor: str,
@@ -121,17 +108,19 @@ def group_profiles(
     seed: tuple[str, str],
     resamples: int = RESAMPLES,
 ) -> Iterator[tuple[str, str, Profile]]:
-    """Yield each reader group with its kind and its profile, where it has an item both in the first level and in another."""
+    """Yield each reader group with its kind and its profile, where it has an item both in the first level and in another.
+
+    The same trials of a study and measure (``seed``) give the same draws everywhere.
+    """
+    kinds = kinds_of(rows)
     for group in group_order(rows):
         own = rows[rows["reader_group"] == group]
         present = tuple(level for level in levels if (own[factor] == level).any())
         if len(present) > 1 and present[0] == levels[0]:
-            with suppress(UserError):
-                yield (
-                    group,
-                    str(own["reader_kind"].iloc[0]),
-                    profile_of(own, factor, present, seed, resamples),
-                )
+            make = crossed_profile if kinds[group] in PARTICIPANT_KINDS else paired_profile
+            of_group = stable_seed(seed[0], "cost", seed[1], group)
+            with suppress(UserError):  # no item in two levels: nothing to divide by
+                yield group, kinds[group], make(own, factor, present, of_group, resamples)
 
 
 def crossed_profile(

@@ -80,10 +80,12 @@ def signal_detection(
     for key, own in rows.groupby(keys, observed=True, sort=False):
         valid = own[own["said_signal"].notna()]
         is_signal, said = valid["truth"] > 0, valid["said_signal"] == 1
-        hits, false_alarms = int((said & is_signal).sum()), int((said & ~is_signal).sum())
-        counts = dict(
-            zip(COUNTED, (hits, int(is_signal.sum()), false_alarms, int((~is_signal).sum())), strict=True)
-        )
+        counts = {
+            "hits": int((said & is_signal).sum()),
+            "signals": int(is_signal.sum()),
+            "false_alarms": int((said & ~is_signal).sum()),
+            "others": int((~is_signal).sum()),
+        }
         both = counts["signals"] > 0 and counts["others"] > 0
         told = vars(sensitivity(**counts)) if both else dict.fromkeys(_SENSITIVITY, float("nan"))
         missing = {"missing": len(own) - len(valid)}

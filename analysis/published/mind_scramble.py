@@ -140,7 +140,7 @@ def values_of(tables: Tables, factor: str) -> list[Values]:
 
 
 def _restored(restored: pd.DataFrame, tables: Tables) -> Iterator[tuple[Measure, pd.DataFrame]]:
-    """Yield replies by words in place, which the released scorer finds in some, and all by nearness, also among its prices."""
+    """Yield the replies in which the released scorer found a passage, by words in place, and all replies, by nearness."""
     is_released = restored["scorer"].astype(str).str.startswith(_RELEASED)
     percent = 100.0 * restored["score"].astype(float)
     valid = is_valid(restored)
@@ -150,7 +150,8 @@ def _restored(restored: pd.DataFrame, tables: Tables) -> Iterator[tuple[Measure,
     if told is not None:
         told = told[(told["data_set"] == "rectify") & told["rule"].isin((CORRECTED, "mended"))]
         told = told.assign(worth=100.0 * told["value"].astype(float))
-    yield NEARNESS, own if told is None else pd.concat([own, told], ignore_index=True) if len(own) else told
+        own = pd.concat([own, told], ignore_index=True) if len(own) else told
+    yield NEARNESS, own
 
 
 def _values(rows: pd.DataFrame, measure: Measure, factor: str, order: Sequence[str]) -> Values:

@@ -76,11 +76,11 @@ def study_parts(tables: Tables) -> list[StudyPart]:
         }  # fmt: skip
         imported = str(mapping_in(own["provenance"].iloc[0]).get("source")).startswith(STUDY["source"])
         base["imported"] = imported
-        is_shot = {((items["role"] == "exemplar") & (items["set"] == set_name)).any()}
+        with_examples = {bool(((items["role"] == "exemplar") & (items["set"] == set_name)).any())}
         if imported:
             methods = method_of(tables.trials[tables.trials["set"] == set_name]).unique()
-            is_shot = {one == "few-shot" for one in methods if one in ("zero-shot", "few-shot")}
-        found += [StudyPart(few_shot=bool(few_shot), **base) for few_shot in sorted(is_shot)]
+            with_examples = {one == "few-shot" for one in methods if one in ("zero-shot", "few-shot")}
+        found += [StudyPart(few_shot=few_shot, **base) for few_shot in sorted(with_examples)]
     return found
 
 
