@@ -18,7 +18,7 @@ from scipy import stats
 from analysis.arrays import Array
 from analysis.contrasts import averaged_probability
 from analysis.measures.resampling import Interval, interval
-from analysis.mixed import Fit, fit, predict
+from analysis.mixed import APPROXIMATE, Fit, fit, predict
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 
@@ -38,7 +38,7 @@ class Candidate:
     aic: float
     held_out: Array
     terms: pd.DataFrame
-    sound: bool  # whether the fit to all rows and those of all folds converged
+    sound: bool  # whether the fits to all rows and of all folds converged to what the data determine
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,8 @@ def compete(
         for one in range(many):
             part = _fitted(formula, rows[fold != one], family, weights)
             sound &= _is_sound(part)
-            if part is not None:
+            # where the data do not determine a fit, the errors of its predictions are noise
+            if part is not None and APPROXIMATE not in part.warnings:
                 density[fold == one] = _log_density(part, rows[fold == one], response, weights)
         sums = np.bincount(codes, density, minlength=len(names)).astype(float)
         parameters, loglik = (0, float("nan")) if whole is None else (whole.n_parameters, whole.loglik)
@@ -138,7 +139,9 @@ def _fitted(formula: str, rows: pd.DataFrame, family: str, weights: str | None) 
 
 
 def _is_sound(fitted: Fit | None) -> bool:
-    return fitted is not None and fitted.converged and not fitted.model.matrices.dropped
+    if fitted is None or APPROXIMATE in fitted.warnings:
+        return False
+    return fitted.converged and not fitted.model.matrices.dropped
 
 
 def _log_density(fitted: Fit, rows: pd.DataFrame, response: str, weights: str | None) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import Tables, load
+from analysis import Tables, heldout, load
 from analysis.costs.ratios import Profile
 from analysis.letters import competing_predictors, letter_changes, letter_contrast, letter_costs
 from analysis.letters.changes import changes_of_forms, of_forms
 from analysis.letters.letter_costs import GroupCosts, Question, bearable, contrast_table
+from analysis.mixed import APPROXIMATE, Fit, fit
 from stimuli.errors import UserError
 from stimuli.scramble import parse_operation, scramble_text
 from stimuli.scramble.changes import described
@@ -392,3 +394,23 @@ def test_whole_participants_stand_for_more_rows_than_can_be_borne() -> None:
     )
     whole, nothing = bearable(rows, 30)
     assert whole.equals(rows) and nothing == ()
+
+
+def test_a_fold_that_does_not_determine_its_fit_leaves_no_gain(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = np.random.default_rng(3)
+    rows = pd.DataFrame({"item": np.repeat([f"i{n}" for n in range(12)], 4), "x": draw.normal(size=48)})
+    rows["value"] = rows["x"] + draw.normal(size=48)
+    asked = {"nothing": (), "x": ("x",)}
+    done = heldout.compete(asked, rows, response="value", folds=3).table("nothing").set_index("name")
+    assert done["sound"].all() and float(done["gain"].max()) > 0
+
+    def undetermined(formula: str, given: pd.DataFrame, **settings: Any) -> Fit:
+        found = fit(formula, given, **settings)
+        is_part_with_x = "~ x" in formula and len(given) < len(rows)
+        return replace(found, warnings=(APPROXIMATE,)) if is_part_with_x else found
+
+    monkeypatch.setattr(heldout, "fit", undetermined)
+    found = heldout.compete(asked, rows, response="value", folds=3).table("nothing").set_index("name")
+    assert found["sound"].to_dict() == {"nothing": True, "x": False}
+    assert found["gain"].isna().to_dict() == {"nothing": False, "x": True}
+    assert found["aic"].equals(done["aic"])
