@@ -39,6 +39,7 @@ LARGEST_BATCH = 256
 class _Waiting(Generic[T]):
     operation: Callable[[Connection], T]
     future: Future[T]
+    since: float  # seconds of the monotonic clock
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class Writer:
         StoreError
             The writer was closed.
         """
-        waiting = _Waiting(operation, Future[T]())
+        waiting = _Waiting(operation, Future[T](), time.monotonic())
         with self._gate:
             if self._closing:
                 raise StoreError("the store is closed", mend="Open it again.")
@@ -146,7 +147,8 @@ class Writer:
                 return batch, False
             if waiting.future.set_running_or_notify_cancel():
                 batch.append(waiting)
-                deadline = deadline or time.monotonic() + self._group_s
+                # what waited while the group before was written waits no longer
+                deadline = deadline or waiting.since + self._group_s
         return batch, True
 
     def _write(self, batch: list[_Waiting[Any]]) -> None:
