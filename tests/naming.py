@@ -17,6 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent
 NAMED = re.compile(r"(tests/[\w/]+\.py)(?:::(\w+)(?:\[([^\]]*)\])?)?")
 LINKED = re.compile(r"\[`(test_\w+)`\]\(\.\./(tests/[\w/]+\.py)\)")
 CODE = re.compile(r"`([^`\n]+)`")
+MODULE = re.compile(r"((?:analysis|experiment|static|stimuli|tests|wrods)/[\w./-]*)(?::(\w+))?")
+PICTURED = re.compile(r"""subgraph .*?\["([\w/]+/): .*?$(.*?)^  end$""", re.MULTILINE | re.DOTALL)
 
 
 @cache
@@ -42,6 +44,24 @@ def missing_tests(text: str) -> list[str]:
         if not is_there:
             found.append(match[0])
     return found
+
+
+def missing_modules(text: str) -> list[str]:
+    """Return the files, folders and functions (``folder/file.py:name``) in a text or its Mermaid pictures that are not there."""
+    named = [code for code in CODE.findall(text) if MODULE.fullmatch(code)]
+    for folder, nodes in PICTURED.findall(text):
+        labels = " ".join(re.findall(r"""["'](.*?)["']""", nodes))
+        named += [folder + name for name in re.findall(r"\w[\w/]*(?:/(?!\w)|\.py\b)", labels)]
+    return [name for name in named if not _is_module(name)]
+
+
+def _is_module(name: str) -> bool:
+    path, _, function = name.partition(":")
+    if not function:
+        return (ROOT / path).exists()
+    file = ROOT / path
+    defined = rf"^\s*(?:export )?(?:async )?(?:def|class|function) {function}\b"
+    return file.is_file() and re.search(defined, file.read_text("utf-8"), re.MULTILINE) is not None
 
 
 def missing_commands(text: str) -> list[str]:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.naming import missing_modules
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("stimuli", "experiment", "analysis")
 MAY_IMPORT = {"stimuli": set(), "experiment": {"stimuli"}, "analysis": {"stimuli"}}
@@ -229,6 +231,21 @@ def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
     graph = module_arrows(package)
     circle = circle_in(graph)
     assert not circle, told(graph, circle)
+
+
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_the_pages_for_newcomers_name_modules_that_exist(page: str) -> None:
+    assert missing_modules((ROOT / page).read_text("utf-8")) == []
+
+
+def test_a_module_that_a_page_names_and_is_not_there_is_found() -> None:
+    there = "`analysis/tables.py:load` `experiment/store` `static/src/procedure/payload.ts:trialPayload`"
+    gone = ["analysis/tables.py:unload", "experiment/shop.py", "stimuli/recipes/none.py"]
+    assert missing_modules(there + "".join(f"`{name}`" for name in gone)) == gone
+    picture = """subgraph E["experiment/: data"]
+    one["store/, lists.py<br>text"] --> two[("shop/")]
+  end"""
+    assert missing_modules(f"  {picture}\n") == ["experiment/shop/"]
 
 
 AS_ONE = ("experiment.people", "analysis.report")

@@ -6,9 +6,11 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 from tests import write_consent_table, write_drills_page
 from tests.experiment.people.drills import rows
@@ -16,7 +18,10 @@ from tests.naming import missing_commands, missing_settings, missing_tests
 from tests.write_command_page import PAGE
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CODE_OF_CONDUCT.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 BLOCK = re.compile(
     r"(<!-- not run: (?P<why>[^>]+) -->\n+)?```(?P<kind>sh|console)\n(?P<body>.*?)```", re.DOTALL
 )
@@ -65,7 +70,16 @@ def test_links_inside_the_project_lead_somewhere(document: Path) -> None:
 
 def test_the_readme_leads_to_every_page() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
-    assert [page.name for page in DOCUMENTS[1:] if f"(docs/{page.name})" not in readme] == []
+    pages = [page.relative_to(ROOT).as_posix() for page in DOCUMENTS[1:]]
+    assert [page for page in pages if f"({page})" not in readme] == []
+
+
+def test_the_citation_file_gives_the_version_that_is_installed() -> None:
+    cited = YAML(typ="safe").load((ROOT / "CITATION.cff").read_text("utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    required = {"cff-version", "message", "title", "authors"}
+    assert required <= cited.keys() and cited["cff-version"] == "1.2.0"
+    assert (cited["version"], cited["license"]) == (project["version"], project["license"])
 
 
 def test_the_page_of_commands_shows_the_real_help_texts() -> None:
