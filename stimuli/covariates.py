@@ -45,21 +45,7 @@ _OF_FORM = (*(f"shown_{name}" for name in _OF_SHOWN), *MATCHES)
 
 
 def word_covariates(word: str, language: str) -> dict[str, float | None]:
-    """Describe a word, or a nonword: its letters, neighbours and bigrams; frequency 0 where it is not listed.
-
-    Parameters
-    ----------
-    word : str
-        One word of any script.
-    language : str
-        Language tag, such as ``en`` or ``de-AT``.
-
-    Returns
-    -------
-    dict
-        By the names of :data:`stimuli.covariate_table.WORD`, unrounded; None what is not known of this word or in this
-        language (see :func:`unavailable`).
-    """
+    """Describe a word, or a nonword: its letters, neighbours and bigrams; frequency 0 where it is not listed."""
     return dict(_word_covariates(nfc(word), language))
 
 
@@ -98,27 +84,6 @@ def text_covariates(
     over the words whose letters changed here; where none did (the intact condition, or words and sentences that moved
     whole) they are those of the target words as they stand, so that matches are 1, distances 0 and shown bigrams the
     words' own, and every condition has a value to regress on.
-
-    Parameters
-    ----------
-    text : str
-        The intact text.
-    language : str
-        Language tag, for word lists.
-    targets : collection of int, optional
-        Places of the target words.
-    changes : sequence of Change
-        What was changed here.
-    shown : str, optional
-        The text as shown, for token measures; the intact text where left out.
-    tokenizer
-        Whatever encodes text (see :func:`stimuli.tokens.token_measures`); without one there are no token measures.
-
-    Returns
-    -------
-    dict
-        By the names of :func:`stimuli.covariate_table.covariate_table`, in its order, means rounded to three decimals;
-        null what is not available in the language.
     """
     found = _words_of(text)
     described = [word for word in found if targets and word.index in targets] or list(found)

@@ -138,13 +138,7 @@ def about_names() -> tuple[str, ...]:
 
 
 def exempt(about: Iterable[str]) -> Exempt:
-    """Sort the names that a rule declares itself to be about.
-
-    Raises
-    ------
-    UserError
-        For a name that is no feature, family or word; gives the nearest.
-    """
+    """Sort the names that a rule declares itself to be about."""
     features: set[str] = set()
     words: set[str] = set()
     given = frozenset(about)
@@ -179,25 +173,7 @@ def text_features(
     tokenizer: Tokenizer | None = None,
     leave_out: Collection[str] = (),
 ) -> dict[str, float]:
-    """Measure the nuisance features of a text.
-
-    Parameters
-    ----------
-    text : str
-        Any text, empty ones included.
-    language : str
-        Language tag, for word frequencies; without a list for it the frequency features are missing.
-    tokenizer : callable, optional
-        Text → tokens; without it ``tokens_given`` and ``characters_per_token`` are missing.
-    leave_out : collection of str
-        Features not to measure.
-
-    Returns
-    -------
-    dict of str to float
-        By name, in the order of :data:`FEATURES`. Positions run from 0 (start) to 1 (end) and are -1 where there is
-        no such character.
-    """
+    """Measure the nuisance features of a text."""
     text = unicodedata.normalize("NFC", text)
     measured: dict[str, float] = {}
     for part in (_lengths, _marks, _repetition, _ends, _positions, _outer_words):

@@ -19,16 +19,7 @@ def file_sha256(path: Path) -> str:
 
 
 def replace_file(path: Path, content: str | bytes, *, is_private: bool = False) -> None:
-    """Write a file in one step: who reads it meets the old content or the new, never a part; folders are made.
-
-    Parameters
-    ----------
-    path : Path
-    content : str or bytes
-        A text is written in UTF-8, its line ends as they are.
-    is_private : bool
-        Only its owner may read it, whoever could read the old one.
-    """
+    """Write a file in one step: who reads it meets the old content or the new, never a part; folders are made."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path, is_private=is_private) as partial:
         partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
@@ -40,13 +31,6 @@ def replacing(path: Path, *, is_private: bool = False) -> Iterator[Path]:
 
     After an error inside the block the old file stands as it was, and the new one is gone. Rights are as of a file opened for
     writing: those of the old file, for a new one those that the process gives (umask).
-
-    Parameters
-    ----------
-    path : Path
-        In a folder that exists; the file itself may not.
-    is_private : bool
-        Only its owner may read it, from the first byte and whoever could read the old one.
     """
     partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600 if is_private else 0o666))

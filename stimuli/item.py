@@ -148,13 +148,7 @@ class Item:
 
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> Self:
-        """Build an item from the mapping of its line.
-
-        Raises
-        ------
-        UserError
-            When the line breaks the schema.
-        """
+        """Build an item from the mapping of its line."""
         _check(line, "item")
         return cls._of_checked(line)
 
@@ -229,15 +223,7 @@ def _mend(error: ValidationError) -> str | None:
 
 
 def build_meta(seed: int, source_files: Iterable[Path] = ()) -> dict[str, Any]:
-    """Describe a build for the sidecar: seed, versions, and the hash of every source file.
-
-    Parameters
-    ----------
-    seed : int
-        The study's seed.
-    source_files : iterable of Path
-        Files that the items were made from; directories stand for the files in them.
-    """
+    """Describe a build for the sidecar: seed, versions, and the hash of every source file."""
     hashes: dict[str, str] = {}
     for path in source_files:
         for file in sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]:
@@ -268,13 +254,7 @@ def meta_path(path: Path) -> Path:
 
 
 def items_content(items: Sequence[Item]) -> bytes:
-    """Return the bytes of an items file, every line checked.
-
-    Raises
-    ------
-    UserError
-        When an item breaks the schema or two lines show the same item in the same condition.
-    """
+    """Return the bytes of an items file, every line checked."""
     seen: set[tuple[str, str, str]] = set()
     lines = []
     for place, item in enumerate(items, 1):
@@ -288,29 +268,7 @@ def items_content(items: Sequence[Item]) -> bytes:
 def write_items(
     path: Path, items: Sequence[Item], meta: Mapping[str, Any], *, content: bytes | None = None
 ) -> str:
-    """Write items and their sidecar, each replaced in one step.
-
-    Parameters
-    ----------
-    path : Path
-        ``items.jsonl``; the sidecar stands beside it.
-    items : sequence of Item
-        In the order of the file.
-    meta : mapping
-        What :func:`build_meta` gives; the number of items and the file's hash are added.
-    content : bytes, optional
-        What :func:`items_content` gave for these items, where that is known already.
-
-    Returns
-    -------
-    str
-        SHA-256 of ``items.jsonl`` in hexadecimal.
-
-    Raises
-    ------
-    UserError
-        When an item breaks the schema or two lines show the same item in the same condition.
-    """
+    """Write items and their sidecar, each replaced in one step."""
     content = items_content(items) if content is None else content
     digest = hashlib.sha256(content).hexdigest()
     sidecar = {**meta, "items": len(items), "sha256": digest}
@@ -320,13 +278,7 @@ def write_items(
 
 
 def read_meta(path: Path) -> dict[str, Any]:
-    """Read the sidecar of an items file.
-
-    Raises
-    ------
-    UserError
-        When it is missing or not JSON.
-    """
+    """Read the sidecar of an items file."""
     sidecar = meta_path(path)
     try:
         return cast(dict[str, Any], json.loads(sidecar.read_text(encoding="utf-8")))
@@ -341,19 +293,6 @@ def read_items(path: Path, *, verify: bool = True) -> list[Item]:
 
     A file that still has the hash in its sidecar was checked when it was written; any other is checked line by line,
     so that an edit by hand is told with its line where it broke something.
-
-    Parameters
-    ----------
-    path : Path
-        ``items.jsonl``.
-    verify : bool
-        Compare the file with the hash in its sidecar (default).
-
-    Raises
-    ------
-    UserError
-        When the file is missing, a line is broken (named with its number), an item is doubled, or the file
-        was changed after it was built.
     """
     try:
         content = path.read_bytes()

@@ -45,20 +45,7 @@ def generator(*parts: Part) -> random.Random:
 
 
 def stable_draws(count: int, *parts: Part) -> tuple[int, ...]:
-    """Draw a row of 64-bit numbers from one hash: the stream of SHAKE-128 over the named parts, eight bytes each.
-
-    Parameters
-    ----------
-    count : int
-        How many; a longer row begins with a shorter one, so the number of a place does not hang on the row's length.
-    *parts : str, int, float or None
-        As in :func:`stable_seed`.
-
-    Returns
-    -------
-    tuple of int
-        ``count`` numbers from 0 to 2**64 - 1.
-    """
+    """Draw a row of 64-bit numbers from one hash: the stream of SHAKE-128 over the named parts, eight bytes each."""
     return _row(count, hashlib.shake_128(_as_bytes(_written(parts))))
 
 

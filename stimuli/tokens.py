@@ -21,18 +21,9 @@ class Tokenizer(Protocol):
 def token_measures(intact: str, shown: str, tokenizer: Tokenizer) -> dict[str, float | None]:
     """Compare the tokens of a text before and after a change.
 
-    Parameters
-    ----------
-    intact, shown : str
-        The text before and after.
-    tokenizer
-        Anything with ``encode``; marks that it sets around every text are left out where it lets one say so.
-
-    Returns
-    -------
-    dict
-        ``tokens_intact`` and ``tokens_shown``, ``token_edit_distance`` (Levenshtein distance between the two lists of
-        tokens), ``characters_per_token`` (characters of the shown text per token; None for a text without tokens).
+    Returns dict: ``tokens_intact`` and ``tokens_shown``, ``token_edit_distance`` (Levenshtein distance between the
+    two lists of tokens), ``characters_per_token`` (characters of the shown text per token; None for a text without
+    tokens).
     """
     from rapidfuzz.distance import Levenshtein
 
@@ -67,13 +58,7 @@ def _plain(tokenizer: Tokenizer) -> dict[str, Any]:
 
 
 def load_tokenizer(name_or_path: str | Path) -> Tokenizer:
-    """Load a tokenizer from a folder, a ``tokenizer.json`` or the Hugging Face hub (offline: its local cache).
-
-    Raises
-    ------
-    UserError
-        Names what was given where there is no tokenizer by that name.
-    """
+    """Load a tokenizer from a folder, a ``tokenizer.json`` or the Hugging Face hub (offline: its local cache)."""
     given = str(name_or_path)
     place = Path(given).expanduser()
     if not given.strip():

@@ -58,13 +58,7 @@ class Built:
 
 
 def build_study(study: Study) -> Built:
-    """Build the items of a study, audit them, and write items, sidecar and audit; each file is replaced in one step.
-
-    Raises
-    ------
-    UserError
-        Also where the study was frozen and would now be another one.
-    """
+    """Build the items of a study, audit them, and write items, sidecar and audit; each file is replaced in one step."""
     tokenizer = tokenizer_of(study)
     made = _made(study, tokenizer)
     content = items_content(made.items)
@@ -149,13 +143,7 @@ def build_items(study: Study) -> list[Item]:
 
 
 def make_items(study: Study) -> Made:
-    """Make the items of a study in memory, practice items after test items, with what there is to say about them.
-
-    Raises
-    ------
-    UserError
-        A file is missing or a row is wrong (named with its item), or items lack a condition.
-    """
+    """Make the items of a study in memory, practice items after test items, with what there is to say about them."""
     return _made(study, tokenizer_of(study))
 
 
@@ -220,13 +208,7 @@ def _made(study: Study, tokenizer: Tokenizer | None) -> Made:
 
 
 def _require_answerable(study: Study, items: Sequence[Item]) -> None:
-    """Check that what is right can be answered: answers of items are among the labels of the keys.
-
-    Raises
-    ------
-    UserError
-        Names the item, its answer and the labels.
-    """
+    """Check that what is right can be answered: answers of items are among the labels of the keys."""
     by_set: dict[str, list[dict[str, str]]] = {}
     for item in items:
         if item.set_name not in by_set:

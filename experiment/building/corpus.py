@@ -36,13 +36,7 @@ RESTORING = ("recover", "rectify")
 
 
 def items_from_corpus(study: Study) -> Made:
-    """Make items of a task on a corpus, ``materials: {corpus: …, task: …}``.
-
-    Raises
-    ------
-    UserError
-        For an unknown corpus or task, a broken record (unless ``on_bad: skip``), or a published list that is none.
-    """
+    """Make items of a task on a corpus, ``materials: {corpus: …, task: …}``."""
     materials = study.get("materials")
     corpus = materials["corpus"]
     if corpus["name"] not in corpora():

@@ -77,13 +77,7 @@ def items_from_lexical_decision(study: Study) -> Made:
 
 
 def _labelled(study: Study, item: Item) -> Item:
-    """Call the two answers as the study's labels do.
-
-    Raises
-    ------
-    UserError
-        The labels are others than word and nonword, and nothing says which is which.
-    """
+    """Call the two answers as the study's labels do."""
     keys = (step_of_kind(study, "choose") or {}).get("keys")
     if not isinstance(keys, dict):
         return item

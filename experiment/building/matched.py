@@ -21,27 +21,7 @@ from stimuli.matching.candidates import Missing
 def matched_items(
     study: Study, items: Sequence[Item], cells: Mapping[str, Mapping[str, Any]]
 ) -> tuple[list[Item], list[str]]:
-    """Keep or order test items so that they agree on the covariates that the study names.
-
-    Parameters
-    ----------
-    study : Study
-        Its ``materials.match`` says on what; without it items stay as they are.
-    items : sequence of Item
-        Test items of every candidate.
-    cells : mapping of str to mapping
-        Row of the table by item id: its numeric columns are covariates too (the user's own norms).
-
-    Returns
-    -------
-    list of Item, list of str
-        The items kept, and what to tell about the match.
-
-    Raises
-    ------
-    UserError
-        For a covariate that items do not have, or a size at which the tolerances cannot be met.
-    """
+    """Keep or order test items so that they agree on the covariates that the study names."""
     asked = study.get("materials", "match")
     if asked is None:
         return list(items), []

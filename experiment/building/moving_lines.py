@@ -21,13 +21,7 @@ LONGEST = 120
 
 
 def line_remarks(study: Study, items: Sequence[Item]) -> list[str]:
-    """Return, for each block with a moving window, how many texts take more than one line and where the first breaks.
-
-    Raises
-    ------
-    UserError
-        A line does not fit the smallest window that ``participants.eligible.screen`` allows.
-    """
+    """Return, for each block with a moving window, how many texts take more than one line and where the first breaks."""
     found = []
     for number, place in enumerate(blocks_of(study)):
         length = int(study.get("procedure", place, "block", "line_length", default=LINE_LENGTH))

@@ -31,13 +31,7 @@ PRACTICE_ITEMS = 6
 
 
 def practice_items(study: Study) -> Made:
-    """Make the practice items of every practice screen, in the order of the procedure.
-
-    Raises
-    ------
-    UserError
-        Names every fault of every practice table.
-    """
+    """Make the practice items of every practice screen, in the order of the procedure."""
     made = Made([])
     faults = Faults()
     for set_name, i, settings in practice_screens(study):
@@ -66,13 +60,7 @@ def _add_screen(study: Study, made: Made, set_name: str, i: int) -> None:
 
 
 def practice_rows(study: Study, set_name: str, i: int, remarks: list[str]) -> Table:
-    """Read the table of a practice screen, the ``i``-th of the procedure.
-
-    Raises
-    ------
-    UserError
-        Also where a column is misspelt, some factors have a column and others none, or a cell names no level of its factor.
-    """
+    """Read the table of a practice screen, the ``i``-th of the procedure."""
     name = str(study.get("procedure", i, "practice", "items"))
     table = table_beside(study, study.folder / name)
     columns = table.description.columns

@@ -114,13 +114,7 @@ def known_columns(study: Study, set_name: str | None = None) -> list[str]:
 
 
 def require_readable(study: Study, items: Iterable[Item]) -> None:
-    """Check that answers which are read as numbers are numbers.
-
-    Raises
-    ------
-    UserError
-        Names the item and its answer.
-    """
+    """Check that answers which are read as numbers are numbers."""
     mark = decimal_mark(study.language)
     for item in items:
         as_numbers = any(
@@ -136,13 +130,7 @@ def require_readable(study: Study, items: Iterable[Item]) -> None:
 
 
 def path_of(study: Study, *setting: str) -> Path:
-    """Return the file or folder that a setting of the materials names.
-
-    Raises
-    ------
-    UserError
-        When it does not exist; names line and value.
-    """
+    """Return the file or folder that a setting of the materials names."""
     given = study.get("materials", *setting)
     path = (study.folder / Path(given).expanduser()).resolve()
     if not path.exists():

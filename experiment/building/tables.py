@@ -75,13 +75,7 @@ def sentence_rows(study: Study, file: Path, remarks: list[str], skipped: list[st
 
 
 def _by_role(table: Table, file: str) -> tuple[Rows, Rows]:
-    """Take rows with ``filler`` in the column ``role`` apart; they are shown as they are, in every list.
-
-    Raises
-    ------
-    UserError
-        For another role, or where every row is a filler.
-    """
+    """Take rows with ``filler`` in the column ``role`` apart; they are shown as they are, in every list."""
     tested: list[Mapping[str, Any]] = []
     fillers: list[Mapping[str, Any]] = []
     faults: list[UserError] = []

@@ -13,13 +13,7 @@ from stimuli.tokens import Tokenizer, load_tokenizer, token_measures
 
 
 def tokenizer_of(study: Study) -> Tokenizer | None:
-    """Load the tokenizer that the study names; a path starts from the study's folder.
-
-    Raises
-    ------
-    UserError
-        There is none of that name.
-    """
+    """Load the tokenizer that the study names; a path starts from the study's folder."""
     named = study.get("materials", "tokenizer")
     if named is None:
         return None

@@ -52,11 +52,6 @@ def levels_alike(items: Sequence[Item]) -> tuple[Alike, ...]:
 
     Items that no level of the two changes (the intact condition crossed with options of a scramble) count only where
     the two change no item at all.
-
-    Parameters
-    ----------
-    items : sequence of Item
-        Test items, a line each per condition.
     """
     lines: dict[tuple[str, str, tuple[tuple[str, str], ...]], dict[str, Item]] = {}
     for item in items:

@@ -64,17 +64,7 @@ def groups_of(items: Sequence[Item]) -> list[int]:
 
 
 def folds_of(groups: Sequence[int], names: Sequence[str], folds: int, seed: int) -> list[int]:
-    """Deal whole groups to folds, the largest first, each to the fold with the fewest items so far.
-
-    Parameters
-    ----------
-    groups : sequence of int
-        Group of each item.
-    names : sequence of str
-        Name of each item; with the seed it decides between groups of one size, whatever the order of the items.
-    folds : int
-    seed : int
-    """
+    """Deal whole groups to folds, the largest first, each to the fold with the fewest items so far."""
     members: dict[int, list[int]] = {}
     for place, group in enumerate(groups):
         members.setdefault(group, []).append(place)

@@ -42,15 +42,6 @@ def cluster_interval(scores: Sequence[float], weights: Sequence[float], tests: i
     ratio of cluster totals, its variance that of the linearised totals (Cochran, 1977, eq. 6.13), its distribution
     Student's t. Two clusters that are all right and two that are all wrong are added, after Agresti and Coull
     (1998), so that the interval has a width even where all clusters agree.
-
-    Parameters
-    ----------
-    scores : sequence of float
-        Weighted right answers of each cluster.
-    weights : sequence of float
-        Summed weights of each cluster.
-    tests : int
-        Number of intervals that hold together.
     """
     from scipy.special import stdtrit
 

@@ -14,13 +14,6 @@ def line_weights(items: Sequence[Item], *, every_line: bool = False) -> list[Fra
 
     A Latin square shows each item once a session, in every condition equally often over the lists: a line of an item in
     three conditions weighs a third, a filler's only line weighs 1.
-
-    Parameters
-    ----------
-    items : sequence of Item
-        Lines of one set.
-    every_line : bool
-        Sessions show all lines (``lists: one``).
     """
     if every_line:
         return [Fraction(1)] * len(items)

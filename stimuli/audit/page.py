@@ -26,19 +26,7 @@ STATUS: Mapping[str, tuple[str, str]] = {
 
 
 def write_audit(folder: Path, audit: Audit) -> str:
-    """Write an audit into a folder.
-
-    Parameters
-    ----------
-    folder : Path
-        Made where it is missing; figures of an earlier audit in it are taken away.
-    audit : Audit
-
-    Returns
-    -------
-    str
-        SHA-256 of ``audit.json`` in hexadecimal.
-    """
+    """Write an audit into a folder."""
     content = canonical(audit)
     drawn = drawings(audit.balance, audit.changes, audit.choices, audit.shortcut)
     figures = folder / "figures"

@@ -45,16 +45,7 @@ def most_telling(
 ) -> tuple[Telling, ...]:
     """Return the features and words that sort the most texts by one cut each, best first.
 
-    Parameters
-    ----------
-    names : sequence of str
-        c features.
-    numbers : ndarray, shape (n, c)
-    bags : sequence of frozenset of str
-        Words of each of the n texts.
-    labels : ndarray of int, shape (n,)
-        Place of each text's answer among ``answers``.
-    answers : sequence of str
+    ``labels``: place of each text's answer among ``answers``.
     """
     classes = len(answers)
     found = [

@@ -40,20 +40,7 @@ def decides_words(items: Sequence[Item]) -> bool:
 
 
 def string_covariates(items: Sequence[Item], language: str) -> list[Mapping[str, object]]:
-    """Describe what each line shows, word or nonword, by measures that both have.
-
-    Parameters
-    ----------
-    items : sequence of Item
-        Lines of a lexical decision.
-    language : str
-        Language tag.
-
-    Returns
-    -------
-    list of mapping
-        For each line ``letters``, neighbours and bigrams of the string shown, and what :data:`OF_BASE` names.
-    """
+    """Describe what each line shows, word or nonword, by measures that both have."""
     shown = words_covariates([next(iter(item.shown.values())) for item in items], language)
     return [
         {

@@ -67,11 +67,6 @@ def under_header(lines: Iterable[Line | BadRow], path: Path) -> Grid:
 
     Columns without a name and without a cell are left out, such as those that trailing delimiters make; empty
     cells beyond the header are dropped.
-
-    Raises
-    ------
-    UserError
-        When the header lacks a name over filled cells, or has a name twice.
     """
     header: list[str] = []
     at = 0

@@ -29,20 +29,7 @@ def _plain(name: str) -> str:
 
 
 def unread_columns(place: str, columns: Collection[str], known: Collection[str]) -> list[str]:
-    """Return what to say of the columns of a table that nothing reads; empty where all are read.
-
-    Parameters
-    ----------
-    place : str
-        The table, as errors name it.
-    columns, known : collection of str
-        Columns there, and those that are read.
-
-    Raises
-    ------
-    UserError
-        A column is misspelt: it nearly has the name of one that is read and is not there.
-    """
+    """Return what to say of the columns of a table that nothing reads; empty where all are read."""
     unread = [column for column in columns if column and column not in known]
     absent = [name for name in known if name not in columns]
     for column in unread:

@@ -29,13 +29,6 @@ def find_delimiter(text: str, wanted: Sequence[str] = ()) -> str | None:
 
     The one delimiter of the header is it. Of several, the one under which the header has most of the wanted
     columns, then the one under which most lines have as many cells as the header, then the one that gives most cells.
-
-    Parameters
-    ----------
-    text : str
-        The table's text.
-    wanted : sequence of str
-        Columns that are looked for.
     """
     tried: list[tuple[int, float, int, str]] = []
     for delimiter in DELIMITERS:
@@ -52,12 +45,7 @@ def find_delimiter(text: str, wanted: Sequence[str] = ()) -> str | None:
 def lines_of(text: str, delimiter: str | None) -> Iterator[Line | BadRow]:
     """Yield the lines of a table; one that cannot be read as bad, where it begins.
 
-    Parameters
-    ----------
-    text : str
-        The table's text.
-    delimiter : str or None
-        One character; None for one column.
+    ``delimiter``: one character; None for one column.
     """
     if delimiter is not None and len(delimiter) != 1:
         raise UserError(f"delimiter {delimiter!r} is not one character")

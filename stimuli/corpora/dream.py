@@ -30,22 +30,7 @@ class Annotation:
 
 
 def read_annotations(folder: Path, annotator: int, split: str) -> list[Annotation] | None:
-    """Read what an annotator said about a split, in the order of the file; None where the file is not there.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder with ``annotator1_test.txt`` and the like.
-    annotator : int
-        1 or 2.
-    split : str
-        ``dev`` or ``test``.
-
-    Raises
-    ------
-    UserError
-        When a line is broken; names file and line.
-    """
+    """Read what an annotator said about a split, in the order of the file; None where the file is not there."""
     file = folder / f"annotator{annotator}_{split}.txt"
     if not file.is_file():
         return None

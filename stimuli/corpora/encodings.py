@@ -82,22 +82,7 @@ def encoding_name(encoding: str) -> str:
 
 
 def read_decoded(path: Path, *, encoding: str | None = None, language: str | None = None) -> Decoded:
-    """Read a file of texts.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    encoding : str, optional
-        Its encoding where the user knows it; found out where None.
-    language : str, optional
-        Language of the texts, such as ``tr``; settles what bytes alone leave open.
-
-    Raises
-    ------
-    UserError
-        When the file is missing, is not text, does not fit the given encoding, or the guess is too unsure.
-    """
+    """Read a file of texts."""
     try:
         raw = path.read_bytes()
     except FileNotFoundError:

@@ -53,13 +53,7 @@ def _kind_of_zip(raw: bytes) -> str:
 
 
 def refuse_other_kinds(raw: bytes, path: Path) -> None:
-    """Refuse the bytes of a file that should be text and is something else.
-
-    Raises
-    ------
-    UserError
-        Names what the file is, and what to do.
-    """
+    """Refuse the bytes of a file that should be text and is something else."""
     kind = kind_of_bytes(raw)
     if kind is None:
         return

@@ -34,13 +34,7 @@ def read(row: RawRecord, place: Place) -> Iterator[Record]:
 
 
 def canonical_number(given: str) -> str | None:
-    """Write a number with its sign and decimals and without thousands commas; None for what is no number.
-
-    Parameters
-    ----------
-    given : str
-        Such as ``" -1,450.5"``, which gives ``"-1450.5"``.
-    """
+    """Write a number with its sign and decimals and without thousands commas; None for what is no number."""
     found = _NUMBER.fullmatch(given.strip())
     if not found or not (found["whole"] or found["part"]):
         return None

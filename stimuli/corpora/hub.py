@@ -33,13 +33,7 @@ class HubName:
 
     @classmethod
     def parse(cls, given: str) -> HubName:
-        """Read a name as a study gives it; an existing folder is taken as it is.
-
-        Raises
-        ------
-        UserError
-            When the name does not have this form.
-        """
+        """Read a name as a study gives it; an existing folder is taken as it is."""
         if Path(given).is_dir():
             return cls(given)
         found = _NAME.fullmatch(given.strip())
@@ -57,20 +51,7 @@ class HubName:
 
 
 def hub_splits(name: HubName, split: str | None) -> Iterator[tuple[str, Iterator[RawRecord]]]:
-    """Yield the splits of a data set, each with its rows.
-
-    Parameters
-    ----------
-    name : HubName
-        The data set, or a local folder as ``datasets`` reads or saves it.
-    split : str or None
-        The hub's name of one split; all where None.
-
-    Raises
-    ------
-    UserError
-        When ``datasets`` is not installed, the data set cannot be had, or the split is not there.
-    """
+    """Yield the splits of a data set, each with its rows."""
     datasets = _package()
     folder = Path(name.repository)
     saved = folder.is_dir() and any((folder / mark).is_file() for mark in ("dataset_dict.json", "state.json"))

@@ -11,15 +11,7 @@ _LINE = re.compile(r"\r\n|\r|\n")
 
 
 def plain_texts(text: str, unit: Unit) -> Iterator[tuple[int, str]]:
-    """Yield each text with the line where it begins; a paragraph's lines are joined by a space.
-
-    Parameters
-    ----------
-    text : str
-        The file's text.
-    unit : {"line", "paragraph"}
-        What one text is.
-    """
+    """Yield each text with the line where it begins; a paragraph's lines are joined by a space."""
     gathered: list[str] = []
     begin = 0
     for number, raw in enumerate([*_LINE.split(text), ""], 1):

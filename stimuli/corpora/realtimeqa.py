@@ -60,13 +60,7 @@ class Question:
 
 
 def weekly_files(where: Path | Iterable[Path]) -> list[Path]:
-    """Return the weekly files of a folder by date, or the files given.
-
-    Raises
-    ------
-    UserError
-        When there is none.
-    """
+    """Return the weekly files of a folder by date, or the files given."""
     given = [where] if isinstance(where, Path) else list(where)
     files: list[Path] = []
     for path in given:
@@ -80,18 +74,7 @@ def weekly_files(where: Path | Iterable[Path]) -> list[Path]:
 
 
 def load_questions(where: Path | Iterable[Path]) -> list[Question]:
-    """Load weekly files.
-
-    Parameters
-    ----------
-    where : Path or iterable of Path
-        A folder with files ``YYYYMMDD_qa.jsonl``, or files.
-
-    Raises
-    ------
-    UserError
-        When a file is missing or a line is broken; names file and line.
-    """
+    """Load weekly files."""
     return [
         read_question(record, path, number)
         for path in weekly_files(where)
@@ -100,13 +83,7 @@ def load_questions(where: Path | Iterable[Path]) -> list[Question]:
 
 
 def read_question(record: Mapping[str, Any], path: Path, number: int) -> Question:
-    """Read one record of a weekly file.
-
-    Raises
-    ------
-    UserError
-        When a field is missing or does not fit the others; names file and line.
-    """
+    """Read one record of a weekly file."""
     where = f"{path}, line {number}"
     for key in ("question_id", "question_sentence", "choices", "answer", "evidence"):
         if key not in record:
@@ -149,11 +126,6 @@ def recovery_sentences(questions: Sequence[Question]) -> list[SourceText]:
 
     A full stop is added where one is missing, the records that they mended by hand are mended, exact duplicates
     go, and texts are sorted. From the 21 weekly files 2023-03-17 to 2023-08-04 come the 408 published sentences.
-
-    Parameters
-    ----------
-    questions : sequence of Question
-        From :func:`load_questions`.
     """
     return [SourceText(question.record_id, text, SOURCE) for text, question in _evidence(questions)]
 
@@ -162,11 +134,6 @@ def answerable_questions(questions: Sequence[Question]) -> list[tuple[Question, 
     """Return the questions that Cao et al. (2023) asked about the evidence, with the evidence as they prepared it.
 
     Of the published sentences those stay whose evidence answers the question: 346 of the 408.
-
-    Parameters
-    ----------
-    questions : sequence of Question
-        From :func:`load_questions`.
     """
     left_out = frozenset(_published()["not_asked"])
     return [(question, text) for text, question in _evidence(questions) if question.record_id not in left_out]
@@ -176,11 +143,6 @@ def published_list(questions: Sequence[Question]) -> PublishedList:
     """Return the list that the published pass went over: all sentences, and those that questions were asked about.
 
     The questions are those of :func:`answerable_questions`, in the same order.
-
-    Parameters
-    ----------
-    questions : sequence of Question
-        From :func:`load_questions`.
     """
     texts = tuple(text.text for text in recovery_sentences(questions))
     places = {text: place for place, text in enumerate(texts)}

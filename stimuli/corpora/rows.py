@@ -19,26 +19,14 @@ _CUT_OFF = "Is the file cut off? Get it again and compare its size."
 
 
 def json_rows(path: Path) -> Iterator[Numbered]:
-    """Yield line and record of a JSONL file or of a JSON file that holds a list; a broken one as its error.
-
-    Raises
-    ------
-    UserError
-        When the file is missing or no text.
-    """
+    """Yield line and record of a JSONL file or of a JSON file that holds a list; a broken one as its error."""
     with _opened(path) as stream:
         first = stream.read(4096).removeprefix(_BYTE_ORDER_MARK).lstrip()
     return array_rows(path) if first.startswith(b"[") else line_rows(path)
 
 
 def line_rows(path: Path) -> Iterator[Numbered]:
-    """Yield line and record of every filled line of a JSONL file; a broken one as its error.
-
-    Raises
-    ------
-    UserError
-        When the file is missing.
-    """
+    """Yield line and record of every filled line of a JSONL file; a broken one as its error."""
     with _opened(path) as stream:
         for number, raw in enumerate(stream, 1):
             line = raw.removeprefix(_BYTE_ORDER_MARK) if number == 1 else raw
@@ -52,20 +40,7 @@ def line_rows(path: Path) -> Iterator[Numbered]:
 
 
 def array_rows(path: Path, *, after: re.Pattern[str] | None = None) -> Iterator[Numbered]:
-    """Yield line and element of a list in a JSON file; where the list breaks off, its error comes last.
-
-    Parameters
-    ----------
-    path : Path
-        A JSON file.
-    after : pattern, optional
-        What stands before the list's bracket; the file begins with the list where None.
-
-    Raises
-    ------
-    UserError
-        When the file is missing or not UTF-8.
-    """
+    """Yield line and element of a list in a JSON file; where the list breaks off, its error comes last."""
     with _opened(path) as stream:
         try:
             text = stream.read().removeprefix(_BYTE_ORDER_MARK).decode("utf-8")

@@ -37,13 +37,7 @@ class SourceText:
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield line number and object of every filled line of a JSONL file.
-
-    Raises
-    ------
-    UserError
-        When the file is missing, not UTF-8, or a line is no JSON object (named with its number).
-    """
+    """Yield line number and object of every filled line of a JSONL file."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -56,13 +50,7 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def json_object(raw: bytes, where: str) -> dict[str, Any]:
-    """Read one line that holds a JSON object.
-
-    Raises
-    ------
-    UserError
-        Names the place and what is wrong there.
-    """
+    """Read one line that holds a JSON object."""
     try:
         record = json.loads(raw.decode("utf-8"))
     except UnicodeDecodeError:

@@ -132,36 +132,7 @@ def read_table(
     delimiter: str | None = None,
     language: str | None = None,
 ) -> Table:
-    """Read a table of materials.
-
-    Parameters
-    ----------
-    path : Path
-        Plain text (``.txt``), CSV, TSV, XLSX or JSONL, told by the suffix. A ``.txt`` file is a table when its
-        first line names the required or renamed columns, else each text is a row with the columns ``item`` (its
-        line) and ``text``.
-    columns : mapping of str to str, optional
-        The file's column by the name that it gets; other columns keep their names.
-    required : iterable of str
-        Names that must be there, after renaming, and filled in each row.
-    on_bad : {"stop", "skip"}
-        Whether a bad row stops the reading or is listed in ``bad`` while the others are read.
-    form : {"text", "csv", "tsv", "xlsx", "jsonl"}, optional
-        Format, where the suffix does not tell it.
-    unit : {"line", "paragraph"}
-        What one text of a plain text file is.
-    sheet : str, optional
-        Sheet of a workbook; the first with cells where None.
-    encoding, delimiter : str, optional
-        Where they are not to be found out.
-    language : str, optional
-        Language of the texts; settles an encoding that bytes leave open.
-
-    Raises
-    ------
-    UserError
-        When the file is missing or empty, a row is bad (named), or a column is missing (nearest name given).
-    """
+    """Read a table of materials."""
     if unit not in ("line", "paragraph"):
         raise UserError(f"unit is {unit!r}; a text is a line or a paragraph")
     given = columns or {}
@@ -290,31 +261,12 @@ def _short(value: Any) -> str:
 
 
 def is_plain_text(path: Path, asked: Sequence[str], *, encoding: str | None = None) -> bool:
-    """Tell whether a file is plain text: its suffix says so and its first line does not name the columns asked for.
-
-    Raises
-    ------
-    UserError
-        When the file cannot be read.
-    """
+    """Tell whether a file is plain text: its suffix says so and its first line does not name the columns asked for."""
     if _FORMATS.get(path.suffix.lower()) != "text":
         return False
     return _table_in_text(read_decoded(path, encoding=encoding).text, asked) is None
 
 
 def describe_table(path: Path, **reading: Any) -> TableDescription:
-    """Tell how a table is understood: its format, encoding, delimiter, columns, rows, and the first three of them.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    **reading
-        As for :func:`read_table`; bad rows are counted in a note.
-
-    Raises
-    ------
-    UserError
-        When the file cannot be read at all.
-    """
+    """Tell how a table is understood: its format, encoding, delimiter, columns, rows, and the first three of them."""
     return read_table(path, **{"on_bad": "skip", **reading}).description

@@ -39,20 +39,7 @@ class Sheet:
 
 
 def read_sheet(path: Path, sheet: str | None = None) -> Sheet:
-    """Read a sheet of a workbook.
-
-    Parameters
-    ----------
-    path : Path
-        An XLSX or XLSM file.
-    sheet : str, optional
-        Name of the sheet; the first visible one with cells where None.
-
-    Raises
-    ------
-    UserError
-        When the file is missing, cut off or of an older kind, or the sheet is not there.
-    """
+    """Read a sheet of a workbook."""
     values, formulas = _opened(path, data_only=True), _opened(path, data_only=False)
     filled = [one.title for one in values.worksheets if _is_filled(formulas[one.title])]
     names = [one.title for one in values.worksheets]
@@ -129,16 +116,7 @@ def _line(row: Any, meant: Any) -> Line | BadRow:
 
 
 def as_seen(value: Any, number_format: str = "General") -> str:
-    """Write a cell's value as a spreadsheet shows it, as far as the format is a plain one of digits.
-
-    Parameters
-    ----------
-    value : object
-        From openpyxl.
-    number_format : str
-        The cell's format; formats with leading zeros, decimals, thousands and percent are followed, others are
-        shown as General. Dates and times are written by ISO 8601, whatever their format.
-    """
+    """Write a cell's value as a spreadsheet shows it, as far as the format is a plain one of digits."""
     if value is None:
         return ""
     if isinstance(value, bool):

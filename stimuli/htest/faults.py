@@ -50,11 +50,6 @@ def released_faults(folder: Path, tasks: Iterable[str] = RELEASED_TASKS) -> list
     """List the faults of the released items, task by task, exemplars before test items.
 
     An item with several faults is listed once for each.
-
-    Raises
-    ------
-    UserError
-        For an unknown task or a broken file.
     """
     found: list[Fault] = []
     for name, task in load_released(folder, tasks).items():

@@ -23,20 +23,7 @@ Parts = Mapping[str, tuple[str, ...]]
 
 
 def harvest(folder: Path, name: str) -> Parts:
-    """Return the parts of a released task by slot (``subject``, ``verb``, ``object``, ``adverb``).
-
-    Parameters
-    ----------
-    folder : Path
-        Where the released files are; fine-tuning files in ``train`` beside them add words.
-    name : str
-        Task. The parts of ``rhyme`` are its words and, for each of them, the rhymes that no released item has.
-
-    Raises
-    ------
-    UserError
-        For an unknown task, or files that cannot be taken apart as the task's sentences.
-    """
+    """Return the parts of a released task by slot (``subject``, ``verb``, ``object``, ``adverb``)."""
     task = load_released_task(folder, name)
     texts = {label: _texts(task, folder, label) for label in LABELS}
     try:

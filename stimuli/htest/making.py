@@ -212,16 +212,6 @@ def _rarity(word: str) -> float:
 
 
 def unmatched(pair: Pair, about: frozenset[str], tolerance: Mapping[str, float]) -> list[str]:
-    """Return the nuisance features in which the members of a pair differ by more than the tolerance.
-
-    Parameters
-    ----------
-    pair : Pair
-        Two texts.
-    about : frozenset of str
-        Features that may differ (single features, families resolved).
-    tolerance : mapping of str to float
-        Allowed difference by feature; 0 where not named.
-    """
+    """Return the nuisance features in which the members of a pair differ by more than the tolerance."""
     a, b = (text_features(text, language=_LANGUAGE, leave_out=about) for text in (pair.a, pair.b))
     return [name for name in a if abs(a[name] - b[name]) > tolerance.get(name, 0.0) + _SAME]

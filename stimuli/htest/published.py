@@ -49,27 +49,6 @@ def generate_published(
     released, too, stand behind those that were not. The A couples of ``rhyme`` are a word and its first rhyme in
     alphabetical order that is not taken; rhymes in released couples are taken, for the first few of every word would come
     again.
-
-    Parameters
-    ----------
-    name : str
-        Task.
-    folder : Path
-        Where the released files are.
-    exemplars, items : int
-        How many of each, even: at most 100 and 200.
-    seed : int
-        Seeds the making and the draw, as 12062023 did in the paper's code.
-
-    Returns
-    -------
-    tuple of two lists
-        Exemplars and test items as (text, label).
-
-    Raises
-    ------
-    UserError
-        For an unknown task, too large a number, or files that hold too few words.
     """
     if name not in RELEASED_TASKS:
         raise unknown_name("H-TEST task", name, RELEASED_TASKS)

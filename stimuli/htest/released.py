@@ -46,24 +46,12 @@ class ReleasedTask:
     test: tuple[ReleasedItem, ...]
 
     def first_exemplars(self, k: int) -> tuple[ReleasedItem, ...]:
-        """Return the first ``k`` exemplars, half of each label; a smaller set is the beginning of a larger one.
-
-        Raises
-        ------
-        UserError
-            When ``k`` is odd, negative or larger than what was released.
-        """
+        """Return the first ``k`` exemplars, half of each label; a smaller set is the beginning of a larger one."""
         return self.exemplars[: checked_exemplars(k, most=len(self.exemplars))]
 
 
 def checked_exemplars(k: int, *, most: int | None = None) -> int:
-    """Return a number of exemplars that gives both labels the same share.
-
-    Raises
-    ------
-    UserError
-        When it is odd, negative or above ``most``.
-    """
+    """Return a number of exemplars that gives both labels the same share."""
     if isinstance(k, bool) or not isinstance(k, int) or k < 0 or k % 2:
         raise UserError(
             f"exemplars is {k!r}; both labels get the same number, so it is an even whole number",
@@ -75,13 +63,7 @@ def checked_exemplars(k: int, *, most: int | None = None) -> int:
 
 
 def task_folder(folder: Path) -> Path:
-    """Return the folder with the task files: the one given, or ``abtasks`` in it.
-
-    Raises
-    ------
-    UserError
-        When neither holds any.
-    """
+    """Return the folder with the task files: the one given, or ``abtasks`` in it."""
     for candidate in (folder, folder / "abtasks"):
         if any(candidate.glob("*_test.jsonl")):
             return candidate
@@ -92,13 +74,7 @@ def task_folder(folder: Path) -> Path:
 
 
 def load_released_task(folder: Path, name: str) -> ReleasedTask:
-    """Load one released task.
-
-    Raises
-    ------
-    UserError
-        For an unknown task, a missing file, or a broken line (file and line are named).
-    """
+    """Load one released task."""
     if name not in RELEASED_TASKS:
         raise unknown_name("H-TEST task", name, RELEASED_TASKS)
     where = task_folder(folder)

@@ -73,13 +73,7 @@ def can_draw(language: str) -> bool:
 
 
 def require_screen(language: str) -> None:
-    """Refuse to draw words of a language without a list of unwanted words.
-
-    Raises
-    ------
-    UserError
-        Says to give words instead.
-    """
+    """Refuse to draw words of a language without a list of unwanted words."""
     if not can_draw(language):
         raise UserError(
             f"words of language {language!r} cannot be drawn: there is no list of names and rude words to keep out",
@@ -102,13 +96,7 @@ def _beginnings(language: str) -> tuple[str, ...]:
 
 
 def is_unwanted(word: str, language: str) -> bool:
-    """Tell whether a word is a listed name or may offend or distress.
-
-    Raises
-    ------
-    UserError
-        There is no list for the language.
-    """
+    """Tell whether a word is a listed name or may offend or distress."""
     require_screen(language)
     base, plain = base_language(language), word.lower()
     parts = cast(Mapping[str, Any], _unwanted(base))["parts"]
@@ -151,20 +139,7 @@ def is_like_a_name(word: str, language: str) -> bool:
 
 @functools.lru_cache(maxsize=16)
 def drawable_words(language: str, bounds: WordBounds) -> tuple[str, ...]:
-    """Return the words of a language that may be drawn, most frequent first.
-
-    Parameters
-    ----------
-    language : str
-        Language tag.
-    bounds : WordBounds
-        Bounds of length and frequency.
-
-    Raises
-    ------
-    UserError
-        There is no list of unwanted words for the language.
-    """
+    """Return the words of a language that may be drawn, most frequent first."""
     require_screen(language)
     import wordfreq
 

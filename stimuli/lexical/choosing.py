@@ -17,23 +17,7 @@ def draw_bases(
 ) -> list[Made]:
     """Draw base words that look unlike each other, by the alphabet; a larger draw holds a smaller one.
 
-    Parameters
-    ----------
-    make : callable
-        Word → what is made of it, None where nothing can be: then another word is drawn.
-    number : int
-        How many.
-    bounds : WordBounds
-        Length and frequency.
-    language : str
-        Language tag; it needs a list of unwanted words.
-    seed : int
-        The study's seed.
-
-    Raises
-    ------
-    UserError
-        When there are not that many, or none may be drawn in the language.
+    ``make``: word → what is made of it, None where nothing can be: then another word is drawn.
     """
     if number < 1:
         raise UserError(f"{number} base words are asked for; ask for one or more")
@@ -55,31 +39,7 @@ def draw_bases(
 def match_fillers(
     bases: Sequence[str], number: int, *, pool: Iterable[str], seed: int, where: str, mend: str
 ) -> list[str]:
-    """Choose word fillers that have the lengths of the base words and resemble neither them nor each other.
-
-    Parameters
-    ----------
-    bases : sequence of str
-        Base words; lengths are taken in turn where more fillers are needed than there are base words.
-    number : int
-        How many fillers.
-    pool : iterable of str
-        Words to choose from.
-    seed : int
-        The study's seed.
-    where, mend : str
-        What the pool is called in an error, and what to do then.
-
-    Returns
-    -------
-    list of str
-        By the alphabet.
-
-    Raises
-    ------
-    UserError
-        When a length runs out; says which.
-    """
+    """Choose word fillers that have the lengths of the base words and resemble neither them nor each other."""
     by_length: dict[int, Iterator[str]] = {}
     candidates = sorted(set(pool))
     chosen: list[str] = []

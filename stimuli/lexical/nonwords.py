@@ -42,13 +42,7 @@ class Relation:
 
 
 def relation(base: str, string: str) -> Relation:
-    """Find out how a string was made from its base word.
-
-    Parameters
-    ----------
-    base, string : str
-        Base word and string, in any case and Unicode form.
-    """
+    """Find out how a string was made from its base word."""
     before, after = letters_of(base), letters_of(string)
     if before == after:
         return Relation("same")

@@ -29,29 +29,7 @@ _TRIES = 200
 def vocabulary_test(
     language: str, *, words: int, nonwords: int, seed: int, name: str = "vocabulary"
 ) -> dict[str, list[str]]:
-    """Draw the items of a test.
-
-    Parameters
-    ----------
-    language : str
-        Language tag.
-    words, nonwords : int
-        How many of each, at least 1.
-    seed : int
-        The study's seed.
-    name : str
-        Tells several tests of a study apart.
-
-    Returns
-    -------
-    dict
-        ``words``, ``nonwords``, and ``shown``: all of them in the order in which they are shown.
-
-    Raises
-    ------
-    UserError
-        There is no word list for the language, or it has too few words.
-    """
+    """Draw the items of a test."""
     return {key: list(value) for key, value in _drawn(language, words, nonwords, seed, name).items()}
 
 

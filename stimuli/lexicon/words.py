@@ -48,13 +48,7 @@ def tells_words(language: str) -> bool:
 
 
 def require_lexicon(language: str) -> None:
-    """Refuse a language without word frequencies.
-
-    Raises
-    ------
-    UserError
-        Names the language, those that have a list, and the setting to change.
-    """
+    """Refuse a language without word frequencies."""
     if not has_lexicon(language):
         raise UserError(
             f"avoid_real_words: there is no word list for language {language!r}",
@@ -67,13 +61,7 @@ FOIL_CANDIDATES = 20_000
 
 @functools.cache
 def frequent_words(language: str) -> tuple[str, ...]:
-    """Return the most frequent words of a language (letters only, 3 or more), most frequent first.
-
-    Raises
-    ------
-    UserError
-        There is no word list for the language.
-    """
+    """Return the most frequent words of a language (letters only, 3 or more), most frequent first."""
     if not has_lexicon(language):
         raise UserError(
             f"there is no word list for language {language!r} to take foils from",
@@ -136,13 +124,7 @@ _lately = functools.lru_cache(maxsize=1 << 13)(_zipf)
 
 
 def is_real_word(word: str, language: str) -> bool:
-    """Tell whether a string is a word of the language (Zipf ≥ :data:`REAL_WORD_ZIPF`).
-
-    Raises
-    ------
-    UserError
-        When the language has no word list.
-    """
+    """Tell whether a string is a word of the language (Zipf ≥ :data:`REAL_WORD_ZIPF`)."""
     require_lexicon(language)
     frequency = _lately(word, language)
     if frequency is None:

@@ -71,18 +71,7 @@ def balance(
     weights: Mapping[str, Mapping[str, Sequence[float]]] | None = None,
     overall: bool = False,
 ) -> Balance:
-    """Describe covariates by group.
-
-    Parameters
-    ----------
-    values : mapping
-        Covariate → group → values; groups without values are left out.
-    weights : mapping, optional
-        How much each value counts, in the same order; 1 where None.
-    overall : bool
-        Hold differences against the SD of all values where it exceeds that within groups: the SD of a group of two or
-        three items says little.
-    """
+    """Describe covariates by group."""
     spreads: list[Spread] = []
     contrasts: list[Contrast] = []
     for covariate, groups in values.items():

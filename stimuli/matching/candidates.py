@@ -77,13 +77,7 @@ class Measured:
 
 
 def tolerances(on: Mapping[str, float | Tolerance]) -> dict[str, Tolerance]:
-    """Read the tolerances of a matching.
-
-    Raises
-    ------
-    UserError
-        Nothing is named, or a tolerance is negative or no number.
-    """
+    """Read the tolerances of a matching."""
     if not on:
         raise UserError(
             "match: no covariate is named", mend="Name one and its tolerance, such as {zipf: 0.2}."

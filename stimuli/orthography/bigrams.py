@@ -89,10 +89,8 @@ _NONE = _Count(0.0, 0.0)
 def bigram_frequency(word: str, language: str) -> BigramFrequency | None:
     """Return the bigram frequencies of any string of letters, real word or not.
 
-    Returns
-    -------
-    BigramFrequency or None
-        None for strings of fewer than two letters, and where the language has no vocabulary.
+    Returns BigramFrequency or None: none for strings of fewer than two letters, and where the language has no
+    vocabulary.
     """
     found = _found(word, language)
     if found is None:

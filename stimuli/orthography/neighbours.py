@@ -74,17 +74,8 @@ _indices: dict[str, _Index] = {}
 def neighbourhoods(words: Iterable[str], language: str) -> list[Neighbourhood | None]:
     """Return the neighbourhoods of words; those of words that were asked for before are remembered.
 
-    Parameters
-    ----------
-    words : iterable of str
-        Words or nonwords of the language; letters only are looked at.
-    language : str
-        Language tag.
-
-    Returns
-    -------
-    list
-        In the order of the words; None for strings without letters, and for all where the language has no vocabulary.
+    Returns list: in the order of the words; None for strings without letters, and for all where the language has no
+    vocabulary.
     """
     listed = vocabulary(language)
     if listed is None:

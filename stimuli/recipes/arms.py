@@ -31,24 +31,6 @@ def text_in_arms(
     """Show the text of test items as it is, with other letters, or not at all; other items stay as they are.
 
     Other letters are those of the operation ``Sub``: length, capitals, spaces, digits and marks stay.
-
-    Parameters
-    ----------
-    items : sequence of Item
-    factor : str
-    levels : mapping of str to str
-        ``none``, ``Sub`` or ``withhold`` by level.
-    field : str
-        The text that items show.
-    seed : int
-        The study's.
-    language : str
-        Whose letters are taken.
-
-    Raises
-    ------
-    UserError
-        A level does something else.
     """
     settings = ScrambleSettings(language=language)
     operations = {
@@ -94,20 +76,7 @@ def _substituted(
 def question_in_arms(
     items: Sequence[Item], factor: str, levels: Levels, *, field: str, others: Mapping[str, str]
 ) -> list[Item]:
-    """Ask test items' questions as they are, of other symbols, or not at all.
-
-    Parameters
-    ----------
-    items, factor, levels, field
-        See :func:`text_in_arms`.
-    others : mapping of str to str
-        Each item's question with other symbols, by item id.
-
-    Raises
-    ------
-    UserError
-        A level does something else.
-    """
+    """Ask test items' questions as they are, of other symbols, or not at all."""
     return [
         replace(
             one, shown={**one.shown, field: others[item.item_id]}, provenance=_operated(item, OTHER_SYMBOLS)

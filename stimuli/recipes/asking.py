@@ -103,13 +103,7 @@ class Levels:
 
     @classmethod
     def parse(cls, factor: str | None, levels: Mapping[str, OperationSpec]) -> Levels:
-        """Read levels; ``withhold`` is one that shows no text at all.
-
-        Raises
-        ------
-        UserError
-            When a factor has no level.
-        """
+        """Read levels; ``withhold`` is one that shows no text at all."""
         if factor is None:
             return cls(None, {"": "none"})
         if not levels:
@@ -125,26 +119,14 @@ class Levels:
         return cls(factor, as_written, frozenset(withheld))
 
     def operations(self, settings: ScrambleSettings) -> dict[str, Operation]:
-        """Return the operations of the corrected mode by level.
-
-        Raises
-        ------
-        UserError
-            When an operation is unknown.
-        """
+        """Return the operations of the corrected mode by level."""
         return {
             level: parse_operation(given, default_rate=settings.rate) for level, given in self.given.items()
         }
 
     @functools.cached_property
     def published_seeds(self) -> dict[str, int]:
-        """The seed of every level's published pass; an intact level takes that of the others.
-
-        Raises
-        ------
-        UserError
-            When an operation was not published.
-        """
+        """The seed of every level's published pass; an intact level takes that of the others."""
         seeds = {level: published_operation(given).seed for level, given in self.given.items()}
         known = next((seed for seed in seeds.values() if seed is not None), PUBLISHED_SEED)
         return {level: known if seed is None else seed for level, seed in seeds.items()}
@@ -193,13 +175,7 @@ def reading_field(record: Record, field: str | None = None) -> str:
 
 
 def has_text(record: Record, field: str) -> str:
-    """Return the name of a field after checking that the record has a text there.
-
-    Raises
-    ------
-    Unsuitable
-        When the field is missing (nearest name given) or empty.
-    """
+    """Return the name of a field after checking that the record has a text there."""
     if field not in record.texts:
         raise Unsuitable(
             f"{where_is(record)} has no text {field!r} (it has {', '.join(record.texts)})",
@@ -211,13 +187,7 @@ def has_text(record: Record, field: str) -> str:
 
 
 def labelled(record: Record) -> str:
-    """Return the record's answer.
-
-    Raises
-    ------
-    Unsuitable
-        When it has none, or one that is not among its choices.
-    """
+    """Return the record's answer."""
     if record.answer is None or not record.answer.strip():
         raise Unsuitable(
             f"{where_is(record)} has no answer: it is not labelled",
@@ -231,13 +201,7 @@ def labelled(record: Record) -> str:
 
 
 def require_unlike(record: Record) -> None:
-    """Refuse a record with two choices that are the same; copies of published stimuli have some.
-
-    Raises
-    ------
-    Unsuitable
-        Names the choices.
-    """
+    """Refuse a record with two choices that are the same; copies of published stimuli have some."""
     if record.choices is not None and len(set(map(nfc, record.choices))) < len(record.choices):
         raise Unsuitable(f"{where_is(record)}: two of its choices are alike: {list(record.choices)!r}")
 
@@ -250,32 +214,7 @@ def corrected_shown(
     settings: ScrambleSettings,
     also: Sequence[str] = (),
 ) -> list[dict[str, Shown]]:
-    """Show a record's texts in every condition, each word with a draw of its own.
-
-    Parameters
-    ----------
-    asked : Asked
-        The record.
-    levels : Levels
-        What is done at which level.
-    seed, settings
-        See :func:`stimuli.scramble.text.scramble_conditions`.
-    also : sequence of str
-        Further fields that change with the condition; ``choices`` for the options.
-
-    Returns
-    -------
-    list of dict
-        A mapping of field to what is shown, one per level; the reading field first, then ``also``, the options as
-        ``choice 1`` …
-
-    Raises
-    ------
-    Unsuitable
-        When a condition that changes every word can change none of the reading field.
-    UserError
-        When the sentences of a dialogue are to change places.
-    """
+    """Show a record's texts in every condition, each word with a draw of its own."""
     name = asked.record.record_id
     texts = {
         field: (asked.record.texts[has_text(asked.record, field)], f"{name}/{field}")
@@ -356,24 +295,7 @@ def _require_change(asked: Asked, shown: Sequence[Shown], operations: Mapping[st
 def published_shown(
     records: Sequence[Record], fields: Sequence[str], levels: Levels, language: str
 ) -> list[Callable[[], list[dict[str, Shown]]]]:
-    """Scramble texts as the published stimuli were made: one pass over each split, in the order given.
-
-    Parameters
-    ----------
-    records : sequence of Record
-        All records of the published list, those that are not asked about included.
-    fields : sequence of str
-        The field that changes, record by record.
-    levels : Levels
-        What is done at which level, by the papers' names.
-    language : str
-        Language tag, for covariates.
-
-    Returns
-    -------
-    list of callable
-        Record by record: when called it shows the texts as :func:`corrected_shown` does. A study may draw few of many.
-    """
+    """Scramble texts as the published stimuli were made: one pass over each split, in the order given."""
     result: dict[int, Callable[[], list[dict[str, Shown]]]] = {}
     splits: dict[tuple[str, str | None, str], list[int]] = {}
     for place, (record, field) in enumerate(zip(records, fields, strict=True)):
@@ -401,13 +323,7 @@ def item_of(
     set_name: str,
     role: Role,
 ) -> Item:
-    """Make the item of one condition from what it shows.
-
-    Raises
-    ------
-    Unsuitable
-        When two options came out alike, or a covariate of the record has the name of one that is computed.
-    """
+    """Make the item of one condition from what it shows."""
     record = asked.record
     reading = shown[asked.field]
     options, answer = _options(asked, shown)

@@ -25,27 +25,7 @@ class ByHand:
 def by_hand(
     factor: str | None, levels: Mapping[str, Any], columns: Collection[str]
 ) -> tuple[dict[str, ByHand], dict[str, Any]]:
-    """Part the levels of a factor into those made by hand and those that an operation makes.
-
-    Parameters
-    ----------
-    factor : str or None
-        The factor that scrambles.
-    levels : mapping of str to operation
-        ``hand-made`` takes the column ``<factor>:<level>``, ``{column: name}`` another one; all else is an operation.
-    columns : collection of str
-        Columns of the table.
-
-    Returns
-    -------
-    (dict, dict)
-        Columns by level, and operations by level.
-
-    Raises
-    ------
-    UserError
-        When the table has a column for a level that an operation makes.
-    """
+    """Part the levels of a factor into those made by hand and those that an operation makes."""
     made: dict[str, ByHand] = {}
     operations: dict[str, Any] = {}
     for level, given in levels.items():
@@ -67,27 +47,7 @@ def by_hand(
 
 
 def describe_by_hand(intact: str, shown: str, targets: Collection[int] | None, *, column: str) -> Scrambled:
-    """Describe a text made by hand as a scramble of ours is described.
-
-    Parameters
-    ----------
-    intact, shown : str
-        The text before and after.
-    targets : collection of int or None
-        Places of the words that may change; all where None.
-    column : str
-        Where the text stands, for errors.
-
-    Returns
-    -------
-    Scrambled
-        Text in NFC; targets that were not changed are left intact, ``left by hand``.
-
-    Raises
-    ------
-    UserError
-        When it has other words, spaces or marks than allowed, or changes nothing.
-    """
+    """Describe a text made by hand as a scramble of ours is described."""
     before, after = nfc(intact), nfc(shown)
     words, found = find_words(before), find_words(after)
     if len(words) != len(found):

@@ -85,13 +85,7 @@ class Shown:
 def parse_levels(
     factor: str | None, levels: Mapping[str, OperationSpec], settings: ScrambleSettings
 ) -> dict[str, Operation]:
-    """Read the operation of every level of a factor; without a factor there is one nameless intact level.
-
-    Raises
-    ------
-    UserError
-        When a factor has no level, or an operation is unknown.
-    """
+    """Read the operation of every level of a factor; without a factor there is one nameless intact level."""
     if factor is None:
         return {"": parse_operation("none")}
     if not levels:
@@ -181,11 +175,6 @@ def require_change(shown: list[Shown], operations: Mapping[str, Operation], item
     """Refuse an item in which a condition changes no letter, unless its rate is too low for a text so short.
 
     A text of one sentence, or of one word, cannot change its order; it says so in ``left_intact`` and is no error.
-
-    Raises
-    ------
-    UserError
-        Names the item, the condition and the words that could not be changed.
     """
     for one in shown:
         operation = operations[one.level]

@@ -32,18 +32,7 @@ def _printed() -> Mapping[str, Any]:
 
 
 def printed_examples(task: str) -> tuple[Record, ...]:
-    """Return the examples that the papers print for a task.
-
-    Parameters
-    ----------
-    task : str
-        ``recover`` (three sentences) or ``problem`` (four worked problems with five options).
-
-    Raises
-    ------
-    UserError
-        For a task that the papers show without examples.
-    """
+    """Return the examples that the papers print for a task."""
     printed = {name: given for name, given in _printed().items() if isinstance(given, Mapping)}
     if task not in printed:
         raise UserError(
@@ -69,24 +58,7 @@ def printed_examples(task: str) -> tuple[Record, ...]:
 def examples_shown(
     examples: Sequence[Asked], levels: Levels, *, seed: int, settings: ScrambleSettings, published: bool
 ) -> list[list[dict[str, Shown]]]:
-    """Show examples at every rate that they come in.
-
-    Parameters
-    ----------
-    examples : sequence of Asked
-        In the order in which they are shown.
-    levels : Levels
-        Rates of the examples; without a factor a single one.
-    seed, settings
-        See :func:`stimuli.scramble.text.scramble_conditions`.
-    published : bool
-        Scramble them as :func:`demonstration_pass` does.
-
-    Returns
-    -------
-    list of list of dict
-        Example by example, level by level: what is shown by field.
-    """
+    """Show examples at every rate that they come in."""
     if not published:
         return [corrected_shown(one, levels, seed=seed, settings=settings) for one in examples]
     passes = {
@@ -117,18 +89,6 @@ def demonstration_pass(texts: Sequence[str], given: OperationSpec) -> list[str]:
     """Scramble examples as the published ones were: the whole rate at once, one random stream over the list.
 
     The rate of the test texts is reached in steps instead, so that the two are other draws.
-
-    Parameters
-    ----------
-    texts : sequence of str
-        In the published order; a result depends on all before it.
-    given : operation
-        RS at any rate, or ``none``.
-
-    Raises
-    ------
-    UserError
-        For another operation: only RS was published.
     """
     operation = parse_operation(given)
     if operation.changes_nothing:

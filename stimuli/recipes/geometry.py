@@ -115,25 +115,6 @@ def other_questions(items: Sequence[Item], seed: int, language: str = "en") -> d
     """Return each item's question with other symbols, of which none of its options is the result.
 
     No question comes twice, and none is one that another item asks, as long as there are enough.
-
-    Parameters
-    ----------
-    items : sequence of Item
-        From :func:`geometry_items` or :func:`geometry_released_items`.
-    seed : int
-        The study's.
-    language : str
-        Of computed questions.
-
-    Returns
-    -------
-    dict of str to str
-        Question by item id.
-
-    Raises
-    ------
-    UserError
-        No other symbols can stand in a question.
     """
     taken = {str(item.provenance["source_id"]) for item in items} | {item.shown[FIELD] for item in items}
     found: dict[str, str] = {}

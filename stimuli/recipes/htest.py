@@ -157,28 +157,7 @@ def htest_published_items(
     factor: str | None = FACTOR,
     order: Order = "alternating",
 ) -> list[Item]:
-    """Make further items of released tasks as the paper's code made them, faults included, with a new seed.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the released files are; their words are read from there.
-    tasks : sequence of str
-        Tasks, in order.
-    exemplars, items : int
-        Exemplars (at most 100) and test items (at most 200) per task, even.
-    seed : int
-        Seed of the making.
-    factor : str or None
-        Factor whose level is the task.
-    order : {"alternating", "random"}
-        Order of the exemplars; the published one alternates.
-
-    Raises
-    ------
-    UserError
-        For an unknown task, missing files, or numbers that do not fit.
-    """
+    """Make further items of released tasks as the paper's code made them, faults included, with a new seed."""
     return [
         item
         for name in tasks

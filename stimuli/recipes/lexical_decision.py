@@ -58,13 +58,7 @@ class WordOptions:
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any]) -> WordOptions:
-        """Read the options of the task.
-
-        Raises
-        ------
-        UserError
-            For an unknown option, or bounds that are none.
-        """
+        """Read the options of the task."""
         known = cls.__dataclass_fields__
         for name, value in given.items():
             if name not in known:

@@ -8,35 +8,17 @@ from stimuli.scramble.words import nfc
 
 
 def ask_intact(record: Record, field: str) -> Asked:
-    """Ask for the intact text, which is the answer.
-
-    Raises
-    ------
-    Unsuitable
-        When the record has no text of that name.
-    """
+    """Ask for the intact text, which is the answer."""
     return Asked(record, has_text(record, field), answer=nfc(record.texts[field]))
 
 
 def ask_summary(record: Record, field: str, reference: str | None = None) -> Asked:
-    """Ask for a summary; the answer is the record's text named ``reference``, None without one.
-
-    Raises
-    ------
-    Unsuitable
-        When the record lacks one of the texts.
-    """
+    """Ask for a summary; the answer is the record's text named ``reference``, None without one."""
     return Asked(record, has_text(record, field), answer=_reference(record, reference))
 
 
 def ask_translation(record: Record, field: str, target_language: str, reference: str | None = None) -> Asked:
-    """Ask for a translation into a language; the answer is the record's text named ``reference``, None without one.
-
-    Raises
-    ------
-    Unsuitable
-        When the record lacks one of the texts.
-    """
+    """Ask for a translation into a language; the answer is the record's text named ``reference``, None without one."""
     key = {"target_language": target_language}
     return Asked(record, has_text(record, field), answer=_reference(record, reference), key=key)
 

@@ -26,13 +26,7 @@ _LETTER_LAST = re.compile(
 
 
 def ask_problem(record: Record, field: str) -> Asked:
-    """Ask a problem; its worked solution goes along in the key, for examples to show.
-
-    Raises
-    ------
-    Unsuitable
-        When the record has no text of that name or no answer.
-    """
+    """Ask a problem; its worked solution goes along in the key, for examples to show."""
     has_text(record, field)
     answer = labelled(record)
     return Asked(
@@ -41,13 +35,7 @@ def ask_problem(record: Record, field: str) -> Asked:
 
 
 def ask_completion(record: Record, field: str) -> Asked:
-    """Ask what the record's corpus asks: a question about a text, a problem to solve, a program that passes its tests.
-
-    Raises
-    ------
-    Unsuitable
-        When there is nothing to score by: no answer, no tests.
-    """
+    """Ask what the record's corpus asks: a question about a text, a problem to solve, a program that passes its tests."""
     has_text(record, field)
     if QUESTION in record.texts and field != QUESTION:
         return ask_question(record, field)
@@ -70,13 +58,7 @@ def worked(record: Record) -> dict[str, Any]:
 
 
 def require_worked(record: Record) -> None:
-    """Refuse an example without a worked solution.
-
-    Raises
-    ------
-    Unsuitable
-        Names the record.
-    """
+    """Refuse an example without a worked solution."""
     if not worked(record):
         raise Unsuitable(
             f"{where_is(record)} has no worked solution, which an example of a problem shows",

@@ -37,26 +37,7 @@ class PublishedList:
 def published_list(
     corpus: str, where: Path | Iterable[Path], *, task: str, split: str | None = None
 ) -> PublishedList:
-    """Load what a paper asked, for :func:`stimuli.recipes.tasks.task_items` with ``published=True``.
-
-    Parameters
-    ----------
-    corpus : str
-        ``realtimeqa`` (408 sentences to recover, of which 346 have questions), ``dream`` (the annotated questions of
-        test and dev, each split a pass of its own) or ``aqua`` (the test split) of Cao et al. (2023); a corpus of
-        TypoBench: all records of the split, of which the study draws its own sample.
-    where : Path or iterable of Path
-        The user's copy.
-    task : str
-        ``recover``, ``question`` or ``problem``.
-    split : str, optional
-        ``test`` or ``dev`` of DREAM; both where None.
-
-    Raises
-    ------
-    UserError
-        For a corpus that they did not use, or a task that they did not put to it.
-    """
+    """Load what a paper asked, for :func:`stimuli.recipes.tasks.task_items` with ``published=True``."""
     asked = {"realtimeqa": ("recover", "question"), "dream": ("question",), "aqua": ("problem",)}
     if corpus in TYPOBENCH:
         if task not in _OF_TYPOBENCH:

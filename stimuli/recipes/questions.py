@@ -16,21 +16,7 @@ YES_NO = ("yes", "no")
 
 
 def ask_question(record: Record, field: str) -> Asked:
-    """Ask a record's question about its text; a question without a text beside it is itself what changes.
-
-    Parameters
-    ----------
-    record : Record
-        With a question and an answer; options where the corpus has them, ``yes`` and ``no`` where the answer is one
-        of these, an open answer otherwise.
-    field : str
-        The text that conditions change.
-
-    Raises
-    ------
-    Unsuitable
-        When the record has no question, no text of that name, or no answer.
-    """
+    """Ask a record's question about its text; a question without a text beside it is itself what changes."""
     has_text(record, field)
     answer = labelled(record)
     if QUESTION not in record.texts:

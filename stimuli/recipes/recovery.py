@@ -142,24 +142,7 @@ def published_passes(
     field: str,
     language: str,
 ) -> PublishedPasses:
-    """Scramble a list of texts as the published stimuli were made, one pass a condition.
-
-    Parameters
-    ----------
-    texts : sequence of SourceText
-        The whole list in the published order.
-    levels : mapping of str to operation
-        Published operation by level (see :func:`stimuli.scramble.published.published_operation`).
-    field : str
-        Field of the items.
-    language : str
-        Language tag, for covariates.
-
-    Raises
-    ------
-    UserError
-        For an operation that was not published.
-    """
+    """Scramble a list of texts as the published stimuli were made, one pass a condition."""
     operations = {level: published_operation(given) for level, given in levels.items()}
     papers = {operation.protocol.paper for operation in operations.values() if operation.protocol}
     # Cao et al. tidied spaces; only a text so tidied is the one that was shown intact.

@@ -140,13 +140,7 @@ def tasks() -> Mapping[str, Task]:
 
 
 def task_named(name: str) -> Task:
-    """Return a task by its name.
-
-    Raises
-    ------
-    UserError
-        When there is none of that name; gives the nearest.
-    """
+    """Return a task by its name."""
     if name not in tasks():
         raise unknown_name("task", name, (*tasks(), LEXICAL_DECISION))
     return tasks()[name]

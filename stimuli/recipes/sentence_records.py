@@ -19,32 +19,7 @@ WORDS = (5, 40)
 def sentence_records(
     records: Sequence[Record], fields: Sequence[str], *, language: str, words: tuple[int, int] = WORDS
 ) -> tuple[list[Record], list[Skipped]]:
-    """Make a record of every sentence of a length.
-
-    Parameters
-    ----------
-    records : sequence of Record
-        Records of any corpus.
-    fields : sequence of str
-        The text to cut, record by record; in a dialogue sentences come without the name of who speaks.
-    language : str
-        Language tag, for abbreviations.
-    words : tuple of int
-        Fewest and most words of a sentence; five to forty by default.
-
-    Returns
-    -------
-    records : list of Record
-        Text ``sentence``, named after the record and the place of the sentence in it (``dev-12-s3``); question, answer
-        and choices stay behind, category and licence come along.
-    skipped : list of Skipped
-        Records without a sentence of that length.
-
-    Raises
-    ------
-    UserError
-        When the bounds are none.
-    """
+    """Make a record of every sentence of a length."""
     low, high = words
     if not 0 < low <= high:
         raise UserError(f"words is {list(words)}; give a lower and an upper bound, such as {list(WORDS)}")

@@ -222,13 +222,7 @@ class _Recipe:
         return [replace(one, operation=BY_HAND) if one.level in self.made else one for one in shown]
 
     def _require_unchanged(self, given: str, wanted: Sequence[str]) -> None:
-        """Refuse a text without stars at a level that changes starred words.
-
-        Raises
-        ------
-        UserError
-            Names the level, and the levels at which the text could be shown.
-        """
+        """Refuse a text without stars at a level that changes starred words."""
         changing = [level for level in wanted if not self._keeps(level)]
         if not changing:
             return

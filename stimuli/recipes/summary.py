@@ -86,20 +86,7 @@ class ConditionSummary:
 def describe_conditions(
     items: Sequence[Item], *, roles: Sequence[Role] = ("test",)
 ) -> list[ConditionSummary]:
-    """Describe what each condition did to its items.
-
-    Parameters
-    ----------
-    items : sequence of Item
-        All items of a study.
-    roles : sequence of str
-        Roles that count.
-
-    Returns
-    -------
-    list of ConditionSummary
-        One for each set and condition, in the order in which they first stand.
-    """
+    """Describe what each condition did to its items."""
     groups: dict[tuple[str, tuple[tuple[str, str], ...]], list[Item]] = {}
     for item in items:
         if item.role in roles:

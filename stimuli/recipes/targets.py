@@ -73,13 +73,7 @@ class TargetRule:
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any]) -> Self:
-        """Read a rule as a study writes it: ``{min_letters: 5, skip_frequent: 100}``.
-
-        Raises
-        ------
-        UserError
-            For an unknown part or a value that does not fit.
-        """
+        """Read a rule as a study writes it: ``{min_letters: 5, skip_frequent: 100}``."""
         known = [field.name for field in fields(cls)]
         for key in given:
             if key not in known:
@@ -87,13 +81,7 @@ class TargetRule:
         return cls(**given)
 
     def require_language(self, language: str) -> None:
-        """Refuse a language without the frequencies that the rule needs.
-
-        Raises
-        ------
-        UserError
-            Names the part of the rule and the language.
-        """
+        """Refuse a language without the frequencies that the rule needs."""
         for name in ("min_zipf", "max_zipf", "skip_frequent"):
             if getattr(self, name) is not None and not has_lexicon(language):
                 raise UserError(
@@ -166,18 +154,7 @@ Targets = Literal["all", "starred"] | TargetColumn | TargetRule
 
 
 def parse_targets(given: object) -> Targets:
-    """Read ``words`` of a study's scramble settings.
-
-    Parameters
-    ----------
-    given : str or mapping
-        ``all``, ``starred``, ``{column: targets}``, or a rule such as ``{min_letters: 5, skip_frequent: 100}``.
-
-    Raises
-    ------
-    UserError
-        For anything else.
-    """
+    """Read ``words`` of a study's scramble settings."""
     if isinstance(given, TargetColumn | TargetRule):
         return given
     if isinstance(given, str):
@@ -202,24 +179,7 @@ def parse_targets(given: object) -> Targets:
 def read_targets(
     text: str, targets: Targets, row: Mapping[str, Any], *, language: str, seed: int, item_id: str
 ) -> tuple[str, tuple[int, ...] | None]:
-    """Return a row's text as it is read, in NFC, and the places of the words that may change (None for all).
-
-    Parameters
-    ----------
-    text : str
-        The cell with the text; stars are read only where targets are starred.
-    targets : Targets
-        From :func:`parse_targets`.
-    row : mapping
-        The row, for targets in a column.
-    language, seed, item_id
-        See :meth:`TargetRule.choose`.
-
-    Raises
-    ------
-    UserError
-        When there is no target, or one that the text does not have.
-    """
+    """Return a row's text as it is read, in NFC, and the places of the words that may change (None for all)."""
     if targets == STARRED:
         starred = parse_stars(text)
         if not starred.words:

@@ -128,23 +128,6 @@ def choose_foils(words: Sequence[str], candidates: Sequence[str]) -> dict[str, s
     Close means the fewest edits with transpositions (optimal string alignment), then the most letters in common,
     then the alphabet. Anagrams of the word are no foils, since a scrambled word would fit both; neither is a word of
     the list itself. A foil is used once as long as there are others; the closest pairs choose first.
-
-    Parameters
-    ----------
-    words : sequence of str
-        The words.
-    candidates : sequence of str
-        Words to choose from.
-
-    Returns
-    -------
-    dict of str to str
-        Foil by word.
-
-    Raises
-    ------
-    UserError
-        When a word has no candidate.
     """
     taken = {word.casefold() for word in words}
     pool = sorted({nfc(c.strip()) for c in candidates if nfc(c.strip()).casefold() not in taken})

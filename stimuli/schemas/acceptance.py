@@ -18,18 +18,7 @@ _ANNOTATIONS = frozenset({"$schema", "$id", "$defs", "title", "description"})
 
 
 def acceptor(schema: Mapping[str, Any]) -> Accepts:
-    """Compile a schema into a function that tells whether a value fits.
-
-    Parameters
-    ----------
-    schema : mapping
-        JSON Schema (2020-12) with the keywords of :data:`KEYWORDS` and references to its own ``$defs``.
-
-    Raises
-    ------
-    ValueError
-        For a keyword, type or reference that is not known here.
-    """
+    """Compile a schema into a function that tells whether a value fits."""
     return _compiled(schema, schema)
 
 

@@ -17,30 +17,7 @@ from stimuli.scramble.words import clusters_of, cut, find_words, nfc
 def changes_between(
     intact: str, shown: str, operation: Operation | str | None = None, *, language: str = "en"
 ) -> tuple[Change, ...]:
-    """Find the changed spans of a text that was scrambled elsewhere.
-
-    Parameters
-    ----------
-    intact, shown : str
-        The text before and after, in NFC.
-    operation : Operation, str or None
-        What was done. None: letters, capitals included, only changed places within words. An operation of unit
-        ``letter``: words are paired in reading order and letters aligned by the fewest edits of its kind. One of unit
-        ``word`` or ``sentence``: pieces are looked for wherever they went. ``"any"`` (scrambles by hand): letters that a
-        word still has have moved, the others are new or gone.
-    language : str
-        For the borders of sentences.
-
-    Returns
-    -------
-    tuple of Change
-        Changed spans in reading order.
-
-    Raises
-    ------
-    ValueError
-        Without an operation, when a word holds other letters than before.
-    """
+    """Find the changed spans of a text that was scrambled elsewhere."""
     if operation is None:
         return _moved_within_words(intact, shown)
     if operation == "any":

@@ -33,17 +33,7 @@ def _endings(language: str) -> tuple[str, ...]:
 
 
 def with_own_apostrophes(sentence: str, pieces: list[str], language: str) -> list[str]:
-    """Move apostrophes that belong to a word from what stands around it to the word.
-
-    Parameters
-    ----------
-    sentence : str
-        The whole sentence.
-    pieces : list of str
-        What stands before the first word, the first word, what stands between, …; a new list where something moves.
-    language : str
-        Language tag.
-    """
+    """Move apostrophes that belong to a word from what stands around it to the word."""
     if _AT_AN_EDGE.search(sentence) is None:
         return pieces
     pieces = pieces.copy()

@@ -83,21 +83,7 @@ def described(
     counted: int | None = None,
     unit: str = "letter",
 ) -> Form:
-    """Describe a new form from the places that its pieces come from.
-
-    Parameters
-    ----------
-    intact, shown : str
-        The span before and after.
-    permutation : sequence of int or None
-        As in :class:`Change`.
-    pieces : int
-        Number of pieces of the intact span.
-    counted : int, optional
-        Number that the mean is taken over; ``pieces`` where None.
-    unit : str
-        What moved.
-    """
+    """Describe a new form from the places that its pieces come from."""
     displaced, total, new = _moves(permutation)
     if not new and pieces == len(permutation):
         mean = round(total / (counted or pieces or 1), 3)
@@ -128,17 +114,7 @@ def _moves(permutation: Sequence[int | None]) -> tuple[int, int, int]:
 
 
 def tail_of(permutation: Permutation, letters: int, pieces: int | None = None) -> Tail:
-    """Return what a form of a word says after ``intact`` and ``shown``.
-
-    Parameters
-    ----------
-    permutation : tuple of int or None
-        As in :class:`Change`.
-    letters : int
-        Letters of the word.
-    pieces : int, optional
-        Its grapheme clusters, where not all are letters.
-    """
+    """Return what a form of a word says after ``intact`` and ``shown``."""
     pieces = letters if pieces is None else pieces
     if len(permutation) != pieces or None in permutation:
         return described("", "", permutation, pieces=pieces, counted=letters)[2:]

@@ -15,13 +15,7 @@ from stimuli.scramble.words import clusters_of
 
 
 def count_asked(operation: Operation | str) -> int | None:
-    """Return how many exchanges, insertions or deletions an operation asks for; None where it has no such count.
-
-    Parameters
-    ----------
-    operation : Operation or str
-        The operation, or its label as provenance gives it; one that no longer exists has no count.
-    """
+    """Return how many exchanges, insertions or deletions an operation asks for; None where it has no such count."""
     if isinstance(operation, str):
         try:
             operation = parse_operation(operation)
@@ -33,13 +27,7 @@ def count_asked(operation: Operation | str) -> int | None:
 
 
 def count_made(change: Change | Mapping[str, Any]) -> int:
-    """Return how many letters a change put in or took out, or the fewest exchanges that make it.
-
-    Parameters
-    ----------
-    change : Change or mapping
-        A change of one of the types with a count, or its record in an item.
-    """
+    """Return how many letters a change put in or took out, or the fewest exchanges that make it."""
     made = change if isinstance(change, Mapping) else change._asdict()
     edits = int(made.get("inserted", 0) + made.get("deleted", 0))
     if edits:

@@ -166,13 +166,7 @@ def _cycles(order: Sequence[int] | Mapping[int, int], moved: Sequence[int]) -> i
 
 
 def _exchanged(size: int, count: int, draw: Draw) -> dict[int, int]:
-    """Exchange inner pairs that no chain of earlier exchanges ties together, so that each one lengthens the way back.
-
-    Returns
-    -------
-    dict of int to int
-        For every place that moves, the place of what comes there.
-    """
+    """Exchange inner pairs that no chain of earlier exchanges ties together, so that each one lengthens the way back."""
     sources: dict[int, int] = {}
     tied: dict[int, int] = {}
     while count:

@@ -44,12 +44,7 @@ class Rule(Protocol):
     def candidates(self, pieces: Sequence[str], number: int) -> Iterator[Arrangement]:
         """Yield arrangements in drawn order: finitely many; they may repeat and may change nothing.
 
-        Parameters
-        ----------
-        pieces : sequence of str
-            Letters (in lower case), words or sentences.
-        number : int
-            64 random bits that belong to these pieces and this type.
+        ``number``: 64 random bits that belong to these pieces and this type.
         """
         ...
 
@@ -98,14 +93,8 @@ class Spelling(Protocol[Ready]):
 
         None, or letters that are as they were, where only a search finds a form.
 
-        Parameters
-        ----------
-        letters : str
-            Small letters of one character each.
-        ready : object
-            What :meth:`ready` says of them.
-        number, site_number : int
-            64 random bits of this word and type, and of this word alone (used by rules with sites).
+        ``number, site_number``: 64 random bits of this word and type, and of this word alone (used by rules with
+        sites).
         """
         ...
 

@@ -21,25 +21,13 @@ def _listed(language: str) -> frozenset[str]:
 
 
 def listed_words(language: str) -> frozenset[str] | None:
-    """Return the real words of ASCII letters in small letters; None where a list does not say it.
-
-    Raises
-    ------
-    UserError
-        When the language has no word list that can be used.
-    """
+    """Return the real words of ASCII letters in small letters; None where a list does not say it."""
     base = base_language(language)
     return None if base in _SEGMENTED or is_turkic(base) else _listed(base)
 
 
 def is_real(string: str, language: str) -> bool:
-    """Tell whether a string is a word of the language, as :func:`stimuli.lexicon.is_real_word`.
-
-    Raises
-    ------
-    UserError
-        When the language has no word list that can be used.
-    """
+    """Tell whether a string is a word of the language, as :func:`stimuli.lexicon.is_real_word`."""
     base = base_language(language)
     if string.isascii() and string.isalpha() and base not in _SEGMENTED and not is_turkic(base):
         return string.lower() in _listed(base)

@@ -98,13 +98,7 @@ class _Named(NamedTuple):
 
 @functools.cache
 def scramble_types() -> Mapping[str, ScrambleType]:
-    """Return every scramble type by its name.
-
-    Raises
-    ------
-    UserError
-        When an installed package adds a type that is broken or whose name or alias is taken.
-    """
+    """Return every scramble type by its name."""
     _by_any_name.cache_clear()
     types = {kind.name: kind for kind in BUILT_IN}
     taken = {name.lower() for kind in BUILT_IN for name in kind.names}
@@ -137,13 +131,7 @@ def _names() -> Mapping[str, _Named]:
 
 
 def scramble_type(name: str) -> ScrambleType:
-    """Return a scramble type by its name or alias, in any case.
-
-    Raises
-    ------
-    UserError
-        When there is none of that name; gives the nearest.
-    """
+    """Return a scramble type by its name or alias, in any case."""
     return _found(_plain(name))[0].type
 
 
@@ -167,26 +155,7 @@ def _found(name: str) -> tuple[_Named, dict[str, object]]:
 def parse_operation(
     given: str | Mapping[str, object] | Operation, *, rate: float | None = None, default_rate: float = 1.0
 ) -> Operation:
-    """Read an operation as a study or a command line writes it.
-
-    Parameters
-    ----------
-    given : str, mapping or Operation
-        ``none``, ``keep:first_and_last``, ``shuffle:all@0.5``, ``transpose:internal(distance=2)``, a paper's name
-        (``KFL``, ``RS-50``, ``REO-INT_2``), or a mapping such as ``{"transpose": "initial"}``,
-        ``{"shuffle": "all", "rate": 0.5}`` or ``{"type": "KF&Adj", "texts": 0.5}``.
-    rate : float, optional
-        Rate given apart; must agree with the one inside ``given``, if any. It goes before the one that a paper's
-        name stands for (``KF&Adj``).
-    default_rate : float
-        Rate of letter and word types where none is said.
-
-    Raises
-    ------
-    UserError
-        For an unknown type or option, a value that an option does not take, a rate outside 0 to 1, or two rates
-        that disagree.
-    """
+    """Read an operation as a study or a command line writes it."""
     if isinstance(given, Operation):
         if rate is None:
             return given
@@ -217,13 +186,7 @@ def parse_operation(
 
 
 def checked_rate(rate: object, name: str = "rate") -> float:
-    """Return a rate as a number from 0 to 1.
-
-    Raises
-    ------
-    UserError
-        When it is none.
-    """
+    """Return a rate as a number from 0 to 1."""
     try:
         value = float("nan") if isinstance(rate, bool) else float(rate)  # type: ignore[arg-type]
     except (TypeError, ValueError):

@@ -43,25 +43,7 @@ def begins_sentence(word: str, language: str) -> bool:
 
 
 def loses_capital(word: str, following: str, text: str, language: str) -> bool:
-    """Tell whether a word with a capital at a sentence's front is written small inside the sentence.
-
-    Parameters
-    ----------
-    word : str
-        The sentence's first word.
-    following : str
-        Its second; empty where there is none.
-    text : str
-        The whole text, in which the word may stand elsewhere.
-    language : str
-        Language tag.
-
-    Returns
-    -------
-    bool
-        False for words with further capitals, digits or full stops, addresses, the English ``I``, names, words that
-        stand with a capital inside another sentence, nouns of languages that write them so, and where nothing tells.
-    """
+    """Tell whether a word with a capital at a sentence's front is written small inside the sentence."""
     by_itself = _loses_by_itself if len(word) <= KEPT_UP_TO else _loses_by_itself.__wrapped__
     told = by_itself(word, language)
     if told is not None:

@@ -70,15 +70,7 @@ def _end_pattern(language: str) -> re.Pattern[str]:
 
 
 def find_sentences(text: str, language: str) -> list[Span]:
-    """Return the sentences of a text with their marks, without the space around them.
-
-    Parameters
-    ----------
-    text : str
-        Text in NFC.
-    language : str
-        Language tag, for abbreviations, ordinal numbers and the Greek question mark.
-    """
+    """Return the sentences of a text with their marks, without the space around them."""
     has_capitals = text[:1] != text[:1].lower() or text != text.lower()
     found = []
     begin = _skip_space(text, 0)
@@ -175,11 +167,6 @@ def word_pieces(sentence: str, language: str) -> list[str]:
     A word is what stands between spaces, without the marks around it: hyphened words, numbers, addresses and
     abbreviations and ordinal numbers with their full stop are one word each, abbreviations of several parts
     (``z. B.``) with their spaces; marks that stand alone are none.
-
-    Returns
-    -------
-    list of str
-        What stands before the first word, the first word, what stands between, …, what stands after the last.
     """
     words = _spaced_word(language) if _STOP_AND_GAP.search(sentence) else _WORD
     pieces = words.split(sentence)

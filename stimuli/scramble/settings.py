@@ -74,13 +74,7 @@ class ScrambleSettings:
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any], *, language: str) -> Self:
-        """Read ``materials.scramble`` of a study.
-
-        Raises
-        ------
-        UserError
-            For an unknown setting or a value that does not fit.
-        """
+        """Read ``materials.scramble`` of a study."""
         known = set(cls.__dataclass_fields__)
         for key in given:
             if key not in known:

@@ -123,19 +123,7 @@ def token_before(text: str, stop: int, language: str) -> Token:
 
 
 def goes_on(text: str, token: Token, after: str, language: str) -> bool:
-    """Tell whether a sentence goes on after a full stop before a space and a word that is not written small.
-
-    Parameters
-    ----------
-    text : str
-        The text.
-    token : Token
-        What stands before the stop.
-    after : str
-        The word after the stop.
-    language : str
-        Language tag.
-    """
+    """Tell whether a sentence goes on after a full stop before a space and a word that is not written small."""
     if token.inside:
         return True
     if not keeps_its_stop(token.text, language, after):
@@ -147,21 +135,7 @@ def goes_on(text: str, token: Token, after: str, language: str) -> bool:
 
 
 def numbers_an_item(token: Token, text: str, begin: int, earlier: int | None, language: str) -> bool:
-    """Tell whether a number with a full stop opens its sentence and numbers it: at a line's beginning, or the next one up.
-
-    Parameters
-    ----------
-    token : Token
-        What stands before the stop.
-    text : str
-        The text.
-    begin : int
-        Where the sentence begins.
-    earlier : int or None
-        The number of an item before.
-    language : str
-        Language tag; where ordinals have a full stop a sentence may begin with one (``2. Preis``).
-    """
+    """Tell whether a number with a full stop opens its sentence and numbers it: at a line's beginning, or the next one up."""
     number = token.text
     if not number.isdecimal() or len(number) >= _LONG_ORDINAL or text[begin : token.begin].strip(OPENING):
         return False
@@ -215,19 +189,7 @@ def _is_ordinal(word: str, language: str) -> bool:
 
 
 def keeps_its_stop(token: str, language: str, following: str) -> bool:
-    """Tell whether a full stop after a token belongs to it.
-
-    Parameters
-    ----------
-    token : str
-        What stands before the full stop: ``Dr``, ``J``, ``U.S``, ``e.g``; ``no`` before a number; in languages that
-        write ordinals with a full stop a number before a number, a small letter, a month (``3. Mai``) or, where nouns or
-        names often follow, any word.
-    language : str
-        Language tag, for abbreviations.
-    following : str
-        The word after the full stop.
-    """
+    """Tell whether a full stop after a token belongs to it."""
     if (len(token) == 1 and token.isupper() and token != "I") or _INITIALS.fullmatch(token):
         return True
     if _DOTTED.fullmatch(token) and not token[-1].isdigit():

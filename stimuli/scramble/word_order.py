@@ -73,22 +73,7 @@ def reordered_words(
 ) -> Form | str:
     """Return a sentence with its words in another order, or why there is none.
 
-    Parameters
-    ----------
-    text : str
-        The whole text.
-    sentence : Sentence
-        The sentence.
-    rule : Rule
-        Which orders are allowed.
-    number : int
-        64 random bits of this sentence and type.
-    capital_stays : bool
-        Whether a capital at the sentence's beginning stays there: the word that leaves gets a small letter where it has
-        one inside sentences (see :func:`stimuli.scramble.sentence_fronts.loses_capital`), and the word that comes gets
-        the capital unless it is an address, an abbreviation with full stops, or has capitals elsewhere.
-    language : str
-        For capitals.
+    ``number``: 64 random bits of this sentence and type.
     """
     words = sentence.pieces[1::2]
     if len(words) < max(2, rule.least):
@@ -154,16 +139,7 @@ def _marks_after(word: str, marks: str, *, lent: bool) -> str:
 def reordered_sentences(text: str, spans: Sequence[Span], rule: Rule, number: int) -> Form | str:
     """Return a text with its sentences in another order, or why there is none.
 
-    Parameters
-    ----------
-    text : str
-        The whole text.
-    spans : sequence of Span
-        Its sentences.
-    rule : Rule
-        Which orders are allowed.
-    number : int
-        64 random bits of this text and type.
+    ``number``: 64 random bits of this text and type.
     """
     if len(spans) < max(2, rule.least):
         return ONE_SENTENCE

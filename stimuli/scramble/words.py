@@ -202,13 +202,7 @@ def _close(run: list[str], pieces: list[str]) -> None:
 
 @functools.lru_cache(maxsize=16)
 def find_words(text: str) -> tuple[Word, ...]:
-    """Return the words of a text in NFC, in reading order.
-
-    Parameters
-    ----------
-    text : str
-        Text in NFC (see :func:`nfc`).
-    """
+    """Return the words of a text in NFC, in reading order."""
     pieces, fixed = cut(text)
     starts = list(accumulate(map(len, pieces), initial=0))
     return tuple(
@@ -262,11 +256,6 @@ def parse_stars(text: str) -> Starred:
     r"""Take ``*stars*`` out of a text and return which words they marked.
 
     A pair of stars may enclose several words; a star that is part of the text is written ``\*``.
-
-    Raises
-    ------
-    UserError
-        When a star has no partner.
     """
     rest = nfc(text).replace(r"\*", _ESCAPED_STAR)
     plain: list[str] = []

@@ -18,15 +18,7 @@ _TURKIC_SMALL = str.maketrans({"I": "ı", "İ": "i"})
 
 @functools.lru_cache(maxsize=100_000)
 def letters_of(word: str, language: str | None = None) -> Letters:
-    """Return the letters of a word as schemes compare them, as many as are written.
-
-    Parameters
-    ----------
-    word : str
-        One word of any script, or any text.
-    language : str, optional
-        Language tag; in ``tr`` and ``az`` the small letter of ``I`` is ``ı`` and that of ``İ`` is ``i``.
-    """
+    """Return the letters of a word as schemes compare them, as many as are written."""
     return tuple(clusters_of(word.lower()) if word.isascii() and language is None else _small(word, language))
 
 

@@ -29,13 +29,6 @@ def spatial_coding(target: str, shown: str, sigma: float = MATCH_CALCULATOR_SIGM
     Letters of the target find their like in the shown form one to one, the nearest first. A pair at delay d adds
     exp(−(x − d)² / 2σ²) to the superposition at x; its height at the best of the delays, and 1 for each outer letter
     that the two words share, are divided by the target's letters + 2.
-
-    Parameters
-    ----------
-    target, shown : str
-        The intact word and its shown form.
-    sigma : float
-        Uncertainty of places, in letters.
     """
     return _spatial(target, shown, 2 * sigma * sigma)
 
@@ -119,13 +112,6 @@ def overlap_model(target: str, shown: str, parameters: OverlapParameters = DEFAU
     The letter at place i of the shown form is spread normally around i; each letter of the target adds what of its like
     lies inside its own slot, from half a place before to half a place after. Divided by what the target's own letters
     give, at most 1.
-
-    Parameters
-    ----------
-    target, shown : str
-        The intact word and its shown form.
-    parameters : OverlapParameters
-        How far letters spread.
     """
     template, code = letters_of(target), letters_of(shown)
     if not template or not code:

@@ -31,20 +31,7 @@ _SIGNS = (*string.ascii_lowercase, *map(chr, range(0x4E00, 0x9F00)))
 
 
 def match_scores(target: str, shown: str, language: str | None = None) -> dict[str, float]:
-    """Compare a changed word with the intact one on every scheme.
-
-    Parameters
-    ----------
-    target, shown : str
-        The intact word and its shown form, in any script.
-    language : str, optional
-        Language tag, for languages that pair capitals and small letters in their own way (Turkish, Azerbaijani).
-
-    Returns
-    -------
-    dict
-        The scores by the names of :data:`SCORES`, unrounded.
-    """
+    """Compare a changed word with the intact one on every scheme."""
     return dict(zip(SCORES, _of_words(target, shown, language), strict=True))
 
 

@@ -23,21 +23,7 @@ Key = tuple[str, ...]
 
 
 def word_keys(text: str, task: str | None = None) -> set[Key]:
-    """Return what two A/B texts have in common when one is a near copy of the other.
-
-    Parameters
-    ----------
-    text : str
-        A text of an H-TEST task.
-    task : str, optional
-        ``rhyme`` also compares couples, the parts between commas.
-
-    Returns
-    -------
-    set of tuple of str
-        The words in alphabetical order, without capitals, accents and marks, hyphens and strokes parting them; numbers in
-        digits, and operations however written. Two texts are near copies when their sets meet.
-    """
+    """Return what two A/B texts have in common when one is a near copy of the other."""
     keys = {_key(text)}
     if task == "rhyme":
         keys |= {_key(part) for part in text.split(",")}
@@ -45,14 +31,7 @@ def word_keys(text: str, task: str | None = None) -> set[Key]:
 
 
 def barred_keys(task: str, held_out: Iterable[str], of_other_tasks: Iterable[str] = ()) -> set[Key]:
-    """Return what no line of a training set of a task may have in common with a study's texts.
-
-    Parameters
-    ----------
-    task : str
-    held_out, of_other_tasks : iterable of str
-        The study's texts of that task, and of others.
-    """
+    """Return what no line of a training set of a task may have in common with a study's texts."""
     own = (word_keys(text, task) for text in held_out)
     return set().union(*own, *(word_keys(text) for text in of_other_tasks))
 

@@ -106,13 +106,7 @@ def released_training_set(
 
 
 def training_file(folder: Path, task: str) -> Path:
-    """Return the fine-tuning file of a task.
-
-    Raises
-    ------
-    UserError
-        When it is not there.
-    """
+    """Return the fine-tuning file of a task."""
     for candidate in (folder, folder / "train", folder.parent / "train"):
         if (file := candidate / f"{task}_train.jsonl").is_file():
             return file

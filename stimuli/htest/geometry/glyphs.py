@@ -84,22 +84,8 @@ def has_glyph(symbol: str, style: str) -> bool:
 def glyph(symbol: str, style: str = "sans") -> Ink:
     """Render one symbol, cropped to its ink.
 
-    Parameters
-    ----------
-    symbol : str
-        One character.
-    style : str
-        Font: ``sans``, ``mono`` or ``serif``.
-
-    Returns
-    -------
-    ndarray of bool, shape (height, width)
-        True where there is ink; rows from top to bottom, 12 font units a pixel. Read-only.
-
-    Raises
-    ------
-    UserError
-        When the font does not draw the symbol, or draws nothing (a space).
+    Returns ndarray of bool, shape (height, width): true where there is ink; rows from top to bottom, 12 font units a
+    pixel. Read-only.
     """
     if not has_glyph(symbol, style):
         raise UserError(f"font {FONTS[style]} draws no {symbol!r}", mend="Use a single printed character.")

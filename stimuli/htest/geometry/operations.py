@@ -56,18 +56,10 @@ class Operation:
     def apply(self, inks: Sequence[Ink], thickness: float) -> Ink | None:
         """Do it to the ink of one or two symbols.
 
-        Parameters
-        ----------
-        inks : sequence of ndarray of bool
-            Cropped shapes.
-        thickness : float
-            Width of an added or erased stroke in pixels: that of the font's upright (:func:`glyphs.stem`).
-
-        Returns
-        -------
-        ndarray of bool or None
-            The shape, cropped; None where the operation says what is not so: a stroke is to be taken away that is not
-            there, or added where ink is.
+        ``thickness``: width of an added or erased stroke in pixels: that of the font's upright
+        (:func:`glyphs.stem`).
+        Returns ndarray of bool or None: the shape, cropped; None where the operation says what is not so: a
+        stroke is to be taken away that is not there, or added where ink is.
         """
         if self.takes == 2:
             return PAIRED[self.does](inks[0], inks[1])
@@ -132,24 +124,7 @@ def operation(name: str) -> Operation:
 def drawn(symbols: Sequence[str], names: Sequence[str], style: str = "sans") -> Ink | None:
     """Draw symbols and do operations to them, one after the other.
 
-    Parameters
-    ----------
-    symbols : sequence of str
-        One symbol, or two where the first operation takes two.
-    names : sequence of str
-        Operations in order.
-    style : str
-        Font.
-
-    Returns
-    -------
-    ndarray of bool or None
-        The shape; None where a stroke to be erased is not there or one to be added is.
-
-    Raises
-    ------
-    UserError
-        For an unknown operation, a symbol that the font does not draw, or a wrong number of symbols.
+    Returns ndarray of bool or None: the shape; None where a stroke to be erased is not there or one to be added is.
     """
     steps = [operation(name) for name in names]
     inks: list[Ink] = [glyph(symbol, style) for symbol in symbols]

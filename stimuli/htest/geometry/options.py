@@ -66,28 +66,6 @@ def generate_geometry(
 
     Asking for more items with the same families and seed extends each family's part and leaves the others' as they
     were.
-
-    Parameters
-    ----------
-    n : int
-        Number of items, a multiple of ``asked_of_each``.
-    seed : int
-        The study's seed.
-    families : sequence of str
-        Among rotation, reflection, addition, subtraction, composition.
-    asked_of_each : int
-        How many of the four questions of a list are asked: 4 for exact balance in the set (default), 1 where no list may
-        come twice.
-
-    Returns
-    -------
-    tuple of GeometryItem
-        Family by family, group by group.
-
-    Raises
-    ------
-    UserError
-        For an unknown family, a number that is no such multiple, or more items than there are.
     """
     for family in families:
         if family not in FAMILIES:

@@ -95,18 +95,7 @@ class GeometryFaults:
 
 
 def load_released_geometry(folder: Path) -> tuple[ReleasedGeometry, ...]:
-    """Load the released questions.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder that holds ``letter_geometry_test.jsonl``, or the one above it.
-
-    Raises
-    ------
-    UserError
-        When the file is missing or a line is broken (named with its number).
-    """
+    """Load the released questions."""
     places = (folder / FILE, folder / "letter_geometry" / FILE)
     path = next((place for place in places if place.exists()), None)
     if path is None:

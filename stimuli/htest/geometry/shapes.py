@@ -49,19 +49,9 @@ def scaled(ink: Ink, height: int, width: int) -> Ink:
 def stroke_region(shape: tuple[int, int], line: Line, thickness: float) -> Ink:
     """Return the pixels within half a thickness of a line, with square ends cut at the array's edge.
 
-    Parameters
-    ----------
-    shape : (int, int)
-        Height and width of the box in pixels.
-    line : tuple of (x, y)
-        Points in the box, 0 to 1.
-    thickness : float
-        Pixels.
-
-    Returns
-    -------
-    ndarray of bool, shape (height, width)
-        Read-only.
+    ``shape``: height and width of the box in pixels.
+    ``line``: points in the box, 0 to 1.
+    Returns ndarray of bool, shape (height, width): read-only.
     """
     height, width = shape
     inset = min(thickness, height, width) / 2
@@ -114,10 +104,8 @@ def erase_stroke(ink: Ink, line: Line, thickness: float) -> Ink:
 def bar_height(ink: Ink, thickness: float) -> float | None:
     """Find a horizontal bar between 30 and 70 % of the height: ink without a gap from side to side.
 
-    Returns
-    -------
-    float or None
-        Where its middle line stands in the box, 0 at the top; None where there is none, or more than one.
+    Returns float or None: where its middle line stands in the box, 0 at the top; None where there is none, or more
+    than one.
     """
     height, width = ink.shape
     inset = min(thickness, height, width) / 2

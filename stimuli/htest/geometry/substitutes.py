@@ -33,22 +33,6 @@ def other_symbols(
 
     Symbols of questions that are asked with the same operations come first; where none fits, symbols of any
     question of the family whose result cannot be read as an option.
-
-    Parameters
-    ----------
-    question : Question
-    options : sequence of str
-    seed : int
-    name : str
-        Of the item: two items of one question get symbols of their own.
-    taken : collection of str
-        Names of questions that are asked already (:attr:`~stimuli.htest.geometry.questions.Question.name`); they are
-        taken again only where nothing else fits.
-
-    Raises
-    ------
-    UserError
-        There are none.
     """
     family = questions(question.family)
 

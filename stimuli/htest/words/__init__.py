@@ -84,11 +84,6 @@ def twins(*, as_long: bool = True) -> tuple[tuple[str, str], ...]:
     """Return every two mentioned words with one Zipf frequency and as many runs of vowels, in both orders.
 
     A frequency that is merely near would name the word to a classifier that has seen it before.
-
-    Parameters
-    ----------
-    as_long : bool
-        Of one length; else the first is the longer one.
     """
     alike: dict[tuple[float | None, int], list[str]] = {}
     for word in mentioned_words():

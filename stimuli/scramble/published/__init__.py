@@ -47,30 +47,7 @@ def published_pass(
     rate: float | None = None,
     seed: int | None = None,
 ) -> list[str]:
-    """Scramble a list of texts as the published stimuli were.
-
-    Parameters
-    ----------
-    texts : sequence of str
-        In the published order; the result of a text depends on all before it.
-    operation : str, mapping, Operation or PublishedOperation
-        A paper's name or its code's (see :func:`published_operation`); ``RS-20`` sets the rate.
-    rate : float, optional
-        For RS a multiple of 0.1: the rate is reached in steps of 10 %, each over the whole list.
-    seed : int, optional
-        The published seed (Cao et al. 10, TypoBench 42) gives the published stimuli and is the default; another seed
-        gives others by the same procedure.
-
-    Returns
-    -------
-    list of str
-        Scrambled texts in the order given; the texts themselves for ``none``.
-
-    Raises
-    ------
-    UserError
-        For a protocol whose code was not released, or a rate that no published step reaches.
-    """
+    """Scramble a list of texts as the published stimuli were."""
     if not isinstance(operation, PublishedOperation):
         operation = published_operation(operation, rate=rate)
     if operation.protocol is None:
@@ -80,11 +57,5 @@ def published_pass(
 
 
 def check_published(operation: Given) -> None:
-    """Refuse an operation or rate that was not published.
-
-    Raises
-    ------
-    UserError
-        Says what can be copied.
-    """
+    """Refuse an operation or rate that was not published."""
     published_operation(operation)

@@ -50,20 +50,8 @@ def scramble(texts: Sequence[str], operation: PublishedOperation, seed: int) -> 
 def scramble_demonstrations(texts: Sequence[str], rate: float, *, seed: int = PUBLISHED_SEED) -> list[str]:
     """Scramble few-shot demonstrations as published: RS in one go, without the steps of 10 %.
 
-    Parameters
-    ----------
-    texts : sequence of str
-        The demonstrations in their order; one stream runs over them.
-    rate : float
-        Share of the words of two or more letters that change, 0 to 1 (the papers' prompts have 0, 0.2, 0.5 and 1;
-        those for sentence recovery always 0.5).
-    seed : int
-        10 gives the published prompts.
-
-    Raises
-    ------
-    UserError
-        For a rate outside 0 to 1.
+    ``rate``: share of the words of two or more letters that change, 0 to 1 (the papers' prompts have 0, 0.2, 0.5 and
+    1; those for sentence recovery always 0.5).
     """
     share = checked_rate(rate)
     draw = random.Random(seed)

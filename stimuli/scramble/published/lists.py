@@ -55,23 +55,7 @@ class PublishedList:
 def dream_list(
     dialogues: Mapping[str, Sequence[str]], annotated: Sequence[str], *, split: str
 ) -> PublishedList:
-    """Return the dialogues of a part of DREAM as the published pass took them: one per annotated question.
-
-    Parameters
-    ----------
-    dialogues : mapping of str to sequence of str
-        Turns by dialogue id.
-    annotated : sequence of str
-        Dialogue id of every line of the annotator's file (see :data:`DREAM_ANNOTATOR`), in its order; a dialogue with
-        several questions comes several times.
-    split : {"test", "dev"}
-        Part of DREAM: of dev's 514 one is dropped after the pass.
-
-    Raises
-    ------
-    UserError
-        For another part, or an annotated dialogue that is not there.
-    """
+    """Return the dialogues of a part of DREAM as the published pass took them: one per annotated question."""
     if split not in DREAM_DROPPED:
         raise unknown_name("annotated part of DREAM", split, DREAM_DROPPED)
     for dialogue in annotated:

@@ -158,23 +158,7 @@ def _by_operation() -> Mapping[tuple[str, Options], Protocol]:
 
 
 def published_operation(given: Given, *, rate: float | None = None) -> PublishedOperation:
-    """Read a published operation.
-
-    Parameters
-    ----------
-    given : str, mapping or Operation
-        A paper's name (``KFL``, ``RS-50``, ``REO-INT_2``, ``WORD-REO-ADJ``), a name of the released code
-        (``char_swap_random_int_2``, also with ``_fix``, ``_summarize`` or ``_translate``), a readable name of the same
-        operation (``words:reverse``, ``exchange:internal(count=2)``), or ``none``; upper and lower case are the same.
-        An :class:`~stimuli.scramble.registry.Operation` goes by the name that was given for it.
-    rate : float, optional
-        Rate given apart; must agree with the one inside ``given``, if any.
-
-    Raises
-    ------
-    UserError
-        For a protocol whose code was not released, an unknown one, or a rate or option that was not published.
-    """
+    """Read a published operation."""
     named, inside = _named(given)
     name = named if isinstance(named, str) else named.name
     if rate is not None and inside is not None and checked_rate(rate) != inside:
@@ -316,13 +300,7 @@ def _check_rate(chosen: PublishedOperation) -> None:
 
 
 def faults(given: Given) -> tuple[Fault, ...]:
-    """Return the faults that a published copy of an operation reproduces; none for the intact condition.
-
-    Raises
-    ------
-    UserError
-        As :func:`published_operation`.
-    """
+    """Return the faults that a published copy of an operation reproduces; none for the intact condition."""
     protocol = published_operation(given).protocol
     return () if protocol is None else protocol.faults
 
