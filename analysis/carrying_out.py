@@ -19,7 +19,9 @@ from analysis.contrasts import untested, untested_in_words
 from analysis.estimation import COUNTED, PLANNED_UNTESTED, analyse
 from analysis.families import across_analyses, adjusted, correction_of, two_one_sided
 from analysis.frames import (
+    AT_CHANCE,
     LEAD,
+    MODELLED,
     WRONG,
     ModelData,
     accuracy_rows,
@@ -43,20 +45,12 @@ from analysis.tables import Tables
 
 def carry_out(plan: Plan, tables: Tables, *, companion: bool = True) -> Analysis:
     """Test the contrasts of one plan; families are those of this analysis alone."""
-    measure, trials = plan.measure, tables.trials
-    if measure.name == "correct":
-        return analyse_accuracy(plan, tables, companion=companion)
-    if measure == MISSING:
-        rows, share, modelled = missing_rows(trials, plan), "missing", "missing"
-    elif measure in (WORDS, WORDS_WITH_ONE_TYPO):
-        rows, share, modelled = words_rows(tables, plan), "share", "share_recovered"
-    elif measure == RATING:
-        rows, share, modelled = rating_rows(trials, plan), "rating", "rating"
-    elif measure.name in OF_MODELS:
-        return analyse(plan, quantity_data(trials, plan))
-    else:
-        return analyse_time(plan, tables)
-    return analyse_shares(plan, rows, share, tables, modelled if companion else None)
+    measure = plan.measure
+    if measure.scale == "points" or measure == RATING:
+        return analyse_shares(plan, tables, companion=companion)
+    if measure.name in OF_MODELS:
+        return analyse(plan, quantity_data(tables.trials, plan))
+    return analyse_time(plan, tables)
 
 
 def carry_out_all(
@@ -84,27 +78,30 @@ def _without_planned(analysis: Analysis, analyses: Sequence[Analysis]) -> Analys
     return replace(analysis, contrasts=own)
 
 
-def analyse_accuracy(plan: Plan, tables: Tables, failures: str = WRONG, companion: bool = True) -> Analysis:
-    """Carry out a plan whose measure is ``correct``."""
-    trials = tables.trials
-    if failures == "chance":
+def analysed_rows(plan: Plan, tables: Tables, failures: str = WRONG) -> tuple[pd.DataFrame, list[str]]:
+    """Return the trials of a plan of shares or ratings with ``plan.measure.value``, and in sentences what was left out."""
+    measure, trials = plan.measure, tables.trials
+    if measure == MISSING:
+        return missing_rows(trials, plan)
+    if measure == RATING:
+        return rating_rows(trials, plan)
+    if measure in (WORDS, WORDS_WITH_ONE_TYPO):
+        return words_rows(tables, plan, failures)
+    if failures == AT_CHANCE:
         trials = with_chance(trials, tables.items, tables.factors)
-    rows = accuracy_rows(trials, plan, failures)
-    return analyse_shares(plan, rows, "correct", tables, "correct" if companion else None)
+    return accuracy_rows(trials, plan, failures)
 
 
 def analyse_missingness(plan: Plan, tables: Tables) -> Analysis:
     """Carry out a plan's comparison for missing answers: whether a trial brought no valid answer, by condition."""
     asked = replace(plan, name=f"{plan.name}: missing answers", measure=MISSING)
-    return analyse_shares(asked, missing_rows(tables.trials, asked), "missing", tables, "missing")
+    return analyse_shares(asked, tables)
 
 
-def analyse_shares(
-    plan: Plan, analysed: tuple[pd.DataFrame, list[str]], share: str, tables: Tables, modelled: str | None
-) -> Analysis:
+def analyse_shares(plan: Plan, tables: Tables, failures: str = WRONG, companion: bool = True) -> Analysis:
     """Estimate the contrasts of a plan in points, and fit the mixed model of people that accompanies them."""
-    rows, remarks = analysed
-    found, limits = contrasts_in_points(ReaderSums(plan, rows, share, tables), plan)
+    rows, remarks = analysed_rows(plan, tables, failures)
+    found, limits = contrasts_in_points(ReaderSums(plan, rows, tables), plan)
     contrasts = tuple(adjusted([(plan, found)])[0])
     untested = untested_in_words(contrasts)
     told = [*plan.remarks, *remarks, *_without_trials(plan, rows), *limits]
@@ -112,7 +109,7 @@ def analyse_shares(
     scope = on_models_in_general(rows)
     told += [scope] if scope else []
     shown = dict.fromkeys(rows["reader_group"])
-    beside = None if modelled is None else _of_people(plan, rows, modelled)
+    beside = _of_people(plan, rows) if companion else None
     if beside is not None:
         told += [remark for remark in beside.remarks if not remark.startswith(PLANNED_UNTESTED)]
     return Analysis(
@@ -148,13 +145,14 @@ def _people_of(plan: Plan, rows: pd.DataFrame) -> list[str]:
     return [group for group in plan.groups if kinds.get(group) in PARTICIPANT_KINDS]
 
 
-def _of_people(plan: Plan, rows: pd.DataFrame, share: str) -> Analysis | None:
+def _of_people(plan: Plan, rows: pd.DataFrame) -> Analysis | None:
     """Fit the mixed model of people, or the one that the plan writes out; None where it cannot be fitted."""
     people = _people_of(plan, rows)
     if plan.formula is not None and "reader_group" in plan.formula:
         people = list(plan.groups)
     asked = replace(plan, groups=tuple(people), equivalence=None, bayes=None, remarks=())
     own = rows[rows["reader_group"].isin(people)]
+    share = MODELLED if MODELLED in rows else plan.measure.value
     data: ModelData = in_model(own, asked, share=share if plan.measure.scale == "points" else None)
     if not data.can_be_fitted or own[share].nunique() < 2:
         return None
@@ -285,7 +283,7 @@ def in_general(plan: Plan, tables: Tables) -> Analysis | None:
         return None
     rows = rows[rows["reader_group"].isin([people[0], *whole])]
     asked = replace(_exploratory(plan, "models in general"), groups=(people[0], MODELS_IN_GENERAL))
-    sums = ReaderSums(replace(asked, groups=(people[0], *whole)), rows, "correct", tables)
+    sums = ReaderSums(replace(asked, groups=(people[0], *whole)), rows, tables)
     found = []
     for difference in asked.contrasts:
         done = sums.in_general(people[0], asked.weights(difference))

@@ -137,7 +137,7 @@ def _of_analysis(one: Analysis) -> Iterator[str]:
         yield f"{plan.name}: {apa.listing([spoken(group) for group in missing])} not analyzed."
     levels = [level for level in plan.levels if level not in one.levels]
     if levels:
-        yield f"{plan.name}: without {apa.listing(levels)}."
+        yield f"{plan.name}: no trials of {apa.listing(levels)} were analyzed."
     tested = {contrast.label for contrast in one.contrasts if not contrast.left_out}
     untested = [contrast.label for contrast in plan.contrasts if contrast.label not in tested]
     if untested:

@@ -64,7 +64,7 @@ def participant_means(rows: pd.DataFrame, factor: str) -> pd.DataFrame:
 
 def described_rows(rows: pd.DataFrame, measure: Measure) -> pd.DataFrame:
     """Return the rows of a model with the column ``value`` that :func:`describe_rows` averages."""
-    column = "share_recovered" if "share_recovered" in rows else measure.response
+    column = measure.value if measure.value == "share" else measure.response
     return rows.assign(value=rows[column].astype(float))
 
 

@@ -131,7 +131,7 @@ def _keep(rows: pd.DataFrame, kept: pd.Series[bool], remarks: list[str], told: s
     """Return the rows that are kept; a remark says how many are not, and why."""
     lost = int((~kept).sum())
     if lost:
-        remarks.append(f"Left out of the model: {lost:,} of {len(rows):,} {told}.")
+        remarks.append(f"Left out: {lost:,} of {len(rows):,} {told}.")
     return rows[kept].copy()
 
 
@@ -400,26 +400,24 @@ def _two_labels(tables: Tables) -> bool:
 def rating_rows(trials: pd.DataFrame, plan: Plan) -> tuple[pd.DataFrame, list[str]]:
     """Return the trials of a plan that have a rating, and what was left out."""
     rows, remarks = analysed_as_planned(trials, plan)
-    has = rows["rating"].notna()
-    if not has.all():
-        remarks.append(f"Left out: {int((~has).sum()):,} of {len(rows):,} trials without a rating.")
-    return rows[has], remarks
+    return _keep(rows, rows["rating"].notna(), remarks, "trials without a rating"), remarks
 
 
-def words_rows(tables: Tables, plan: Plan) -> tuple[pd.DataFrame, list[str]]:
+def words_rows(tables: Tables, plan: Plan, failures: str = WRONG) -> tuple[pd.DataFrame, list[str]]:
     """Return trials with changed words, the ``share`` of them that each typed answer recovers, and what was left out."""
     rows, remarks = analysed_as_planned(tables.trials, plan)
     measured = recovery_trials(tables.trials, tables.items, list(tables.factors))
-    counts = measured[[*_PLACE, "changed", "recovered", "with_one_typo"]]
+    counts = measured[[*_PLACE, "changed", "recovered", "with_one_typo", "ed_shown", "ed_given"]]
     rows = rows.merge(counts, on=_PLACE, how="inner", validate="one_to_one")
     rows = _keep(rows, rows["changed"] != 0, remarks, "trials in which no word was changed")
+    if failures == LEFT_OUT:
+        rows = _keep(rows, is_valid(rows), remarks, "trials without a valid answer")
     rows["not_recovered"] = rows["changed"] - rows["recovered"]
     rows["recovered_with_one_typo"] = rows["with_one_typo"]
     rows["beyond_one_typo"] = rows["changed"] - rows["with_one_typo"]
     column = "with_one_typo" if plan.measure == WORDS_WITH_ONE_TYPO else "recovered"
-    rows["share_recovered"] = rows[column] / rows["changed"]
-    rows["share"] = rows["share_recovered"]
-    several = rows.loc[rows["changed"] > 1, "share_recovered"]
+    rows["share"] = rows[MODELLED] = rows[column] / rows["changed"]
+    several = rows.loc[rows["changed"] > 1, "share"]
     alike = float(several.isin([0.0, 1.0]).mean()) if len(several) else 0.0
     if len(several) and alike < ALL_OR_NONE:
         rows["answer_given"] = rows["session_id"] + ":" + rows["trial_index"].astype(str)
@@ -428,14 +426,16 @@ def words_rows(tables: Tables, plan: Plan) -> tuple[pd.DataFrame, list[str]]:
         for column, rest in (("recovered", "not_recovered"), ("recovered_with_one_typo", "beyond_one_typo")):
             rows[column] = (rows[column] / rows["changed"] >= 0.5).astype(float)
             rows[rest] = 1.0 - rows[column]
-        rows["share_recovered"] = (rows["share_recovered"] >= 0.5).astype(float)
+        rows[MODELLED] = (rows["share"] >= 0.5).astype(float)
         remarks.append(
-            f"{100 * alike:.0f}% of the answers recover all of their changed words or none: words of one answer are no trials of "
-            "their own, so each answer counts once in the logistic model, as recovered where at least half of its words are."
+            f"{100 * alike:.0f}% of the answers recover all of their changed words or none. Words of one answer are therefore not "
+            "independent: each answer counts once in the logistic model, as recovered if at least half of its words are."
         )
     return rows, remarks
 
 
+MODELLED = "share_recovered"
+"""The share of words that the logistic model sees: 0 or 1 where each answer counts once."""
 ALL_OR_NONE = 0.9
 """From this share of answers on whose words come back together the variance between answers has no bound."""
 

@@ -21,22 +21,22 @@ from scipy import stats
 
 from analysis.answers import failures_as_wrong, is_valid, judged, not_failed
 from analysis.arrays import Array, Index
-from analysis.carrying_out import analyse_accuracy, carry_out
+from analysis.carrying_out import analyse_shares, analysed_rows, carry_out
 from analysis.contrasts import compared
 from analysis.estimation import HUGE, Climb, analyse, climb
 from analysis.frames import (
+    AT_CHANCE,
     FAILURES,
     WRONG,
     ModelData,
-    accuracy_rows,
     analysed_as_planned,
     in_model,
-    rating_rows,
+    quantity_data,
     time_data,
 )
 from analysis.intervals import reach
 from analysis.measures.accuracy import with_chance
-from analysis.plan import RATING, Plan
+from analysis.plan import RATING, WORDS_WITH_ONE_TYPO, Measure, Plan
 from analysis.preparing.exclusions import (
     Alternative,
     alternatives,
@@ -63,10 +63,10 @@ ITEM_SETS, LIMITS, MILLISECONDS, ANSWERS = (
     "Milliseconds",
     "Other answers",
 )
-FAILED, SESSIONS = "Other scoring of failures", "Other sessions"
+FAILED, SCORED, SESSIONS = "Other scoring of failures", "Other scoring of words", "Other sessions"
 DECISIVE = (SCALE, LINEAR, BY_PARTICIPANTS, BY_ITEMS, ITEM_SETS)
 """Checks whose failure makes a result fragile: another scale or model, another treatment of participants and items, items left out."""
-CHECKS = (*DECISIVE, LIMITS, MILLISECONDS, ANSWERS, FAILED, SESSIONS)
+CHECKS = (*DECISIVE, LIMITS, MILLISECONDS, ANSWERS, FAILED, SCORED, SESSIONS)
 """In the order of the matrix' columns."""
 FOLDS = 4
 """Sets of items where the study has one."""
@@ -142,14 +142,9 @@ def outcome_of(planned: Contrast, alpha: float, found: Ends) -> str:
 def robustness_matrix(
     analyses: Sequence[Analysis], tables: Tables, told: Callable[[str], None] = lambda _: None
 ) -> Matrix:
-    """Check every planned contrast of accuracy, of ratings and of people's times."""
+    """Check every planned contrast."""
     planned = [one for one in analyses if one.plan.planned] or list(analyses)
-    wanted = [
-        one
-        for one in planned
-        if one.has_results and one.contrasts and one.plan.measure.of != "models"
-        if one.plan.measure.name in ("correct", "rating") or one.plan.measure.unit == "ms"
-    ]
+    wanted = [one for one in planned if one.has_results and one.contrasts]
     rows: list[Checked] = []
     unchecked = [one.plan.name for one in wanted[MOST_MODELS:]]
     told_of = f"Only the first {MOST_MODELS} analyses were checked; not checked: {'; '.join(unchecked)}."
@@ -224,30 +219,23 @@ def _without_items(analysis: Analysis, tables: Tables) -> Iterator[Found]:
 def _prepared_otherwise(analysis: Analysis, tables: Tables) -> Iterator[Found]:
     """Vary one choice of preparation at a time and keep the others as the study made them."""
     plan = analysis.plan
-    if plan.measure.name == "rating":
+    of_shares = plan.measure.scale == "points"
+    if not of_shares and plan.measure.of != "people":
         return
-    if plan.measure.name == "correct":
-        try:
-            found = accuracy_multiverse(tables, plan)
-        except UserError:
-            found = accuracy_multiverse(tables, plan, failures=FAILURES[:2])
-    else:
-        found = time_multiverse(tables, plan)
+    found = share_multiverse(tables, plan) if of_shares else time_multiverse(tables, plan)
     if found.empty or not found["low"].notna().any():
         return
     primary = found[found["is_primary"]].iloc[0]
     for choice, name in (
-        ("rule", LIMITS),
-        ("scale", MILLISECONDS),
+        ("rule", FAILED if of_shares else LIMITS),
+        ("scale", SCORED if of_shares else MILLISECONDS),
         ("answers", ANSWERS),
         ("sessions", SESSIONS),
     ):
+        if name == FAILED and not found["removed"].max() > 0:
+            continue
         others = [one for one in ("rule", "scale", "answers", "sessions") if one != choice]
         varied = found[(found[others] == primary[others]).all(axis=1) & (found[choice] != primary[choice])]
-        if plan.measure.name == "correct":
-            name = FAILED if name == LIMITS else name
-            if choice == "rule" and not found["removed"].max() > 0:
-                continue
         for (contrast, group), own in varied.groupby(["contrast", "group"], sort=False):
             yield name, (str(contrast), (str(group),)), _forms(own, choice)
 
@@ -330,16 +318,12 @@ LARGEST = 400
 
 def gee_check(tables: Tables, plan: Plan) -> pd.DataFrame:
     """Carry out a plan's contrasts without random effects."""
-    if plan.measure.name == "correct":
-        data = in_model(accuracy_rows(tables.trials, plan)[0], plan)
-    elif plan.measure == RATING:
-        data = in_model(rating_rows(tables.trials, plan)[0], plan)
-    elif plan.measure.unit == "ms":
-        data = time_data(tables.trials, plan, time_bounds(tables.dictionary["exclude"], plan.measure.name))
+    if plan.measure.scale == "points" or plan.measure == RATING:
+        data = in_model(analysed_rows(plan, tables)[0], plan)
+    elif plan.measure.of == "models":
+        data = quantity_data(tables.trials, plan)
     else:
-        raise UserError(
-            f"{plan.measure.noun}: no check by estimating equations", mend="Give accuracy, ratings or a time."
-        )
+        data = time_data(tables.trials, plan, time_bounds(tables.dictionary["exclude"], plan.measure.name))
     if not data.can_be_fitted:
         raise UserError(f"{plan.name}: there is nothing to compare", mend="; ".join(data.remarks) or None)
     return pd.DataFrame([row for clusters in CLUSTERS for row in _checked(plan, data, clusters)])
@@ -363,7 +347,9 @@ def _checked(plan: Plan, data: ModelData, clusters: str) -> Iterator[dict[str, o
     if number < 3:
         return
     order = np.argsort(codes, kind="stable")
-    y = rows[plan.measure.response].to_numpy(dtype=float) * (100.0 if plan.measure.scale == "points" else 1.0)
+    of_shares = plan.measure.scale == "points"
+    y = rows[plan.measure.value if of_shares else plan.measure.response].to_numpy(dtype=float)
+    y = 100.0 * y if of_shares else y
     few = number < FEW and np.bincount(codes).max() <= LARGEST
     model = sm.GEE(y[order], x[order], groups=codes[order], cov_struct=sm.cov_struct.Exchangeable())
     with warnings.catch_warnings():
@@ -399,6 +385,8 @@ AS_EXCLUDED, BACK, STRICT = "as the study excluded", "excluded sessions back", "
 VALID, RIGHT = "all valid answers", "right answers only"
 LOG, RAW, POINTS = "log", "ms", "points"
 SAID = {"chance": "at chance"}
+ONE_TYPO, NO_TYPO = "with one typo allowed", "without a typo"
+BY_WORDS, BY_CHARACTERS = "with every word counted alike", "as the recovery rate"
 
 
 @dataclass(frozen=True)
@@ -458,9 +446,10 @@ def time_multiverse(
                     universe = Universe(sessions, rule.name, choice, scale, primary)
                     value = times[plan.measure.name].astype(float)
                     value = value.apply(np.log) if scale == LOG else value
-                    parts = {
+                    parts: dict[str, Any] = {
                         "unit": times["reader"],
                         "value": value,
+                        "weight": 1.0,
                         "used": kept,
                         "gone": (~kept).astype(float),
                     }
@@ -476,45 +465,72 @@ def time_multiverse(
     return pd.DataFrame(found)
 
 
-def accuracy_multiverse(
-    tables: Tables, plan: Plan, *, failures: Sequence[str] = FAILURES, fit: bool = False
-) -> pd.DataFrame:
-    """Compare accuracy with missing answers as wrong, left out and at chance, and under each choice of sessions."""
-    if plan.measure.name != "correct":
-        raise UserError(f"{plan.measure.noun} is no accuracy", mend="Give a plan of correct.")
+def share_multiverse(tables: Tables, plan: Plan, *, fit: bool = False) -> pd.DataFrame:
+    """Compare shares with missing answers as wrong, left out and at chance, under each choice of sessions and scoring of words."""
+    measure = plan.measure
+    if measure.scale != "points":
+        raise UserError(
+            f"{measure.noun} is no share", mend="Give a plan of accuracy, recovered words or missing answers."
+        )
+    ways = {"correct": FAILURES, "missing": FAILURES[:1]}.get(measure.name, FAILURES[:2])
+    if AT_CHANCE in ways:
+        try:
+            known = with_chance(tables.trials, tables.items, tables.factors)
+            tables = replace(tables, trials=known)
+        except UserError:
+            ways = FAILURES[:2]
     found: list[dict[str, Any]] = []
     for sessions, trials in session_choices(tables):
-        if "chance" in failures:
-            trials = with_chance(trials, tables.items, tables.factors)
         chosen = replace(tables, trials=trials)
-        for way in failures:
-            rule, is_primary = f"failures {SAID.get(way, way)}", sessions == AS_EXCLUDED and way == WRONG
-            universe = Universe(sessions, rule, VALID, POINTS, is_primary)
-            told = _shares_in(universe, trials, plan, way)
-            if fit:
-                _add_models(told, analyse_accuracy(plan, chosen, way, companion=False), POINTS)
-            found += told
+        rows = analysed_rows(plan, chosen)[0]
+        people, gone = rows["reader_kind"].isin(PARTICIPANT_KINDS), ~is_valid(rows)
+        unit, factors = rows["participant"].where(people, rows["item"]), rows[["reader_group", plan.factor]]
+        for way in ways:
+            rule = f"failures {SAID.get(way, way)}"
+            stand_in = rows["chance"] if way == AT_CHANCE else float("nan")
+            for scale, (value, weight) in _scorings(rows, measure).items():
+                own = scale == POINTS and sessions == AS_EXCLUDED and way == WRONG
+                universe = Universe(sessions, rule, VALID, scale, own)
+                value = value if way == WRONG else value.where(~gone, stand_in)
+                parts: dict[str, Any] = {
+                    "unit": unit,
+                    "value": value,
+                    "weight": weight,
+                    "used": True,
+                    "gone": gone.astype(float),
+                }
+                told = _compared(universe, factors.assign(**parts), plan)
+                if fit and scale == POINTS:
+                    _add_models(told, analyse_shares(plan, chosen, way, companion=False), POINTS)
+                found += told
     return pd.DataFrame(found)
 
 
-def _shares_in(universe: Universe, trials: pd.DataFrame, plan: Plan, way: str) -> list[dict[str, Any]]:
-    rows = analysed_as_planned(trials, plan)[0]
-    rows = rows[judged(rows)]
-    valid, people = is_valid(rows), rows["reader_kind"].isin(PARTICIPANT_KINDS)
-    stand_in = rows["chance"] if way == "chance" else float("nan") if way == "left out" else 0.0
-    unit, value = rows["participant"].where(people, rows["item"]), rows["correct"].where(valid, stand_in)
-    parts: dict[str, Any] = {"unit": unit, "value": value, "used": True, "gone": (~valid).astype(float)}
-    return _compared(universe, rows[["reader_group", plan.factor]].assign(**parts), plan)
+def _scorings(rows: pd.DataFrame, measure: Measure) -> dict[str, tuple[pd.Series[float], Any]]:
+    """Return each scoring's value of an answer and its weight; of words also those by typos, by words and by characters."""
+    found: dict[str, tuple[pd.Series[float], Any]] = {POINTS: (rows[measure.value], 1.0)}
+    if measure.value != "share":
+        return found
+    other, scoring = ("recovered", NO_TYPO) if measure == WORDS_WITH_ONE_TYPO else ("with_one_typo", ONE_TYPO)
+    rate = 1.0 - rows["ed_given"] / rows["ed_shown"]
+    return found | {
+        scoring: (rows[other] / rows["changed"], 1.0),
+        BY_WORDS: (rows["share"], rows["changed"]),
+        BY_CHARACTERS: (rate, rows["ed_shown"]),
+    }
 
 
 def _compared(universe: Universe, rows: pd.DataFrame, plan: Plan) -> list[dict[str, Any]]:
-    """Compare each reader group's means over units: ``unit, value``, whether a row is ``used``, and ``gone`` (0 or 1)."""
-    told, size = [], 100.0 if universe.scale == POINTS else 1.0
+    """Compare each reader group's means over units: ``unit, value, weight``, whether a row is ``used``, and ``gone`` (0 or 1)."""
+    told, size = [], 1.0 if universe.scale in (LOG, RAW) else 100.0
     for group, own in rows.groupby("reader_group", sort=False):
         used = own[own["used"]]
         if used.empty:
             continue
-        means = used.groupby(["unit", plan.factor])["value"].mean().unstack()
+        weight = used["weight"].where(used["value"].notna())
+        weighed = used.assign(weight=weight, value=used["value"] * weight)
+        sums = weighed.groupby(["unit", plan.factor])[["value", "weight"]].sum()
+        means = (sums["value"] / sums["weight"]).unstack()
         lost = own.groupby(plan.factor)["gone"].mean()
         for contrast in plan.contrasts:
             weights = pd.Series(plan.weights(contrast))

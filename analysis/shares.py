@@ -53,7 +53,8 @@ def _reader_names(rows: pd.DataFrame) -> pd.Series[str]:
 class ReaderSums:
     """The sums of each reader group of a plan, and of each pair of them that is compared; made when they are asked for."""
 
-    def __init__(self, plan: Plan, rows: pd.DataFrame, value: str, tables: Tables) -> None:
+    def __init__(self, plan: Plan, rows: pd.DataFrame, tables: Tables) -> None:
+        value = plan.measure.value
         wanted = dict.fromkeys(("reader_group", "reader_kind", "prompt_variant", plan.factor, value))
         self.rows = rows[list(wanted)].assign(_item=item_names(rows), _reader=_reader_names(rows))
         every = tables.trials
@@ -238,8 +239,6 @@ def _remarks(estimates: list[tuple[Contrast, Estimate]]) -> Iterator[str]:
 
 
 PARTICIPANTS, ITEMS = UNITS = ("participant", "item")
-IN_ROWS = ("correct", "missing", "rating")
-"""Measures that a column of the rows has under their own name; shares of words are in ``share``."""
 
 
 def influences(analysis: Analysis, tables: Tables) -> dict[str, pd.DataFrame]:
@@ -267,8 +266,7 @@ def _without_each(
 ) -> dict[str, tuple[pd.Index, Floats]]:
     """Return by how much each contrast changes without each participant, and without each item."""
     plan = analysis.plan
-    value = plan.measure.name if plan.measure.name in IN_ROWS else "share"
-    sums = ReaderSums(plan, analysis.rows, value, tables)
+    sums = ReaderSums(plan, analysis.rows, tables)
     points = PERCENT if plan.measure.scale == "points" else 1.0
     weighed = [(one, {} if one.crossed is None else one.crossed.weights) for one in tested]
     weights = [(one, np.array([own.get(name, 0.0) for name in plan.levels])) for one, own in weighed]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from analysis import apa
 from analysis.costs.ratios import Cost
 from analysis.descriptives import (
+    OVER_ITEMS,
     Cell,
     is_letter_position,
     participant_means,
@@ -138,9 +139,10 @@ def condition_figure(name: str, rows: Sequence[Conditions], of: str = "") -> Dra
         "measures": [rows[0].measure.title, *(row.measure.noun for row in rows[1:])],
         "intervals": participants_intervals(people),
         "units": max((cell.units for cell in people), default=0),
-        "by_items": rows[0].measure in (RECOVERED, RATING),
+        "by_items": any(cell.interval == OVER_ITEMS for cell in cells),
         "has_chance": any(row.chance is not None and row.measure.name == "correct" for row in rows),
-        "has_shares": any(not row.measure.logged and row.measure is not RATING for row in rows),
+        "has_shares": any(row.measure.name in ("correct", "score") for row in rows),
+        "has_words": any(row.measure.value == "share" for row in rows),
         "effects": effects,
         "left": sum(len(row.effects) for row in rows) - len(effects),
         "rules": [f"{GLYPHS[str(it.marker)]} {group}" for group, it in look.items() if it.kind == "baseline"],

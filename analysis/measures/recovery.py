@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from rapidfuzz.distance import OSA, LCSseq, Levenshtein
 
 from analysis.measures.accuracy import cell_columns
@@ -171,7 +170,7 @@ def recovery(
     if sign not in SIGNS:
         raise unknown_name("sign:", sign, SIGNS)
     by = cell_columns(measured, by)
-    found = []
+    found, turn = [], 1.0 if sign == "corrected" else -1.0
     for key, own in measured.groupby([GROUP, *by], observed=True, sort=False):
         sums = own[list(_COUNTS)].sum()
         told: dict[str, Any] = {
@@ -182,14 +181,15 @@ def recovery(
             "rr": recovery_rate(sums["ed_shown"], sums["ed_given"], sign),
             **{name: int(sums[name]) for name in ("changed", "recovered", "with_one_typo", "unchanged")},
         }
-        for name, (above, below) in _SHARES.items():
-            told[name] = float(sums[above] / sums[below]) if sums[below] else float("nan")
         if resamples:
             # a participant's answers hang together, as a model's answers to an item do
             units = ["reader"] if own["reader_kind"].isin(PARTICIPANT_KINDS).all() else ["set", "item_id"]
-            of_unit = own.groupby(units, dropna=False)[list(_COUNTS)].sum().to_numpy(dtype=float)
+            of_unit = own.groupby(units, dropna=False)[["ed_shown", "ed_given"]].sum().to_numpy(dtype=float)
             seed = stable_seed(study, "recovery", *map(str, key))
-            told |= _intervals(of_unit, seed, resamples, sign)
+            rr = bootstrap(
+                of_unit, lambda means: turn * 100.0 * (1.0 - means[:, 1] / means[:, 0]), seed, resamples
+            )
+            told |= {"rr_low": rr.low, "rr_high": rr.high, "rr_flagged": not np.isfinite(rr.low)}
         found.append(told)
     return pd.DataFrame(found)
 
@@ -229,27 +229,3 @@ def _numbers(
             words.kept,
             words.changed - words.recovered,
         )
-
-
-_SHARES = {
-    "words": ("recovered", "changed"),
-    "words_with_one_typo": ("with_one_typo", "changed"),
-    "kept": ("kept", "unchanged"),
-}
-
-
-def _intervals(of_unit: NDArray[np.float64], seed: int, resamples: int, sign: str) -> dict[str, Any]:
-    place = {name: number for number, name in enumerate(_COUNTS)}
-    turn = 1.0 if sign == "corrected" else -1.0
-
-    def rate(means: NDArray[np.float64]) -> NDArray[np.float64]:
-        shown, given = means[:, place["ed_shown"]], means[:, place["ed_given"]]
-        return np.asarray(turn * 100.0 * (shown - given) / shown)
-
-    rr = bootstrap(of_unit, rate, seed, resamples)
-    told: dict[str, Any] = {"rr_low": rr.low, "rr_high": rr.high, "rr_flagged": not np.isfinite(rr.low)}
-    for name, of in _SHARES.items():
-        both = of_unit[:, [place[one] for one in of]]
-        ends = bootstrap(both, lambda means: means[:, 0] / means[:, 1], seed, resamples)
-        told |= {f"{name}_low": ends.low, f"{name}_high": ends.high}
-    return told

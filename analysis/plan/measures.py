@@ -32,6 +32,11 @@ class Measure:
         return "points" if self.family == "binomial" else "ratio" if self.logged else "raw"
 
     @property
+    def value(self) -> str:
+        """Column of an analysis' rows with what its estimates average: the share of words of an answer, or the measure's own."""
+        return "share" if self.response.startswith("cbind") else self.name
+
+    @property
     def subject(self) -> str:
         """What a sentence says of readers that they differ in: ``accuracy``, ``the mean rating``, ``the share of recovered words``."""
         if self.family == "binomial" and self.name != "correct":

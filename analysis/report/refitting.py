@@ -117,7 +117,7 @@ def _recomputed(one: Contrast, analysis: Analysis) -> bool:
 
 def _shares(analysis: Analysis) -> pd.DataFrame:
     """Return the rows of an estimate as R reads them."""
-    rows, name = analysis.rows, analysis.plan.measure.name
+    rows = analysis.rows
     return pd.DataFrame(
         {
             "group": rows["reader_group"],
@@ -126,7 +126,7 @@ def _shares(analysis: Analysis) -> pd.DataFrame:
             "item": item_names(rows),
             "condition": rows[analysis.plan.factor],
             "variant": rows["prompt_variant"].map(lambda variant: "-" if pd.isna(variant) else str(variant)),
-            "value": rows[name if name in ("correct", "missing", "rating") else "share"].astype(float),
+            "value": rows[analysis.plan.measure.value].astype(float),
         }
     )
 

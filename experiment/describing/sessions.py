@@ -111,6 +111,9 @@ def session_told(
 BESIDE_ITEMS = {"exemplar": "exemplar", "practice": "practice item", "filler": "filler"}
 """What items beside those of the test are called, by their role."""
 
+MOST_WORDS = 4
+"""Words that could not change beyond which they are counted and not named with their reasons."""
+
 
 def _materials(items: Sequence[Item]) -> str:
     sets = list(dict.fromkeys(item.set_name for item in items if item.role == "test"))
@@ -122,11 +125,11 @@ def _materials(items: Sequence[Item]) -> str:
     *first, last = [f"{_counted(roles['test'], 'item')}{named}", *beside]
     told = f"{', '.join(first)} and {last}" if first else last
     lost = {(item.item_id, word["intact"]): word["reason"] for item in items for word in item.left_intact}
-    words = "; ".join(
-        f"{word!r} in {item_id} ({reason})" for (item_id, word), reason in list(lost.items())[:4]
-    )
-    more = f" and {len(lost) - 4} more" if len(lost) > 4 else ""
-    left = f" Left intact in every condition, though meant to change: {words}{more}." if lost else ""
+    words = "; ".join(f"{word!r} in {item_id} ({reason})" for (item_id, word), reason in lost.items())
+    left = f" Left intact in every condition, though meant to change: {words}." if lost else ""
+    if len(lost) > MOST_WORDS:
+        words = ", ".join(list(dict.fromkeys(f"{word!r}" for _, word in lost))[:MOST_WORDS])
+        left = f" {len(lost):,} words that were meant to change stayed intact in every condition, such as {words}."
     return f"{told}.{left}"
 
 

@@ -21,6 +21,16 @@ OPERATIONS = {"red": "none", "green": "shuffle:all@0.5", "blue": "substitute:all
 FACTORS = {"position": {"levels": LEVELS, "reference": "red"}}
 D_PRIME = {"human": [2.4, 1.2, 0.0, 0.0], "net": [1.8, 0.9, 0.0, 0.0]}
 CRITERION = {"human": [-0.3, 0.2, 0.0, 0.0], "net": [-0.8, -0.8, -0.8, -0.8]}
+RECOVERED_WORDS = {
+    "words": {
+        "measure": "recovered",
+        "compare": "position",
+        "between": ["human"],
+        "trials": "recover",
+        "contrasts": ["blue - green"],
+        "direction": "less",
+    }
+}
 SENTENCES = ["The old captain watched seven silver boats", "Many quiet farmers planted yellow winter wheat"]
 
 

@@ -11,7 +11,7 @@ import pytest
 from scipy import integrate, special, stats
 
 from analysis import load
-from analysis.carrying_out import analyse_accuracy, analyse_time
+from analysis.carrying_out import analyse_shares, analyse_time
 from analysis.contrasts import averaged_probability
 from analysis.families import by_false_discovery, interval_levels, with_adjusted
 from analysis.letters.letter_costs import agreeing
@@ -28,7 +28,7 @@ from tests.analysis.letter_study import ACCURACY, PLANNED, TRUTH, study_rows, wr
 def joint(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
     rows = study_rows(human=24, models=("restorer",), items=24, seed=5)
     tables = load(write_handover(tmp_path_factory.mktemp("joint"), rows, planned=PLANNED))
-    return analyse_accuracy(plans(tables)[0], tables)
+    return analyse_shares(plans(tables)[0], tables)
 
 
 def test_effects_put_into_simulated_readers_come_back(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_effects_put_into_simulated_readers_come_back(tmp_path: Path) -> None:
     for plan in recovery_plans(tables):
         if plan.measure.name == "rt":
             continue
-        run = analyse_accuracy if plan.measure.name == "correct" else analyse_time
+        run = analyse_shares if plan.measure.name == "correct" else analyse_time
         found = recovered(run(plan, tables), tables)
         effects = [one for one in found if one.covered is not None]
         assert len(effects) == 4
@@ -51,7 +51,7 @@ def test_effects_put_into_simulated_readers_come_back(tmp_path: Path) -> None:
 
 def test_people_alone_start_with_a_slope_by_participant(handover: Make) -> None:
     tables = load(handover(human=12, items=16))
-    analysis = analyse_accuracy(plans(tables)[0], tables)
+    analysis = analyse_shares(plans(tables)[0], tables)
     assert analysis.model is not None
     assert analysis.model.steps[0].formula == (
         "correct ~ position + (1 + position | participant) + (1 | item)"
@@ -67,7 +67,7 @@ def test_estimates_are_differences_of_shares_in_which_every_item_counts_alike(tm
     right = used.assign(correct=used["correct"].fillna(0.0))
     items = right.groupby(["reader_group", "position", "item_id"])["correct"].mean()
     raw = (100 * items.groupby(level=[0, 1]).mean()).to_dict()
-    within = [one for one in analyse_accuracy(plan, tables).contrasts if not one.between]
+    within = [one for one in analyse_shares(plan, tables).contrasts if not one.between]
     assert len(within) == 4
     for one in within:
         (group,) = one.groups

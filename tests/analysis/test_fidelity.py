@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse, stats
 
 from analysis import load
-from analysis.carrying_out import analyse_accuracy
+from analysis.carrying_out import analyse_shares
 from analysis.costs.ratios import CostProfile, Profile, cost_profiles, unit_costs
 from analysis.fidelity import (
     accuracy_profiles,
@@ -47,7 +47,7 @@ def test_every_planned_effect_stands_beside_the_models_with_a_verdict_against_th
     rows = study_rows(human=20, models=("restorer",), items=28, seed=4)
     tables = load(write_handover(tmp_path, rows, planned=planned(equivalence="60 points")))
     plan = next(one for one in plans(tables) if one.planned)
-    analysis = analyse_accuracy(plan, tables)
+    analysis = analyse_shares(plan, tables)
     found = effects(analysis).set_index("contrast")
     assert list(found.index) == ["initial − internal", "final − internal"]
     points = {(one.label, one.groups): one.estimate for one in analysis.contrasts}
@@ -65,7 +65,7 @@ def test_without_a_bound_nothing_is_called_equivalent(tmp_path: Path) -> None:
     rows = study_rows(human=24, models=("restorer",), items=24)
     tables = load(write_handover(tmp_path, rows, planned=planned()))
     plan = next(one for one in plans(tables) if one.planned)
-    found = effects(analyse_accuracy(plan, tables))
+    found = effects(analyse_shares(plan, tables))
     assert set(found["verdict"]) <= {"different", "undecided"}
     assert found["equivalence_p"].isna().all()
 
@@ -75,7 +75,7 @@ def test_effects_of_one_reader_group_are_no_comparison(tmp_path: Path) -> None:
     tables = load(write_handover(tmp_path, rows, planned=planned(between=["human"])))
     plan = next(one for one in plans(tables) if one.planned)
     with pytest.raises(UserError, match="no comparison"):
-        effects(analyse_accuracy(plan, tables))
+        effects(analyse_shares(plan, tables))
 
 
 def test_a_models_cost_equal_to_peoples_is_equivalent_within_a_tenth_and_another_is_different(

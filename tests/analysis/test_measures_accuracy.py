@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.carrying_out import analyse_accuracy, analyse_missingness
+from analysis.carrying_out import analyse_missingness, analyse_shares
 from analysis.frames import accuracy_data, accuracy_rows, missing_rows
 from analysis.measures.accuracy import accuracy, adjusted_accuracy, missingness, with_chance
 from analysis.measures.resampling import Interval, bootstrap, interval, resampled_means
@@ -167,7 +167,7 @@ def test_missingness_is_modelled_by_condition(handover: Make) -> None:
     shares = rows[rows["reader_group"] == "human"].groupby("position")["missing"].mean()
     assert shares["initial"] > shares["internal"]
     assert one.estimate == pytest.approx(100 * (shares["initial"] - shares["internal"]), abs=10)
-    assert analyse_accuracy(plan, tables, "left out").model is not None
+    assert analyse_shares(plan, tables, "left out").model is not None
 
 
 def test_resampled_means_average_the_units_that_have_a_value() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,12 +11,14 @@ import pytest
 from scipy import stats
 
 from analysis import Tables, load
+from analysis.measures.recovery import recovery_trials
 from analysis.planned import plans
 from analysis.preparing.exclusions import alternatives
-from analysis.robustness import accuracy_multiverse, time_multiverse
+from analysis.robustness import share_multiverse, time_multiverse
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import PLANNED, study_rows
+from tests.analysis.measured_study import RECOVERED_WORDS, typed_study
 
 BOUNDS = {"trials": {"reading_time": "outside 300 ms to 9 s"}}
 READING = {"reading": {**PLANNED["reading"], "contrasts": ["initial - intact"]}}
@@ -162,7 +165,7 @@ def test_accuracy_is_compared_with_failures_wrong_left_out_and_at_chance(handove
     rows.loc[lost, "response_status"] = "timeout"
     rows.loc[lost, "correct"] = None
     tables = tables_of(handover, rows)
-    found = accuracy_multiverse(tables, plans(tables)[1], fit=True)
+    found = share_multiverse(tables, plans(tables)[1], fit=True)
     people = found[(found["group"] == "human") & (found["contrast"] == "initial − internal")].set_index(
         "rule"
     )
@@ -182,5 +185,39 @@ def test_a_multiverse_of_the_wrong_measure_is_refused(handover: Make) -> None:
     reading, comprehension = plans(tables)[:2]
     with pytest.raises(UserError, match="accuracy is no time"):
         time_multiverse(tables, comprehension)
-    with pytest.raises(UserError, match="reading time is no accuracy"):
-        accuracy_multiverse(tables, reading)
+    with pytest.raises(UserError, match="reading time is no share"):
+        share_multiverse(tables, reading)
+
+
+def test_recovered_words_are_compared_under_each_scoring_and_treatment_of_failures(tmp_path: Path) -> None:
+    folder = typed_study(tmp_path, people=12, planned=RECOVERED_WORDS)
+    trials = pd.read_parquet(folder / "trials.parquet")
+    lost = (trials["position"] == "blue") & (trials["trial_index"] % 5 == 0)
+    trials.loc[lost, "response_status"] = "timeout"
+    trials.loc[lost, ["correct", "response"]] = None
+    trials.to_parquet(folder / "trials.parquet")
+    tables = load(folder)
+    plan = plans(tables)[0]
+    found = share_multiverse(tables, plan)
+    assert set(found["rule"]) == {"failures wrong", "failures left out"}
+    by = found.set_index(["rule", "scale"])["estimate"]
+    measured = recovery_trials(tables.trials, tables.items, list(tables.factors))
+    for rule, rows in (
+        ("failures wrong", measured),
+        ("failures left out", measured[measured["response_status"] == "valid"]),
+    ):
+        shares = rows.assign(share=rows["recovered"] / rows["changed"]).groupby(["reader", "position"])
+        sums = shares[["recovered", "changed", "ed_shown", "ed_given"]].sum()
+        expected = {
+            "points": shares["share"].mean(),
+            "with every word counted alike": sums["recovered"] / sums["changed"],
+            "as the recovery rate": 1 - sums["ed_given"] / sums["ed_shown"],
+        }
+        for scale, means in expected.items():
+            table = means.unstack()
+            assert by[rule, scale] == pytest.approx(100 * (table["blue"] - table["green"]).mean()), (
+                rule,
+                scale,
+            )
+    assert found[found["is_primary"]]["scale"].tolist() == ["points"]
+    assert by["failures wrong", "points"] < by["failures left out", "points"]

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.carrying_out import analyse_accuracy, by_label_probabilities, companions, in_general
+from analysis.carrying_out import analyse_shares, by_label_probabilities, companions, in_general
 from analysis.estimation import _huge, analyse
 from analysis.frames import accuracy_data, in_model, missing_rows
 from analysis.plan import MISSING
@@ -265,7 +265,7 @@ class TestModelsInGeneral:
         assert [one.kind for one in companions(analyses, many)] == ["models in general"]
 
     def test_the_report_has_a_chapter_of_companions(self, many: Tables) -> None:
-        analyses = (analyse_accuracy(plans(many)[0], many),)
+        analyses = (analyse_shares(plans(many)[0], many),)
         kinds = {"human": "human"} | {f"m{number}": "model" for number in range(9)}
         chapter = write(Material(many, analyses, kinds))
         assert chapter is not None and not chapter.planned
@@ -276,7 +276,7 @@ class TestModelsInGeneral:
 
 def test_without_a_companion_there_is_no_chapter(handover: Make) -> None:
     tables = load(handover(human=8, items=16))
-    assert write(Material(tables, (analyse_accuracy(plans(tables)[0], tables),), {"human": "human"})) is None
+    assert write(Material(tables, (analyse_shares(plans(tables)[0], tables),), {"human": "human"})) is None
 
 
 def test_slopes_of_many_conditions_can_begin_without_correlations() -> None:

@@ -39,7 +39,15 @@ from analysis.report.planned_effects import planned_effects
 from analysis.robustness import Matrix
 from tests.analysis.letter_study import study_rows, write_handover
 from tests.analysis.measured import trials_of
-from tests.analysis.measured_study import CRITERION, D_PRIME, FACTORS, LEVELS, class_study, typed_study
+from tests.analysis.measured_study import (
+    CRITERION,
+    D_PRIME,
+    FACTORS,
+    LEVELS,
+    RECOVERED_WORDS,
+    class_study,
+    typed_study,
+)
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
@@ -278,20 +286,8 @@ def test_weak_studies_are_written_about_or_left_out(
     assert [writer(one) is not None for one in weak] == written
 
 
-PLANNED = {
-    "words": {
-        "measure": "recovered",
-        "compare": "position",
-        "between": ["human"],
-        "trials": "recover",
-        "contrasts": ["blue - green"],
-        "direction": "less",
-    }
-}
-
-
 def test_single_words_have_no_variance_between_answers(tmp_path: Path) -> None:
-    tables = load(typed_study(tmp_path, people=24, single=True, planned=PLANNED))
+    tables = load(typed_study(tmp_path, people=24, single=True, planned=RECOVERED_WORDS))
     (analysis,) = carry_out_all([one for one in plans(tables) if one.planned], tables)
     assert analysis.model is not None and "answer_given" not in analysis.model.steps[0].formula
     assert not any("each answer counts once" in one for one in analysis.remarks)
@@ -302,7 +298,7 @@ def test_single_words_have_no_variance_between_answers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_recovered_is_a_planned_measure_from_plan_to_contrast(tmp_path: Path, whole: bool) -> None:
-    tables = load(typed_study(tmp_path, whole=whole, planned=PLANNED))
+    tables = load(typed_study(tmp_path, whole=whole, planned=RECOVERED_WORDS))
     (analysis,) = carry_out_all([one for one in plans(tables) if one.planned], tables)
     assert analysis.model is not None and analysis.levels == ("green", "blue")
     (contrast,) = analysis.of_model.contrasts
@@ -341,6 +337,44 @@ def test_restored_texts_have_words_copies_edit_distance_and_a_model(tmp_path: Pa
     (tmp_path / "tables").mkdir()
     saved = table(chapter, "recovered_text_position").save(tmp_path / "tables")
     assert next(csv.reader(saved.open(encoding="utf-8-sig")))[3] == "% recovered"
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_share_of_recovered_words_has_one_value_and_one_interval_in_a_report(
+    tmp_path: Path, whole: bool
+) -> None:
+    """Sentences differ in length, so that a share pooled over words is another number than the mean of answers."""
+    folder = typed_study(tmp_path, whole=whole, planned=RECOVERED_WORDS)
+    trials, items = (pd.read_parquet(folder / f"{name}.parquet") for name in ("trials", "items"))
+    long = trials["item_id"] == "s07"
+    trials.loc[long, ["answer", "response"]] += " and more words follow here again and again"
+    trials.to_parquet(folder / "trials.parquet")
+    own = items["item_id"] == "s07"
+    whole_text = trials.loc[long, "answer"].iloc[0]
+    turned = " ".join(word[::-1] if word.isalpha() else word for word in whole_text.split())
+    items.loc[own, "intact"] = json.dumps({"sentence": whole_text})
+    items.loc[own, "shown"] = [
+        json.dumps({"sentence": whole_text if level == "red" else turned})
+        for level in items.loc[own, "position"]
+    ]
+    items.to_parquet(folder / "items.parquet")
+    tables = load(folder)
+    analysis = carry_out_all(plans(tables), tables)[0]
+    cells = {cell.level: cell for cell in _cells_of(analysis)}
+    (effect,) = analysis.contrasts
+    rows = analysis.rows
+    for level in ("green", "blue"):
+        own_rows = rows[rows["position"] == level]
+        mean = (own_rows["recovered"] / own_rows["changed"]).groupby(own_rows["reader"]).mean().mean()
+        assert whole or cells[level].mean == pytest.approx(mean)
+    assert 100 * (cells["blue"].mean - cells["green"].mean) == pytest.approx(effect.estimate, abs=3)
+    chapter = recovered_text.write(Material(tables, (analysis,), kinds_of(tables.trials)))
+    shown = {row[0]: row for row in table(chapter, "recovered_text_position").rows if len(row) > 1}
+    for level in ("green", "blue"):
+        cell = cells[level]
+        assert shown[level][3] == f"{100 * cell.mean:.1f}"
+        assert shown[level][4] == f"[{100 * cell.low:.1f}, {100 * cell.high:.1f}]"
+        assert f"{100 * cell.mean:.1f}%" in words(chapter)
 
 
 def test_texts_that_no_item_shows_are_said_to_be_unmeasured(tmp_path: Path) -> None:

@@ -20,18 +20,24 @@ from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import REFERENCE, Chapter, Material
 from analysis.report.chapters import asking, missing, robustness
+from analysis.report.grades import grade_of
 from analysis.results import Contrast
 from analysis.robustness import (
     APPEARS,
+    BY_ITEMS,
+    BY_PARTICIPANTS,
     ITEM_SETS,
     REVERSED,
     SAME,
+    SCALE,
+    SCORED,
     WEAKER,
     drawn_readers,
     outcome_of,
     robustness_matrix,
 )
 from tests.analysis.letter_study import LEVELS, PLANNED, study_rows, trial_rows, write_handover
+from tests.analysis.measured_study import RECOVERED_WORDS, typed_study
 
 WRITERS = {"missing": missing.write, "robustness": robustness.write}
 EXCLUDE = {
@@ -241,6 +247,52 @@ def test_a_conclusion_that_depends_on_one_set_of_items_is_named(tmp_path: Path) 
     assert cell.outcome == APPEARS and cell.where == "without set plain"
     chapter = robustness.write(given)
     assert chapter is not None and "without set plain" in texts(chapter)
+
+
+def test_recovered_words_have_the_checks_of_shares_and_scorings_of_their_own(tmp_path: Path) -> None:
+    given = material(load(typed_study(tmp_path, planned=RECOVERED_WORDS)))
+    (row,) = given.matrix.rows
+    assert {SCALE, BY_PARTICIPANTS, BY_ITEMS, ITEM_SETS, SCORED} == set(row.cells)
+    assert {cell.outcome for cell in row.cells.values()} == {SAME} and row.cells[SCORED].of == 3
+    used = row.analysis.rows.groupby("position")["share"].mean()
+    assert row.cells[BY_ITEMS].estimate == pytest.approx(100 * (used["blue"] - used["green"]), abs=3)
+    assert grade_of(row.contrast, row.analysis, given.matrix).word == "Clear"
+
+
+def test_a_difference_that_depends_on_how_words_are_scored_is_no_clear_one(tmp_path: Path) -> None:
+    """Words of the blue condition come back with one letter doubled: near enough with one typo allowed, and never exact."""
+    folder = typed_study(tmp_path, planned=RECOVERED_WORDS)
+    trials = pd.read_parquet(folder / "trials.parquet")
+    blue = trials["position"] == "blue"
+    doubled = trials["answer"].str.replace(r"\b([a-zA-Z]+)\b", lambda m: m[1] + m[1][-1], regex=True)
+    trials["response"] = doubled.where(blue, trials["response"])
+    trials.to_parquet(folder / "trials.parquet")
+    given = material(load(folder))
+    (row,) = given.matrix.rows
+    cell = row.cells[SCORED]
+    assert cell.outcome == REVERSED and cell.where == "with one typo allowed"
+    assert grade_of(row.contrast, row.analysis, given.matrix).word == "Contradicted"
+    chapter = robustness.write(given)
+    assert chapter is not None and "with one typo allowed" in texts(chapter)
+
+
+@pytest.mark.parametrize(
+    ("measure", "between", "checks"),
+    [
+        ("missing", "human", {SCALE, BY_PARTICIPANTS, BY_ITEMS, ITEM_SETS}),
+        ("surprisal", "restorer", {BY_PARTICIPANTS, BY_ITEMS, ITEM_SETS}),
+    ],
+)
+def test_every_planned_measure_has_checks(
+    tmp_path: Path, measure: str, between: str, checks: set[str]
+) -> None:
+    rows = study_rows(human=12, models=("restorer",), items=16, timeouts=0.2)
+    draw = np.random.default_rng(2)
+    rows["surprisal"] = np.where(rows["reader"] == "restorer", draw.normal(40, 5, len(rows)), np.nan)
+    planned = {"a": {"measure": measure, "compare": "position", "between": [between]}}
+    planned["a"]["contrasts"] = ["initial - intact"]
+    found = material(handed(tmp_path, rows, planned=planned)).matrix
+    assert [set(row.cells) for row in found.rows] == [checks]
 
 
 def test_ways_of_asking_are_told_with_their_model(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from scipy import special
 
 from analysis import Tables, load
-from analysis.carrying_out import analyse_accuracy
+from analysis.carrying_out import analyse_shares
 from analysis.plan import Plan
 from analysis.planned import plans
 from analysis.robustness import asked_otherwise, gee_check, item_sets, without_item_sets
@@ -118,7 +118,7 @@ def test_estimating_equations_hold_the_raw_difference_and_stand_beside_the_mixed
     rows = study_rows(human=32, models=("restorer",), items=32, timeouts=0)
     tables = load(write_handover(tmp_path, rows, planned=planned))
     plan = plan_of(tables)
-    analysis = analyse_accuracy(plan, tables)
+    analysis = analyse_shares(plan, tables)
     found = gee_check(tables, plan)
     planned = {(one.label, one.groups): one.estimate for one in analysis.contrasts}
     assert set(found["clusters"]) == {"participants", "items"}

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from analysis import estimation, load
-from analysis.carrying_out import analyse_accuracy
+from analysis.carrying_out import analyse_shares
 from analysis.estimation import thinned
 from analysis.frames import ModelData, accuracy_data
 from analysis.plan import Plan
@@ -77,7 +77,7 @@ def test_linear_models_have_every_row(planned: tuple[Plan, ModelData]) -> None:
 def test_the_report_is_told(handover: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     tables = load(handover(study_rows(human=40, models=("restorer",), items=12)))
     monkeypatch.setattr(estimation, "MOST_ROWS", 300)
-    found = analyse_accuracy(replace(plans(tables)[0], planned=False), tables)
+    found = analyse_shares(replace(plans(tables)[0], planned=False), tables)
     assert found.model is not None
     assert found.model.rows == len(found.of_model.rows) < 40 * 12
     assert any("planned ones to all" in remark for remark in found.remarks)

@@ -104,15 +104,13 @@ def planned_means(
     """Draw and lay out the means of a planned analysis of which no part has them: of recovered words, and over what parts sessions."""
     plan, rows = analysis.plan, analysis.rows
     measure, key = plan.measure, planned_of(analysis)
-    of_words = "share_recovered" in rows
+    of_words = measure.value == "share"
     if not cells or not (of_words or measure in DESCRIBED):
         return
     name, (unit, effects) = "_".join(key), asked[key]
     levels = tuple(level for level in plan.levels if any(cell.level == level for cell in cells))
     trials = (
-        rows.assign(**{measure.name: rows["share_recovered"]})
-        if of_words
-        else within_bounds(used, measure, tables)
+        rows.assign(**{measure.name: rows["share"]}) if of_words else within_bounds(used, measure, tables)
     )
     chance = _chance(tables, used) if measure.name == "correct" else None
     shown = Conditions(measure, plan.factor, levels, cells, trials, used.iloc[:0], chance, effects, unit)

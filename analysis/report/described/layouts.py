@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.descriptives import Cell, participants_intervals
+from analysis.descriptives import WILSON, Cell, participants_intervals
 from analysis.intervals import OF_SHARES
 from analysis.mixed import Fit
 from analysis.plan import RATING, RECOVERED, Measure
@@ -31,7 +31,7 @@ def flow_table(flow: pd.DataFrame, kinds: dict[str, str]) -> ApaTable:
 def descriptive_table(cells: Sequence[Cell], measure: Measure, factor: str) -> ApaTable:
     """Lay out means, spreads and intervals of every reader group in every condition."""
     times, places = (1, 0) if measure.logged else (1, 2) if measure is RATING else (100, 1)
-    over_items = "" if measure.logged else "Student's over items" if measure is RATING else OF_SHARES
+    over_items = OF_SHARES if any(cell.interval == WILSON for cell in cells) else "Student's over items"
     units = {"correct": "% correct", RATING.name: RATING.unit}
     return LAYOUT.table(
         "means",
@@ -47,7 +47,7 @@ def descriptive_table(cells: Sequence[Cell], measure: Measure, factor: str) -> A
         rated=measure is RATING,
         unit="ms" if measure.logged else units.get(measure.name, "%"),
         units_told=_units(cells),
-        intervals=_intervals(cells, over_items),
+        intervals=intervals_told(cells, "" if measure.logged else over_items),
         used=_rows_of(measure),
     )
 
@@ -68,7 +68,7 @@ def _units(cells: Sequence[Cell]) -> str:
     return f"n = participants{', or items for a model or baseline' if False in of_people else ''}. SD is between participants."
 
 
-def _intervals(cells: Sequence[Cell], over_items: str = "") -> str:
+def intervals_told(cells: Sequence[Cell], over_items: str = "") -> str:
     """Say what the intervals are, of participants and of models and baselines, as far as the table has them."""
     told = []
     if any(cell.kind in PARTICIPANT_KINDS for cell in cells):
@@ -98,7 +98,7 @@ def accuracy_and_recovery_table(
     rows: list[dict[str, Any]] = [
         {**_row(cell), "near": recovery.get((cell.group, cell.level))} for cell in exact
     ]
-    intervals = _intervals(exact, f"of accuracy {OF_SHARES}, of recovery Student's over items")
+    intervals = intervals_told(exact, f"of accuracy {OF_SHARES}, of recovery Student's over items")
     told: dict[str, Any] = {
         "factor": factor,
         "prose": prose,

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.carrying_out import carry_out
-from analysis.descriptives import describe_rows, described_rows
+from analysis.descriptives import Cell, describe_rows, described_rows
 from analysis.families import across_analyses
 from analysis.figures.measures import recovered_figure
 from analysis.measures.recovery import recovery, recovery_trials
@@ -18,6 +18,7 @@ from analysis.plan import WORDS, WORDS_WITH_ONE_TYPO, Measure, Plan, against_ref
 from analysis.planned import parted_by_sessions, shown
 from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order, in_order, kinds_of
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
+from analysis.report.described.layouts import intervals_told
 from analysis.report.filters import where
 from analysis.report.layout import Layout
 from analysis.report.many_levels import MOST_TOLD
@@ -55,9 +56,9 @@ def write(material: Material) -> Chapter | None:
     study = str(tables.dictionary["study"])
     for part, is_described in _parts(own, tables.factors):
         rows = measured[shown(measured, part.within)]
-        sums = _sums(rows, part, group_order(own), study)
+        sums, intervals = _sums(rows, part, group_order(own), study)
         if is_described:
-            draft.blocks += _described(sums, part, {one: kinds[one] for one in group_order(own)})
+            draft.blocks += _described(sums, intervals, part, {one: kinds[one] for one in group_order(own)})
         name = part.factor or "all"
         changing = [level for level in part.levels if (sums.loc[sums[name] == level, "changed"] > 0).any()]
         if len(changing) > 1:
@@ -94,13 +95,33 @@ def _by(part: Part) -> str:
     return f" by {part.factor}{part.told}" if part.factor else ""
 
 
-def _sums(measured: pd.DataFrame, part: Part, groups: list[str], study: str) -> pd.DataFrame:
+SHARES = {
+    "words": ("recovered", "changed"),
+    "words_with_one_typo": ("with_one_typo", "changed"),
+    "kept": ("kept", "unchanged"),
+}
+"""Shares of the words of an answer: which words, of which."""
+
+
+def _sums(measured: pd.DataFrame, part: Part, groups: list[str], study: str) -> tuple[pd.DataFrame, str]:
+    """Return recovery rates and mean shares of words, as the Results have them, by reader and level, and what the intervals are."""
     name = part.factor or "all"
-    sums = recovery(measured if part.factor else measured.assign(all="all"), [name], study=study)
-    return in_order(sums, groups, name, part.levels).reset_index(drop=True)
+    rows = measured if part.factor else measured.assign(all="all")
+    sums = recovery(rows, [name], study=study)
+    every: list[Cell] = []
+    for share, (above, below) in SHARES.items():
+        own = rows[rows[below] > 0]
+        own = own.assign(value=own[above] / own[below])
+        cells = describe_rows(own, WORDS, name, part.levels)
+        every += cells
+        told = [(cell.group, cell.level, cell.mean, cell.low, cell.high) for cell in cells]
+        columns = [GROUP, name, share, f"{share}_low", f"{share}_high"]
+        sums = sums.merge(pd.DataFrame(told, columns=columns), how="left", on=columns[:2])
+    ordered = in_order(sums, groups, name, part.levels).reset_index(drop=True)
+    return ordered, intervals_told(every, "Student's over items")
 
 
-def _described(sums: pd.DataFrame, part: Part, kinds: dict[str, str]) -> list[Block]:
+def _described(sums: pd.DataFrame, intervals: str, part: Part, kinds: dict[str, str]) -> list[Block]:
     factor, stem, levels = part.factor, _stem(part), list(part.levels)
     name = factor or "all"
     changed = set(sums.loc[sums["changed"] > 0, name])
@@ -110,7 +131,7 @@ def _described(sums: pd.DataFrame, part: Part, kinds: dict[str, str]) -> list[Bl
     readers = [group for group in dict.fromkeys(sums[GROUP]) if kinds[str(group)] != "baseline"]
     return LAYOUT.blocks(
         "described",
-        words=LAYOUT.table("words", sums, stem, by=by, held=held, **told),
+        words=LAYOUT.table("words", sums, stem, by=by, held=held, intervals=intervals, **told),
         rates=LAYOUT.table("rates", sums, f"{stem}_rates", by=by, held=held, **told),
         drawing=recovered_figure(stem, sums, name, levels, kinds),
         by=_by(part),
@@ -127,8 +148,7 @@ def _of_reader(own: pd.DataFrame) -> dict[str, Any]:
     if is_range:
         ordered = sorted(changed, key=lambda one: float(one["words"]))
         changed = [ordered[0], ordered[-1]]
-    kept = own["kept"].mul(own["unchanged"]).sum()
-    return {"told": changed, "is_range": is_range, "kept": kept, "unchanged": own["unchanged"].sum()}
+    return {"told": changed, "is_range": is_range, "kept": own["kept"].min()}
 
 
 def _modelled(material: Material, part: Part, changing: list[str], *, any_typo: bool) -> Draft:

@@ -25,10 +25,15 @@ UNDER = {
     robustness.MILLISECONDS: "in milliseconds",
     robustness.ANSWERS: "with another selection of answers",
     robustness.FAILED: "with other scoring of failures",
+    robustness.SCORED: "with other scoring of words",
     robustness.SESSIONS: "with another selection of sessions",
 }
 LAYOUT = Layout(
-    Path(__file__).parent, FOUND=FOUND, ITEM_SETS=robustness.ITEM_SETS, LIMITS=robustness.LIMITS, UNDER=UNDER
+    Path(__file__).parent,
+    FOUND=FOUND,
+    NAMED=(robustness.ITEM_SETS, robustness.SCORED),
+    LIMITS=robustness.LIMITS,
+    UNDER=UNDER,
 )
 
 
