@@ -16,11 +16,11 @@ from experiment.procedure import trials_of
 from experiment.study import Study
 from experiment.study.plans import planned_analyses
 
-OF_PEOPLE = {
-    "rt": "response times are measured of people alone (a model's latency_ms is a measure only with `wrods run --timing`)",
-    "reading_time": "reading times are measured of people alone (a model's surprisal of what is read is in the regions table)",
+INSTEAD = {
+    "rt": " (a model's latency_ms is a measure only with `wrods run --timing`)",
+    "reading_time": " (a model's surprisal of what is read is in the regions table)",
 }
-"""Measures that no model has."""
+"""What models have in place of a measure of people."""
 NEEDED: dict[str, Need] = {
     "surprisal": "surprisal",
     "margin": "label_logprobs",
@@ -90,8 +90,8 @@ def _lack(
     trials: Sequence[Mapping[str, Any]],
     giving: Giving,
 ) -> str | None:
-    if measure.name in OF_PEOPLE:
-        return OF_PEOPLE[measure.name]
+    if measure.of == "people":
+        return f"{measure.name} is measured of people alone{INSTEAD.get(measure.name, '')}"
     need = NEEDED.get(measure.name)
     if measure.name == "surprisal" and not any(read_step(trial) for trial in trials):
         return (

@@ -12,6 +12,7 @@ from typing import Any
 from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import ValidationError
 
+from analysis.plan import PLANNABLE
 from experiment.study.faults import Faults
 from experiment.study.keys import key_fault
 from experiment.study.yaml_source import KeyPath, YamlSource
@@ -24,8 +25,9 @@ SYNONYMS = {"accuracy": "correct", "response_time": "rt", "reaction_time": "rt"}
 
 @cache
 def validator() -> Draft202012Validator:
-    """Return the validator of study.yaml, built once."""
+    """Return the validator of study.yaml, built once; the measures of plans come from ``analysis.plan``."""
     schema = json.loads(resources.files(__package__).joinpath("study.schema.json").read_text("utf-8"))
+    schema["$defs"]["measure"]["enum"] = list(PLANNABLE)
     Draft202012Validator.check_schema(schema)
     formats = FormatChecker(formats=())
     formats.checks("key")(lambda key: key_fault(key) is None)
