@@ -147,6 +147,12 @@ def participants_intervals(cells: Sequence[Cell]) -> str:
     return "Student's intervals over participants, each in one condition" if BETWEEN in found else ""
 
 
+def why_no_interval(cells: Sequence[Cell]) -> str:
+    """State why no mean of participants has an interval."""
+    is_constant = {cell.sd for cell in cells if cell.kind in PARTICIPANT_KINDS} == {0.0}
+    return "all participants have the same mean" if is_constant else "fewer than two were in all conditions"
+
+
 def valid_only(trials: pd.DataFrame, factor: str, levels: tuple[str, ...]) -> pd.DataFrame:
     """Return accuracy with failures as wrong beside accuracy of valid answers only."""
     trials = each_answer_once(trials[judged(trials)], [factor])

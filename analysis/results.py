@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -288,6 +288,22 @@ class Analysis:
                 low, high = sorted((sign * one.low, sign * one.high))
                 found[place] = replace(found[place], p=one.p_adjusted, low=low, high=high)
         return found
+
+    def test_of(self, one: Contrast) -> tuple[object, ...]:
+        """What is tested of whom in which trials, with its result: two planned analyses may share a test."""
+        plan = self.plan
+        result = (one.label, one.groups, one.estimate, one.low, one.high)
+        return (plan.measure.name, plan.factor, plan.trials, plan.within, *result)
+
+    def in_order(self, readers: Sequence[str]) -> Analysis:
+        """Put the contrasts of each difference in this order of readers."""
+        labels = list(dict.fromkeys(one.label for one in self.contrasts))
+        rank = {name: place for place, name in enumerate(readers)}
+
+        def place_of(one: Contrast) -> tuple[int, bool, list[int]]:
+            return labels.index(one.label), one.between, [rank.get(name, len(rank)) for name in one.groups]
+
+        return replace(self, contrasts=tuple(sorted(self.contrasts, key=place_of)))
 
     @property
     def estimable(self) -> list[Contrast]:

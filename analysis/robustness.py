@@ -201,8 +201,12 @@ def _other_scale(analysis: Analysis, _: Tables) -> Iterator[Found]:
 
 
 def _estimating_equations(analysis: Analysis, tables: Tables) -> Iterator[Found]:
+    trials = tables.trials
+    people = set(trials.loc[trials["reader_kind"].isin(PARTICIPANT_KINDS), "reader_group"])
     for one in gee_check(tables, analysis.plan).to_dict("records"):
         name = BY_PARTICIPANTS if one["clusters"] == PARTICIPANTS else BY_ITEMS
+        if name == BY_PARTICIPANTS and not people & set(_key(one)[1]):
+            continue  # a model's clusters are its items either way
         yield name, _key(one), [("", (float(one["estimate"]), float(one["low"]), float(one["high"])))]
 
 
@@ -350,6 +354,8 @@ def _checked(plan: Plan, data: ModelData, clusters: str) -> Iterator[dict[str, o
     of_shares = plan.measure.scale == "points"
     y = rows[plan.measure.value if of_shares else plan.measure.response].to_numpy(dtype=float)
     y = 100.0 * y if of_shares else y
+    if not np.ptp(y):
+        return
     few = number < FEW and np.bincount(codes).max() <= LARGEST
     model = sm.GEE(y[order], x[order], groups=codes[order], cov_struct=sm.cov_struct.Exchangeable())
     with warnings.catch_warnings():

@@ -22,6 +22,7 @@ from analysis.descriptives import (
     participant_means,
     participants_intervals,
     scored,
+    why_no_interval,
 )
 from analysis.figures import marks
 from analysis.figures.drawing import (
@@ -39,7 +40,6 @@ from analysis.figures.drawing import (
 from analysis.figures.labels import cut_to_lines, laid_out, places_of, size_in, width_of
 from analysis.figures.marks import DASHED, INK, SOFT, STEPS, Estimates
 from analysis.figures.panels import axes_at, is_person, lettered, stacked
-from analysis.names import in_words
 from analysis.plan import RATING, RECOVERED, Measure
 from analysis.readers import headed
 
@@ -138,6 +138,7 @@ def condition_figure(name: str, rows: Sequence[Conditions], of: str = "") -> Dra
         "of": of,
         "measures": [rows[0].measure.title, *(row.measure.noun for row in rows[1:])],
         "intervals": participants_intervals(people),
+        "no_interval": why_no_interval(people),
         "units": max((cell.units for cell in people), default=0),
         "by_items": any(cell.interval == OVER_ITEMS for cell in cells),
         "has_chance": any(row.chance is not None and row.measure.name == "correct" for row in rows),
@@ -404,7 +405,7 @@ def position_figure(
         for turn, (axes, costs) in enumerate(zip(drawn, panels, strict=True)):
             _costs(axes, costs, changed, look)
             what = "Time added" if costs[0].logged else "Accuracy lost"
-            axes.set_title(lettered(turn, len(panels), f"{what} against {in_words(levels[0])}"))
+            axes.set_title(lettered(turn, len(panels), f"{what} against {levels[0]}"))
     values = {
         "panels": panels,
         "of": of,

@@ -35,7 +35,6 @@ from analysis.figures.panels import (
     series_of,
 )
 from analysis.intervals import OF_SHARES
-from analysis.names import in_words
 from analysis.readers import PARTICIPANT_KINDS
 
 _LEAST = 0.1  # the axis of costs is at least this long, so that no cost at all looks like none
@@ -102,7 +101,7 @@ def cost_profile_figures(name: str, shapes: pd.DataFrame, factor: str, base: str
     """Draw each reader's log ratios divided by their own mean, a panel for each reader and cost."""
     look = _readers(shapes)
     levels = list(dict.fromkeys(shapes[factor]))
-    names = ["\n".join(fitted(in_words(level), 18)) for level in levels]
+    names = ["\n".join(fitted(level, 18)) for level in levels]
     widest = max(len(line) for text in names for line in text.split("\n"))
     known = shapes[~shapes["unsure"].astype(bool)]
     ends = known[["scaled", "low", "high"]].to_numpy(dtype=float)
@@ -136,7 +135,7 @@ def cost_profile_figures(name: str, shapes: pd.DataFrame, factor: str, base: str
                 marks.points(
                     axes, look[group], ends_of, [levels.index(level) for level in own[factor]], edge=1.2
                 )
-            text = f"Cost against {in_words(base)} as a multiple of the reader's mean cost"
+            text = f"Cost against {base} as a multiple of the reader's mean cost"
             axis_name(figure, panels, text, 0.12)
         values = {
             "title": title,
@@ -173,9 +172,9 @@ def time_distribution_figure(
     room = (TALLEST - top - below - (len(keys) - 1) * between) / len(keys) - 0.1
     row = float(np.clip(room / len(shown), _LEAST_ROW, _ROW))
     size = size_in(row)
-    lines = [fitted(in_words(level), 18) for level in shown]
+    lines = [fitted(level, 18) for level in shown]
     if row < height_of(max(map(len, lines)), size):
-        lines = [fitted(in_words(level), 36) for level in shown]
+        lines = [fitted(level, 36) for level in shown]
     names = ["\n".join(one) for one in lines]
     left = 0.25 + 0.072 * max(5, *(len(line) for text in names for line in text.split("\n")))
     frame = Room(

@@ -25,7 +25,6 @@ from ruamel.yaml import YAML
 
 from analysis import apa, readers
 from analysis.costs.ratios import TITLES
-from analysis.names import in_words
 
 NOT_DATA = "Simulated readers: not data"
 PILOT_LABEL = "you (pilot)"
@@ -112,7 +111,7 @@ def continued(name: str, title: str, number: int) -> tuple[str, str]:
 def _sentences(words: str, part: str) -> tuple[Template, ...]:
     text = _texts()[words][part]
     made = Environment(undefined=StrictUndefined)
-    made.globals.update(vars(apa) | vars(readers), in_words=in_words, TITLES=TITLES, str=str)
+    made.globals.update(vars(apa) | vars(readers), TITLES=TITLES, str=str)
     return tuple(
         made.from_string(" ".join(one.split())) for one in (text if isinstance(text, list) else [text])
     )

@@ -14,7 +14,6 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
 from analysis.figures.drawing import style
-from analysis.names import in_words
 
 LINES = 3  # lines of a label at most
 SLANT = 40  # degrees by which labels are turned that fit in no other way
@@ -52,8 +51,7 @@ def in_lines(text: str, room: float, size: float, *, bold: bool = False) -> list
 
 
 def cut_to_lines(text: str, room: float, size: float, lines: int = LINES, *, bold: bool = False) -> list[str]:
-    """Break a name into so many lines at most, underscores as blanks."""
-    text = in_words(text)
+    """Break a name into so many lines at most."""
     broken = in_lines(text, room, size, bold=bold)
     if broken is not None and len(broken) <= lines:
         return broken
@@ -102,7 +100,6 @@ class LaidOut:
 
 def laid_out(texts: Sequence[str], places: Sequence[float], size: float = LABEL_SIZE) -> LaidOut:
     """Lay out labels so that none runs into the next: in one line, in several, or slanted."""
-    texts = [in_words(one) for one in texts]
     steps = np.abs(np.diff(np.asarray(places, dtype=float)))
     widths = np.array([width_of(one, size) for one in texts])
     if not len(steps) or bool(((widths[:-1] + widths[1:]) / 2 + _APART <= steps).all()):

@@ -17,7 +17,6 @@ from analysis.figures import marks
 from analysis.figures.drawing import WIDTH, Drawing, Look, continued, style
 from analysis.figures.labels import laid_out, places_of
 from analysis.figures.marks import INK, Estimates
-from analysis.names import in_words
 from analysis.readers import PARTICIPANT_KINDS
 
 COLUMNS = 3
@@ -161,7 +160,7 @@ def fitted(text: str, letters: int, lines: int = 2) -> list[str]:
 
 def condition_key(figure: Figure, panels: Sequence[Axes], look: Mapping[str, Look], *, lines: bool) -> None:
     """Write under the panels which marker (and line) is which condition."""
-    names = ["\n".join(fitted(in_words(level), 26)) for level in look]
+    names = ["\n".join(fitted(level, 26)) for level in look]
     own = {} if lines else {"ls": "", "color": INK, "mfc": INK}
     handles = [
         marks.handle(it, name, lw=1.3, mec=None, **own) for it, name in zip(look.values(), names, strict=True)

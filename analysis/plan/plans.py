@@ -184,6 +184,11 @@ class Plan(Rules):
         return self.crossing.weights(difference.first, difference.second, difference.at)
 
     @property
+    def heading(self) -> str:
+        """Its name where a heading or a row begins with it; one that the study gave is never rewritten."""
+        return self.name if self.planned else self.name[:1].upper() + self.name[1:]
+
+    @property
     def subset(self) -> bool:
         """Whether it is of some of a study's trials alone."""
         return self.trials is not None or bool(self.within)

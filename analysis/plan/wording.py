@@ -46,7 +46,7 @@ def plan_in_brief(one: PlannedAnalysis, plan: StudyPlan) -> str:
         f"The plan compares {_and(said)} by {_compared(one)}",
         f"The planned contrast{'s are' if len(contrasts) > 1 else ' is'} {_and(contrasts)}"
         + (f" ({directions[0]})" if alike else ""),
-        f"Tests use α = {f'{one.alpha:g}'.removeprefix('0')}, {_family(one, plan)}",
+        f"Tests use {_level(one)}, {_family(one, plan)}",
         *(f"{line[0].upper()}{line[1:]}" for line in _equivalence(one, plan)),
         *([_bayes(one.bayes)] if one.bayes else []),
         *([f"The planned model is {one.formula}"] if one.formula is not None else []),
@@ -138,6 +138,10 @@ def _lines(one: PlannedAnalysis, plan: StudyPlan) -> Iterator[str]:
     yield f"stop: {_stop(one, plan)}{'' if one.stop else DEFAULT}"
 
 
+def _level(one: PlannedAnalysis) -> str:
+    return f"α = {one.alpha:g}".replace("= 0.", "= .")
+
+
 def _measured(one: PlannedAnalysis) -> str:
     return "; ".join(_of(measure, readers) for measure, readers in one.by_measure.items())
 
@@ -208,7 +212,7 @@ def _equivalence(one: PlannedAnalysis, plan: StudyPlan) -> Iterator[str]:
         first = readers_in_words(one.readers[:1])
         pairs = ", ".join(f"{first} and {readers_in_words([other])}" for other in one.readers[1:])
         yield (
-            f"equivalence: {pairs} count as equal in a contrast if two one-sided tests at alpha {one.alpha:g} reject a difference "
+            f"equivalence: {pairs} count as equal in a contrast if two one-sided tests at {_level(one)} reject a difference "
             f"of {bound.said} or more between them, by Bonferroni's method over all such tests of the measure"
         )
     if bound is not None and plan.compares_items:

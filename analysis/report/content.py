@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import pandas as pd
 from markupsafe import Markup
@@ -15,12 +15,12 @@ from analysis.estimation import MOST_ROWS
 from analysis.figures import recovery_figure
 from analysis.figures.conditions import has_contrasts
 from analysis.mixed import Fit
-from analysis.names import plain, upper_first
+from analysis.names import plain
 from analysis.plan import MEASURES, RECOVERED, Plan
 from analysis.planned import plans
 from analysis.preparing.flow import flow
 from analysis.random_structure import MOST_COLUMNS_BESIDE
-from analysis.readers import kinds_of, named
+from analysis.readers import group_order, kinds_of, named
 from analysis.recovery_check import Recovered, recovered, recovered_lapses, recovered_words, recovery_plans
 from analysis.report.answer import answer_table
 from analysis.report.apa_tables import ApaTable
@@ -67,6 +67,7 @@ def gather(
     shown = {(one.measure.name, one.factor) for one in planned if one.planned}
     analyses = carry_out_all(planned, tables, lambda name: told(f"model: {name}"))
     analyses = sorted(analyses, key=lambda one: not one.plan.planned)
+    analyses = [one.in_order(group_order(trials)) for one in analyses]
     matrix = robustness_matrix(analyses, tables, told)
     written = write_chapters(Material(tables, tuple(analyses), kinds, told, matrix), wanted)
     found, extra, recovering = _recovery(tables, analyses, told)
@@ -96,10 +97,10 @@ def gather(
     figures = [numbers.figure(one, MANUSCRIPT) for pair, one in drawn if pair in shown or not shown]
     first = [numbers.chapter(one) for one in written if one.name == ROBUSTNESS]
     flow_table_ = numbers.table(flow_table(flow(trials, readers), begun | kinds))
-    said: set[Markup] = set()
+    already = Already()
 
     def section(one: Analysis) -> Section:
-        return _section(one, means_of(one.plan, used, tables), kinds, numbers, said)
+        return _section(one, means_of(one.plan, used, tables), kinds, numbers, already)
 
     sections = [section(one) for one in analyses]
     further = [one for pair, one in laid if shown and pair not in shown]
@@ -215,14 +216,23 @@ def _at_an_end(analyses: Sequence[Analysis], kinds: dict[str, str]) -> Iterator[
         yield SENTENCES.sentences("at_an_end", names=list(names), right=right)
 
 
+@dataclass
+class Already:
+    """What the sections so far have told: means, the name of the analysis that reports a test, and the table of a model."""
+
+    means: set[Markup] = field(default_factory=set)
+    tests: dict[tuple[object, ...], str] = field(default_factory=dict)
+    models: dict[tuple[object, ...], str | None] = field(default_factory=dict)
+
+
 def _section(
     analysis: Analysis,
     cells: Sequence[Cell] | None,
     kinds: dict[str, str],
     numbers: Numbers,
-    said: set[Markup],
+    already: Already,
 ) -> Section:
-    """Lay out one analysis; means that an earlier one has told (``said``) are not told again."""
+    """Lay out one analysis; what an earlier one has told is not told again."""
     plan, stem = analysis.plan, plain(analysis.plan.name)
     shown: list[Numbered] = []
 
@@ -237,15 +247,20 @@ def _section(
         of_differences = number(contrast_table(analysis, f"differences_{stem}"))
         number(equivalence_table(analysis, f"equivalence_{stem}"))
         number(bayes_table(analysis, f"bayes_{stem}"))
-    of_model = None if analysis.model is None else number(model_table(analysis, f"model_{stem}"))
+    of_model = None
+    if analysis.model is not None:
+        key = (analysis.of_model.groups, analysis.model.formula, analysis.model.rows, analysis.model.loglik)
+        if key not in already.models:
+            already.models[key] = number(model_table(analysis, f"model_{stem}"))
+        of_model = already.models[key]
     if cells is not None:
         own = means_analysed(analysis, cells)
         of_means = number(means_table(analysis, cells, own, f"means_{stem}"))
     else:
         own = _cells_of(analysis)
-    told = paragraphs(analysis, own, kinds, of_model, said, of_differences, of_means)
+    told = paragraphs(analysis, own, kinds, of_model, already.means, of_differences, of_means, already.tests)
     marks, warnings = marks_of(plan.groups, kinds), tuple(warnings_of(analysis))
-    return Section(upper_first(plan.name), marks, tuple(told), tuple(shown), analysis, warnings, tuple(own))
+    return Section(plan.heading, marks, tuple(told), tuple(shown), analysis, warnings, tuple(own))
 
 
 def _cells_of(analysis: Analysis) -> list[Cell]:

@@ -54,7 +54,7 @@ def support_of(checked: Checked | None) -> str:
         return "no check applies"
     many = len(checked.cells)
     if checked.agreeing == many:
-        return f"all {many} checks agree" if many > 1 else "the one check agrees"
+        return f"{_of_checks(many, many)} {'agree' if many > 1 else 'agrees'}"
     said: dict[str, list[str]] = {}
     for name, cell in checked.cells.items():
         if cell.outcome != SAME:
@@ -75,7 +75,7 @@ FOUND = {
 
 
 def _of_checks(some: int, many: int) -> str:
-    """Count some of the checks: ``all 3 checks``, ``1 of 3 checks``, ``the one check``."""
+    """Count some of the checks: ``all 3 checks``, ``1 of 3``, ``both checks``, ``the one check``."""
     if some < many:
         return f"{some} of {many}"
-    return f"all {many} checks" if many > 1 else "the one check"
+    return {1: "the one check", 2: "both checks"}.get(many, f"all {many} checks")

@@ -173,5 +173,6 @@ def render_document(
         sources_of_figures=sources_of_figures,
         data=data,
         has_models=content.has_program,
+        has_fits=bool(content.all_fits()),
         style=(environment.loader.get_source(environment, "style.css")[0] if environment.loader else ""),
     )

@@ -67,7 +67,7 @@ def templates() -> dict[str, str]:
 @click.option(
     "--corrected",
     is_flag=True,
-    help="A paper's study as the paper means it, mended; otherwise fault for fault as released.",
+    help="A paper's study as the paper describes it, errors corrected; otherwise as released, errors included.",
 )
 @click.option("--list", "list_them", is_flag=True, help="List the templates and their parts.")
 def new(

@@ -139,8 +139,10 @@ def _lists(numbers: Mapping[str, Any], has_factors: bool, verbs: Mapping[str, st
         return f"{lists}."
     cells = numbers["trials_per_cell"].values()
     least, most = min(cells), max(cells)
-    often = {(1, 1): "once", (0, 1): "once at most", (least, least): f"{least} times"}
-    return f"{lists}; a session {verbs['shows']} each condition {often.get((least, most), f'{least} to {most} times')}."
+    at_most = {1: "once", 2: "twice"}.get(most, f"{most} times")
+    between = "once or twice" if most == 2 else f"{least} to {most} times"
+    often = at_most if least == most else between if least else f"{at_most} at most"
+    return f"{lists}; a session {verbs['shows']} each condition {often}."
 
 
 ARMS_IN_WORDS = {
@@ -179,7 +181,7 @@ class InWords(str):
 
 
 def _as_published(given: Any) -> Any:
-    """Say a scramble as the paper's code does it, which mended ones of the same name differ from; all else as it is given."""
+    """Say a scramble as the paper's code does it, from which corrected ones of the same name differ; all else as it is given."""
     examples = isinstance(given, Mapping) and "demonstrations" in given
     operation = given["demonstrations"] if examples else given
     if not isinstance(operation, str):

@@ -41,7 +41,7 @@ class Concern:
     study : str
         The study's id.
     stops_answers : bool
-        No answers can be stored until it is mended.
+        No answers can be stored until it is fixed.
     public : str
         What strangers may know.
     words : str

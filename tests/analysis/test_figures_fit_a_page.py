@@ -33,7 +33,7 @@ def test_times_in_many_conditions_stand_in_low_rows() -> None:
     many = [spread(level, measure) for measure in ("reading_time", "rt") for level in LEVELS]
     figure = time_distribution_figure("times", many, "scramble", LEVELS).figure
     assert figure.get_figheight() <= TALLEST
-    assert names_beside(figure, 0) == names_beside(figure, 1) == [name.replace("_", " ") for name in LEVELS]
+    assert names_beside(figure, 0) == names_beside(figure, 1) == list(LEVELS)
     few = time_distribution_figure("times", [spread("intact", "rt")], "scramble", ["intact"])
     assert few.figure.get_figheight() < 2
 
@@ -47,7 +47,7 @@ def test_effects_of_measures_that_lack_one_stand_once_beside_all_panels() -> Non
     some = [effect("correct", label) for label in labels[:3] + labels[4:]]
     figure = recovery_figure("recovery", [*some, *(effect("rt", label) for label in labels)]).figure
     assert figure.get_figheight() <= TALLEST
-    assert names_beside(figure, 0) == [label.replace("_", " ") for label in labels]
+    assert names_beside(figure, 0) == list(labels)
     assert names_beside(figure, 1) == []
     (places,) = [line.get_ydata() for line in figure.axes[0].lines if line.get_marker() == "D"]
     assert list(places) == [*range(3), *range(4, 27)], "the effect that is missing leaves its row empty"

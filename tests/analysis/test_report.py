@@ -294,7 +294,7 @@ def test_the_footer_names_what_lies_beside_the_page(rehearsal: Rehearsal, tmp_pa
     rows = study_rows(human=1, items=4)
     own = write_handover(tmp_path / "2026-11-21_10-00-00" / "data", rows.reset_index(drop=True))
     page = write_report(load(own), tmp_path, when)
-    assert "data/ ; the exported tables" in footer_of(page)
+    assert "data/ (the exported tables)" in footer_of(page)
     assert "models.R" in footer_of(page) and (page.parent / "models.R").exists()
 
 

@@ -11,8 +11,11 @@ from analysis import load
 from analysis.apa import between_dates, worded
 from analysis.carrying_out import carry_out
 from analysis.planned import plans
+from analysis.report.answer import answer
+from analysis.report.content import gather
 from analysis.report.inline import plain_text
 from analysis.report.method import METHOD_KEYS, method_parts, models_table
+from analysis.report.nodes import Finding
 from analysis.report.references import reference
 from tests.analysis.letter_study import PLANNED, study_rows, write_handover
 
@@ -213,6 +216,44 @@ def test_limits_and_strategies_are_told_in_words_and_in_the_past(tmp_path: Path)
         in said["Procedure"]
     )
     assert "Its settings were strategy chain of thought" in said["Language models"]
+
+
+def test_models_have_one_order_and_a_server_is_part_of_what_was_requested(tmp_path: Path) -> None:
+    settings = {"use": "openai:m", "base_url": "https://models.example.org/v1", "temperature": 0.0}
+    own = {"kind": "model", "use": "openai:m", "sessions": 1, "settings": settings}
+    rows, plan = study_rows(models=("zeta", "alpha"), items=8), PLANNED["comprehension"]
+    plans = {"Items_from": plan | {"between": ["zeta", "alpha"]}}
+    folder = write_handover(tmp_path, rows, readers={"zeta": own, "alpha": own}, planned=plans)
+    content = gather(load(folder))
+    method = plain_text(" ".join(content.method[0].paragraphs))
+    assert "Model alpha (requested as openai:m from https://models.example.org/v1) gave" in method
+    assert method.index("Model alpha") < method.index("Model zeta") and "base url" not in method
+    (section,) = content.planned
+    assert section.heading == "Items_from"
+    alone = [one.groups[0] for one in section.analysis.contrasts if not one.between]
+    assert alone == ["alpha", "zeta"] * 2
+    assert {one.groups for one in section.analysis.contrasts if one.between} == {("zeta", "alpha")}
+    assert all("participants" not in check for check in content.matrix.checks)
+
+
+def test_tests_that_two_plans_share_are_reported_once(tmp_path: Path) -> None:
+    plan = PLANNED["comprehension"] | {"between": ["human"]}
+    first = plan | {"contrasts": ["initial - internal"]}
+    rows = study_rows(human=12, items=12)
+    content = gather(load(write_handover(tmp_path, rows, planned={"one": first, "two": plan})))
+    asked = [one.question for one in answer(content, "") if isinstance(one, Finding)]
+    assert len(asked) == len(set(asked)) == 2
+    later = plain_text(" ".join(content.planned[1].paragraphs))
+    assert "one reports the same tests of initial − internal." in later and "(Table F" not in later
+
+
+def test_at_ceiling_no_reason_is_given_that_is_not_so(tmp_path: Path) -> None:
+    rows = study_rows(human=8, items=8, timeouts=0.0).assign(correct=True, response="yes", score=1.0)
+    plan = PLANNED["comprehension"] | {"between": ["human"]}
+    content = gather(load(write_handover(tmp_path, rows, planned={"all_right": plan})))
+    (means,) = (one.table for one in content.descriptives)
+    assert "no interval because all participants have the same mean" in means.note
+    assert not any("could not be computed" in one for one in content.matrix.remarks)
 
 
 def test_models_alone_have_no_minutes(tmp_path: Path) -> None:

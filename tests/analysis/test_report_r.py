@@ -254,7 +254,7 @@ def test_a_model_without_a_maximum_is_said_to_have_none(tmp_path: Path) -> None:
 
 FORMS = ("as written", "mild", "strong")
 MODELS = {
-    "letters": ("Comprehension", "Reading", "milliseconds (Gamma, identity link)"),
+    "letters": ("comprehension", "reading", "milliseconds (Gamma, identity link)"),
     "typed": (),
     "costs": (
         "Reading time by form",
@@ -262,7 +262,7 @@ MODELS = {
         "right answers of large by source",
     ),
     "classes": ("signal detection by position", "right answers of net by source"),
-    "known effects": ("Recovery of response time", "Reading", "milliseconds (Gamma, identity link)"),
+    "known effects": ("Recovery of response time", "reading", "milliseconds (Gamma, identity link)"),
 }
 """Small studies, and parts of the titles of models that their reports must hold."""
 

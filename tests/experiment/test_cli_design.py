@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 
 from experiment.cli import SECTIONS, main
 from experiment.cli.new import templates
+from experiment.describing import sessions
 from experiment.templates.parts import parts_of
 
 
@@ -93,6 +94,18 @@ def test_check_says_of_fewer_items_than_conditions_that_a_session_lacks_some(tmp
     assert "a session shows each condition once at most" in " ".join(told.output.split())
     numbers = json.loads(wrods("check", tmp_path / "s", "--json").output)
     assert sorted(numbers["trials_per_cell"].values()) == [0, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("cells", "often"),
+    [
+        ((1, 1), "once"), ((2, 2), "twice"), ((8, 8), "8 times"), ((0, 2), "twice at most"),
+        ((1, 2), "once or twice"), ((2, 3), "2 to 3 times"),
+    ],
+)  # fmt: skip
+def test_how_often_a_session_shows_a_condition_is_told_in_words(cells: tuple[int, int], often: str) -> None:
+    told = sessions._lists({"lists": 2, "trials_per_cell": dict(enumerate(cells))}, True, {"shows": "shows"})
+    assert told == f"2 lists; a session shows each condition {often}."
 
 
 def test_new_overwrites_nothing(tmp_path: Path) -> None:

@@ -54,7 +54,8 @@ MANY_MISSING = 0.05
 def answer(content: Content, recovered: str) -> Iterator[Node]:
     """Write the Answer; ``recovered`` is what the check of recovery found, empty without simulated readers."""
     sections = content.planned or content.exploratory
-    findings = [one for section in sections for one in _Question(section, content).findings()]
+    answered: set[tuple[object, ...]] = set()
+    findings = [one for section in sections for one in _Question(section, content, answered).findings()]
     for text in LAYOUT.paragraphs("opening", findings=findings, planned=content.planned):
         yield Paragraph(text)
     yield from findings[:MOST_FINDINGS]
@@ -88,6 +89,7 @@ class _Question:
 
     section: Section
     content: Content
+    answered: set[tuple[object, ...]]  # the tests that questions before this one report
 
     def findings(self) -> Iterator[Finding]:
         """Answer for participants, then whether each model differs from them; without participants, for the models."""
@@ -95,7 +97,12 @@ class _Question:
         crowded, others = crowds(self.section.analysis.contrasts)
         for crowd in crowded:
             yield self._of_crowd(crowd)
-        rest = [one for one in others if not one.left_out]
+        rest = [
+            one
+            for one in others
+            if not one.left_out and self.section.analysis.test_of(one) not in self.answered
+        ]
+        self.answered.update(map(self.section.analysis.test_of, rest))
         for label in dict.fromkeys(one.label for one in rest):
             found = [one for one in rest if one.label == label]
             people = [one for one in found if not one.between and is_several(one.groups[0], kinds)]
@@ -259,8 +266,7 @@ def _supports(content: Content, sections: Sequence[Section]) -> dict[str, Any]:
     said: dict[str, list[str]] = {}
     agreeing = many = 0
     for section in sections:
-        name = section.analysis.plan.name
-        before = f"{name[0].upper()}{name[1:]}, " if len(sections) > 1 else ""
+        before = f"{section.analysis.plan.heading}, " if len(sections) > 1 else ""
         for one in section.analysis.estimable:
             checked = content.matrix.checked(one)
             many += 1
@@ -281,6 +287,7 @@ def _not_concluded(content: Content, sections: Sequence[Section]) -> dict[str, A
     kinds = list(content.kinds.values())
     return {
         "is_open": OPEN in grades,
+        "has_pairs": any(len(plan.groups) > 1 for plan in plans),
         "no_bound": why_no_bound(plans) if all(plan.equivalence is None for plan in plans) else "",
         "is_simulated": not content.has_people and "simulated" in kinds,
         "models": kinds.count("model"),
@@ -293,7 +300,7 @@ def _detectable(sections: Sequence[Section]) -> Iterator[tuple[str, list[str], F
     """Yield for each analysis, of many for each measure and scale, the least and the most that could be detected, and their scale."""
     found: dict[tuple[str, str], list[Analysis]] = {}
     for analysis in (section.analysis for section in sections if section.analysis.estimable):
-        name = analysis.plan.name if len(sections) <= apa.MOST_NAMED else analysis.plan.measure.title
+        name = analysis.plan.heading if len(sections) <= apa.MOST_NAMED else analysis.plan.measure.title
         scale = felt(analysis.estimable[:1], analysis.plan.measure).scale
         found.setdefault((name, scale), []).append(analysis)
     for (name, _), own in found.items():
@@ -313,7 +320,7 @@ def _sample(content: Content) -> dict[str, Any]:
     for kind, noun in {**nouns, "baseline": "baseline"}.items():
         own = used[used["reader_kind"] == kind]
         is_person = kind in PARTICIPANT_KINDS
-        names = None if is_person else list(dict.fromkeys(own["reader_group"].astype(str)))
+        names = None if is_person else sorted(set(own["reader_group"].astype(str)))
         many = int(own["reader"].nunique()) if names is None else len(names)
         readers += [{"noun": noun, "readers": many, "trials": len(own), "names": names}] if many else []
     lost = Counter(str(reason) for reason in tables.trials["excluded_reason"].dropna())

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.descriptives import WILSON, Cell, participants_intervals
+from analysis.descriptives import WILSON, Cell, participants_intervals, why_no_interval
 from analysis.intervals import OF_SHARES
 from analysis.mixed import Fit
 from analysis.plan import RATING, RECOVERED, Measure
@@ -76,7 +76,7 @@ def intervals_told(cells: Sequence[Cell], over_items: str = "") -> str:
         told.append(
             f"Intervals are {of_people.replace(' intervals', ' ones', 1)}"
             if of_people
-            else "Participants' means have no interval: fewer than two were in all conditions"
+            else f"Participants' means have no interval because {why_no_interval(cells)}"
         )
     if over_items and any(cell.kind not in PARTICIPANT_KINDS for cell in cells):
         told.append(f"for a model or baseline, {over_items}" if told else f"Intervals are {over_items}")

@@ -122,8 +122,8 @@ def _range(rule: Any) -> str:
 
 def _models(tables: Tables, table: str | None) -> dict[str, Any]:
     readers = tables.dictionary["readers"]
-    models = [name for name, known in readers.items() if known.get("kind") == "model"]
-    baselines = [name for name, known in readers.items() if known.get("kind") == "baseline"]
+    models = sorted(name for name, known in readers.items() if known.get("kind") == "model")
+    baselines = sorted(name for name, known in readers.items() if known.get("kind") == "baseline")
     trials = {name: tables.trials[tables.trials["reader_group"] == name] for name in models}
     alike: dict[tuple[Any, ...], list[str]] = {}
     for name in models:
@@ -158,7 +158,8 @@ def _imported_alike(known: Mapping[str, Any], own: pd.DataFrame) -> tuple[Any, .
 def _one_model(name: str, known: Mapping[str, Any], own: pd.DataFrame) -> dict[str, Any]:
     """Gather what a model is, what it did, and its settings."""
     settings, is_imported = known.get("settings") or {}, _imported(known)
-    identity = [f"requested as {known['use']}"] if known.get("use") else []
+    server = f" from {settings['base_url']}" if settings.get("base_url") else ""
+    identity = [f"requested as {known['use']}{server}"] if known.get("use") else []
     if settings.get("trained"):
         identity.append(f"trained from {settings['base']} as {settings['trained']}")
     identity += [f"{known['parameters']:,} parameters"] if isinstance(known.get("parameters"), int) else []
@@ -185,7 +186,7 @@ def _imported(known: Mapping[str, Any]) -> bool:
 
 def _settings(known: Mapping[str, Any], own: pd.DataFrame) -> list[str]:
     """Name what the study set, number format, temperature, context, and prompt wordings of a model."""
-    apart = ("use", "trained", "base", *(["dtype"] if known.get("dtype") else []))
+    apart = ("use", "base_url", "trained", "base", *(["dtype"] if known.get("dtype") else []))
     settings = {key: value for key, value in (known.get("settings") or {}).items() if key not in apart}
     told = []
     for key, value in settings.items():
@@ -203,7 +204,7 @@ def _settings(known: Mapping[str, Any], own: pd.DataFrame) -> list[str]:
 
 def models_table(tables: Tables) -> ApaTable | None:
     """Lay out what each language model is, when it was asked and what it took; None if no call of one is known."""
-    recorded = tables.dictionary["readers"].items()
+    recorded = sorted(tables.dictionary["readers"].items())
     readers = {name: one for name, one in recorded if one.get("kind") == "model" and one.get("calls")}
     if not readers:
         return None

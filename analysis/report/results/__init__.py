@@ -54,9 +54,13 @@ def paragraphs(
     said: set[Markup] | None = None,
     of_differences: str | None = None,
     of_means: str | None = None,
+    reported: dict[tuple[object, ...], str] | None = None,
 ) -> list[Markup]:
-    """Write the Results of one analysis with the numbers of its tables; means that were ``said`` are not told again."""
-    told, said = [], set() if said is None else said
+    """Write the Results of one analysis with the numbers of its tables.
+
+    Means that were ``said``, and tests that another analysis has ``reported``, are not told again.
+    """
+    told, said, reported = [], set() if said is None else said, {} if reported is None else reported
     own = [cell for cell in cells if cell.group in analysis.plan.groups]
     if own:
         fresh = [sentence for sentence in _means(own, analysis) if sentence not in said]
@@ -64,8 +68,13 @@ def paragraphs(
         told.append(LAYOUT.sentences("all_means", means=fresh, table=of_means))
     if analysis.has_results:
         told.append(_model(analysis, table))
-        tested = [one for one in analysis.contrasts if not one.left_out]
-        told += differences(tested, analysis, kinds, of_differences)
+        tested = {analysis.test_of(one): one for one in analysis.contrasts if not one.left_out}
+        fresh_tests = [one for test, one in tested.items() if test not in reported]
+        told += differences(fresh_tests, analysis, kinds, of_differences)
+        for name in dict.fromkeys(reported[test] for test in tested if test in reported):
+            labels = dict.fromkeys(one.label for test, one in tested.items() if reported.get(test) == name)
+            told.append(LAYOUT.sentences("reported", name=name, labels=list(labels)))
+        reported.update({test: analysis.plan.heading for test in tested if test not in reported})
     told.append(Markup(" ").join(escape(one) for one in analysis.remarks))
     return [one for one in told if one]
 
@@ -301,7 +310,7 @@ def _in_mixed_model(one: Contrast, analysis: Analysis) -> Contrast | None:
 
 def _adjustment(analysis: Analysis, kinds: Kinds, table: str | None, is_short: bool) -> Markup:
     plan, found = analysis.plan, analysis.contrasts
-    least = [replace(one, estimate=one.detectable) for one in found if _is_open(one, analysis)]
+    least = [replace(one, estimate=one.detectable) for one in analysis.estimable]
     least = [one for one in least if not np.isnan(one.estimate)]
     finite = [one for one in least if np.isfinite(one.estimate)]
     return _said(

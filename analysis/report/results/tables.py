@@ -83,7 +83,9 @@ def model_table(analysis: Analysis, name: str) -> ApaTable:
 
 
 def _who(analysis: Analysis) -> str:
-    return apa.listing([spoken(group) for group in analysis.groups])
+    order = dict.fromkeys(group for one in analysis.contrasts for group in one.groups)
+    own = sorted(analysis.groups, key=lambda group: [*order].index(group) if group in order else len(order))
+    return apa.listing([spoken(group) for group in own])
 
 
 def _outcome(analysis: Analysis) -> str:
@@ -171,13 +173,14 @@ def origin_of_contrasts(analyses: Sequence[Analysis]) -> Origin:
     factors = tuple(dict.fromkeys(one.plan.factor for one in shares))
     groups = tuple(dict.fromkeys(group for one in shares for group in one.groups))
     shown = factors if len(factors) == 1 else ()
+    own = {one.plan.name for one in shares if one.plan.planned}
     rated = all(one.plan.measure is RATING for one in shares)
     columns = ("rating",) if rated else ("correct", "response_status")
     used = (USED, *filled("rating")) if rated else JUDGED
     return Origin(
         fits,
         columns=(*columns, *factors, "reader_group", "reader", "item_id"),
-        rows="less what each plan leaves out" if len(shares) > 1 else "less what the plan leaves out",
+        rows=f"less what {'each' if len(own) > 1 else 'the'} plan leaves out" if own else "",
         where=(*used, where("reader_group", *groups), *filled("item_id", *shown)),
         computed=f"{OF_POINTS}; {OF_DIFFERENCES}" if fits else OF_POINTS,
     )

@@ -43,7 +43,7 @@ def _told(one: Companion, place: int, material: Material) -> list[Block]:
     analysis = one.analysis
     blocks = LAYOUT.blocks(
         one.kind.replace(" ", "_"),
-        name=analysis.plan.name,
+        name=analysis.plan.heading,
         doubts=warnings_of(analysis) if analysis.has_results else [],
     )
     if not analysis.has_results:

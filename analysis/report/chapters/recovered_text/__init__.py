@@ -201,7 +201,7 @@ def _plan(measure: Measure, part: Part, levels: list[str], groups: list[str], ma
 
 def _told(analysis: Analysis, stem: str, kinds: dict[str, str]) -> Draft:
     plan = analysis.plan
-    draft = Draft(LAYOUT.blocks("heading", name=plan.name, doubts=warnings_of(analysis)))
+    draft = Draft(LAYOUT.blocks("heading", name=plan.heading, doubts=warnings_of(analysis)))
     cells = []
     if analysis.has_results:
         rows = described_rows(analysis.rows, plan.measure)

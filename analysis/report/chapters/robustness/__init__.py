@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from analysis import apa, robustness
-from analysis.names import upper_first
 from analysis.plan import Measure
 from analysis.readers import spoken
 from analysis.report.apa_tables import ApaTable
@@ -50,7 +49,7 @@ def write(material: Material) -> Chapter | None:
         checked=len(checked),
         differing=[
             {
-                "name": upper_first(row.analysis.plan.name),
+                "name": row.analysis.plan.heading,
                 "contrast": contrast_in_words(row.contrast),
                 "found": [
                     {"check": name, "cell": cell, "numbers": _numbers(name, cell, row.analysis.plan.measure)}
@@ -72,7 +71,7 @@ def matrix_table(matrix: robustness.Matrix) -> ApaTable:
     """Lay out contrasts by checks; a head for each analysis."""
     rows = [
         {
-            "name": row.analysis.plan.name,
+            "name": row.analysis.plan.heading,
             "contrast": contrast_in_words(row.contrast),
             "outcomes": {name: cell.outcome for name, cell in row.cells.items()},
             "agreeing": row.agreeing,
