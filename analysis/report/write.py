@@ -129,7 +129,7 @@ FILES = (
     ("trials.csv", "every trial"),
     ("regions.csv.gz", "every region of a trial, where a table is made of them"),
     ("items.csv", "every item, where a table is made of what is known of them"),
-    ("models.R", "refits each model with lme4 on its rows in models/"),
+    ("models.R", "recomputes the estimates and refits mixed models with lme4 from the rows in models/"),
     ("numbers.json", "where each number comes from"),
 )
 

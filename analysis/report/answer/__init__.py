@@ -244,6 +244,7 @@ def answer_table(analyses: Sequence[Analysis], matrix: Matrix) -> ApaTable | Non
     planned = any(one.plan.planned for one in tested)
     shown = [row["one"] for row in rows]
     facts: dict[str, Any] = {"is_any_constant": any(one.is_constant for one in shown), "planned": planned}
+    facts["grades"] = {row["grade"].word for row in rows}
     facts["is_any_undetectable"] = any(np.isinf(one.detectable) for one in shown)
     laid = LAYOUT.table("answer", rows, origin=origin_of_contrasts(tested), **facts)
     return replace(laid, of_paper=len(rows) <= LONGEST_TABLE)
