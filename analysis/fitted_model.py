@@ -22,7 +22,7 @@ from analysis.mixed.fitting import Options
 from analysis.mixed.formula import Call, Name, Node, as_r, columns_of, expand_terms, parts_of, read_expression
 from analysis.mixed.result import Fit, lined_up, plain
 from analysis.mixed.variables import Factor, level_name
-from stimuli.corpora.file_kinds import kind_of_bytes, refuse_other_kinds
+from stimuli.corpora.encodings import kind_of_bytes, refuse_other_kinds
 from stimuli.errors import UserError, unknown_name
 
 if TYPE_CHECKING:

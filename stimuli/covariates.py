@@ -11,7 +11,7 @@ from statistics import fmean
 
 from stimuli.covariate_table import BIGRAMS, MATCHES, NEIGHBOURS, TOKENS, WORD
 from stimuli.lexicon import zipf
-from stimuli.lexicon.syllables import syllables, syllables_reason
+from stimuli.lexicon.pronunciations import syllables, syllables_reason
 from stimuli.orthography.bigrams import bigram_frequency, bigram_tokens
 from stimuli.orthography.neighbours import neighbourhoods
 from stimuli.orthography.vocabulary import vocabulary_reason

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from experiment.building.corpus import items_from_corpus, items_from_realtimeqa
 from experiment.building.htest import items_from_htest, items_from_letter_geometry
 from experiment.building.language import check_language
-from experiment.building.lexical import items_from_lexical_decision
-from experiment.building.moving_lines import line_remarks
 from experiment.building.practice import practice_items, practice_rows, practice_screens
 from experiment.building.reading import Made, answering_steps, path_of
-from experiment.building.tables import items_from_sentences, items_from_words, sentence_rows, word_rows
-from experiment.building.tokenized import tokenizer_of, with_token_measures
+from experiment.building.tables import (
+    items_from_lexical_decision,
+    items_from_sentences,
+    items_from_words,
+    sentence_rows,
+    word_rows,
+)
 from experiment.custody.freezing import refuse_if_changed
 from experiment.custody.origin import BUILT_FROM, origin_of
-from experiment.lists import conditions, items_of_list
+from experiment.lists import blocks_of, blocks_showing, conditions, items_of_list
+from experiment.procedure.lines import LINE_LENGTH, break_lines, cells
+from experiment.procedure.steps import shown_text
 from experiment.study import Study
 from experiment.study.faults import FACTORS, Faults
 from experiment.study.keys import key_remark
@@ -27,7 +33,109 @@ from stimuli.audit import Audit, audit_items, write_audit
 from stimuli.covariates import unavailable
 from stimuli.errors import UserError
 from stimuli.item import Item, build_meta, items_content, write_items
-from stimuli.tokens import Tokenizer
+from stimuli.tokens import Tokenizer, load_tokenizer, token_measures
+
+
+def tokenizer_of(study: Study) -> Tokenizer | None:
+    """Load the tokenizer that the study names; a path starts from the study's folder."""
+    named = study.get("materials", "tokenizer")
+    if named is None:
+        return None
+    beside = study.folder / Path(named).expanduser()
+    try:
+        return load_tokenizer(beside if beside.exists() else named)
+    except UserError as error:
+        place = study.place("materials", "tokenizer")
+        raise UserError(f"{place}: {error.message}", mend=error.mend) from None
+
+
+def with_token_measures(items: Sequence[Item], tokenizer: Tokenizer | None) -> list[Item]:
+    """Return the items with tokens before and after the change among their covariates, over all fields shown."""
+    if tokenizer is None:
+        return list(items)
+    return [replace(item, covariates={**item.covariates, **_measures(item, tokenizer)}) for item in items]
+
+
+def _measures(item: Item, tokenizer: Tokenizer) -> dict[str, float | None]:
+    shown = "\n".join(item.shown.values())
+    intact = "\n".join(item.intact.get(name, text) for name, text in item.shown.items())
+    return {
+        name: value if value is None else round(value, 3)
+        for name, value in token_measures(intact, shown, tokenizer).items()
+    }
+
+
+CELL_PX = 17.28
+"""Width of a character of the stimuli, CSS pixels, where a study does not set it by ``screen_size`` (1.6 rem of 18 px, 0.6 em)."""
+MARGIN_PX = 54
+"""What the page leaves free beside its lines, both sides together."""
+LONGEST = 120
+"""The longest line that ``line_length`` allows, characters."""
+
+
+def line_remarks(study: Study, items: Sequence[Item]) -> list[str]:
+    """Return, for each block with a moving window, how many texts take more than one line and where the first breaks."""
+    found = []
+    for number, place in enumerate(blocks_of(study)):
+        length = int(study.get("procedure", place, "block", "line_length", default=LINE_LENGTH))
+        texts = dict(_texts(study, items, number, place))
+        broken = dict(_broken(texts, length))
+        where = study.place("procedure", place, "block")
+        _require_room(study, where, {item_id: break_lines(text, length) for item_id, text in texts.items()})
+        if not broken:
+            continue
+        first, lines = next(iter(broken.items()))
+        longest = max(cells(line) for text in texts.values() for line in text.split("\n"))
+        mend = (
+            f"line_length: {longest} keeps each on one line"
+            if longest <= LONGEST
+            else f"shorten those of more than {LONGEST} characters to keep each on one line"
+        )
+        most = max(map(len, broken.values()))
+        found.append(
+            f"note: {where}: {len(broken)} of {len(texts)} texts take up to {most} lines in the moving window, broken after "
+            f"the same words for everyone (lines have {length} characters at most; first: {first}, after "
+            f"{lines[0].split()[-1]!r}); {mend}"
+        )
+    return found
+
+
+def _texts(study: Study, items: Sequence[Item], number: int, place: int) -> Iterator[tuple[str, str]]:
+    """Yield the texts that a block shows word by word: item and condition, and the text."""
+    for step in study.get("procedure", place, "block", "trial"):
+        read = step.get("read", {})
+        for item in items if read.get("as") == "moving_window" else ():
+            if number in blocks_showing(study, item.set_name) and item.role != "exemplar":
+                name = " ".join([item.item_id, *item.condition.values()])
+                yield name, shown_text(read["show"], item)
+
+
+def _broken(texts: dict[str, str], length: int) -> Iterator[tuple[str, list[str]]]:
+    """Yield the texts that take more lines than they were written in."""
+    for name, text in texts.items():
+        lines = break_lines(text, length)
+        if len(lines) > len(text.split("\n")):
+            yield name, lines
+
+
+def _require_room(study: Study, where: str, lines: dict[str, list[str]]) -> None:
+    """Refuse a line that is wider than the smallest window that may take part."""
+    smallest = study.get("participants", "eligible", "screen")
+    if smallest is None or any("screen_size" in screen for screen in study.get("procedure")):
+        return  # without a rule each page asks for the window that it needs; a measured size differs from screen to screen
+    width = int(smallest.split("x")[0])
+    room = int((width - MARGIN_PX) / CELL_PX)
+    for name, own in lines.items():
+        longest = max(map(cells, own))
+        if longest > room:
+            needed = math.ceil(longest * CELL_PX) + MARGIN_PX
+            raise UserError(
+                f"{where}: a line of {name} has {longest} characters and needs a window of {needed} pixels; "
+                f"participants.eligible.screen allows {smallest}, which holds {room} characters",
+                mend=f"Set `line_length: {room}`, so that everyone reads the same shorter lines, or allow windows of {needed} "
+                "pixels and more.",
+            )
+
 
 AUDIT = "audit"
 KINDS: Mapping[str, Callable[[Study], Made]] = {

@@ -15,10 +15,9 @@ from stimuli.htest.released import load_released
 from stimuli.item import Item
 from stimuli.lexicon import base_language
 from stimuli.recipes import htest_released_items, htest_rule_items
-from stimuli.recipes.arms import SUBSTITUTED, question_in_arms, text_in_arms
 from stimuli.recipes.geometry import FIELD as QUESTION
 from stimuli.recipes.geometry import geometry_items, geometry_released_items, other_questions
-from stimuli.recipes.htest import FIELD, htest_published_items
+from stimuli.recipes.htest import FIELD, SUBSTITUTED, htest_published_items, question_in_arms, text_in_arms
 from stimuli.recipes.sampling import draw_some
 
 EXEMPLARS = 4

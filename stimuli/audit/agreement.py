@@ -14,7 +14,7 @@ from stimuli.audit.lines import line_weights
 from stimuli.audit.wordness import BY_DESIGN, NEARNESS, decides_words, string_covariates
 from stimuli.covariate_table import covariate_table
 from stimuli.item import Item
-from stimuli.matching.balance import SMD_LIMIT, Balance, balance
+from stimuli.matching.candidates import SMD_LIMIT, Balance, balance
 
 SECTION = "balance"
 ANSWER, LIST = "answer", "list"

@@ -4,15 +4,368 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from stimuli.audit.agreement import Agreement, Grouping
 from stimuli.audit.audit import CHECKS, Audit
-from stimuli.audit.figures import Drawing, drawings, inline
+from stimuli.audit.changed import Changes
+from stimuli.audit.choices import Choices
+from stimuli.audit.shortcut import CLASSIFIERS, ENOUGH_ITEMS, MARGIN, ShortcutTest
 from stimuli.files import replace_file
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, GRID, SOFT = "#1b1b1b", "#dedede", "#6e6e6e"
+# Okabe & Ito (2008), Color universal design.
+BLUE, VERMILION, GREEN = "#0072b2", "#d55e00", "#009e73"
+WIDTH = 6.7
+_ROW = 0.27
+_MOST_ROWS_DRAWN = 40
+_SETTINGS: dict[str, Any] = {
+    "backend": "agg",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.spines.left": False,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.grid.axis": "x",
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "ytick.major.size": 0,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "wrods",
+}
+
+
+_WIDEST_SMD = 2.0
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A finished figure: file name without ending, section, title, note, its content in words, and its SVG."""
+
+    name: str
+    section: str
+    title: str
+    note: str
+    alternative: str
+    svg: str
+
+
+def drawings(
+    balance: Agreement | None,
+    changed: Changes | None,
+    offered: Choices | None,
+    shortcut: ShortcutTest | None,
+) -> tuple[Drawing, ...]:
+    """Draw the figures of the sections that are there."""
+    drawn: list[Drawing] = []
+    with _styled():
+        if balance is not None:
+            bys = dict.fromkeys(one.by for one in balance.groupings)
+            drawn += [
+                _balance(by, [one for one in balance.groupings if one.by == by], balance.limit) for by in bys
+            ]
+        if changed is not None:
+            drawn.append(_changes(changed))
+        if offered is not None:
+            drawn.append(_choices(offered))
+        if shortcut is not None and any(one.accuracy for one in shortcut.tasks):
+            drawn.append(_shortcut(shortcut))
+    return tuple(drawn)
+
+
+@contextmanager
+def _styled() -> Iterator[None]:
+    import matplotlib as mpl
+
+    with mpl.rc_context({**mpl.rcParamsDefault, **_SETTINGS}):
+        yield
+
+
+def _canvas(rows: int, left: float) -> tuple[Figure, Axes]:
+    """Return a figure for some rows of names and the axes right of them; ``left`` is the names' room in inches."""
+    from matplotlib.figure import Figure
+
+    height = _ROW * max(rows, 2) + 1.0
+    figure = Figure(figsize=(WIDTH, height))
+    axes = figure.add_axes(
+        (left / WIDTH, 0.62 / height, 1 - (left + 0.15) / WIDTH, _ROW * max(rows, 2) / height)
+    )
+    axes.set_ylim(max(rows, 2) - 0.5, -0.5)
+    return figure, axes
+
+
+def _room(names: Sequence[str]) -> float:
+    return min(0.25 + 0.075 * max(map(len, names), default=0), 3.0)
+
+
+def _named(axes: Axes, names: Sequence[str]) -> None:
+    axes.set_yticks(range(len(names)), [_short(name) for name in names])
+
+
+def _short(name: str, most: int = 38) -> str:
+    return name if len(name) <= most else name[: most - 1] + "…"
+
+
+def _balance(by: str, groupings: Sequence[Grouping], limit: float) -> Drawing:
+    rows = [(one.set_name, c) for one in groupings for c in one.covariates]
+    shown = rows
+    if len(rows) > _MOST_ROWS_DRAWN:
+        worst = sorted(rows, key=lambda row: (not row[1].flagged, -_length(row[1].largest)))[
+            :_MOST_ROWS_DRAWN
+        ]
+        shown = [row for row in rows if row in worst]
+    several = len(groupings) > 1
+    names = [f"{set_name}: {c.name}" if several else c.name for set_name, c in shown]
+    figure, axes = _canvas(len(names), _room(names))
+    most = min(_WIDEST_SMD, max([0.3, *(c.largest for _, c in shown if c.largest is not None)]) * 1.06)
+    axes.axvspan(0, limit, color=GREEN, alpha=0.16, lw=0)
+    axes.axvline(limit, color=GREEN, lw=1)
+    looks: dict[str, dict[str, Any]] = {
+        "should agree and does": {"marker": "o", "color": BLUE, "ms": 5},
+        "should agree and differs": {"marker": "D", "color": VERMILION, "ms": 5.5},
+        "follows from the condition, or varied by design": {
+            "marker": "o",
+            "color": SOFT,
+            "ms": 5,
+            "mfc": "none",
+        },
+    }
+    for label, look in looks.items():
+        own = [(row, c) for row, (_, c) in enumerate(shown) if _kind(c.role, c.flagged) == label]
+        if own:
+            x = [most if c.largest is None else min(c.largest, most) for _, c in own]
+            axes.plot(x, [row for row, _ in own], ls="", label=label, clip_on=False, zorder=5, **look)
+    for row, (_, c) in enumerate(shown):
+        if c.largest is not None and c.largest > most:
+            axes.annotate(
+                f"{c.largest:.1f}", (most, row), (7, 0), textcoords="offset points", va="center", fontsize=8
+            )
+    axes.set_xlim(0, most)
+    _named(axes, names)
+    axes.set_xlabel("Largest absolute standardised mean difference")
+    _legend(figure, axes)
+    title = f"Balance of covariates between groups by {by}"
+    note = (
+        f"The shaded band ends at {limit:g}, the largest difference that counts as matched. "
+        "A point at the right edge lies beyond it, as its number says, or has no spread to divide by."
+    )
+    if len(shown) < len(rows):
+        note += f" The {len(shown)} largest of {len(rows)} differences are drawn."
+    off = [
+        f"{c.name} of {name} ({'no spread' if c.largest is None else f'{c.largest:.2f}'})"
+        for name, c in rows
+        if c.flagged
+    ]
+    alternative = f"{title}. " + (f"Above {limit:g}: {', '.join(off)}." if off else f"All within {limit:g}.")
+    return _finished(f"balance-{_slug(by)}", "balance", title, note, alternative, figure)
+
+
+def _length(largest: float | None) -> float:
+    return math.inf if largest is None else largest
+
+
+def _kind(role: str, flagged: bool) -> str:
+    if flagged:
+        return "should agree and differs"
+    return "should agree and does" if role == "item" else "follows from the condition, or varied by design"
+
+
+def _changes(changed: Changes) -> Drawing:
+    rows = changed.conditions[:_MOST_ROWS_DRAWN]
+    several = len({one.set_name for one in rows}) > 1
+    names = [f"{one.set_name}: {one.level}" if several else one.level for one in rows]
+    room = _room(names)
+    figure, axes = _canvas(len(rows), room)
+    box = axes.get_position()
+    wide = (box.width - 0.04) / 2
+    axes.set_position((box.x0, box.y0, wide, box.height))
+    right = figure.add_axes((box.x0 + wide + 0.04, box.y0, wide, box.height))
+    for row, one in enumerate(rows):
+        axes.plot([one.fewest, one.most], [row, row], color=BLUE, lw=1.5, alpha=0.5, solid_capstyle="round")
+        axes.plot([one.words], [row], marker="o", ms=5.5, color=BLUE, clip_on=False, zorder=5)
+        right.plot([one.displacement], [row], marker="s", ms=5, color=VERMILION, clip_on=False, zorder=5)
+    for own, label in ((axes, "Changed words per item"), (right, "Places that displaced letters moved")):
+        own.set_ylim(axes.get_ylim())
+        own.set_xlim(left=0)
+        own.margins(x=0.08)
+        own.set_xlim(0, max(own.get_xlim()[1], 1) * 1.04)
+        own.set_xlabel(label)
+    _named(axes, names)
+    right.set_yticks(range(len(names)), [""] * len(names))
+    title = "What each condition changes"
+    note = (
+        "Left: mean number of changed words per item, with the range over items. "
+        "Right: how many places displaced letters (words, sentences) moved, on average."
+    )
+    alternative = f"{title}. " + "; ".join(
+        f"{name}: {one.words:g} words, displacement {one.displacement:g}"
+        for name, one in zip(names, rows, strict=True)
+    )
+    return _finished("changes", "changes", title, note, alternative + ".", figure)
+
+
+def _choices(offered: Choices) -> Drawing:
+    rows = [(one, one.heuristics[0]) for one in offered.sets[:_MOST_ROWS_DRAWN]]
+    names = [one.set_name for one, _ in rows]
+    figure, axes = _canvas(len(rows), _room(names))
+    for row, (_, best) in enumerate(rows):
+        colour, marker = (VERMILION, "D") if best.leaks else (BLUE, "o")
+        axes.plot([best.chance] * 2, [row - 0.36, row + 0.36], color=SOFT, lw=1.6)
+        axes.plot([best.accuracy.low, best.accuracy.high], [row, row], color=colour, lw=1.5)
+        axes.plot([best.accuracy.estimate], [row], marker=marker, ms=5.5, color=colour)
+        end = best.accuracy.high
+        left = end > 0.6
+        axes.annotate(
+            best.name,
+            (best.accuracy.low if left else end, row),
+            (-5 if left else 5, 0),
+            textcoords="offset points",
+            fontsize=7.5,
+            va="center",
+            ha="right" if left else "left",
+            color=INK,
+        )
+    _percent(axes, 0.0)
+    _named(axes, names)
+    axes.set_xlabel("Right without reading, by the best rule of thumb")
+    title = "What the choices alone give away"
+    note = "Points: share right, with simultaneous 95% exact intervals; upright ticks: chance. Diamonds beat chance for certain."
+    alternative = f"{title}. " + "; ".join(
+        f"{one.set_name}: {best.name} {best.accuracy.estimate:.0%}, chance {best.chance:.0%}"
+        for one, best in rows
+    )
+    return _finished("choices", "choices", title, note, alternative + ".", figure)
+
+
+def _shortcut(test: ShortcutTest) -> Drawing:
+    rows = [one for one in test.tasks if one.accuracy][:_MOST_ROWS_DRAWN]
+    names = [f"{one.task} ({one.items:,})" for one in rows]
+    figure, axes = _canvas(len(rows), _room(names))
+    look = {CLASSIFIERS[0]: ("o", BLUE, -0.14), CLASSIFIERS[1]: ("s", VERMILION, 0.14)}
+    chance = min(one.chance for one in rows)
+    axes.axvspan(0, chance + MARGIN, color=GREEN, alpha=0.13, lw=0)
+    axes.axvline(chance, color=SOFT, lw=1, ls=(0, (3, 2)))
+    for row, one in enumerate(rows):
+        for classifier, interval in one.accuracy.items():
+            marker, colour, shift = look[classifier]
+            axes.plot([interval.low, interval.high], [row + shift] * 2, color=colour, lw=1.5)
+            axes.plot(
+                [interval.estimate],
+                [row + shift],
+                marker=marker,
+                ms=4.5,
+                color=colour,
+                ls="",
+                clip_on=False,
+                label=classifier if row == 0 else None,
+                zorder=5,
+            )
+    lowest = min(i.low for one in rows for i in one.accuracy.values())
+    _percent(axes, min(0.4, lowest - 0.02))
+    _named(axes, names)
+    axes.set_xlabel("Items sorted rightly by nuisance features only (cross-validated)")
+    _legend(figure, axes)
+    title = "The shortcut test"
+    note = (
+        f"Intervals are 95%, simultaneous over {test.intervals}; dashed: chance; the shaded region ends at chance + {MARGIN:g}. "
+        f"A task passes with both intervals inside it and at least {ENOUGH_ITEMS:,} items (number after the name)."
+    )
+    alternative = f"{title}. " + "; ".join(
+        f"{one.task}: {one.best:.0%} sorted, upper bound {one.upper:.0%}, {one.in_words()}" for one in rows
+    )
+    return _finished("shortcut", "shortcut", title, note, alternative + ".", figure)
+
+
+def _percent(axes: Axes, low: float) -> None:
+    from matplotlib.ticker import FuncFormatter, MultipleLocator
+
+    axes.set_xlim(low, 1.0)
+    axes.xaxis.set_major_locator(MultipleLocator(0.1))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f}%"))
+
+
+def _legend(figure: Figure, axes: Axes) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    if handles:
+        figure.legend(
+            handles,
+            labels,
+            loc="upper left",
+            ncols=len(handles),
+            bbox_to_anchor=(0.0, 1.0),
+            handletextpad=0.3,
+        )
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "group"
+
+
+def _finished(name: str, section: str, title: str, note: str, alternative: str, figure: Figure) -> Drawing:
+    stream = io.StringIO()
+    figure.savefig(
+        stream,
+        format="svg",
+        bbox_inches="tight",
+        metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
+    )
+    text = stream.getvalue()
+    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text[text.index("<svg") :], flags=re.DOTALL)
+    text = re.sub(r'\bid="', f'id="{name}-', text)
+    text = re.sub(r'(xlink:href="|href="|url\()#', rf"\1#{name}-", text)
+    text = re.sub(
+        r' width="[^"]*pt"', ' width="100%"', re.sub(r' height="[^"]*pt"', "", text, count=1), count=1
+    )
+    label = f'role="img" aria-labelledby="{name}-t {name}-d"'
+    words = (
+        f'<title id="{name}-t">{_escaped(title)}</title><desc id="{name}-d">{_escaped(alternative)}</desc>'
+    )
+    svg = re.sub(r"<svg([^>]*)>", lambda m: f"<svg{m.group(1)} {label}>{words}", text, count=1)
+    return Drawing(name, section, title, note, alternative, svg)
+
+
+def inline(drawing: Drawing) -> str:
+    """Return a figure for a page: without ground of its own, its ink and grid in the page's colours, light or dark."""
+    svg = re.sub(rf'<g id="{drawing.name}-patch_1">.*?</g>\s*', "", drawing.svg, count=1, flags=re.DOTALL)
+    svg = re.sub(
+        rf'<g id="{drawing.name}-patch_\d+">\s*<path [^>]*style="fill: #ffffff"/>\s*</g>\s*', "", svg
+    )
+    return (
+        svg.replace(INK, "currentColor")
+        .replace(GRID, "var(--grid)")
+        .replace(SOFT, "var(--soft)")
+        .replace(BLUE, "var(--blue)")
+        .replace(VERMILION, "var(--vermilion)")
+        .replace(GREEN, "var(--band)")
+    )
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;")
+
 
 _MOST_ROWS = 25
 STATUS: Mapping[str, tuple[str, str]] = {

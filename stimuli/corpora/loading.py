@@ -30,9 +30,9 @@ def corpora() -> Mapping[str, Corpus]:
     UserError
         When an installed package adds a corpus whose name is taken or whose reading field is none of its fields.
     """
-    from stimuli.corpora import aqua, boolq, csqa, dream, gsm8k, mbpp, realtimeqa_records, squad
+    from stimuli.corpora import aqua, boolq, csqa, dream, gsm8k, mbpp, realtimeqa, squad
 
-    built_in = (realtimeqa_records, dream, aqua, gsm8k, mbpp, boolq, squad, csqa)
+    built_in = (realtimeqa, dream, aqua, gsm8k, mbpp, boolq, squad, csqa)
     known = {module.CORPUS.name: module.CORPUS for module in built_in}
     for where, corpus in added(ENTRY_POINTS, Corpus):
         if corpus.name in known:

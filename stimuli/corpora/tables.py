@@ -6,18 +6,295 @@ line while the others are read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import csv
+import datetime
+import io
+import re
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from importlib import import_module
+from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from stimuli.corpora.cells import BadRow, Grid, Line, Row, under_header
-from stimuli.corpora.delimited import delimiter_name, find_delimiter, lines_of
-from stimuli.corpora.encodings import Decoded, encoding_name, read_decoded
-from stimuli.corpora.plain_texts import Unit, plain_texts
+from stimuli.corpora.encodings import (
+    OLD_WORKBOOK,
+    WORKBOOK,
+    Decoded,
+    encoding_name,
+    kind_of_bytes,
+    read_decoded,
+)
 from stimuli.corpora.source_text import json_object
-from stimuli.corpora.workbooks import read_sheet
-from stimuli.errors import UserError, missing_column, together
+from stimuli.errors import UserError, missing_column, together, unknown_name
+
+if TYPE_CHECKING:
+    from _csv import Reader
+
+Unit = Literal["line", "paragraph"]
+_LINE = re.compile(r"\r\n|\r|\n")
+
+
+def plain_texts(text: str, unit: Unit) -> Iterator[tuple[int, str]]:
+    """Yield each text with the line where it begins; a paragraph's lines are joined by a space."""
+    gathered: list[str] = []
+    begin = 0
+    for number, raw in enumerate([*_LINE.split(text), ""], 1):
+        line = raw.strip()
+        if unit == "line":
+            if line:
+                yield number, line
+        elif line:
+            begin = begin if gathered else number
+            gathered.append(line)
+        elif gathered:
+            yield begin, " ".join(gathered)
+            gathered = []
+
+
+DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+_LOOKED_AT = 200
+_MEND_QUOTE = "Close the double quote, or take it out; inside a quoted cell write it twice."
+
+
+def delimiter_name(delimiter: str | None) -> str:
+    """Return the word for a delimiter."""
+    return "none, one column" if delimiter is None else DELIMITERS.get(delimiter, repr(delimiter))
+
+
+def find_delimiter(text: str, wanted: Sequence[str] = ()) -> str | None:
+    """Find the delimiter of a table: comma, semicolon, tab or bar; None for a table of one column.
+
+    The one delimiter of the header is it. Of several, the one under which the header has most of the wanted
+    columns, then the one under which most lines have as many cells as the header, then the one that gives most cells.
+    """
+    tried: list[tuple[int, float, int, str]] = []
+    for delimiter in DELIMITERS:
+        lines = [line for line in islice(_parsed(text, delimiter), _LOOKED_AT) if any(_cells(line))]
+        if not lines or isinstance(lines[0], BadRow) or len(lines[0].cells) < 2:
+            continue
+        header = lines[0].cells
+        even = sum(len(_cells(line)) == len(header) for line in lines[1:])
+        share = even / len(lines[1:]) if len(lines) > 1 else 1.0
+        tried.append((sum(name in header for name in wanted), share, len(header), delimiter))
+    return max(tried, key=lambda one: one[:3])[3] if tried else None
+
+
+def lines_of(text: str, delimiter: str | None) -> Iterator[Line | BadRow]:
+    """Yield the lines of a table; one that cannot be read as bad, where it begins.
+
+    ``delimiter``: one character; None for one column.
+    """
+    if delimiter is not None and len(delimiter) != 1:
+        raise UserError(f"delimiter {delimiter!r} is not one character")
+    return _parsed(text, delimiter or _absent_from(text))
+
+
+def _parsed(text: str, delimiter: str) -> Iterator[Line | BadRow]:
+    """Yield lines; where a stray quote would swallow lines that are rows as they stand, only its own line is bad."""
+    written = list(io.StringIO(text, newline=""))
+    width: int | None = None
+    begin = 0
+    reader = _reader(written, delimiter)
+    start = 0
+    while True:
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            end = start + reader.line_num
+            if _are_rows(written[begin + 1 : end], delimiter, width):
+                regained = (
+                    f"line {end} is read as a row"
+                    if end == begin + 2
+                    else f"lines {begin + 2} to {end} are read as rows"
+                )
+                yield BadRow(
+                    begin + 1,
+                    f"a double quote is opened there and not closed; {regained}",
+                    _MEND_QUOTE,
+                )
+                begin = start = begin + 1
+                reader = _reader(written[start:], delimiter)
+            else:
+                yield BadRow(begin + 1, _in_words(str(error), begin + 1, end), _MEND_QUOTE)
+                begin = end
+            continue
+        width = width or len(cells)
+        yield Line(begin + 1, tuple(cell.strip() for cell in cells))
+        begin = start + reader.line_num
+
+
+def _reader(written: list[str], delimiter: str) -> Reader:
+    return csv.reader(written, delimiter=delimiter, strict=True)
+
+
+def _are_rows(written: list[str], delimiter: str, width: int | None) -> bool:
+    """Tell whether lines are rows as wide as the header; the last may itself be broken.
+
+    In a table of one column any line would be one, so there it is not to be told.
+    """
+    if not written or width is None or width < 2:
+        return False
+    try:
+        return all(len(cells) == width for cells in _reader(written[:-1], delimiter)) and (
+            written[-1].count(delimiter) >= width - 1
+        )
+    except csv.Error:
+        return False
+
+
+def _absent_from(text: str) -> str:
+    """Return a character that the text does not hold, for a table of one column."""
+    private = (chr(code) for code in range(0xE000, 0xF900))
+    return next(mark for mark in private if mark not in text)
+
+
+def _in_words(error: str, begin: int, end: int) -> str:
+    if "unexpected end" in error:
+        lost = f"; lines {begin + 1} to {end} belong to it" if end > begin else ""
+        return f"unexpected end of data: a double quote is opened and never closed{lost}"
+    return error
+
+
+def _cells(line: Line | BadRow) -> tuple[str, ...]:
+    return line.cells if isinstance(line, Line) else ("bad",)
+
+
+_ZEROS = re.compile(r"0+")
+_FIXED = re.compile(r"(?P<group>#,##)?0(?:\.(?P<places>0+))?(?P<percent>%)?")
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Lines of one sheet.
+
+    Parameters
+    ----------
+    name : str
+        The sheet.
+    lines : tuple of Line or BadRow
+        Rows by their numbers in the sheet.
+    notes : tuple of str
+        What a reader may not expect: other sheets with texts, dates rewritten, merged cells.
+    """
+
+    name: str
+    lines: tuple[Line | BadRow, ...]
+    notes: tuple[str, ...]
+
+
+def read_sheet(path: Path, sheet: str | None = None) -> Sheet:
+    """Read a sheet of a workbook."""
+    values, formulas = _opened(path, data_only=True), _opened(path, data_only=False)
+    filled = [one.title for one in values.worksheets if _is_filled(formulas[one.title])]
+    names = [one.title for one in values.worksheets]
+    if sheet is not None and sheet not in names:
+        raise unknown_name(f"sheet of {path}", sheet, names)
+    visible = [name for name in filled if values[name].sheet_state == "visible"]
+    if sheet is None and not filled:
+        raise UserError(f"{path} holds no rows")
+    name = sheet if sheet is not None else (visible or filled)[0]
+    notes: list[str] = []
+    others = [other for other in filled if other != name]
+    if others and sheet is None:
+        notes.append(f"sheet {name!r} is read; there are also {', '.join(map(repr, others))}")
+    shown, dates = values[name], False
+    lines: list[Line | BadRow] = []
+    for row, meant in zip(shown.iter_rows(), formulas[name].iter_rows(), strict=True):
+        line = _line(row, meant)
+        lines.append(line)
+        dates = dates or any(isinstance(cell.value, (datetime.date, datetime.time)) for cell in row)
+    if dates:
+        notes.append("dates and times are written like 2026-11-21 14:30:00")
+    merged = [str(cells) for cells in formulas[name].merged_cells.ranges]
+    if merged:
+        notes.append(f"merged cells hold their text in the first cell only: {', '.join(merged[:5])}")
+    hidden = [number for number, size in shown.row_dimensions.items() if size.hidden]
+    if hidden:
+        notes.append(f"hidden rows are read like others: {', '.join(map(str, hidden[:5]))}")
+    return Sheet(name, tuple(lines), tuple(notes))
+
+
+def _opened(path: Path, *, data_only: bool) -> Any:
+    load_workbook = import_module("openpyxl").load_workbook  # slow to import, so not before it is needed
+    damaged = UserError(
+        f"{path} is no complete XLSX workbook", mend="Is the file cut off? Save it again, as XLSX or as CSV."
+    )
+    try:
+        with path.open("rb") as stream:
+            kind = kind_of_bytes(stream.read())
+        if kind == OLD_WORKBOOK:
+            raise UserError(f"{path} is {kind}", mend="Save it as XLSX without a password.")
+        if kind is not None and kind != WORKBOOK and "ZIP" not in kind:
+            raise UserError(f"{path} is {kind}, not an Excel workbook", mend="Save it as XLSX or as CSV.")
+        return load_workbook(path, data_only=data_only)
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist") from None
+    except IsADirectoryError:
+        raise UserError(f"{path} is a folder, not a table") from None
+    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, OSError, SyntaxError):
+        raise damaged from None
+    except Exception as error:
+        if type(error).__module__.startswith(("openpyxl", "zlib", "lxml", "xml")):
+            raise damaged from None
+        raise
+
+
+def _is_filled(sheet: Any) -> bool:
+    return any(cell.value is not None for row in sheet.iter_rows() for cell in row)
+
+
+def _line(row: Any, meant: Any) -> Line | BadRow:
+    number: int = row[0].row if row else 0
+    cells: list[str] = []
+    for cell, formula in zip(row, meant, strict=True):
+        if cell.data_type == "e":
+            return BadRow(number, f"cell {cell.coordinate} holds the error {cell.value}", "Mend the formula.")
+        if cell.value is None and formula.data_type == "f":
+            return BadRow(
+                number,
+                f"cell {cell.coordinate} holds a formula without its result",
+                "Open the workbook in a spreadsheet program and save it, or paste the values.",
+            )
+        cells.append(as_seen(cell.value, cell.number_format).strip())
+    return Line(number, tuple(cells))
+
+
+def as_seen(value: Any, number_format: str = "General") -> str:
+    """Write a cell's value as a spreadsheet shows it, as far as the format is a plain one of digits."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(sep=" ") if value.time() != datetime.time(0) else value.date().isoformat()
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    if isinstance(value, (int, float)):
+        return _number(value, number_format)
+    return str(value)
+
+
+def _number(value: int | float, number_format: str) -> str:
+    number = Decimal(repr(value))
+    if _ZEROS.fullmatch(number_format) and number == number.to_integral_value():
+        return f"{'-' if number < 0 else ''}{abs(int(number)):0{len(number_format)}d}"
+    form = _FIXED.fullmatch(number_format)
+    if form:
+        shifted = number * 100 if form["percent"] else number
+        places = len(form["places"] or "")
+        rounded = shifted.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
+        return f"{rounded:{',' if form['group'] else ''}f}{form['percent'] or ''}"
+    if number == number.to_integral_value() and abs(number) < 10**15:
+        return str(int(number))
+    # Spreadsheets keep 15 digits and show no more.
+    return f"{Decimal(f'{value:.15g}'):f}" if 1e-9 < abs(value) < 1e15 else f"{value:.15g}"
+
 
 Format = Literal["text", "csv", "tsv", "xlsx", "jsonl"]
 OnBad = Literal["stop", "skip"]

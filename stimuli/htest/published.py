@@ -12,8 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from stimuli.errors import UserError, unknown_name
-from stimuli.htest.harvest import Parts, harvest
-from stimuli.htest.published_rhymes import rhymes_as_published, rhymes_of
+from stimuli.htest.harvest import Parts, harvest, rhymes_as_published, rhymes_of
 from stimuli.htest.released import RELEASED_TASKS, load_released_task
 from stimuli.htest.rule import Label
 

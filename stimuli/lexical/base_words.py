@@ -17,13 +17,125 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable, Mapping
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any, cast
+from typing import Any, Literal, TypeVar, cast
 
 from stimuli.errors import UserError
 from stimuli.lexicon import REAL_WORD_ZIPF, base_language, zipf
+from stimuli.seeds import stable_seed
+from stimuli.similarity.letters import letters_of
+
+Kind = Literal["same", "transposed", "replaced", "other"]
+VOWELS = frozenset("aeiouyæøœ")
+
+
+@dataclass(frozen=True)
+class Relation:
+    """How a string differs from its base word, capitals aside.
+
+    Parameters
+    ----------
+    kind : {"same", "transposed", "replaced", "other"}
+        ``transposed``: two letters stand in each other's place; ``replaced``: two letters are new ones at their
+        places; ``other``: anything else.
+    places : tuple of int
+        Letters of the base word that differ, from 0; empty where lengths differ.
+    classes : tuple of str
+        ``consonant`` or ``vowel`` for each of these letters of the base word (``y`` counts as a vowel).
+    """
+
+    kind: Kind
+    places: tuple[int, ...] = ()
+    classes: tuple[str, ...] = ()
+
+    @property
+    def distance(self) -> int | None:
+        """Places from the first differing letter to the last; 1 for neighbours, None where nothing differs."""
+        return self.places[-1] - self.places[0] if self.places else None
+
+
+def relation(base: str, string: str) -> Relation:
+    """Find out how a string was made from its base word."""
+    before, after = letters_of(base), letters_of(string)
+    if before == after:
+        return Relation("same")
+    if len(before) != len(after):
+        return Relation("other")
+    places = tuple(place for place, letter in enumerate(before) if after[place] != letter)
+    classes = tuple(letter_class(before[place]) for place in places)
+    if len(places) != 2:
+        return Relation("other", places, classes)
+    i, j = places
+    if (before[i], before[j]) == (after[j], after[i]):
+        return Relation("transposed", places, classes)
+    fresh = after[i] != before[j] and after[j] != before[i]
+    return Relation("replaced" if fresh else "other", places, classes)
+
+
+def letter_class(letter: str) -> Literal["vowel", "consonant"]:
+    """Tell vowels from consonants by the letter without its marks; ``y`` counts as a vowel."""
+    return "vowel" if unicodedata.normalize("NFD", letter.casefold())[0] in VOWELS else "consonant"
+
+
+Made = TypeVar("Made")
+
+
+def draw_bases(
+    make: Callable[[str], Made | None], number: int, *, bounds: WordBounds, language: str, seed: int
+) -> list[Made]:
+    """Draw base words that look unlike each other, by the alphabet; a larger draw holds a smaller one.
+
+    ``make``: word → what is made of it, None where nothing can be: then another word is drawn.
+    """
+    if number < 1:
+        raise UserError(f"{number} base words are asked for; ask for one or more")
+    made: dict[str, Made] = {}
+    for word in _shuffled(drawable_words(language, bounds), seed, "base words"):
+        if len(made) == number:
+            break
+        if unlike(word, made) and (one := make(word)) is not None:
+            made[word] = one
+    if len(made) < number:
+        raise UserError(
+            f"{number} base words are asked for; {len(made)} of {bounds.letters[0]} to {bounds.letters[1]} letters and "
+            f"Zipf {bounds.zipf[0]:g} to {bounds.zipf[1]:g} can be drawn that do not resemble each other",
+            mend="Widen letters or zipf, or ask for fewer.",
+        )
+    return [made[word] for word in sorted(made)]
+
+
+def match_fillers(
+    bases: Sequence[str], number: int, *, pool: Iterable[str], seed: int, where: str, mend: str
+) -> list[str]:
+    """Choose word fillers that have the lengths of the base words and resemble neither them nor each other."""
+    by_length: dict[int, Iterator[str]] = {}
+    candidates = sorted(set(pool))
+    chosen: list[str] = []
+    turns = _shuffled(bases, seed, "lengths of fillers")
+    for place in range(number):
+        length = len(turns[place % len(turns)])
+        if length not in by_length:
+            by_length[length] = _shuffled_iter([w for w in candidates if len(w) == length], seed)
+        found = next((word for word in by_length[length] if unlike(word, (*bases, *chosen))), None)
+        if found is None:
+            raise UserError(
+                f"{number} fillers are needed; {where} has too few of {length} letters that resemble no other word",
+                mend=mend,
+            )
+        chosen.append(found)
+    return sorted(chosen)
+
+
+def _shuffled(words: Iterable[str], seed: int, purpose: str) -> list[str]:
+    return sorted(words, key=lambda word: (stable_seed(seed, "lexical decision", purpose, word), word))
+
+
+def _shuffled_iter(words: Sequence[str], seed: int) -> Iterator[str]:
+    return iter(_shuffled(words, seed, "fillers"))
+
 
 _LISTED = 60_000
 _WHOLE_WORDS_BELOW = 5

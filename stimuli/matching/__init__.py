@@ -1,7 +1,15 @@
 """Sets of items that agree on covariates: matched conditions, balanced lists, and the report of how well they agree."""
 
-from stimuli.matching.balance import SMD_LIMIT, Balance, Contrast, Spread, balance, standardised_difference
-from stimuli.matching.candidates import Candidate, Tolerance
+from stimuli.matching.candidates import (
+    SMD_LIMIT,
+    Balance,
+    Candidate,
+    Contrast,
+    Spread,
+    Tolerance,
+    balance,
+    standardised_difference,
+)
 from stimuli.matching.lists import match_lists
 from stimuli.matching.sets import Matched, Unmet, match_sets
 

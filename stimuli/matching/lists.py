@@ -8,14 +8,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from stimuli.errors import UserError
-from stimuli.matching.balance import Balance, balance
 from stimuli.matching.candidates import (
     ROUNDING,
+    Balance,
     Candidate,
     Measured,
     Missing,
     Tolerance,
     Whole,
+    balance,
     measure,
     tolerances,
 )

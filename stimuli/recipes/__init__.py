@@ -1,9 +1,9 @@
 """From materials to items: pure functions that a study's build calls, one module a kind of material."""
 
+from stimuli.recipes.asking import Skipped, TaskItems
 from stimuli.recipes.geometry import geometry_items, geometry_released_items
 from stimuli.recipes.htest import htest_released_items, htest_rule_items
 from stimuli.recipes.lexical_decision import lexical_decision_items, word_records
-from stimuli.recipes.outcome import Skipped, TaskItems
 from stimuli.recipes.published_lists import PublishedList, published_list
 from stimuli.recipes.recovery import recovery_items
 from stimuli.recipes.sampling import draw_some

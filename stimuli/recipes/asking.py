@@ -11,7 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from stimuli.corpora.loading import corpora
 from stimuli.corpora.record import Record
@@ -24,6 +24,26 @@ from stimuli.scramble.published import PUBLISHED_SEED, published_operation
 from stimuli.scramble.registry import Operation, parse_operation
 from stimuli.scramble.text import TOO_SHORT, ScrambleSettings
 from stimuli.scramble.words import nfc, word_starts
+
+OnBad = Literal["stop", "skip"]
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A record that made no item, and why."""
+
+    record_id: str
+    corpus: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class TaskItems:
+    """Items of a task, examples first, and the records that made none."""
+
+    items: tuple[Item, ...]
+    skipped: tuple[Skipped, ...]
+
 
 WITHHOLD = "withhold"
 WITHHELD = "withheld"

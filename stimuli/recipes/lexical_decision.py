@@ -15,14 +15,28 @@ from typing import Any
 from stimuli.corpora.record import Record
 from stimuli.errors import UserError, unknown_name
 from stimuli.item import Item, Role
-from stimuli.lexical.base_words import WordBounds, can_draw, drawable_words
-from stimuli.lexical.choosing import draw_bases, match_fillers
-from stimuli.lexical.nonwords import relation
+from stimuli.lexical.base_words import (
+    WordBounds,
+    can_draw,
+    draw_bases,
+    drawable_words,
+    match_fillers,
+    relation,
+)
 from stimuli.lexicon import require_lexicon, zipf
 from stimuli.orthography.bigrams import bigram_frequency
-from stimuli.recipes.asking import Asked, Levels, Unsuitable, has_text, item_of, where_is
+from stimuli.recipes.asking import (
+    Asked,
+    Levels,
+    OnBad,
+    Skipped,
+    TaskItems,
+    Unsuitable,
+    has_text,
+    item_of,
+    where_is,
+)
 from stimuli.recipes.conditions import OperationSpec, Shown, describe
-from stimuli.recipes.outcome import OnBad, Skipped, TaskItems
 from stimuli.recipes.sampling import draw_some
 from stimuli.scramble.registry import Operation, parse_operation
 from stimuli.scramble.text import Scrambled, ScrambleSettings, scramble_conditions

@@ -3,16 +3,111 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from stimuli.corpora.record import Record
 from stimuli.errors import UserError, unknown_name
-from stimuli.recipes.asking import Asked
-from stimuli.recipes.passages import ask_intact, ask_summary, ask_translation
-from stimuli.recipes.problems import ask_completion, ask_problem, require_worked
-from stimuli.recipes.questions import ask_question
+from stimuli.recipes.asking import Asked, Unsuitable, has_text, labelled, where_is
+from stimuli.scramble.words import nfc
+
+QUESTION = "question"
+YES_NO = ("yes", "no")
+
+
+def ask_question(record: Record, field: str) -> Asked:
+    """Ask a record's question about its text; a question without a text beside it is itself what changes."""
+    has_text(record, field)
+    answer = labelled(record)
+    if QUESTION not in record.texts:
+        raise Unsuitable(
+            f"{where_is(record)} has no question to ask about its {field}",
+            mend="The task complete gives a record's own task, such as a program to write.",
+        )
+    beside = () if field == QUESTION else (has_text(record, QUESTION),)
+    choices = YES_NO if record.choices is None and answer in YES_NO else record.choices
+    return Asked(record, field, beside, choices, answer, other_answers(record, answer))
+
+
+def other_answers(record: Record, answer: str) -> dict[str, Any]:
+    """Return the answers that also count as right, each once and without the first, as an item's key holds them."""
+    others = [nfc(other) for other in dict.fromkeys(record.answers) if nfc(other) != nfc(answer)]
+    return {"answers": list(dict.fromkeys(others))} if others else {}
+
+
+def ask_intact(record: Record, field: str) -> Asked:
+    """Ask for the intact text, which is the answer."""
+    return Asked(record, has_text(record, field), answer=nfc(record.texts[field]))
+
+
+def ask_summary(record: Record, field: str, reference: str | None = None) -> Asked:
+    """Ask for a summary; the answer is the record's text named ``reference``, None without one."""
+    return Asked(record, has_text(record, field), answer=_reference(record, reference))
+
+
+def ask_translation(record: Record, field: str, target_language: str, reference: str | None = None) -> Asked:
+    """Ask for a translation into a language; the answer is the record's text named ``reference``, None without one."""
+    key = {"target_language": target_language}
+    return Asked(record, has_text(record, field), answer=_reference(record, reference), key=key)
+
+
+def _reference(record: Record, reference: str | None) -> str | None:
+    return None if reference is None else nfc(record.texts[has_text(record, reference)])
+
+
+_CALCULATOR = re.compile(r"<<[^<>]*>>")
+_LETTER = r"\(?[A-E]\)?"
+_LETTER_LAST = re.compile(
+    rf"(?:\n[^\S\n]*{_LETTER}|(?:\A|(?<=[.,;:>()\s]))(?:(?:(?:hence|so|thus|therefore|the|correct|right|will|would|be|is|it)\W+)*"
+    rf"(?:answer|ans|option|choice)\b\W*(?:(?:will|would|be|is|option|choice|answer)\b\W*)*{_LETTER}"
+    rf"|(?:(?:hence|so|thus|therefore)\W+)*(?:option\W+)?{_LETTER}\W+is\W+(?:the\W+)?(?:correct|right|answer|choice|\W)+))"
+    r"[\s.!)]*\Z",
+    re.IGNORECASE,
+)
+
+
+def ask_problem(record: Record, field: str) -> Asked:
+    """Ask a problem; its worked solution goes along in the key, for examples to show."""
+    has_text(record, field)
+    answer = labelled(record)
+    return Asked(
+        record, field, (), record.choices, answer, {**other_answers(record, answer), **worked(record)}
+    )
+
+
+def ask_completion(record: Record, field: str) -> Asked:
+    """Ask what the record's corpus asks: a question about a text, a problem to solve, a program that passes its tests."""
+    has_text(record, field)
+    if QUESTION in record.texts and field != QUESTION:
+        return ask_question(record, field)
+    if not record.tests:
+        return ask_problem(record, field) if record.rationale else ask_question(record, field)
+    key: dict[str, Any] = {"tests": list(record.tests)} | ({"setup": record.setup} if record.setup else {})
+    return Asked(record, field, (), None, record.answer, key)
+
+
+def worked(record: Record) -> dict[str, Any]:
+    """Return a record's worked solution as an item's key holds it.
+
+    What is no part of the prose goes: GSM8K's calculator marks, and an ending that only names the letter of an option, which
+    would be wrong where options are dealt anew.
+    """
+    prose = _CALCULATOR.sub("", record.rationale or "").strip()
+    if record.choices is not None and (found := _LETTER_LAST.search(prose)):
+        prose = prose[: found.start()].rstrip(" \t\n,;:>(")
+    return {"rationale": nfc(prose)} if prose else {}
+
+
+def require_worked(record: Record) -> None:
+    """Refuse an example without a worked solution."""
+    if not worked(record):
+        raise Unsuitable(
+            f"{where_is(record)} has no worked solution, which an example of a problem shows",
+            mend="Take examples from a corpus with solutions, such as aqua or gsm8k.",
+        )
+
 
 LEXICAL_DECISION = "lexical_decision"
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib import resources
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from stimuli.corpora.record import Record
 from stimuli.errors import UserError, unknown_name
@@ -14,22 +16,151 @@ from stimuli.item import Item
 from stimuli.recipes.asking import (
     Asked,
     Levels,
+    OnBad,
+    Skipped,
+    TaskItems,
     Unsuitable,
     corrected_shown,
     item_of,
     published_shown,
     reading_field,
     require_unlike,
+    speaker_labels,
     where_is,
 )
-from stimuli.recipes.conditions import OperationSpec, Shown
-from stimuli.recipes.demonstrations import examples_shown, printed_examples
+from stimuli.recipes.conditions import OperationSpec, Shown, describe
 from stimuli.recipes.lexical_decision import lexical_decision_items
-from stimuli.recipes.outcome import OnBad, Skipped, TaskItems
 from stimuli.recipes.registry import EVERY_TASK, LEXICAL_DECISION, Task, task_named
-from stimuli.recipes.sentence_records import SENTENCE, WORDS, sentence_records
-from stimuli.scramble.text import DEFAULT, ScrambleSettings
+from stimuli.scramble import changes_between, parse_operation
+from stimuli.scramble.published import published_operation, scramble_demonstrations
+from stimuli.scramble.sentences import find_sentences
+from stimuli.scramble.text import DEFAULT, Scrambled, ScrambleSettings
+from stimuli.scramble.words import find_words, nfc
 from stimuli.seeds import stable_seed
+
+SENTENCE = "sentence"
+WORDS = (5, 40)
+
+
+def sentence_records(
+    records: Sequence[Record], fields: Sequence[str], *, language: str, words: tuple[int, int] = WORDS
+) -> tuple[list[Record], list[Skipped]]:
+    """Make a record of every sentence of a length."""
+    low, high = words
+    if not 0 < low <= high:
+        raise UserError(f"words is {list(words)}; give a lower and an upper bound, such as {list(WORDS)}")
+    made: list[Record] = []
+    skipped: list[Skipped] = []
+    for record, field in zip(records, fields, strict=True):
+        found = [
+            replace(
+                record,
+                record_id=f"{record.record_id}-s{place}",
+                texts={SENTENCE: sentence},
+                choices=None,
+                answer=None,
+                answers=(),
+                rationale=None,
+                tests=(),
+                setup=None,
+            )
+            for place, sentence in enumerate(_sentences(record, field, language), 1)
+            if low <= len(find_words(sentence)) <= high
+        ]
+        made += found
+        if not found:
+            reason = f"no sentence of its {field} has {low} to {high} words"
+            skipped.append(Skipped(record.record_id, record.corpus, reason))
+    return made, skipped
+
+
+def _sentences(record: Record, field: str, language: str) -> list[str]:
+    text = nfc(record.texts.get(field, ""))
+    labels = dict(speaker_labels(field, text))
+    cut = [
+        text[labels.get(span.begin, span.begin) : span.end].strip() for span in find_sentences(text, language)
+    ]
+    return [sentence for sentence in cut if sentence]
+
+
+_RS = "shuffle:all"
+
+
+@functools.cache
+def _printed() -> Mapping[str, Any]:
+    text = resources.files(__package__).joinpath("demonstrations.json").read_text(encoding="utf-8")
+    return cast(Mapping[str, Any], json.loads(text))
+
+
+def printed_examples(task: str) -> tuple[Record, ...]:
+    """Return the examples that the papers print for a task."""
+    printed = {name: given for name, given in _printed().items() if isinstance(given, Mapping)}
+    if task not in printed:
+        raise UserError(
+            f"the papers print no examples for task {task!r}",
+            mend=f"Give records as examples, or use one of: {', '.join(sorted(printed))}.",
+        )
+    entry = printed[task]
+    return tuple(
+        Record(
+            record_id=f"example-{number}",
+            corpus=entry["source"],
+            split=None,
+            licence=entry["licence"],
+            texts=given["texts"],
+            choices=tuple(given["choices"]) if "choices" in given else None,
+            answer=given.get("answer"),
+            rationale=given.get("rationale"),
+        )
+        for number, given in enumerate(entry["records"], 1)
+    )
+
+
+def examples_shown(
+    examples: Sequence[Asked], levels: Levels, *, seed: int, settings: ScrambleSettings, published: bool
+) -> list[list[dict[str, Shown]]]:
+    """Show examples at every rate that they come in."""
+    if not published:
+        return [corrected_shown(one, levels, seed=seed, settings=settings) for one in examples]
+    passes = {
+        level: demonstration_pass([nfc(one.text) for one in examples], given)
+        for level, given in levels.given.items()
+    }
+    labels = {level: f"{published_operation(given).label}, examples" for level, given in levels.given.items()}
+    return [
+        [
+            {one.field: replace(shown, operation=labels[shown.level])}
+            for shown in describe(
+                one.text,
+                {level: _changed(nfc(one.text), texts[place]) for level, texts in passes.items()},
+                dict.fromkeys(levels.given, parse_operation("none")),
+                field=one.field,
+                language=settings.language,
+            )
+        ]
+        for place, one in enumerate(examples)
+    ]
+
+
+def _changed(intact: str, shown: str) -> Scrambled:
+    return Scrambled(shown, changes_between(intact, shown))
+
+
+def demonstration_pass(texts: Sequence[str], given: OperationSpec) -> list[str]:
+    """Scramble examples as the published ones were: the whole rate at once, one random stream over the list.
+
+    The rate of the test texts is reached in steps instead, so that the two are other draws.
+    """
+    operation = parse_operation(given)
+    if operation.changes_nothing:
+        return list(texts)
+    if operation.type.name != _RS:
+        raise UserError(
+            f"examples were published at RS only, not at {operation.label}",
+            mend="Use none, RS-20, RS-50 or RS-100 for the examples, or the corrected mode.",
+        )
+    return scramble_demonstrations(texts, operation.rate)
+
 
 NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 PRINTED = "printed"

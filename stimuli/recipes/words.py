@@ -9,6 +9,7 @@ from rapidfuzz.distance import OSA
 
 from stimuli.errors import UserError, together
 from stimuli.item import Item, Role
+from stimuli.recipes.asking import Skipped
 from stimuli.recipes.conditions import (
     OperationSpec,
     Shown,
@@ -16,7 +17,6 @@ from stimuli.recipes.conditions import (
     require_change,
     show_in_conditions,
 )
-from stimuli.recipes.outcome import Skipped
 from stimuli.scramble.registry import Operation
 from stimuli.scramble.text import DEFAULT, ScrambleSettings
 from stimuli.scramble.words import nfc

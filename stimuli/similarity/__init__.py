@@ -7,7 +7,6 @@ spatial coding, open bigrams and SERIOL print what Davis's Match Calculator prin
 """
 
 from stimuli.similarity.bigrams import open_bigram, overlap_open_bigram, seriol
-from stimuli.similarity.edits import edit_similarity, levenshtein, osa
 from stimuli.similarity.letters import letters_of, without_case
 from stimuli.similarity.positions import (
     OverlapParameters,
@@ -16,7 +15,7 @@ from stimuli.similarity.positions import (
     spatial_coding,
     spatial_coding_by_length,
 )
-from stimuli.similarity.scores import SCORES, match_scores
+from stimuli.similarity.scores import SCORES, edit_similarity, levenshtein, match_scores, osa
 
 __all__ = [
     "SCORES",

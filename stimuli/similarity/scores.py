@@ -6,10 +6,27 @@ import functools
 import string
 from collections.abc import Callable, Mapping
 
+from rapidfuzz.distance import OSA, Levenshtein
+
 from stimuli.similarity.bigrams import open_bigram, overlap_open_bigram, seriol
-from stimuli.similarity.edits import edit_similarity, levenshtein, osa
 from stimuli.similarity.letters import Letters, letters_of
 from stimuli.similarity.positions import overlap_model, slot, spatial_coding, spatial_coding_by_length
+
+
+def levenshtein(target: str, shown: str) -> int:
+    """Return the least number of letters to insert, delete or substitute (Levenshtein, 1966)."""
+    return int(Levenshtein.distance(letters_of(target), letters_of(shown)))
+
+
+def osa(target: str, shown: str) -> int:
+    """Return the same with a swap of two neighbours as one edit (optimal string alignment; Damerau, 1964)."""
+    return int(OSA.distance(letters_of(target), letters_of(shown)))
+
+
+def edit_similarity(target: str, shown: str) -> float:
+    """Return 1 − Levenshtein distance / letters of the longer word, from 0 to 1; 1 for two empty words."""
+    return float(Levenshtein.normalized_similarity(letters_of(target), letters_of(shown)))
+
 
 SCORES: Mapping[str, Callable[[str, str], float]] = {
     "match_slot": slot,

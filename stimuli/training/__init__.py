@@ -5,8 +5,7 @@
 """
 
 from stimuli.training.held_out import HeldOut
-from stimuli.training.htest_files import ReleasedTraining, released_training_set
-from stimuli.training.htest_sets import HtestSet, htest_training_set
+from stimuli.training.htest_sets import HtestSet, ReleasedTraining, htest_training_set, released_training_set
 from stimuli.training.records import Exchange, Passage
 from stimuli.training.scrambled import PUBLISHED_RULES, SAMPLES, WORDS, Counts, ScrambledTexts
 from stimuli.training.sources import TextFiles

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from experiment.building.moving_lines import CELL_PX, MARGIN_PX
+from experiment.building.build import CELL_PX, MARGIN_PX
 from tests.browser.plans import INSTRUCTIONS, ab, block, choose, feedback, plan, read, trial
 from tests.browser.walking import finished, start, trial_shown, until
 

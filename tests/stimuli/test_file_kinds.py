@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stimuli.corpora.file_kinds import kind_of_bytes
+from stimuli.corpora.encodings import kind_of_bytes
 from stimuli.corpora.tables import read_table
 from stimuli.errors import UserError
 

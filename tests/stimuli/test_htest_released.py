@@ -20,9 +20,8 @@ from stimuli.htest import (
     released_faults,
     rule,
 )
-from stimuli.htest.harvest import harvest
+from stimuli.htest.harvest import harvest, rhymes_as_published, spelled_otherwise
 from stimuli.htest.published import SPLIT_ORDER
-from stimuli.htest.published_rhymes import rhymes_as_published, spelled_otherwise
 from stimuli.recipes.htest import htest_published_items
 
 

@@ -21,12 +21,12 @@ from stimuli.lexical.base_words import (
     is_like_a_name,
     is_plain_word,
     is_unwanted,
+    relation,
 )
-from stimuli.lexical.nonwords import relation
 from stimuli.lexicon import zipf
 from stimuli.orthography.bigrams import bigram_frequency
+from stimuli.recipes.asking import TaskItems
 from stimuli.recipes.lexical_decision import word_records
-from stimuli.recipes.outcome import TaskItems
 from stimuli.recipes.tasks import task_items
 from stimuli.scramble import ScrambleSettings
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
 from stimuli.lexicon import REAL_WORD_ZIPF, zipf
-from stimuli.lexicon.syllables import syllables, syllables_reason
+from stimuli.lexicon.pronunciations import syllables, syllables_reason
 from stimuli.orthography.bigrams import BIGRAM_MEASURES, bigram_frequency
 from stimuli.orthography.neighbours import neighbourhood, neighbourhoods
 from stimuli.orthography.vocabulary import (

@@ -11,11 +11,10 @@ from importlib import resources
 import pytest
 
 from stimuli.htest.predicates import rhymes, sound_alike
-from stimuli.htest.published_rhymes import rhymes_as_published
+from stimuli.htest.published import rhymes_as_published
 from stimuli.htest.words import listed
 from stimuli.lexicon import frequent_words
-from stimuli.lexicon.pronunciations import dictionary_source, pronounced_words, pronunciations
-from stimuli.lexicon.syllables import syllables
+from stimuli.lexicon.pronunciations import dictionary_source, pronounced_words, pronunciations, syllables
 
 FOLDER = resources.files("stimuli.lexicon") / "cmudict"
 

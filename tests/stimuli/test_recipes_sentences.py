@@ -11,10 +11,15 @@ from hypothesis import strategies as st
 
 from stimuli.errors import UserError
 from stimuli.item import Item, build_meta, read_items, write_items
-from stimuli.recipes.by_hand import ByHand, describe_by_hand
-from stimuli.recipes.outcome import Skipped
-from stimuli.recipes.sentences import sentence_items
-from stimuli.recipes.targets import TargetColumn, TargetRule, parse_targets
+from stimuli.recipes.asking import Skipped
+from stimuli.recipes.sentences import (
+    ByHand,
+    TargetColumn,
+    TargetRule,
+    describe_by_hand,
+    parse_targets,
+    sentence_items,
+)
 from stimuli.scramble import ScrambleSettings
 from stimuli.scramble.words import find_words
 

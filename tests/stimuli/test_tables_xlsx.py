@@ -9,8 +9,7 @@ from typing import Any
 import openpyxl
 import pytest
 
-from stimuli.corpora.tables import describe_table, read_table
-from stimuli.corpora.workbooks import as_seen
+from stimuli.corpora.tables import as_seen, describe_table, read_table
 from stimuli.errors import UserError
 
 

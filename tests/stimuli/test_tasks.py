@@ -15,8 +15,7 @@ from stimuli.corpora.source_text import SourceText
 from stimuli.errors import UserError
 from stimuli.item import Item, build_meta, write_items
 from stimuli.recipes import recovery_items
-from stimuli.recipes.problems import worked
-from stimuli.recipes.registry import tasks
+from stimuli.recipes.registry import tasks, worked
 from stimuli.recipes.tasks import TaskItems, task_items
 from stimuli.scramble import ScrambleSettings
 

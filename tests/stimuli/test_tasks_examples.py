@@ -11,8 +11,7 @@ import pytest
 from stimuli.corpora.record import Record
 from stimuli.errors import UserError
 from stimuli.item import Item
-from stimuli.recipes.demonstrations import demonstration_pass, printed_examples
-from stimuli.recipes.tasks import TaskItems, task_items
+from stimuli.recipes.tasks import TaskItems, demonstration_pass, printed_examples, task_items
 
 RATES = {"RS-0": "none", "RS-20": "RS-20", "RS-50": "RS-50", "RS-100": "RS-100"}
 CROSSED = {"demonstration_factor": "examples", "demonstrations": RATES}

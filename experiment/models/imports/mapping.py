@@ -16,7 +16,7 @@ from typing import Any
 
 from experiment.models.imports.mapping_format import check_mapping
 from experiment.study.yaml_source import read_yaml
-from stimuli.corpora.file_kinds import kind_of_bytes, refuse_other_kinds
+from stimuli.corpora.encodings import kind_of_bytes, refuse_other_kinds
 from stimuli.errors import UserError, did_you_mean, missing_column
 
 Row = Mapping[str, Any]

@@ -21,7 +21,7 @@ from experiment.people.recruitment.codes import Reward
 from experiment.people.recruitment.platforms import Platform, platforms
 from experiment.store import records
 from experiment.store.tables import submissions
-from stimuli.corpora.file_kinds import refuse_other_kinds
+from stimuli.corpora.encodings import refuse_other_kinds
 from stimuli.errors import UserError
 
 ANSWERS = "answer."
