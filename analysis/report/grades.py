@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from analysis.apa import MOST_NAMED
 from analysis.results import Analysis, Contrast
 from analysis.robustness import APPEARS, DECISIVE, REVERSED, SAME, WEAKER, Checked, Matrix
 
@@ -49,7 +50,10 @@ def grade_of(one: Contrast, analysis: Analysis, matrix: Matrix) -> Grade:
 
 
 def support_of(checked: Checked | None) -> str:
-    """Report how many checks agree with a contrast, and what the others find: ``2 of 3 checks agree; the difference is …``."""
+    """Report how many checks agree with a contrast, and what the others find: ``2 of 3 checks agree; the difference is …``.
+
+    More than three that find the same are not named; the matrix in the supplement has them.
+    """
     if checked is None or not checked.cells:
         return "no check applies"
     many = len(checked.cells)
@@ -60,7 +64,8 @@ def support_of(checked: Checked | None) -> str:
         if cell.outcome != SAME:
             said.setdefault(cell.outcome, []).append(f"{name[0].lower()}{name[1:]}")
     found = [
-        f"{FOUND[outcome]} in {_of_checks(len(names), many)} ({', '.join(names)})"
+        f"{FOUND[outcome]} in {_of_checks(len(names), many)}"
+        + (f" ({', '.join(names)})" if len(names) <= MOST_NAMED else "")
         for outcome, names in said.items()
     ]
     agreeing = [f"{checked.agreeing} of {many} checks agree"] if checked.agreeing else []

@@ -27,7 +27,17 @@ from analysis.report.nodes import Facts, Finding
 from analysis.report.numbered import MANUSCRIPT, Content, Numbers
 from analysis.report.results import differences
 from analysis.results import Equivalence
-from analysis.robustness import BY_ITEMS, LIMITS, SAME, SCALE, Cell, Checked, Matrix
+from analysis.robustness import (
+    BY_ITEMS,
+    BY_PARTICIPANTS,
+    ITEM_SETS,
+    LIMITS,
+    SAME,
+    SCALE,
+    Cell,
+    Checked,
+    Matrix,
+)
 from tests.analysis.letter_study import PLANNED, study_rows, write_handover
 
 pytestmark = pytest.mark.usefixtures("without_chapters")
@@ -97,6 +107,8 @@ def test_what_is_not_significant_is_open_unless_it_is_equivalent(content: Conten
     assert grade_of(row.contrast, row.analysis, Matrix((row,))) is OPEN
     both = checked(content, {SCALE: "appears", BY_ITEMS: "appears"}, p=0.4)
     assert support_of(both) == "a difference appears in both checks (log odds, clustered by items)"
+    many = checked(content, dict.fromkeys((SCALE, BY_PARTICIPANTS, BY_ITEMS, ITEM_SETS), "appears"), p=0.4)
+    assert support_of(many) == "a difference appears in all 4 checks"
     equal = Equivalence(0.5, 0.2, 1.0, -2.5, None, 0.01, 0.01, 1, 0.1, 0.9, 0.9, True)
     assert grade_of(replace(row.contrast, equivalence=equal), row.analysis, Matrix((row,))) is EQUIVALENT
 

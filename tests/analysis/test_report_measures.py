@@ -330,7 +330,7 @@ def test_restored_texts_have_words_copies_edit_distance_and_a_model(tmp_path: Pa
     shown, answered = float(rates["green"][1]), float(rates["green"][2])
     assert float(rates["green"][3]) == pytest.approx(100 * (shown - answered) / shown, abs=0.5)
     text = words(chapter)
-    assert "In red no word was changed" in text and "lower in the blue than in the green condition" in text
+    assert "In red, no word was changed" in text and "lower in the blue than in the green condition" in text
     assert "No answer came within one typo" in text
     (fit,) = chapter.fits
     assert fit.fit.formula.startswith("cbind(recovered, not_recovered) ~ position")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -108,7 +109,10 @@ def test_the_printed_cells_of_all_tables_are_whole() -> None:
 
 
 def test_questions_have_accuracy_and_gain_in_the_papers_columns(tmp_path: Path) -> None:
-    made = table(write(questions(tmp_path)), "scrambled_bench_6")
+    chapter = write(questions(tmp_path))
+    made = table(chapter, "scrambled_bench_6")
+    assert chapter is not None
+    assert re.search(r"\S shows? this study", str(chapter.blocks[0]))
     assert made["small", "Acc"] == {"Ori": "100.00", "100%": "40.00", "KFL": "70.00", "Sub": "20.00"}
     assert made["small", "RPG"] == {"Ori": "100.00", "100%": "25.00", "KFL": "62.50", "Sub": "0.00"}
     assert made["GPT-4", "Acc"] == {"Ori": "96.68", "100%": "87.40", "KFL": "96.39", "Sub": "46.48"}

@@ -174,9 +174,13 @@ def origin_of_contrasts(analyses: Sequence[Analysis]) -> Origin:
     groups = tuple(dict.fromkeys(group for one in shares for group in one.groups))
     shown = factors if len(factors) == 1 else ()
     own = {one.plan.name for one in shares if one.plan.planned}
-    rated = all(one.plan.measure is RATING for one in shares)
-    columns = ("rating",) if rated else ("correct", "response_status")
-    used = (USED, *filled("rating")) if rated else JUDGED
+    columns: tuple[str, ...] = ("correct", "response_status")
+    used = JUDGED
+    if all(one.plan.measure is RATING for one in shares):
+        columns, used = ("rating",), (USED, *filled("rating"))
+    elif all(one.plan.measure.value == "share" for one in shares):
+        columns = ("trial_type", "answer", "response", "response_status")
+        used = (USED, where("trial_type", "recover"), *filled("answer", "response_status"))
     return Origin(
         fits,
         columns=(*columns, *factors, "reader_group", "reader", "item_id"),
