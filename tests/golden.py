@@ -2,7 +2,7 @@
 
 ``write`` keeps in ``FOLDER/base`` what the code in force gives; ``check`` writes the same into ``FOLDER/now`` and prints what differs.
 All parts and studies are compared, or those named. The studies are the demo and every template, as published and corrected
-(``demo``, ``h-test/tasks``, ``h-test/tasks/corrected``; a name also stands for those below it), with few items. The parts:
+(``demo``, ``h-test/tasks/published``, ``h-test/tasks/corrected``; ``h-test`` stands for all of its), with few items. The parts:
 
 items      all files of ``wrods build``
 sessions   what pages get: the page, session plans of the first participants, replies to answers
@@ -136,7 +136,7 @@ class Case:
 
     def __init__(self, name: str, work: Path, kept: Path, server: Any) -> None:
         self.name = name
-        self.folder = work / name.replace("/", "-")
+        self.folder = work / name.removesuffix("/published").replace("/", "-")
         self.kept = kept
         self.server = server
         self.models = [*MODELS, *(["restorer"] if name == "demo" else [])]
@@ -146,7 +146,7 @@ class Case:
     def wrods(self, *arguments: str | Path, exits: tuple[int, ...] = (0,)) -> str:
         """Return what a command prints, which has to end as expected."""
         main = importlib.import_module("experiment.cli").main
-        drawn = random.Random(self.name)
+        drawn = random.Random(self.folder.name)
         with patch("secrets.token_hex", lambda size=32: drawn.randbytes(size).hex()):
             done = CliRunner().invoke(main, [*map(str, arguments)])
         if done.exit_code not in exits:
@@ -183,8 +183,8 @@ class Case:
             shutil.copytree(demo / "study", self.folder)
             shutil.copytree(demo / "model", self.folder / "model")
         else:
-            corrected = ["--corrected"] if rest[-1:] == ["corrected"] else []
-            part = ["--part", rest[0]] if rest and rest[0] != "corrected" else []
+            corrected = ["--corrected"] if "corrected" in rest else []
+            part = ["--part", rest[0]] if rest else []
             data = ["--data", f"{os.environ['WRODS_SHARED']}/data"] if template in PAPERS else []
             self.wrods("new", self.folder, "--from", template, *part, *data, *corrected)
         file = self.folder / "study.yaml"
@@ -299,7 +299,8 @@ def case_names() -> list[str]:
             parted[words[0]] = []
     for template, parts in parted.items():
         own = [f"{template}/{part}" for part in parts] or [template]
-        names += [*own, *(f"{name}/corrected" for name in own if template in PAPERS)]
+        forms = ("/published", "/corrected") if template in PAPERS else ("",)
+        names += [f"{name}{form}" for name in own for form in forms]
     return ["demo", *names]
 
 
