@@ -1,11 +1,4 @@
-"""Counterbalanced lists: which items a session shows, in which condition, in what order.
-
-A list is a row of the Latin square crossed with a label map and with the levels that hold for a whole session. With L
-conditions within items, list l gives item i (counted within its set and within the levels that hold for the item as a
-whole) the condition (i + l) mod L, so that each item is seen once a session and in every condition across lists. Where
-labels are arbitrary names of classes (`labels: balanced`), the next L lists show the same items under the next label map, so that
-over all lists each label stands for each class equally often; each level between sessions has such a group of lists.
-"""
+"""Counterbalanced lists: which items a session shows, in which condition, in what order, with balanced orders of sets and blocks."""
 
 from __future__ import annotations
 
@@ -13,9 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
-from experiment.orders import balanced_order, balanced_rows
 from experiment.study import Study
 from stimuli.errors import UserError
 from stimuli.item import Item
@@ -263,3 +255,32 @@ def _set_of(item: Item) -> str:
 
 def _condition_of(item: Item) -> str:
     return " × ".join(item.condition.values())
+
+
+T = TypeVar("T")
+
+
+def balanced_rows(n: int) -> int:
+    """Return how many rows a balanced Latin square of n things has: n, or twice as many where n is odd."""
+    return n if n % 2 == 0 or n < 2 else 2 * n
+
+
+def balanced_order(things: Sequence[T], row: int) -> list[T]:
+    """Return a row of the balanced Latin square of things (Williams, 1949).
+
+    Over all rows each thing stands equally often at each place, and each follows each other equally often.
+
+    Parameters
+    ----------
+    things : sequence
+    row : int
+        From 0; rows repeat after :func:`balanced_rows`.
+    """
+    n = len(things)
+    if n < 2:
+        return list(things)
+    row %= balanced_rows(n)
+    turned, row = divmod(row, n)
+    steps = [place // 2 if place % 2 == 0 else n - 1 - place // 2 for place in range(n)]
+    order = [things[(step + row) % n] for step in steps]
+    return order[::-1] if turned else order

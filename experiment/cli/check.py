@@ -1,10 +1,11 @@
-"""``wrods check``: validates a study, builds nothing, and says the study back."""
+"""``wrods check``: validates a study and summarizes it; builds nothing."""
 
 from __future__ import annotations
 
 import json
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +47,6 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     from experiment.checking import load_study
     from experiment.checking.placeholders import placeholders
     from experiment.cli.build import tell_skipped
-    from experiment.cli.check_probing import probing_lines
     from experiment.cli.own_formulas import check_own_formulas
     from experiment.cli.sensitivity import sensitivity_of
     from experiment.cli.wrapping import wrapped
@@ -219,3 +219,39 @@ def _probe_all(study: Study) -> dict[str, UserError]:
                 )
             ).result()
     return faults
+
+
+def probing_lines(study: Study, models: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Say of each model whose states are probed about how long that takes; nothing where nothing is probed or sizes are unknown.
+
+    Parameters
+    ----------
+    models : mapping
+        What check knows of each model, in numbers: ``trials`` and ``states`` (``positions``, ``files``, ``width``).
+    """
+    from analysis.inside.probing_fit import probing_bytes, probing_seconds, settings_of
+    from experiment.disk import gigabytes
+    from stimuli.durations import duration_in_words
+
+    settings = settings_of(study.get("analysis", "probing"))
+    if settings is None or not _has_options(study):
+        return []
+    told = []
+    for name, known in models.items():
+        size = known.get("states") or {}
+        if "last" not in size.get("positions", ()) or not size.get("files") or not size.get("width"):
+            continue
+        trials = int(known["trials"])
+        seconds = probing_seconds(trials, int(size["files"]), int(size["width"]), settings)
+        memory = max(1e8, probing_bytes(trials, int(size["width"])))
+        told.append(
+            f"Probing the states of {name} (wrods report): about {duration_in_words(seconds)} of one core, less with several, and "
+            f"{gigabytes(memory)} of memory; kept layer by layer, so that it is computed once."
+        )
+    return told
+
+
+def _has_options(study: Study) -> bool:
+    """Whether any block's trials end in a choice."""
+    blocks = (screen["block"] for screen in study.get("procedure") if "block" in screen)
+    return any("choose" in block["trial"][-1] for block in blocks)

@@ -17,7 +17,6 @@ from click.core import ParameterSource
 
 from experiment.cli.next_step import tell_report
 from experiment.cli.registering import ask_for_runs, registration_options, tell_unplanned
-from experiment.cli.run_outcome import print_outcome
 from stimuli.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
@@ -192,8 +191,6 @@ def run(
 
     loaded = load_study(study)
     if not_billed:
-        from experiment.cli.run_not_billed import give_back
-
         if others := _given_beside("study", "not_billed"):
             raise UserError(
                 f"--not-billed cannot be given with {', '.join(others)}: it asks nothing",
@@ -235,8 +232,6 @@ def run(
         )
         return
     if self_test:
-        from experiment.cli.run_self_test import self_test_models
-
         self_test_models(loaded, models, as_json=as_json)
         return
     limits = Limits(
@@ -376,3 +371,138 @@ def _run_all(
 
 def _say_error(text: str) -> None:
     click.echo(click.style("Error: ", fg="red", bold=True) + text, err=True)
+
+
+def give_back(study: Study) -> None:
+    """Count as not billed what requests without an answer may have cost, and print how much that was."""
+    from experiment.cli.study_store import opened_study, this_user
+    from experiment.configuration import read_config, store_address
+    from experiment.models.money import spending, written
+    from experiment.models.runs import budget_of
+    from experiment.models.runs.not_billed import count_as_not_billed
+
+    target = store_address(read_config()) or study.folder
+    with opened_study(study.folder) as opened:
+        amount = count_as_not_billed(opened.store, study.id, target, actor=this_user())
+        with opened.store.read() as connection:
+            spent = spending(connection, study.id)
+    if not amount:
+        click.echo("Nothing is set aside for requests that were never answered.")
+    else:
+        click.echo(
+            f"{written(amount)} were set aside for requests that were never answered, and count as not billed now."
+        )
+    if (budget := budget_of(study)) is not None:
+        click.echo(f"Budget {written(budget)}, left {written(max(0.0, budget - spent.total))}.")
+
+
+SHOWN_ERRORS = 20
+
+
+def print_outcome(outcome: Outcome) -> None:
+    """Print what one model's run came to."""
+    from experiment.models.money import written
+    from experiment.models.runs.telling import read_beside, told_never, unread
+
+    named = ", ".join(f"{n} {status}" for status, n in sorted(outcome.unanswered.items()))
+    never = f", {outcome.given_up} can never be answered" if outcome.given_up else ""
+    before = f", {outcome.stored_before} were stored before" if outcome.stored_before else ""
+    click.echo(
+        f"{outcome.reader}: {outcome.answered} trials answered{before}, {outcome.left or 'none'} of {outcome.planned} left"
+        f"{f' ({named})' if named else ''}{never}; {outcome.blocks}"
+    )
+    if not_valid := unread(outcome.response_statuses):
+        click.echo(
+            f"  {not_valid}: wrods export shows them, and wrods score reads them anew without a call",
+            err=True,
+        )
+    if outcome.first_tokens:
+        click.echo(f"  {read_beside(outcome.first_tokens, outcome.answered)}", err=True)
+    if outcome.unrestored:
+        click.echo(
+            f"  {outcome.unrestored} texts were not restored (refused, or cut off): the questions after them are about the texts "
+            "as shown; the calls say which (purpose unscramble)",
+            err=True,
+        )
+    for told in told_never(outcome):
+        click.echo(f"  {told}", err=True)
+    tokens = outcome.tokens
+    if tokens.get("prompt_tokens"):
+        click.echo(
+            f"  {tokens['prompt_tokens']} prompt tokens ({tokens['cached_tokens']} of them shared or cached), "
+            f"{tokens['completion_tokens']} generated"
+        )
+    if outcome.batches:
+        click.echo(f"  {outcome.handed_over} handed over; the same command collects what is done")
+        click.echo("  " + outcome.batches.replace("\n", "\n  "))
+    if outcome.cost_usd or outcome.cached:
+        kept = f"; {outcome.cached} answers came from the cache" if outcome.cached else ""
+        click.echo(f"  cost {written(outcome.cost_usd)}{kept}")
+    if outcome.dearest > 1:
+        click.echo(
+            f"  the server counts up to {outcome.dearest:.3g} times the tokens that a request's length and max_tokens allow; what "
+            "it counts is booked. Look at its bill, or at what it adds to prompts.",
+            err=True,
+        )
+    if outcome.lost_usd:
+        click.echo(
+            f"  up to {written(outcome.lost_usd)} may have been spent by an earlier run that was killed; it counts "
+            "against the budget",
+            err=True,
+        )
+    if outcome.unanswered_usd:
+        click.echo(
+            f"  up to {written(outcome.unanswered_usd)} may have been spent on tries that brought no answer; it counts against "
+            "the budget",
+            err=True,
+        )
+    if outcome.other_sessions:
+        click.echo(
+            f"  {outcome.other_sessions} earlier sessions of {outcome.reader} are not part of this plan (another "
+            "revision, setting or wider plan); they stay in the store and in the tables.",
+            err=True,
+        )
+    for kind, count in outcome.error_kinds.items():
+        click.echo(f"  {count} × {kind}", err=True)
+    for error in outcome.errors[:SHOWN_ERRORS]:
+        click.echo(
+            f"  no answer: item {error['item_id']} (trial {error['trial_index']}): {error['error']}", err=True
+        )
+    if outcome.failed:
+        more = outcome.failed - SHOWN_ERRORS
+        beyond = f"… and {more} more. " if more > 0 else ""
+        click.echo(f"  {beyond}The same command asks for these again.", err=True)
+
+
+def self_test_models(study: Study, models: Mapping[str, Mapping[str, Any]], *, as_json: bool) -> None:
+    """Have each local model answer the same trials in different company, and print how far its answers differ."""
+    from experiment.cli.run_dry import store_of_people
+    from experiment.models.engines import open_engine
+    from experiment.models.runs import self_test_of
+
+    found = {}
+    for name, settings in models.items():
+        if not str(settings["use"]).startswith("hf:"):
+            click.echo(f"{name}: only local models (hf:…) have a self-test", err=True)
+            continue
+        with store_of_people(study) as store:
+            found[name] = self_test_of(study, name, settings, open_engine, store=store)
+        if not as_json:
+            _print_self_test(name, found[name])
+    if as_json:
+        click.echo(json.dumps(found, ensure_ascii=False, indent=1, default=str))
+    if not all(one["holds"] for one in found.values()):
+        sys.exit(1)
+
+
+def _print_self_test(name: str, found: Mapping[str, Any]) -> None:
+    click.echo(
+        f"{name}: {'every level keeps its promise' if found['holds'] else 'a level does not keep its promise'}"
+    )
+    for one in found["comparisons"]:
+        apart = one["largest_difference"]
+        said = "nothing to compare" if apart is None else f"at most {apart:.2g} nats apart"
+        click.echo(
+            f"  {one['determinism']:<7}{one['left']} and {one['right']}, {one['trials']} trials: {said}, "
+            f"{one['changed_answers']} answers differ"
+        )

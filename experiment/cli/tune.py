@@ -1,10 +1,11 @@
-"""``wrods tune``: trains the models that a study says, here or at a provider."""
+"""``wrods tune``: trains the models that a study names, here or at a provider."""
 
 from __future__ import annotations
 
 import json
 import shlex
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from experiment.cli.bars import SECONDS_BETWEEN_LINES, bar_with
+from experiment.cli.run_progress import compact
+from stimuli.durations import short_duration
 from stimuli.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
     from experiment.study import Study
     from experiment.tuning import Training
     from experiment.tuning.outcome import Outcome
+    from experiment.tuning.training import Progress
 
 _EXAMPLE = """\b
 Examples:
@@ -135,7 +140,6 @@ def _chosen(all_: dict[str, Training], study: Study, names: tuple[str, ...]) -> 
 
 def _here(study: Study, training: Training, stop: Any, clock: Any) -> Outcome:
     """Train on this machine, with a bar."""
-    from experiment.cli.tune_progress import bar
     from experiment.tuning.local import train_here
     from experiment.tuning.record import held
 
@@ -305,3 +309,63 @@ def _finish(
         sys.exit(max(fault.exit_code for fault in faults.values()))
     if faults or len(outcomes) < len(chosen) or not all(one.is_done for one in outcomes):
         sys.exit(1)
+
+
+class Shown:
+    """Draws one training on standard error.
+
+    Parameters
+    ----------
+    name : str
+    live : rich.progress.Progress or None
+        None where standard error is no terminal.
+    """
+
+    def __init__(self, name: str, live: Any) -> None:
+        self.name = name
+        self._live = live
+        self._task: Any = None
+        self._last = time.monotonic()
+
+    def say(self, line: str) -> None:
+        """Print a line."""
+        if self._live is not None:
+            self._live.console.print(line, highlight=False, markup=False)
+        else:
+            click.echo(line, err=True)
+
+    def draw(self, progress: Progress) -> None:
+        """Show how far the training is."""
+        if self._live is not None:
+            if self._task is None:
+                self._task = self._live.add_task(self.name, total=progress.steps, said="")
+            self._live.update(self._task, completed=progress.step, said=figures(progress))
+        elif time.monotonic() - self._last >= SECONDS_BETWEEN_LINES:
+            self._last = time.monotonic()
+            click.echo(
+                f"{self.name}: step {progress.step:,} of {progress.steps:,}, {figures(progress)}", err=True
+            )
+
+
+@contextmanager
+def bar(name: str) -> Iterator[Shown]:
+    """Show a training while it goes on."""
+    if not sys.stderr.isatty():
+        yield Shown(name, None)
+        return
+    with bar_with("{task.fields[said]}", transient=True) as live:
+        yield Shown(name, live)
+
+
+def figures(progress: Progress) -> str:
+    """Return loss, speed and time left in words."""
+    parts = []
+    if progress.loss is not None:
+        parts.append(f"loss {progress.loss:.3f}")
+    if progress.validation_loss is not None:
+        parts.append(f"validation {progress.validation_loss:.3f}")
+    if progress.tokens_per_second:
+        parts.append(f"{compact(round(progress.tokens_per_second))} tokens/s")
+    if progress.seconds_left is not None:
+        parts.append(f"{short_duration(progress.seconds_left)} left")
+    return ", ".join(parts)

@@ -1,10 +1,19 @@
-"""Exports a study in one of four forms into a folder."""
+"""Export a study in one of four forms into a folder.
+
+An export is written whole in a folder of its own, then moved file by file over an earlier one. A reader of the folder
+thus meets the earlier export until the new one is complete, and an export that fails or is killed leaves the earlier one as it
+was. ``files.txt`` lists what an export wrote, so that the next one removes what it does not write again, and nothing else.
+Pictures that models were shown are drawn again from the stored text, look, and hash of pixels.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import json
+import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,11 +21,10 @@ from typing import Any
 from experiment.exporting.dictionary import PLAN, dictionary_of, write_plan
 from experiment.exporting.files import write_csv, write_parquet
 from experiment.exporting.jspsych_files import write_jspsych, write_rows
-from experiment.exporting.pictures import write_pictures
-from experiment.exporting.placing import LISTS, placed
 from experiment.exporting.psychds import Credits, codebook, credits_of, write_psychds
 from experiment.exporting.tables import Choice, tables_of
 from experiment.models.judges.shown_similarity import STORED
+from experiment.models.pictures import picture_of
 from experiment.store import Store, queries
 from experiment.study import Study
 from experiment.study.trained import training_folder
@@ -134,3 +142,114 @@ def _similarities(study: Study, folder: Path) -> None:
     if kept.is_file():
         folder.mkdir(exist_ok=True)
         shutil.copyfile(kept, folder / STORED)
+
+
+def write_pictures(folder: Path, calls: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
+    """Write each picture of some calls once, named by its hash; return how many were written, and how many came out otherwise.
+
+    Parameters
+    ----------
+    folder : Path
+        Made where there are any.
+    calls : iterable of mapping
+        Rows of the calls table with their ``request``.
+    """
+    told: dict[str, Mapping[str, Any]] = {}
+    for call in calls:
+        if call.get("request") and '"pictures"' in call["request"]:
+            for message in json.loads(call["request"])["messages"]:
+                told |= {one["sha256"]: one for one in message.get("pictures", ())}
+    lost = 0
+    for sha256, one in told.items():
+        try:
+            picture = picture_of(one)
+        except UserError:
+            lost += 1
+            continue
+        folder.mkdir(exist_ok=True)
+        (folder / f"{sha256}.png").write_bytes(picture.png)
+    return len(told) - lost, lost
+
+
+UNFINISHED = ".unfinished-export"
+"""In the folder of an export, while it is written."""
+LISTS = ("files.txt", "documentation/files.txt")
+"""Where the list of an export's files stands; the second in Psych-DS."""
+
+
+@contextmanager
+def placed(folder: Path, *, replace: bool, listed_in: str = LISTS[0]) -> Iterator[Path]:
+    """Lend an empty folder; when the block ends without an error, what it holds is the export in ``folder``.
+
+    Parameters
+    ----------
+    folder : Path
+        New or empty; made where it is not there.
+    replace : bool
+        It may hold something: files of an earlier export are replaced or taken away, others stay.
+    listed_in : str
+        One of :data:`LISTS`.
+
+    Raises
+    ------
+    UserError
+        The folder holds something and ``replace`` is False, or it is a file.
+    """
+    made = not folder.exists()
+    if not made and (not folder.is_dir() or (_holds_something(folder) and not replace)):
+        raise UserError(
+            f"{folder} is not empty", mend="Give a new folder, or write over an export: --replace"
+        )
+    unfinished = folder / UNFINISHED
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    try:
+        yield unfinished
+        _move(unfinished, folder, listed_in)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        if made:
+            with suppress(OSError):  # it holds what was moved
+                folder.rmdir()
+
+
+def _holds_something(folder: Path) -> bool:
+    return any(one.name != UNFINISHED for one in folder.iterdir())
+
+
+def _move(unfinished: Path, folder: Path, listed_in: str) -> None:
+    paths = [path.relative_to(unfinished) for path in sorted(unfinished.rglob("*"))]
+    folders = [path for path in paths if (unfinished / path).is_dir()]
+    files = {path.as_posix() for path in paths if path not in folders} | {listed_in}
+    for path in folders:
+        (folder / path).mkdir(exist_ok=True)
+    earlier = _listed(folder)
+    # from here on an end halfway leaves files of either export; all of them are in the list, for the next one
+    _list(unfinished, folder / listed_in, files | earlier)
+    for name in files - {listed_in}:
+        # a name is taken over whatever rights the file had that bore it
+        (unfinished / name).replace(folder / name)
+    for name in earlier - files:
+        (folder / name).unlink(missing_ok=True)
+    for path in {parent for name in earlier - files for parent in Path(name).parents} - {Path(), *folders}:
+        with suppress(OSError):  # it holds something else
+            os.removedirs(folder / path)
+    _list(unfinished, folder / listed_in, files)
+
+
+def _list(unfinished: Path, file: Path, names: set[str]) -> None:
+    written = unfinished / "list"
+    written.write_text("".join(f"{name}\n" for name in sorted(names)), "utf-8")
+    written.replace(file)
+
+
+def _listed(folder: Path) -> set[str]:
+    """Return the files that the earlier export in a folder names as its own, none of them outside the folder."""
+    found: set[str] = set()
+    for file in (folder / name for name in LISTS):
+        if file.is_file():
+            names = file.read_text("utf-8").splitlines()
+            found |= {
+                name for name in names if name and (folder / name).resolve().is_relative_to(folder.resolve())
+            }
+    return found

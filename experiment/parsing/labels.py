@@ -1,9 +1,7 @@
-"""Finds the one label that a reply gives, in English, German or Spanish; what is doubtful is unparsed, never guessed.
+"""Find the one label that a reply gives, in English, German or Spanish; what is doubtful is unparsed, never guessed.
 
-An article or a letter inside a sentence ("A good question", "I cannot tell") is never the label A, nor "no" in "There is no
-way to tell" the label No. A label counts where it is the whole reply, stands first or alone on a line, is announced ("Answer: B",
-``{"answer": "B"}``), chosen ("I choose B"), is what a clause says ("I believe it is B", "so yes", "definitely no"), or closes a
-sentence that names no other. It does not count behind a negation or in a supposition, nor where the reply goes on to another label.
+A list of labels is an echo of the question only if a colon or a question mark follows it, a question only if it names no label or
+several, and a highest rating only on a scale of three or more numbers; the parser doubts everything else.
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ from collections import deque
 from collections.abc import Sequence
 from functools import cache, lru_cache
 
-from experiment.parsing.echoes import without_echo
 from experiment.parsing.giving import (
     OPEN,
     SHUT,
@@ -322,3 +319,80 @@ def _answering() -> re.Pattern[str]:
 def _is_telling(label: str) -> bool:
     """Say whether a label is no word that sentences have anyway ("no", "yes", "true")."""
     return len(label) >= 4 and not _is_everyday(label)
+
+
+_MARKS = r"[\"'*_`>#-]{0,4}"
+_DASH = r"\s?[-–—]\s?"
+_FEWEST_RATINGS = 3
+
+
+def without_echo(reply: str, labels: Sequence[str]) -> str:
+    """Return a tidy reply without the question's own labels and scale before its answer, and "4 out of 5" as "4".
+
+    Where nothing would be left, the reply stays as it is.
+    """
+    together = tuple(labels)
+    asks, tells = "?" in reply, ":" in reply
+    if asks:
+        reply = _without_question(reply, together)
+    if asks or tells:
+        reply = _unlisted(_listed(together), reply)
+    ratings = _ratings(together)
+    if ratings is not None:
+        scale, share = ratings
+        if "-" in reply or "–" in reply or scale.search(reply):
+            reply = _unlisted(scale, reply)
+        reply = share.sub(r"\g<rating>", reply)
+    return reply
+
+
+def _without_question(reply: str, labels: tuple[str, ...]) -> str:
+    found = _question().match(reply)
+    if found is None:
+        return reply
+    named = sum(_word(label).search(found[0]) is not None for label in labels)
+    return reply if named == 1 else reply[found.end() :]
+
+
+def _unlisted(echo: re.Pattern[str], reply: str) -> str:
+    left = echo.sub(r"\g<before>", reply)
+    return left if re.search(r"\w", left) else reply
+
+
+@cache
+def _question() -> re.Pattern[str]:
+    begins = rf"\A[\s>*_\"'#-]{{0,4}}(?:(?:{words('asking')})(?= )|¿)"
+    return re.compile(rf"{begins}[^.!?\n:;]{{4,300}}\?[\"'*_]{{0,3}}\s+(?=\S)", re.IGNORECASE)
+
+
+@lru_cache(MOST_LABELS)
+def _word(label: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w){cased(label)}(?!\w)")
+
+
+@lru_cache(MOST_LABELS)
+def _listed(labels: tuple[str, ...]) -> re.Pattern[str]:
+    """Return several labels that are offered, at the beginning of a line or behind the name of the answer."""
+    one = rf"[\"'*_`(]{{0,3}}(?:{'|'.join(cased(label) for label in sorted(labels, key=len, reverse=True))})[\"'*_`)]{{0,3}}"
+    offered = rf"\(?{one}(?:\s?(?:,? (?i:{words('or')}) |[,/|])\s?{one})+\)?"
+    answer = rf"(?i:{words('answer')})[\"'*_]{{0,3}} ?"
+    before = rf"(?P<before>^[ ]?{_MARKS}(?:{answer})?|(?<!\w){answer}(?=\())"
+    return re.compile(rf"{before}{offered}[\"'*_]{{0,3}}\s?[:?][\"'*_]{{0,3}}[ \n]{{0,2}}", re.MULTILINE)
+
+
+@lru_cache(MOST_LABELS)
+def _ratings(labels: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]] | None:
+    """Return how the scale is named, and a rating with the highest one behind it; None where labels are no scale of numbers."""
+    if len(labels) < _FEWEST_RATINGS or not all(re.fullmatch(r"\d{1,3}", label) for label in labels):
+        return None
+    numbers = sorted(map(int, labels))
+    if numbers != list(range(numbers[0], numbers[-1] + 1)):
+        return None
+    low, high = numbers[0], numbers[-1]
+    span = (
+        rf"(?:{low} (?:{words('up_to')}) {high}|{low}{_DASH}{high})(?:[- ](?:point )?scale| skala| escala)?"
+    )
+    scale = rf"(?P<before>)(?:(?<!\w)(?:{words('scale')}) {span}(?:,| ?:)?\s?|\s?\((?:(?:{words('scale')}) )?{span}\))"
+    rating = "|".join(sorted(labels, key=len, reverse=True))
+    share = rf"(?<![\w.,/-])(?P<rating>{rating})(?:\s?/\s?| (?:{words('of_most')}) ){high}(?![\w/%]|[.,]\d)"
+    return re.compile(scale, re.IGNORECASE), re.compile(share, re.IGNORECASE)

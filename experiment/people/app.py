@@ -1,13 +1,20 @@
-"""The web application: participants' pages, their interface, and the dashboard."""
+"""The web application: participants' pages, their interface, and the dashboard.
+
+Requests from another site's page are refused: an origin is ours if its host is one that this server knows. The Host header alone
+proves nothing. A stranger's name may point to this computer for a moment, and then names itself as host and as origin (DNS
+rebinding). An address cannot: a page read from an address is sent back to that address.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import ipaddress
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
+from urllib.parse import urlsplit
 
-from flask import Flask, Request, Response, jsonify, render_template, request
+from flask import Flask, Request, Response, abort, jsonify, render_template, request
 from flask.sessions import SecureCookieSession, SecureCookieSessionInterface, SessionMixin
 from markupsafe import Markup
 from werkzeug.exceptions import HTTPException
@@ -18,9 +25,9 @@ from experiment.people.bodies import LARGEST_BODY
 from experiment.people.dashboard.signing_in import cookie_name, signed_in
 from experiment.people.dashboard.views import admin
 from experiment.people.headers import add_headers
+from experiment.people.lab.authority import own_names
 from experiment.people.lab.pages import PAGE_NAMES, lab_pages
 from experiment.people.lab.stations import stations
-from experiment.people.origins import refuse_other_origins
 from experiment.people.pages import ASSETS, digest, pages, speaking
 from experiment.people.problems import Problem
 from experiment.people.service import StudyService
@@ -162,3 +169,47 @@ def _for_experimenters(error: StoreError) -> str:
         if signed_in():
             return str(error)
     return "No answers can be stored at the moment. The console of `wrods serve` says what to do."
+
+
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+def refuse_other_origins(app: Flask, settings: PeopleSettings) -> None:
+    """Let an application refuse every request that writes and comes from another site's page."""
+    public = None if settings.public_url is None else origin_of(settings.public_url)
+    known = frozenset(own_names()) | {name.lower() for name in settings.hosts}
+
+    @app.before_request
+    def _only_ours() -> None:
+        origin = request.headers.get("Origin")
+        if request.method in SAFE or origin is None or origin == public:
+            return
+        if origin == f"{request.scheme}://{request.host}" and is_known(request.host, known):
+            return
+        refusal = Problem(
+            403,
+            "the request came from another site",
+            rule="the origin is the study's own",
+            mend=f"If {request.host!r:.80} is a name of this server, add it to hosts under [serve] in config.toml.",
+        )
+        if request.path.startswith("/api/"):
+            raise refusal
+        abort(403, f"{refusal}. {refusal.body['mend']}")
+
+
+def origin_of(address: str) -> str:
+    """Return scheme, host and port of an address."""
+    return "/".join(address.split("/")[:3])
+
+
+def is_known(host: str, names: Iterable[str]) -> bool:
+    """Return whether a host, with or without a port, is an address or one of some names."""
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return False
+    try:
+        ipaddress.ip_address(name.partition("%")[0])
+    except ValueError:
+        return name in names
+    return True

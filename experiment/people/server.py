@@ -1,8 +1,6 @@
-"""Puts the application on a socket: one process, one event loop for all connections, threads that answer.
+"""The server: one process, one event loop for all connections, threads that answer.
 
-The loop is the system's own (epoll, kqueue, on Windows completion ports): none of them has the limit of connections that
-``select()`` has. It takes each connection, tells by its first byte whether the caller speaks TLS, reads requests, and sends
-answers; :mod:`experiment.people.connections` says how many connections there may be and how long each may take.
+Only accounts that may upload can send large files: this is decided from the head, before the body is read.
 """
 
 from __future__ import annotations
@@ -27,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 from aiohttp.http_exceptions import PayloadEncodingError
 from flask import Flask
+from werkzeug.test import EnvironBuilder
 
 from experiment.people.access import Throttle
 from experiment.people.bodies import LARGEST_BODY
@@ -41,9 +40,9 @@ from experiment.people.connections import (
     raise_file_limit,
     within_files,
 )
+from experiment.people.dashboard.signing_in import LARGEST_UPLOAD, SECURE, takes_a_file
 from experiment.people.gateway import SERVER_NAME, Answer, call, head_of, read_body, send
 from experiment.people.headers import headers_for
-from experiment.people.large_bodies import largest_body
 from experiment.people.listening import listen
 from experiment.people.workers import TooManyWaiting, Workers
 
@@ -464,3 +463,20 @@ def _quietly(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """
     if not isinstance(context.get("exception"), OSError | asyncio.InvalidStateError | None):
         loop.default_exception_handler(context)
+
+
+ROOM_OF_A_FORM = 64 * 1024
+"""Bytes of a form beside the file that it sends."""
+
+
+def largest_body(app: Flask, path: str, cookie: str) -> int:
+    """Return how many bytes may be sent to an address by whoever holds a cookie."""
+    if "wrods" not in app.extensions:  # the preview, to which nothing is sent
+        return LARGEST_BODY
+    # behind a proxy the head does not say yet that the browser uses TLS, but its cookie does
+    base = "https://localhost" if SECURE in cookie else "http://localhost"
+    # as an environment, not as an address: what callers send as a path need not be one
+    environ = EnvironBuilder(base_url=base, method="POST", headers=[("Cookie", cookie)]).get_environ()
+    environ["PATH_INFO"] = path
+    with app.request_context(environ):
+        return LARGEST_UPLOAD + ROOM_OF_A_FORM if takes_a_file() else LARGEST_BODY

@@ -1,14 +1,14 @@
-"""One pass over a procedure: keeps the running trial index, the session's labels and its place in the balanced orders."""
+"""One pass over a procedure: the running trial index, the session's labels, its place in balanced orders, and its solved examples."""
 
 from __future__ import annotations
 
 import string
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from experiment.lists import block_items, blocks_of, items_of_list, labels_of_classes, list_ids, ordered
 from experiment.procedure import checks
-from experiment.procedure.examples import with_shuffled_labels
 from experiment.procedure.feedback import block_feedback, practice_feedback
 from experiment.procedure.lines import LINE_LENGTH
 from experiment.procedure.questions import (
@@ -23,7 +23,7 @@ from experiment.study.arms import LABELS_SHUFFLED
 from experiment.study.durations import milliseconds
 from experiment.study.texts import StudyText
 from stimuli.item import Item
-from stimuli.seeds import generator
+from stimuli.seeds import generator, stable_seed
 
 PlannedTrial = dict[str, Any]
 Screen = dict[str, Any]
@@ -389,3 +389,28 @@ def _label_map(blocks: Sequence[Mapping[str, Any]], label_map: int) -> dict[str,
                     list(keys), label_map if settings.get("labels") == "balanced" else 0
                 )
     return found
+
+
+def with_shuffled_labels(examples: Sequence[Item], seed: int) -> list[Item]:
+    """Give half of the examples of each of two classes the other's label, in their places.
+
+    What an example is and what it is called are then unrelated, while texts, labels and their numbers are what readers
+    with the right labels see.
+
+    Parameters
+    ----------
+    examples : sequence of Item
+        A multiple of four, half of them of each class.
+    seed : int
+        The study's; which examples are called otherwise depends on it and on them alone.
+    """
+    classes = list(dict.fromkeys(one.answer for one in examples))
+    other = dict(zip(classes, reversed(classes), strict=True))
+    turned: set[str] = set()
+    for answer in classes:
+        own = sorted(
+            (one.item_id for one in examples if one.answer == answer),
+            key=lambda name: stable_seed(seed, "labels of examples", name),
+        )
+        turned |= set(own[: len(own) // 2])
+    return [replace(one, answer=other[one.answer]) if one.item_id in turned else one for one in examples]

@@ -1,4 +1,4 @@
-"""One simulated reader: answers the trials of its session from what it was given, as a person of its kind might."""
+"""One simulated reader: answers trials from its settings and types as people do (log-normal times, pauses at words)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from experiment.procedure import TYPED, participant_view, plan_session, trials_of
 from experiment.simulated.truth import POSITIONS, Effects, Truth
-from experiment.simulated.typing import KeyLog, typed
 from experiment.study import Study
 from stimuli.errors import UserError
 from stimuli.item import ChangeRecord, Item
 from stimuli.seeds import generator
+
+if TYPE_CHECKING:
+    from experiment.simulated.truth import Typing
+
 
 PLUGIN = "wrods-simulated 2"
 FRAME_MS = 1000 / 60
@@ -295,3 +298,31 @@ def _said(question: Mapping[str, Any], draw: Random) -> Any:
         lowest, highest = question.get("from"), question.get("to")
         return draw.randint(int(0 if lowest is None else lowest), int(100 if highest is None else highest))
     return "simulated"
+
+
+KeyLog = list[tuple[float, str]]
+
+
+def typed(text: str, given: Typing, seed: int, name: str, draw: Random) -> KeyLog:
+    """Return the keys by which a reader types a text, each with its time after the first in ms.
+
+    Parameters
+    ----------
+    text : str
+        What is typed; a line break is typed by Enter.
+    given : Typing
+        How readers type.
+    seed, name : int, str
+        The study's seed and the reader, who keeps a speed of their own.
+    draw : Random
+        Of this trial.
+    """
+    own = generator(seed, "simulated reader", "typing", name).gauss(0, given.participant_sd)
+    moment, log = 0.0, KeyLog()
+    for place, letter in enumerate(text):
+        if place:
+            moment += given.key_ms * math.exp(own + draw.gauss(0, given.residual_sd))
+            if text[place - 1].isspace():
+                moment += draw.expovariate(1 / given.word_pause_ms) if given.word_pause_ms else 0.0
+        log.append((moment, "Enter" if letter == "\n" else letter))
+    return log

@@ -16,7 +16,7 @@ from experiment.building import make_items
 from experiment.checking import load_study
 from experiment.cli import main
 from experiment.cli.new import copy_template
-from experiment.describing.sessions import session_told
+from experiment.describing.plain_english import session_told
 from experiment.scoring.execution import execute_programs
 from experiment.scoring.sandbox import SandboxUnavailable, require_sandbox
 from experiment.store import Store

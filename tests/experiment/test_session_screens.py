@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from experiment.building import make_items
 from experiment.checking import load_study
-from experiment.lists import list_ids
-from experiment.orders import balanced_order, balanced_rows
+from experiment.lists import balanced_order, balanced_rows, list_ids
 from experiment.procedure import participant_view, plan_session, trials_of
 from experiment.procedure.lines import break_lines, cells
 from experiment.procedure.questions import eligibility_questions, is_eligible

@@ -1,10 +1,8 @@
-"""The window on one event loop: requests go out as places are free, and come back answered or recorded.
+"""Requests under way on one event loop: each is sent when a place is free, and returns answered or recorded as failed.
 
-Why → what: one request that waits must not hold up others, so a request holds a place only while it is under way. What
-waits (for the server's Retry-After, for the next try) stands in a heap beside, and comes back to the front of the queue.
-There are never waves: each answer makes room for the next request at once.
-
-Everything here runs in the loop's thread but :meth:`Sending.status`.
+A run ends when request after request fails for the same reason, since something of its set-up is then wrong. A server known to
+answer this model refuses prompts, not the set-up: however many it refuses in a row, those behind them are asked. A failure that
+may be billed is not repeated.
 """
 
 from __future__ import annotations
@@ -20,7 +18,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
 
-from experiment.models.api.alike import Alike
 from experiment.models.api.doubts import MOST_ROUNDS, Ask, Doubtful, Doubts
 from experiment.models.api.limiter import Limiter
 from experiment.models.api.reading import read_json
@@ -481,3 +478,57 @@ class Sending:
         if self._came_in:
             self._deliver(self._came_in)
             self._came_in = []
+
+
+MOST_ALIKE = 20
+"""Requests in a row that may fail for the same reason while none was answered."""
+
+MOST_ALIKE_LATER = 100
+"""The same once there were answers; what a server refuses does not count then."""
+
+
+class Alike:
+    """Counts failures in a row that are alike.
+
+    Parameters
+    ----------
+    has_answered : bool
+        Whether the model has answered before, as where a study has answers of it.
+    was_probed : bool
+        Whether its server has answered the probe.
+    """
+
+    def __init__(self, *, has_answered: bool, was_probed: bool = False) -> None:
+        self._has_answered = has_answered
+        self._was_probed = was_probed
+        self._fault = ""
+        self._in_a_row = 0
+
+    def answered(self) -> None:
+        """Know that a request was answered."""
+        self._has_answered = True
+        self._in_a_row = 0
+
+    def failed(self, fault: str, reason: str, *, is_own: bool) -> RunStopped | None:
+        """Note a request that came to nothing; return the end of the run where too many were alike.
+
+        Parameters
+        ----------
+        fault : str
+            The reason without what differs from request to request.
+        is_own : bool
+            It is about this request alone, and bills nothing: the server refused it, or fails at it and answers others.
+        """
+        if is_own and (self._has_answered or self._was_probed):
+            self._in_a_row = 0
+            return None
+        self._in_a_row = self._in_a_row + 1 if fault == self._fault else 1
+        self._fault = fault
+        if self._in_a_row < (MOST_ALIKE_LATER if self._has_answered else MOST_ALIKE):
+            return None
+        none = "" if self._has_answered else ", and none was answered"
+        return RunStopped(
+            f"{self._in_a_row} requests in a row failed alike{none}: {reason}",
+            mend="Mend that (often the model's name, base_url or an option), then give the same command again: "
+            "it asks for all that is missing.",
+        )

@@ -1,4 +1,4 @@
-"""Stores the sessions of an import: all of them with the design's version in one transaction, or none."""
+"""Store the sessions of an import, as the study's procedure would have shown them: all in one transaction, or none."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from sqlalchemy import Connection, select
 from experiment.custody.designs import note_design
 from experiment.custody.freezing import refuse_if_changed
 from experiment.custody.origin import require_current_items
+from experiment.lists import blocks_showing
 from experiment.models.imports.given import SHOWN, Given, GivenSession, GivenSource, Imported, Unread
 from experiment.models.imports.items import Items, written
-from experiment.models.imports.sessions import plan_of_items
 from experiment.models.planning import canonical_hash
 from experiment.models.runs.limits import Stop
 from experiment.models.runs.signals import interruptible
 from experiment.procedure import Plan, PlannedTrial, trials_of
+from experiment.procedure.plan import as_plan
+from experiment.procedure.unfolding import Screen, Unfolding
 from experiment.scoring.published import parser_of
 from experiment.scoring.scores import Score
 from experiment.scoring.trial import score_trial
@@ -27,6 +29,7 @@ from experiment.store.tables import trials as stored_trials
 from experiment.study import Study
 from experiment.version import installed_version
 from stimuli.errors import UserError
+from stimuli.item import Item
 
 TOKENS = ("prompt_tokens", "completion_tokens")
 
@@ -241,3 +244,72 @@ def _store_call(connection: Connection, place: Mapping[str, Any], response: Give
             **{key: response.more.get(key) for key in TOKENS},
         },
     )  # fmt: skip
+
+
+class _AsGiven(Unfolding):
+    """A procedure whose blocks show given items in their order; nothing is drawn, and practice is left out."""
+
+    def __init__(
+        self, study: Study, items: Sequence[Item], *, list_id: int, condition: Mapping[str, str]
+    ) -> None:
+        super().__init__(
+            study, study.items, list_id=1, session_key=None, order_row=0, label_map=0,
+            between={"condition": dict(condition), "exemplars": None},
+        )  # fmt: skip
+        self.list_id = list_id
+        self.places: dict[int, int] = {}
+        self._of_block: dict[int, list[tuple[int, Item]]] = {}
+        for row, item in enumerate(items):
+            number = blocks_showing(study, item.set_name)[0]
+            self._of_block.setdefault(number, []).append((row, item))
+
+    def given_screens(self) -> list[Screen]:
+        """Return instructions and blocks."""
+        found: list[Screen] = []
+        number = 0
+        for screen in self.study.get("procedure"):
+            kind, value = next(iter(screen.items()))
+            if kind == "instructions":
+                found.append(self._instructions(value))
+            elif kind == "block":
+                number += 1
+                if number - 1 in self._of_block:
+                    found.append(self._given_block(value, number))
+        return found
+
+    def _given_block(self, settings: Mapping[str, object], number: int) -> Screen:
+        name = f"block-{number}"
+        trials: list[PlannedTrial] = []
+        for row, item in self._of_block[number - 1]:
+            self.places[row] = self.next_index
+            trials.append(self._trial(item, name, settings))
+        return {
+            "kind": "block", "block": name, "name": settings.get("name"), "break_every": None, "break_minimum_ms": 0,
+            "feedback": None, "trials": trials,
+        }  # fmt: skip
+
+
+def plan_of_items(
+    study: Study,
+    items: Sequence[Item],
+    *,
+    list_id: int,
+    version: int,
+    condition: Mapping[str, str] | None = None,
+    prompt_variant: int = 1,
+) -> tuple[Plan, list[int]]:
+    """Return the plan of a session that shows given items, and the trial index of each of them.
+
+    Parameters
+    ----------
+    items : sequence of Item
+        In the order in which they were shown; those of one block stay together.
+    condition : mapping, optional
+        Levels that hold for the whole session.
+    prompt_variant : int
+        Which wording the reader was asked in.
+    """
+    unfolding = _AsGiven(study, items, list_id=list_id, condition=condition or {})
+    screens = unfolding.given_screens()
+    plan = as_plan(unfolding, screens, version=version, prompt_variant=prompt_variant)
+    return plan, [unfolding.places[row] for row in range(len(items))]

@@ -1,4 +1,8 @@
-"""The fastest way through a model: walks over the trie of all rows, branches side by side in each pass."""
+"""The fastest way through a model: the trie of all rows, with branches side by side in each pass.
+
+Rows are continued together, one token each a pass, behind a path that all share. What follows the shared path is each row's own,
+in buffers with room for all that it may still generate. A row leaves when it is finished.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiment.models.local.attention import Branches, NotUnderstood, passing
-from experiment.models.local.continuing import Ended, Waiting, continued
+from experiment.models.local.attention import Branches, Continuations, NotUnderstood, passing
+from experiment.models.local.drawing import choose, goes_on
 from experiment.models.local.head import CausalModel
-from experiment.models.local.kept import SLACK
-from experiment.models.local.memory import Remembered
+from experiment.models.local.kept import SLACK, Layers
+from experiment.models.local.memory import Memory, Remembered
 from experiment.models.local.noting import Asked
-from experiment.models.local.rows import Budget, Decoded, Found, Row, common_length
+from experiment.models.local.rows import Budget, Decoded, Decoding, Found, Row, common_length
 from experiment.models.local.sums import Marks, up_to
 from experiment.models.local.trie import Line, Pass, Trie
+from stimuli.seeds import generator
 
 
 @dataclass
@@ -274,3 +279,133 @@ def _seen(one: Pass) -> NDArray[np.bool_]:
         for number, at in enumerate(own, start=len(line.index) - line.new):
             seen[at, line.index[: number + 1]] = True
     return seen
+
+
+@dataclass
+class Waiting:
+    """Rows that share a path of one length and are to be continued.
+
+    Attributes
+    ----------
+    places : list of int
+    decodings : list of Decoding
+    keys, values : list of dict of int to tensor, shape (kv heads, own tokens, width)
+        What lies behind the path, by layer.
+    logits : list of tensor, shape (vocabulary,)
+    tokens : int
+        Most tokens that the rows will hold, the path left out.
+    """
+
+    places: list[int] = field(default_factory=list)
+    decodings: list[Decoding] = field(default_factory=list)
+    keys: list[Layers] = field(default_factory=list)
+    values: list[Layers] = field(default_factory=list)
+    logits: list[Any] = field(default_factory=list)
+    tokens: int = 0
+
+    def add(self, place: int, decoding: Decoding, own: tuple[Layers, Layers], logits: Any) -> None:
+        """Take a row with the keys and values of its own."""
+        self.places.append(place)
+        self.decodings.append(decoding)
+        self.keys.append(own[0])
+        self.values.append(own[1])
+        self.logits.append(logits)
+        self.tokens += _own_tokens(own[0]) + decoding.max_tokens
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A row that is done.
+
+    Attributes
+    ----------
+    place : int
+    decoded : Decoded
+    start : int
+        Length of the path.
+    keys, values : dict of int to tensor, shape (kv heads, own tokens, width)
+        What lies behind the path; the last token was chosen and not computed.
+    """
+
+    place: int
+    decoded: Decoded
+    start: int
+    keys: Layers
+    values: Layers
+
+
+def continued(model: CausalModel, memory: Memory, start: int, group: Waiting) -> Iterator[Ended]:
+    """Continue rows and yield each when it is done.
+
+    Parameters
+    ----------
+    memory : Memory
+        Its first ``start`` entries are the path of all rows.
+    """
+    import torch
+
+    how = group.decodings
+    draws = [generator("sampling", one.seed) for one in how]
+    done = [Decoded() for _ in how]
+    with torch.inference_mode():
+        state = _state(model, memory, start, group)
+        logits = torch.stack(group.logits)
+    active = list(range(len(how)))
+    while active:
+        with torch.inference_mode():
+            chosen = choose(logits, [how[line] for line in active], [draws[line] for line in active])
+        stay = [
+            number
+            for number, (line, token) in enumerate(zip(active, chosen, strict=True))
+            if goes_on(done[line], token, how[line], model.ends)
+        ]
+        for number in sorted({*range(len(active))} - {*stay}):
+            own = int(state.lengths[number])
+            keys = {layer: buffer[number, :, :own] for layer, buffer in state.keys.items()}
+            values = {layer: buffer[number, :, :own] for layer, buffer in state.values.items()}
+            yield Ended(group.places[active[number]], done[active[number]], start, keys, values)
+        if not stay:
+            return
+        with torch.inference_mode():
+            if len(stay) < len(active):
+                state.stay(torch.tensor(stay, device=model.device))
+            logits = _step(model, state, [chosen[number] for number in stay])
+        active = [active[number] for number in stay]
+
+
+def _state(model: CausalModel, memory: Memory, start: int, group: Waiting) -> Continuations:
+    import torch
+
+    own = [_own_tokens(keys) for keys in group.keys]
+    room = max(count + one.max_tokens for count, one in zip(own, group.decodings, strict=True))
+    lengths = torch.tensor(own, device=model.device)
+    keys, values = _stacked(group.keys, room), _stacked(group.values, room)
+    return Continuations(memory, start, lengths, max(own), keys, values)
+
+
+def _step(model: CausalModel, state: Continuations, tokens: Sequence[int]) -> Any:
+    """Compute one token more of each row; return the next logits, shape (rows, vocabulary)."""
+    import torch
+
+    positions = (state.start + state.lengths)[None]
+    given = torch.tensor([list(tokens)], device=model.device)
+    with passing(model.model, state):
+        logits = model.logits(given, range(len(tokens)), position_ids=positions, use_cache=False)
+    model.forwarded += len(tokens)
+    state.goes_on()
+    return logits[0]
+
+
+def _own_tokens(layers: Layers) -> int:
+    return int(layers[min(layers)].shape[1])
+
+
+def _stacked(parts: Sequence[Layers], room: int) -> Layers:
+    """Return the rows' own keys or values, shape (rows, kv heads, room, width) a layer."""
+    stacked = {}
+    for layer, first in parts[0].items():
+        buffer = first.new_zeros((len(parts), first.shape[0], room, first.shape[2]))
+        for number, part in enumerate(parts):
+            buffer[number, :, : part[layer].shape[1]] = part[layer]
+        stacked[layer] = buffer
+    return stacked

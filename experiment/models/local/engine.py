@@ -1,14 +1,13 @@
 """The local engine: choices by the log-probability of every label, text by decoding, regions by surprisal; nothing twice.
 
-Requests become rows of tokens, rows that say the same are merged, and a *way* computes them: branches side by side along
-the trie of all rows, else batches that share a prefix, else one row at a time. Before anything counts, a few rows are
-computed plainly beside the way; where they differ by more than rounding the next slower way is taken, and the description
-of the run says which and how far they were apart. When memory runs out, half as much is computed at once from then on.
+Models that see later tokens are refused: transformers loads BERT, XLNet and similar models under the same name as language
+models, but they would see a label before it is scored.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -17,15 +16,15 @@ from experiment.models.engine import Follow, Reply, Request
 from experiment.models.local import checkpoints, hardware, parity, quantising
 from experiment.models.local.branching import BranchingWay
 from experiment.models.local.caches import is_forkable
-from experiment.models.local.causality import require_causal
 from experiment.models.local.computing import Computing
 from experiment.models.local.encdec import EncoderDecoderWay
 from experiment.models.local.head import CausalModel
 from experiment.models.local.jobs import Job, answer_job, job_of, reply_of
 from experiment.models.local.lengths import reach_of, require_fitting
 from experiment.models.local.opened import open_checkpoint
+from experiment.models.local.parity import TOLERANCE, TOLERANCE_16_BIT
 from experiment.models.local.plain import PlainWay
-from experiment.models.local.rows import Budget, Row
+from experiment.models.local.rows import Budget, Ids, Row
 from experiment.models.local.tokens import Template, Tokens, Wording
 from experiment.models.local.windows import Windows, conversations_held, going_on_from, merged
 from experiment.models.settings import ModelSettings
@@ -300,3 +299,52 @@ class LocalEngine:
             requested_model=self.settings.use, resolved_model=f"{self.settings.name}@{self.revision}",
             dtype=self.dtype,
         )  # fmt: skip
+
+
+_TOKENS = 16
+_CHANGED = 4
+_MUCH = 10
+"""How many times what counts as rounding the difference must be: quantised layers round together what stands beside each other."""
+
+
+def require_causal(model: CausalModel, ids: Ids, dtype: str, name: str) -> None:
+    """Refuse a model whose log-probabilities of a text's beginning change with its last tokens.
+
+    Parameters
+    ----------
+    model : CausalModel
+    ids : array of int, shape (tokens,)
+        A text to look with; its first tokens are enough, and one that is very short tells nothing.
+    dtype : str
+    name : str
+        What the study calls the model.
+
+    Raises
+    ------
+    UserError
+        It sees what comes behind.
+    """
+    import torch
+
+    begun = ids[:_TOKENS].tolist()
+    changed = min(_CHANGED, len(begun) - 1)
+    if changed < 1:
+        return
+    other = [*begun[:-changed], *((one + 1) % model.vocabulary for one in begun[-changed:])]
+    forwarded, calls = model.forwarded, model.calls
+    with torch.inference_mode():
+        places = range(len(begun) - changed)
+        left, right = (
+            model.logits(torch.tensor([one], device=model.device), places, use_cache=False).log_softmax(-1)
+            for one in (begun, other)
+        )
+        apart = float((left - right).abs().max().item())
+    model.forwarded, model.calls = forwarded, calls
+    model.check_tokens += 2 * len(begun)
+    if math.isfinite(apart) and apart > _MUCH * TOLERANCE.get(dtype, TOLERANCE_16_BIT):
+        raise UserError(
+            f"{name} ({type(model.model).__name__}) sees the tokens that come behind a token: the log-probabilities of a beginning "
+            f"change by {apart:.2g} nats with the text's last tokens",
+            mend="Name a model that writes text from left to right. BERT-like models do so only where they were trained for it and "
+            "their config.json says is_decoder: true.",
+        )

@@ -1,22 +1,24 @@
-"""One model in a run: takes its missing trials in order, has the engine answer them, and writes what comes."""
+"""One model in a run: take its missing trials in order, round by round, have the engine answer them, and store the replies."""
 
 from __future__ import annotations
 
+import heapq
+import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from experiment.models.api.retrying import RunStopped
 from experiment.models.engine import UNFINISHED, Engine, Reply, Request
 from experiment.models.money import Allowance, Price, Purse, Till
 from experiment.models.planning import ModelSession, calls_before, told_of
-from experiment.models.runs.being_asked import BeingAsked
 from experiment.models.runs.gate import Gate
 from experiment.models.runs.limits import Stop
 from experiment.models.runs.paying import Paying
-from experiment.models.runs.pending import Begun, Due, Pending
-from experiment.models.runs.planned import Round, Survey, kind_of, waves
+from experiment.models.runs.planned import Blocks, Round, Survey, kind_of, waves
 from experiment.models.runs.recording import Recording
 from experiment.models.runs.too_long import flagged
 from experiment.models.settings import ModelSettings
@@ -442,3 +444,219 @@ def _is_closing(fault: Exception) -> bool:
 
 
 __all__ = ["Asking", "RunStopped"]
+
+
+BEFORE = ("unscramble", "reason")
+"""Purposes of calls that come before a trial's answer."""
+
+Known = tuple[ModelSession, Request, float]
+"""Session, request, and the place of its trial in the run."""
+
+
+class BeingAsked:
+    """Requests by work key; a trial's earlier calls stay known until its answer is there."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Known] = {}
+        self._open: Counter[float] = Counter()
+        self._places: list[float] = []
+
+    def __contains__(self, work_key: str) -> bool:
+        return work_key in self._known
+
+    def __getitem__(self, work_key: str) -> Known:
+        return self._known[work_key]
+
+    def add(self, session: ModelSession, request: Request, place: float) -> None:
+        """Know that a request is to be sent."""
+        self._known[request.work_key] = (session, request, place)
+        if not self._open[place]:
+            heapq.heappush(self._places, place)
+        self._open[place] += 1
+
+    def is_second(self, request: Request) -> bool:
+        """Say whether a request belongs to a trial that another request began."""
+        return ":" not in request.work_key and any(
+            f"{request.work_key}:{purpose}" in self._known for purpose in BEFORE
+        )
+
+    def forget(self, work_key: str) -> None:
+        """Know that a reply came; with a trial's answer its earlier calls are forgotten, too."""
+        if ":" not in work_key:
+            for name in (work_key, *(f"{work_key}:{purpose}" for purpose in BEFORE)):
+                self._known.pop(name, None)
+
+    def came(self, place: float) -> None:
+        """Know that a reply of a place was written."""
+        self._open[place] -= 1
+
+    @property
+    def first(self) -> float:
+        """The first place of which a reply is awaited; infinite where none is."""
+        while self._places and not self._open[self._places[0]]:
+            self._open.pop(heapq.heappop(self._places), None)
+        return self._places[0] if self._places else math.inf
+
+    @property
+    def lead_on(self) -> bool:
+        """Whether a reply to any of them may make a further request possible."""
+        return any(session.leads_on for session, _, _ in self._known.values())
+
+    def clear(self) -> None:
+        """Know that none is under way."""
+        self._known.clear()
+        self._open.clear()
+        self._places.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A request that can be sent.
+
+    Attributes
+    ----------
+    place : float
+        Where its trial stands in the run (:mod:`experiment.models.runs.gate`).
+    is_company : bool
+        It was answered before, and is only computed again beside others with which it always comes together.
+    """
+
+    place: float
+    session: ModelSession
+    request: Request
+    is_company: bool = False
+
+
+@dataclass(frozen=True)
+class Begun:
+    """What a session can be asked now; ``stored`` names what of it is only company."""
+
+    requests: Sequence[Request]
+    stored: frozenset[str] = frozenset()
+
+
+class Pending:
+    """The requests of a model that can be sent and were not taken yet.
+
+    Parameters
+    ----------
+    waves : iterable of (int, list of ModelSession)
+        Sessions that are asked side by side, with the number of their wave; read as far as is needed.
+    begin : callable
+        Gives what a session can be asked now.
+    order : mapping of Round to int
+        Numbers of the rounds, the same for all models of the run.
+    whole : bool
+        The trials of a round share their place, so that a round is asked as a whole before the next one begins.
+    bundle : int, optional
+        Requests that always come together, in the order of the plan; those of bundles of which nothing is missing are left out.
+    arrange : callable, optional
+        Puts the requests of a round into another order.
+    """
+
+    def __init__(
+        self,
+        waves: Iterable[tuple[int, list[ModelSession]]],
+        begin: Callable[[ModelSession], Begun],
+        order: Mapping[Round, int],
+        *,
+        whole: bool = False,
+        bundle: int | None = None,
+        arrange: Callable[[Round, list[Due]], None] | None = None,
+    ) -> None:
+        self._begin, self._order = begin, order
+        self._whole, self._bundle, self._arrange = whole, bundle, arrange
+        self._blocks: dict[str, tuple[int, Blocks]] = {}
+        self._before = -1
+        self._rounds = self._unfolded(waves)
+        self._now: deque[Due] = deque()
+        self._later: list[tuple[float, int, Due]] = []
+        self._count = 0
+
+    def see(self, number: int, wave: Iterable[ModelSession]) -> None:
+        """Know the blocks of a wave; those of the wave before, of which requests may still be under way, stay known."""
+        self._blocks = {name: one for name, one in self._blocks.items() if one[0] >= self._before}
+        self._before = number
+        self._blocks |= {session.session_id: (number, Blocks(session)) for session in wave}
+
+    def place_of(self, session: ModelSession, trial: Mapping[str, Any]) -> float:
+        """Return where a trial of a session under way stands in the run."""
+        if session.session_id not in self._blocks:
+            return 0.0
+        index = int(trial["trial_index"])
+        wave, blocks = self._blocks[session.session_id]
+        number = self._order.get((wave, blocks.of_trial[index]), 0)
+        return float(number) if self._whole else number + blocks.share[index]
+
+    def round_of(self, session: ModelSession, trial: Mapping[str, Any]) -> Round | None:
+        """Return the round of a trial of a session under way."""
+        if session.session_id not in self._blocks:
+            return None
+        wave, blocks = self._blocks[session.session_id]
+        return (wave, blocks.of_trial[int(trial["trial_index"])])
+
+    def peek(self) -> Due | None:
+        """Return the next request; None where all were taken."""
+        while not self._now and (some := next(self._rounds, None)) is not None:
+            self._now.extend(some)
+        if self._later and (not self._now or self._later[0][0] <= self._now[0].place):
+            return self._later[0][2]
+        return self._now[0] if self._now else None
+
+    def pop(self) -> Due:
+        """Take the request that :meth:`peek` returned."""
+        due = self.peek()
+        assert due is not None
+        if self._later and self._later[0][2] is due:
+            heapq.heappop(self._later)
+        else:
+            self._now.popleft()
+        return due
+
+    def put(self, due: Due) -> None:
+        """Keep a turn that a reply has made possible and whose place is not reached yet."""
+        self._count += 1
+        heapq.heappush(self._later, (due.place, self._count, due))
+
+    @property
+    def place(self) -> float:
+        """The place of the next request; infinite where there is none."""
+        due = self.peek()
+        return math.inf if due is None else due.place
+
+    def close(self) -> None:
+        """Read no further session."""
+        self._rounds.close()
+
+    def _unfolded(self, waves: Iterable[tuple[int, list[ModelSession]]]) -> Any:
+        """Iterate over the requests of rounds, lists taking turns trial by trial."""
+        for number, wave in waves:
+            self.see(number, wave)
+            rounds: dict[int, list[tuple[float, Due]]] = {}
+            for session in wave:
+                blocks = self._blocks[session.session_id][1]
+                begun = self._begin(session)
+                for request in begun.requests:
+                    trial = session.trial_of(request.work_key)
+                    index = int(trial["trial_index"])
+                    is_company = request.work_key in begun.stored
+                    due = Due(self.place_of(session, trial), session, request, is_company)
+                    rounds.setdefault(blocks.of_trial[index], []).append((blocks.share[index], due))
+            for block in sorted(rounds):
+                shares = rounds.pop(block)
+                shares.sort(key=lambda one: one[0])
+                ready = [due for _, due in shares]
+                if self._arrange is not None:
+                    self._arrange((number, block), ready)
+                yield list(_bundled(ready, self._bundle))
+
+
+def _bundled(ready: Sequence[Due], bundle: int | None) -> Iterator[Due]:
+    """Iterate over the requests of a round, leaving out bundles of which everything was answered before."""
+    if bundle is None:
+        yield from ready
+        return
+    for start in range(0, len(ready), bundle):
+        some = ready[start : start + bundle]
+        if not all(due.is_company for due in some):
+            yield from some

@@ -1,19 +1,19 @@
-"""Conducts one run: opens the models, compares plan and store, estimates the price, and lets the models work side by side.
-
-Models of providers work at the same time, each in a thread; models on this machine take turns. The thread that began the
-run looks after limits and signals, and has the figures drawn.
-"""
+"""Conduct one run: probe servers, open models that fit into memory, compare plan and store, estimate the price, run side by side."""
 
 from __future__ import annotations
 
+import json
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from experiment.models.api import Capabilities
+from experiment.models.api.retrying import RunStopped
 from experiment.models.engine import Engine
 from experiment.models.engines import open_engine
 from experiment.models.leases import leased
@@ -33,8 +33,6 @@ from experiment.models.runs.asked import (
 from experiment.models.runs.asking import Asking
 from experiment.models.runs.batching import Batches
 from experiment.models.runs.estimating import Prices
-from experiment.models.runs.finding_out import find_out
-from experiment.models.runs.fitting import fit_together
 from experiment.models.runs.gate import Gate
 from experiment.models.runs.limits import Clock, Limits, Stop
 from experiment.models.runs.live import Board, Figures
@@ -50,6 +48,10 @@ from experiment.models.settings import ModelSettings
 from experiment.store import Store, records
 from experiment.study import Study
 from stimuli.errors import UserError
+
+if TYPE_CHECKING:
+    from experiment.models.local.checkpoints import Source
+
 
 LOOK_S = 0.5
 """How often limits are looked at and figures are drawn."""
@@ -462,3 +464,113 @@ class Run:
                 connection, "wrods run", action, study=self.study.id, detail=named
             )
         ).result()
+
+
+def find_out(part: Part, study: Study) -> None:
+    """Have a model's server asked what it can give.
+
+    Raises
+    ------
+    RunStopped
+        There is no server or no money; a server of one's own serves another model than it did; or the study's sessions would
+        hold nothing of the model.
+    """
+    engine: Any = part.asking.engine
+    try:
+        found = engine.probe()
+    finally:
+        count_questions(part)
+        part.recording.patiently(part.purse.rest)
+    if isinstance(found, Capabilities) and part.recording.served is not None:
+        part.recording.served.require(found.resolved_model)
+    is_forced = study.get("models", "context") == "teacher_forced" and isinstance(found, Capabilities)
+    if is_forced and (gaps := found.gaps(["likelihoods"])):
+        raise RunStopped(
+            gaps[0].removesuffix("."),
+            mend="Name a model whose server tells them (vLLM with label_scoring: whole), or hf: on this machine.",
+        )
+
+
+SHARE = 0.6
+"""Of the free memory, how much weights may take; the rest is for what is computed."""
+
+_GROUP = Path("/sys/fs/cgroup")
+
+
+def fit_together(models: Sequence[ModelSettings]) -> bool:
+    """Say whether the weights of models fit together, by the size of their files; False where that is not known."""
+    from stimuli.errors import UserError
+
+    try:
+        sizes = [size_of(settings) for settings in models]
+    except (UserError, OSError, ValueError):
+        return False
+    known = [size for size in sizes if size is not None]
+    return len(known) == len(sizes) and sum(known) < SHARE * free_memory()
+
+
+def size_of(settings: ModelSettings) -> float | None:
+    """Return the bytes that a model's weights take once they are loaded; None where they are not on this machine yet.
+
+    Files in 16 bits that are computed in 32 take twice their size; what quantisation saves is left out.
+    """
+    from experiment.models.local.checkpoints import find_source
+    from experiment.models.local.hardware import choose_device, choose_dtype
+
+    folder = _folder_of(find_source(settings))
+    if folder is None:
+        return None
+    for suffix in (".safetensors", ".bin"):
+        stored = sum(file.stat().st_size for file in folder.iterdir() if file.suffix == suffix)
+        if stored:
+            break
+    else:
+        return None
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    is_half = str(config.get("dtype") or config.get("torch_dtype") or "").endswith("float16")
+    dtype = choose_dtype(settings.options.get("dtype"), choose_device(settings.options.get("device")))
+    return stored * (2.0 if is_half and dtype == "float32" else 1.0)
+
+
+def _folder_of(source: Source) -> Path | None:
+    """Return where the files of a checkpoint lie; None where they have to be fetched first."""
+    if source.is_folder:
+        return Path(source.place)
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(source.place, revision=source.revision, local_files_only=True))
+    except (OSError, ValueError):
+        return None
+
+
+def free_memory() -> float:
+    """Return the bytes that are free for weights: of the GPU, or of the machine, its file cache counted as free."""
+    import torch
+
+    if torch.cuda.is_available():
+        return float(torch.cuda.mem_get_info()[0])
+    available = _of_machine()
+    try:
+        most = (_GROUP / "memory.max").read_text("ascii").strip()
+        if most != "max":
+            held = dict(line.split() for line in (_GROUP / "memory.stat").read_text("ascii").splitlines())
+            used = int((_GROUP / "memory.current").read_text("ascii")) - int(held.get("file", 0))
+            available = min(available, float(int(most) - used))
+    except (OSError, ValueError):
+        pass
+    return available
+
+
+def _of_machine() -> float:
+    try:
+        for line in Path("/proc/meminfo").read_text("ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024.0 * int(line.split()[1])
+    except (OSError, ValueError):
+        pass
+    try:
+        # systems that do not say what is free: half of what there is
+        return 0.5 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 0.0

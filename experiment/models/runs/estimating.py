@@ -1,16 +1,21 @@
-"""What the rest of a run will cost: a probe of each model that costs money, estimates, and the end before too much is spent."""
+"""The cost of the rest of a run, from stored trials or a probe of each model; a run ends before too much is spent."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
+
+from sqlalchemy import select
 
 from experiment.models.money import Allowance, Spending, spending, written
 from experiment.models.runs.affording import rest_of, shortfall, too_dear
-from experiment.models.runs.known_costs import learn_costs
+from experiment.models.runs.asking import Asking
 from experiment.models.runs.limits import Clock, Stop
 from experiment.models.runs.parts import Part
+from experiment.models.runs.planned import kind_of
 from experiment.models.runs.telling import told_estimate
 from experiment.store import Store
+from experiment.store.tables import trials
 
 PROBE = 20
 """Trials of each model that costs money from which the price of the rest is estimated."""
@@ -112,3 +117,22 @@ def _unknown(spent: Spending) -> str:
     if not spent.unknown:
         return ""
     return f", {written(spent.unknown)} may have been spent on what was never answered"
+
+
+SESSIONS_LEARNT, TRIALS_LEARNT = 64, 400
+"""Of so many sessions, so many trials of earlier runs tell what a trial costs."""
+
+
+def learn_costs(asking: Asking) -> int:
+    """Take over what stored trials cost, by kind; return of how many that is known."""
+    some = list(islice(asking.plan(), SESSIONS_LEARNT))
+    kinds = {(one.session_id, trial["trial_index"]): kind_of(trial) for one in some for trial in one.trials}
+    query = (
+        select(trials.c.session_id, trials.c.trial_index, trials.c.cost_usd)
+        .where(trials.c.session_id.in_([one.session_id for one in some]), trials.c.cost_usd > 0)
+        .limit(TRIALS_LEARNT)
+    )
+    asking.costs = {}
+    for row in asking.recording.read(lambda connection: connection.execute(query).all()):
+        asking.costs.setdefault(kinds[row.session_id, row.trial_index], []).append(float(row.cost_usd))
+    return sum(map(len, asking.costs.values()))

@@ -1,9 +1,10 @@
-"""What leaves and enters by the dashboard: downloads, participants' copies of answers, the books of a platform."""
+"""Downloads and uploads of the dashboard: tables as CSV, participants' copies of answers, and platforms' lists."""
 
 from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,7 +13,9 @@ from flask import Response, abort, flash, redirect, render_template, request, se
 from werkzeug.wrappers import Response as AnyResponse
 
 from experiment.checking import load_study
+from experiment.columns import trial_columns
 from experiment.exporting import export_study
+from experiment.exporting.cells import cell, line
 from experiment.offered import FORMS
 from experiment.people.dashboard.blueprint import admin
 from experiment.people.dashboard.reading import key_of
@@ -24,8 +27,9 @@ from experiment.people.recruitment.reports import MARKS
 from experiment.people.recruitment.submissions import parse_export
 from experiment.people.service import StudyService
 from experiment.people.site import this_site
-from experiment.people.trials_csv import trials_csv
 from experiment.people.uploads import read_copy, take_copy
+from experiment.rows.trials import trial_rows
+from experiment.store import Store
 from stimuli.errors import UserError
 
 PAGES = (
@@ -182,3 +186,13 @@ def take_books(study: str) -> AnyResponse:
             f"{done.timed_out} timed out."
         )
     return redirect(url_for("admin.show_books", study=study))
+
+
+def trials_csv(store: Store, study: str, factors: Sequence[str]) -> Iterator[str]:
+    """Write a study's trials line by line: the columns of the trials table, then one a factor."""
+    columns = {name: column.type == "string" for name, column in trial_columns().items()}
+    columns |= dict.fromkeys(factors, True)
+    yield line(columns)
+    with store.read() as connection:
+        for row in trial_rows(connection, study):
+            yield line(cell(row.get(name), is_text=is_text) for name, is_text in columns.items())

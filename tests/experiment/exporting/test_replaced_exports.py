@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from experiment.exporting import export
-from experiment.exporting.export import export_study
-from experiment.exporting.placing import UNFINISHED, placed
+from experiment.exporting.export import UNFINISHED, export_study, placed
 from experiment.store import Store
 from experiment.study import Study
 from stimuli.errors import UserError

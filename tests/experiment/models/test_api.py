@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from experiment.configuration import config_file
 from experiment.models import Message, ModelSettings, Request
 from experiment.models.api import ApiEngine
-from experiment.models.api.alike import MOST_ALIKE, MOST_ALIKE_LATER
 from experiment.models.api.limiter import Limiter
 from experiment.models.api.retrying import ALIKE_TRIES, TRIES, Retry, RunStopped, retry_after
+from experiment.models.api.sending import MOST_ALIKE, MOST_ALIKE_LATER
 from experiment.models.engine import REPLY_STATUSES
 from stimuli.errors import UserError
 from tests.scripted_openai import BEHAVIOURS, ScriptedOpenAI
@@ -273,7 +273,7 @@ def test_prompts_at_which_a_server_always_fails_are_set_aside_however_many_follo
     server, concurrency: int, monkeypatch
 ) -> None:
     """It answers a plain question meanwhile, so these prompts are at fault, and those behind them are asked."""
-    monkeypatch.setattr("experiment.models.api.alike.MOST_ALIKE_LATER", 12)
+    monkeypatch.setattr("experiment.models.api.sending.MOST_ALIKE_LATER", 12)
     failing = 20
     server.always["is odd"] = "500"
     requests = choices(2 * failing + 3)

@@ -10,7 +10,7 @@ from tests.experiment.models.test_local_surprisal import tokenizer_of
 
 torch = pytest.importorskip("torch")
 
-from experiment.models.local.encoding import TextEncoder  # noqa: E402
+from experiment.models.local.tokens import TextEncoder  # noqa: E402
 
 EXAMPLES = "".join(
     f"Sentence {n}: The qiuck brwon fox, “it’s” {n * 37} jumps…\nGroup: {'AB'[n % 2]}\n\n" for n in range(40)

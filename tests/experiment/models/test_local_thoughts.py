@@ -46,7 +46,7 @@ class Scripted:
     """Lets the engine's model say certain tokens, whatever it computes."""
 
     def __init__(self, engine, monkeypatch, ids: list[int]) -> None:
-        from experiment.models.local import continuing, plain
+        from experiment.models.local import branching, plain
 
         list(engine.answer([ask("before", max_tokens=1)]))  # the way is chosen with the model's own choices
         self.given: dict[int, int] = {}
@@ -61,7 +61,7 @@ class Scripted:
             return chosen
 
         self.draws: list[object] = []
-        for module in (continuing, plain):
+        for module in (branching, plain):
             monkeypatch.setattr(module, "choose", choose)
 
 

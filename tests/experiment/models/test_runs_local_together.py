@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from experiment.models.runs import conducting, fitting
-from experiment.models.runs.fitting import fit_together, size_of
+from experiment.models.runs import conducting
+from experiment.models.runs.conducting import fit_together, size_of
 from experiment.models.settings import ModelSettings
 from experiment.store.tables import audit
 from tests.experiment.models.running import invoke, of_store, with_models
@@ -61,7 +61,7 @@ def test_weights_fit_as_long_as_memory_has_room_for_their_files(plain_model, tmp
     size = size_of(models[0])
     assert size == (plain_model / "model.safetensors").stat().st_size
     for share, fits in ((2.1, True), (1.9, False)):
-        monkeypatch.setattr(fitting, "free_memory", lambda share=share: share * size / fitting.SHARE)
+        monkeypatch.setattr(conducting, "free_memory", lambda share=share: share * size / conducting.SHARE)
         assert fit_together(models) is fits
 
 
@@ -85,7 +85,7 @@ def test_free_memory_counts_what_the_file_cache_would_give_up() -> None:
     told = dict(
         line.split(":") for line in Path("/proc/meminfo").read_text("ascii").splitlines()
     ) if Path("/proc/meminfo").exists() else {}  # fmt: skip
-    free = fitting.free_memory()
+    free = conducting.free_memory()
     assert free > 0
     if told and not torch.cuda.is_available():
         assert free <= 1.2 * 1024 * int(told["MemAvailable"].split()[0])

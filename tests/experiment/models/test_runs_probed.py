@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from experiment.checking import load_study
-from experiment.cli.check_probing import probing_lines
+from experiment.cli.check import probing_lines
 from experiment.models.states import read_index
 from tests.experiment.models.running import edit, invoke, with_models
 

@@ -12,7 +12,7 @@ from sqlalchemy import select, update
 
 from experiment.cli import main
 from experiment.custody import persons, withdrawal
-from experiment.people.lab.numbers import written
+from experiment.people.lab.admitting import written
 from experiment.store import Store, open_store, queries, records
 from experiment.store.assignment import next_reader
 from experiment.store.tables import invitations, people, sessions

@@ -18,7 +18,7 @@ from experiment.custody.withdrawal import remembered
 from experiment.exporting import export_study
 from experiment.exporting.dictionary import dictionary_of
 from experiment.people import taking
-from experiment.people.dashboard.overview import study_overview
+from experiment.people.dashboard.watching import study_overview
 from experiment.people.live import live_session
 from experiment.people.recruitment.invitations import invite
 from experiment.people.uploads import take_copy

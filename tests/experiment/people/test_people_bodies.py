@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiment.people.bodies import FREQUENT, LARGEST_BODY, acceptance, parse, validator
-from experiment.people.large_bodies import largest_body
 from experiment.people.problems import Problem
+from experiment.people.server import largest_body
 
 TRIAL: dict[str, Any] = {
     "client_uuid": "0123456789abcdef0123", "trial_index": 3, "attempt": 1, "next": [4, 1], "response_raw": "yes",

@@ -18,9 +18,9 @@ from experiment.columns import trial_columns
 from experiment.exporting.handover import hand_over
 from experiment.languages import pack_for
 from experiment.people.app import create_app
-from experiment.people.dashboard.overview import study_overview
+from experiment.people.dashboard.transfers import cell
+from experiment.people.dashboard.watching import study_overview
 from experiment.people.pages import script_json
-from experiment.people.trials_csv import cell
 from experiment.store.queries import sessions_overview
 from experiment.store.records import add_flag
 from experiment.study import Study

@@ -13,7 +13,7 @@ from experiment.checking import load_study
 from experiment.models.money import spending
 from experiment.store import open_store
 from experiment.tuning import api, trainings
-from experiment.tuning.api_job import check_chats
+from experiment.tuning.api import check_chats
 from experiment.tuning.curve import read_curve
 from stimuli.errors import UserError
 from tests.experiment.tuning.conftest import sentences, wrods

@@ -279,7 +279,7 @@ def test_looks_are_pooled_logged_and_by_condition_only_when_closed(
 
 
 def test_pooled_accuracy_is_that_of_the_table(site: Any) -> None:
-    from experiment.people.dashboard.looking import condition_means, pooled
+    from experiment.people.dashboard.study_pages import condition_means, pooled
 
     person = site.begin()
     for index in range(5):

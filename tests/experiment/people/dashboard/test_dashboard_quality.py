@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiment.people.quality import chance_of_run, flagged, longest_run, measures, said, signs
+from experiment.simulated.reader import typed
 from experiment.simulated.truth import Typing
-from experiment.simulated.typing import typed
 
 PLANNED = {
     index: {"steps": [{"step": "choose", "labels": [f"yes{index}", f"no{index}"], "keys": ["f", "j"]}]}

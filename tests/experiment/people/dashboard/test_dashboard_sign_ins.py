@@ -17,7 +17,7 @@ from experiment.people.bodies import LARGEST_BODY
 from experiment.people.dashboard import accounts
 from experiment.people.dashboard.sign_ins import LINK, SIGN_IN, SignIns
 from experiment.people.dashboard.signing_in import LARGEST_UPLOAD
-from experiment.people.large_bodies import largest_body
+from experiment.people.server import largest_body
 from experiment.store import open_store
 from experiment.store.backups import copy_sqlite
 from experiment.store.restoring import check_backup, take_place

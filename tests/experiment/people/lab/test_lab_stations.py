@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from experiment.people.lab.numbers import example, written
+from experiment.people.lab.admitting import example, written
 from experiment.people.lab.settings import Lab, read_pin, set_lab
 from experiment.store.declining import UNDECIDED, number_of
 from experiment.store.queries import all_events, sessions_overview
