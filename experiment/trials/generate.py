@@ -196,8 +196,9 @@ def _section(declared: TrialType) -> Iterator[str]:
             for name, one in declared.plan.items()
         ],
     )
-    yield "Recorded, beside what every step records:"
-    yield _fields_table(declared.fields)
+    if declared.fields:
+        yield "Recorded, beside what every step records:"
+        yield _fields_table(declared.fields)
     told = {
         "Chance": declared.chance,
         "Parser": declared.parser and f"`{declared.parser}`",

@@ -144,11 +144,14 @@ def holds(entry: PlanEntry, value: Any) -> bool:
 
 @pytest.mark.parametrize("name", TYPES)
 def test_defaults_of_parameters_are_what_a_plan_gets(make_study: Callable[..., Study], name: str) -> None:
-    least = "show: word, keys: [f, j]" if name == "choose" else "show: word"
-    after = f"\n        - {CHOOSE}" if name == "prime" else ""
+    declared = trial_type(name).parameters
+    samples = {"fields": "word", "keys": "[f, j]", "duration": "2 s", "text": "Word"}
+    needed = {key: samples[one.type] for key, one in declared.items() if one.required or key == "show"}
+    least = ", ".join(f"{key}: {sample}" for key, sample in needed.items())
+    is_before = trial_type(name).parser is None and name != "read"
+    after = f"\n        - {CHOOSE}" if is_before else ""
     study = make_study((CHOOSE, f"{name}: {{{least}}}{after}"))
     step = trials_of(plan_session(study, study.items, list_id=1))[-1]["steps"][0]
-    declared = trial_type(name).parameters
     same_name = {
         key: one.default for key, one in declared.items() if key in step and is_plain(one) and key != "mask"
     }
