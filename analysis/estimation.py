@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from analysis.contrasts import all_untested, contrasts_of, untested_in_words
 from analysis.families import correction_of
 from analysis.frames import ModelData
-from analysis.mixed import Fit, completed, fit, linear_contrasts, sketch
+from analysis.mixed import Fit, Note, completed, fit, linear_contrasts, sketch
 from analysis.mixed.formula import read_formula
 from analysis.plan import Plan
 from analysis.random_structure import (
@@ -219,19 +219,13 @@ def _named_in(text: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     return {**settings, "levels": {name: own for name, own in settings["levels"].items() if name in named}}
 
 
-def _huge(model: FittedModel) -> list[str]:
+def _huge(model: FittedModel) -> list[Note]:
     """Warn of random effects so large that coefficients speak of an item or person at the centre only."""
     if model.family != "binomial" or model.largest_sd <= HUGE:
         return []
     if model.runs_away:
-        return [
-            f"a random effect has a standard deviation of {model.largest_sd:.0f} log odds: answers at most levels are all correct "
-            "or all incorrect, so the odds ratios of this model are not interpretable; see the means instead"
-        ]
-    return [
-        f"a random effect has a standard deviation above {HUGE:g} log odds: odds ratios describe an average item and reader, and "
-        "can differ from the differences in percentage points, even in sign; see the percentage points instead"
-    ]
+        return [Note("odds_ratios_without_meaning", sd=model.largest_sd)]
+    return [Note("odds_ratios_conditional", sd=HUGE)]
 
 
 def _state(model: FittedModel | Fit) -> str:

@@ -13,7 +13,7 @@ from scipy import stats
 
 from analysis.apa import without_width
 from analysis.crossed_variance import Estimate
-from analysis.mixed import APPROXIMATE, Fit
+from analysis.mixed import APPROXIMATE, Fit, Note
 from analysis.plan import Difference, Direction, Plan, label_of
 from analysis.random_structure import Step
 
@@ -76,7 +76,7 @@ class FittedModel:
     loglik: float
     singular: bool
     converged: bool
-    warnings: tuple[str, ...]
+    warnings: tuple[Note, ...]
     source: Fit  # the engine's own result
     steps: tuple[Step, ...] = ()  # every fit on the way, the reported one last
     settings: Mapping[str, Any] = field(default_factory=dict)  # of ``analysis.mixed.fit``, for the R script

@@ -275,7 +275,7 @@ def test_no_folders_import_each_other_in_a_circle(package: str) -> None:
 
 
 STAGES = {
-    "formula": "formula variables",
+    "formula": "notes formula variables",
     "matrices": "families responses blocks elimination matrices",
     "deviance": "linear laplace criterion",
     "optimiser": "optimise",

@@ -3,7 +3,8 @@
 A fit goes one way, stage by stage; no module imports from a later stage (a test checks the imports).
 
 formula
-    ``formula`` reads and writes R and takes a model apart into terms; ``variables`` turns columns into numbers and factors.
+    ``formula`` reads and writes R and takes a model apart into terms; ``variables`` turns columns into numbers and factors;
+    ``notes`` words what any stage notes of a fit.
 matrices
     ``families`` has densities and links, ``responses`` ties them to y; ``matrices`` keeps rows, y, w and the offset o, and makes
     X (n, p), Z (n, q) and Lambda(theta); ``blocks`` and ``elimination`` factor H = Lambda' Z'WZ Lambda + I.
@@ -18,11 +19,12 @@ inference
 Symbols are those of Bates et al. (2015): y = X beta + Z b + o, b = Lambda u, u spherical, theta the entries of Lambda.
 """
 
-from .fitting import APPROXIMATE, completed, fit, sketch
+from .fitting import completed, fit, sketch
 from .hypotheses import LikelihoodRatio, anova, joint_test, kenward_roger, likelihood_ratio_test, with_degrees
 from .inference import equivalence_tests, linear_contrasts
 from .intervals import Bootstrap, bootstrap, profile_intervals
 from .margins import CategoryMargins, Margins, category_margins, margins, trends
+from .notes import APPROXIMATE, Note
 from .prediction import (
     RSquared,
     influence,
@@ -43,6 +45,7 @@ __all__ = [
     "Fit",
     "LikelihoodRatio",
     "Margins",
+    "Note",
     "RSquared",
     "anova",
     "bootstrap",

@@ -24,6 +24,7 @@ from .laplace import ModeNotFound, in_units_of_residuals
 from .linear import LinearDeviance
 from .matrices import Frame, Matrices, make_frame, make_matrices
 from .matrices import Vector as Column
+from .notes import APPROXIMATE, Note
 from .optimise import Optimum, finish, minimise
 from .responses import OrderedResponse, ProfiledResponse, Shape, Thresholds, TimeResponse
 from .result import Fit, Model, VarianceComponent
@@ -35,32 +36,22 @@ HUGE_SE = 10.0
 POISSON_LIKE = 1e4
 """Theta beyond which a negative binomial is as good as Poisson."""
 
-APPROXIMATE = "standard errors are approximate: the Hessian is not positive definite"
-"""What a fit notes where its Hessian gives no covariance of the fixed effects."""
 
-
-def singular_terms(matrices: Matrices, theta: Array) -> list[str]:
+def singular_terms(matrices: Matrices, theta: Array) -> list[Note]:
     """Describe the random terms whose covariance is singular, each with the next simpler term to try."""
     found = []
     for label, term in zip(matrices.labels, matrices.covariance.terms, strict=True):
         if not term.is_singular(theta):
             continue
-        columns = ", ".join(term.names)
         if term.width == 1:
-            found.append(
-                f"boundary (singular) fit: the variance of {columns} by {label} is near zero; "
-                "the model without this term fits as well"
-            )
+            found.append(Note("singular_variance", columns=term.names, group=label))
         else:
             lost = "; ".join(term.lost(theta)) or "a variance near zero, or a correlation near 1 or -1"
-            found.append(
-                f"boundary (singular) fit: the covariance of {columns} by {label} has lost a dimension ({lost}); "
-                "consider the term without correlations (||) or with fewer slopes"
-            )
+            found.append(Note("singular_covariance", columns=term.names, group=label, lost=lost))
     return found
 
 
-def convergence_note(optimum: Optimum) -> list[str]:
+def convergence_note(optimum: Optimum) -> list[Note]:
     """Explain why the search did not converge; empty if it did."""
     if optimum.converged:
         return []
@@ -72,48 +63,39 @@ def convergence_note(optimum: Optimum) -> list[str]:
             "the likelihood still rises in some direction "
             f"(smallest curvature {optimum.lowest:.1e} of the largest); do not use these estimates"
         )
-    return [f"failed to converge: {why}"]
+    return [Note("not_converged", why=why)]
 
 
-def criterion_notes(model: Model, dispersion: float) -> list[str]:
+def criterion_notes(model: Model, dispersion: float) -> list[Note]:
     """Report what a reader of the numbers must know about how they were computed."""
     notes = []
     family, criterion = model.family, model.criterion
     if criterion.penalty is not None:
-        notes.append(
-            f"penalised fit: {criterion.penalty}; the log-likelihood is that of the data alone, and likelihood-ratio tests "
-            "and information criteria do not hold for it"
-        )
+        notes.append(Note("penalised", penalty=criterion.penalty))
     if criterion.dispersion == "glmer":
-        notes.append(
-            "dispersion as in lme4's glmer, whose criterion is no likelihood: it leaves phi out of the penalty on the random "
-            "effects, so that variances and standard errors depend on the unit of the response; prefer dispersion = 'ml'"
-        )
+        notes.append(Note("glmer_dispersion"))
     elif family.dispersion == "phi":
-        notes.append(
-            f"phi is estimated by maximum likelihood, as in glmmTMB; lme4's glmer gives other numbers for {family.name}, "
-            "since its criterion is no likelihood"
-            + (" (dispersion = 'glmer' shows them)" if family.positive else "")
-            if model.formula.random
-            else "phi is estimated by maximum likelihood, as in glmmTMB; R's glm takes it from Pearson's statistic"
-        )
+        elsewhere = "R's glm takes it from Pearson's statistic"
+        if model.formula.random:
+            elsewhere = (
+                f"lme4's glmer gives other numbers for {family.name}, since its criterion is no likelihood"
+            )
+            elsewhere += " (dispersion = 'glmer' shows them)" if family.positive else ""
+        notes.append(Note("phi", elsewhere=elsewhere))
     simpler = {"theta": ("theta", "Poisson"), "precision": ("the precision", "binomial")}
     if family.dispersion in simpler and dispersion > POISSON_LIKE:
         what, other = simpler[family.dispersion]
         notes.append(
-            f"{what} is {dispersion:.2g}: the counts vary no more than {other} counts; the {other.lower()} family fits as well"
+            Note("simpler_counts", parameter=what, value=dispersion, family=other, lower=other.lower())
         )
     guess = model.link.guess
     mean = float(np.average(model.frame.y, weights=model.frame.weights))
     if guess and mean <= guess:
-        notes.append(
-            f"the mean response {mean:.3g} does not exceed the guess rate {guess:g}; the link can hardly place it, and its "
-            "coefficients say little"
-        )
+        notes.append(Note("below_guessing", mean=mean, guess=guess))
     return notes
 
 
-def separation_notes(model: Model, theta: Array, beta: Array, vcov: Array) -> list[str]:
+def separation_notes(model: Model, theta: Array, beta: Array, vcov: Array) -> list[Note]:
     """Report factor cells without variation and estimates that diverge."""
     matrices, family = model.matrices, model.family
     # Times and amounts do not separate; counts and answers do.
@@ -122,25 +104,19 @@ def separation_notes(model: Model, theta: Array, beta: Array, vcov: Array) -> li
     notes = _uniform_cells(model.frame, matrices, family)
     for label, term in zip(matrices.labels, matrices.covariance.terms, strict=True):
         sizes = np.sqrt(np.sum(term.template(theta) ** 2, axis=1))
-        wild = [f"{name} ({sd:.3g})" for name, sd in zip(term.names, sizes, strict=True) if sd > HUGE_SE]
+        wild = {name: float(sd) for name, sd in zip(term.names, sizes, strict=True) if sd > HUGE_SE}
         if wild:
-            notes.append(
-                f"possible separation: the standard deviation of {', '.join(wild)} by {label} runs away"
-            )
+            notes.append(Note("variance_runs_away", sds=wild, group=label))
     size, se = np.sqrt(np.mean(matrices.x**2, axis=0)), np.sqrt(np.diag(vcov))
-    runaway = [
+    runaway = tuple(
         name
         for name, value, scale, error in zip(matrices.names, beta, size, se, strict=True)
         if not np.isfinite(error) or (error * scale > HUGE_SE and abs(value) < 2.0 * error)
-    ]
-    if runaway:
-        notes.append(
-            f"possible separation: the standard error of {', '.join(runaway)} is so large that the estimate says nothing"
-        )
-    return notes
+    )
+    return [*notes, Note("large_se", terms=runaway)] if runaway else notes
 
 
-def _uniform_cells(frame: Frame, matrices: Matrices, family: Family) -> list[str]:
+def _uniform_cells(frame: Frame, matrices: Matrices, family: Family) -> list[Note]:
     design = matrices.design
     groups: list[tuple[int, ...]] = []
     for term in sorted(design.terms.terms, key=len, reverse=True):
@@ -163,7 +139,7 @@ def _uniform_cells(frame: Frame, matrices: Matrices, family: Family) -> list[str
             where = ", ".join(f"{f.label} = {f.levels[int(c)]}" for f, c in levels)
             value = f"a {ends[-1] if full[at] else ends[0]}" if bounded else "zero"
             value = value.removeprefix("a ") if frame.categories else value
-            notes.append(f"possible separation: every response with {where} is {value} (n = {trials[at]:g})")
+            notes.append(Note("uniform_cell", cell=where, value=value, n=trials[at]))
     return notes
 
 
@@ -174,9 +150,7 @@ Their error is the third derivative times half a thousandth of a standard error:
 parameters differ from those of central differences by 2e-7 of themselves, those of 2,400 rows by 2e-6.
 """
 
-SKETCHED = (
-    "a sketch: standard errors are of the average information; completed() makes those of second derivatives"
-)
+SKETCHED = Note("sketch")
 
 
 class Options(TypedDict, total=False):
@@ -446,7 +420,7 @@ def _assemble(
     *,
     unit: float,
     penalty: float = 0.0,
-    notes: Sequence[str] = (),
+    notes: Sequence[Note] = (),
     degrees: Satterthwaite | None = None,
     **own: Any,
 ) -> Fit:

@@ -27,6 +27,7 @@ from stimuli.errors import UserError, unknown_name
 from .blocks import Effects
 from .families import Family
 from .formula import Call, Formula, Name, Node, RandomTerm, Terms, as_r, bare, columns_of, read_expression
+from .notes import Note
 from .responses import check_response
 from .variables import Factor, Given, Numeric, Variable, Variables, is_numeric, level_name
 
@@ -54,7 +55,7 @@ class Frame:
     offset: Array  # (n,): known part of the linear predictor
     variables: Variables  # maker of the variables, carrying levels and contrasts
     success: str | None  # for a text response, the level whose probability is modelled
-    notes: tuple[str, ...]  # what the user should know, such as rows dropped
+    notes: tuple[Note, ...]  # what the user should know, such as rows dropped
     categories: tuple[str, ...] = ()  # of an ordinal response, those that occur, in their order
 
     def grouping(self, term: RandomTerm) -> Grouping:
@@ -243,8 +244,9 @@ def make_frame(
     rows = np.flatnonzero(~missing.to_numpy().any(axis=1))
     counts = missing.sum()
     why = ", ".join(f"{str(name).strip('()')} in {int(k)}" for name, k in counts[counts > 0].items())
-    many = f"{len(data) - len(rows)} of {len(data)} rows"
-    notes = [f"{many} dropped for missing values: {why}"] if len(rows) < len(data) else []
+    notes = []
+    if len(rows) < len(data):
+        notes = [Note("rows_dropped", dropped=len(data) - len(rows), rows=len(data), columns=why)]
     if len(rows) == 0:
         raise UserError("no row is left to fit" + (f": {notes[0]}" if notes else "; the data are empty"))
     # Levels are those of the rows kept; transforms such as scale() learn from all rows that have the column, as in R.
@@ -556,7 +558,7 @@ class Matrices:
     groupings: tuple[Grouping, ...]  # parallel to ``effects``; empty where there is none
     covariance: Covariance  # terms in lme4's order
     labels: tuple[str, ...]  # grouping name per term, ``g.1`` for the second term on g
-    notes: tuple[str, ...]  # what was dropped
+    notes: tuple[Note, ...]  # what was dropped
 
     @property
     def groups(self) -> dict[str, int]:
@@ -578,11 +580,8 @@ def make_matrices(formula: Formula, frame: Frame, family: Family) -> Matrices:
     dropped = tuple(design.names[j] for j in range(whole.shape[1]) if j not in kept)
     notes = []
     if dropped:
-        plural = "" if len(dropped) == 1 else "s"
-        notes.append(
-            f"fixed-effect model matrix is rank deficient so dropping {len(dropped)} column{plural}: "
-            + ", ".join(dropped)
-        )
+        counted = f"{len(dropped)} column{'' if len(dropped) == 1 else 's'}"
+        notes.append(Note("columns_dropped", counted=counted, columns=dropped))
     if len(kept) >= len(frame.y):
         many = max(
             (v for v in design.variables if isinstance(v, Factor)), key=lambda v: len(v.levels), default=None
@@ -650,31 +649,21 @@ def make_matrices(formula: Formula, frame: Frame, family: Family) -> Matrices:
 
 def _repeated(
     formula: Formula, designs: list[Design], raw: list[Array], groupings: list[Grouping]
-) -> list[str]:
+) -> list[Note]:
     """Report random effects that no data could distinguish."""
     notes = []
     for i, (term, columns) in enumerate(zip(formula.random, raw, strict=True)):
         kept = independent_columns(columns)
-        repeating = [name for j, name in enumerate(designs[i].names) if j not in kept]
+        repeating = tuple(name for j, name in enumerate(designs[i].names) if j not in kept)
         if repeating:
-            notes.append(
-                f"({term.text()}): {', '.join(repeating)} can be written by the other columns of this term, so its variances and "
-                "correlations cannot be told apart; leave it out"
-            )
+            notes.append(Note("columns_repeated", term=term.text(), columns=repeating))
         for j, other in enumerate(formula.random):
             if i == j or groupings[i].name != groupings[j].name or not _holds(raw[j], columns):
                 continue
             if not _holds(columns, raw[j]):
-                notes.append(
-                    f"({term.text()}) is over-parameterised: ({other.text()}) already allows all of its variation, so their "
-                    f"variances cannot be told apart; || does not separate the levels of a factor. Write ({other.text()}) alone, "
-                    "or separate the levels by dummy() columns"
-                )
+                notes.append(Note("term_within", term=term.text(), other=other.text()))
             elif j < i:
-                notes.append(
-                    f"({other.text()}) and ({term.text()}) are one random effect written twice; only the sum of their "
-                    "variances can be told"
-                )
+                notes.append(Note("term_twice", term=term.text(), other=other.text()))
     return notes
 
 
@@ -683,12 +672,13 @@ def _holds(columns: Array, others: Array) -> bool:
     return len(independent_columns(np.hstack([columns, others]))) == len(independent_columns(columns))
 
 
-def _scarce(groupings: list[Grouping]) -> list[str]:
+def _scarce(groupings: list[Grouping]) -> list[Note]:
     """Report factors with too few levels for a variance, and levels that occur in one row, unless all do."""
     unique = list({g.name: g for g in groupings}.values())
     notes = [
-        f"{g.name} has {len(g.levels)} levels; a variance estimated from {'two' if len(g.levels) == 2 else 'three'} levels is very "
-        f"imprecise, and so are tests that depend on it; make {g.name} a fixed effect"
+        Note(
+            "few_levels", group=g.name, count=len(g.levels), counted="two" if len(g.levels) == 2 else "three"
+        )
         for g in unique
         if len(g.levels) <= FEW_LEVELS
     ]
@@ -698,10 +688,8 @@ def _scarce(groupings: list[Grouping]) -> list[str]:
         if once and len(once) < len(counts):
             shown = ", ".join(once[:4]) + (", …" if len(once) > 4 else "")
             levels = "level is" if len(once) == 1 else "levels are"
-            notes.append(
-                f"{grouping.name}: {len(once)} of {len(counts)} {levels} seen once ({shown}); "
-                "such levels say next to nothing of a variance and nothing of slopes"
-            )
+            values = {"group": grouping.name, "once": len(once), "of": len(counts)}
+            notes.append(Note("seen_once", **values, levels=levels, names=shown))
     return notes
 
 

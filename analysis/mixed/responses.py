@@ -32,6 +32,7 @@ from analysis.arrays import Array, Mask
 from stimuli.errors import UserError
 
 from .families import Family, Link, log_choices
+from .notes import Note
 
 _EDGE = float(np.finfo(float).eps)
 LARGEST_LOG = 40.0
@@ -381,7 +382,7 @@ class TimeResponse(Response):
         """Draw times."""
 
     @abstractmethod
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """Report where the data do not determine the second parameter."""
 
 
@@ -443,15 +444,13 @@ class _ShiftedLognormal(TimeResponse):
     def draw(self, rng: np.random.Generator, eta: Array) -> Array:
         return np.asarray(self.shift + rng.lognormal(eta, self.sigma))
 
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         share = self.shift / float(self._y.min())
         if 0.01 <= share <= 0.999:
             return []
         end = "zero, so a lognormal model without shift fits as well"
         end = end if share < 0.01 else "the fastest response"
-        return [
-            f"the shift ndt, {self.shift:.4g}, is at the end of its range, {end}; it has no standard error"
-        ]
+        return [Note("shift_at_end", shift=self.shift, end=end)]
 
 
 class _ExGaussian(TimeResponse):
@@ -529,11 +528,11 @@ class _ExGaussian(TimeResponse):
         n = len(eta)
         return np.asarray(eta + self.sigma * rng.normal(size=n) + self.beta * (rng.exponential(size=n) - 1.0))
 
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         if 0.05 <= self.k <= 20.0:
             return []
         which = "normal, and the gaussian family fits as well" if self.k > 1.0 else "a shifted exponential"
-        return [f"sigma is {self.sigma:.4g} and beta {self.beta:.4g}: the times are as good as {which}"]
+        return [Note("simpler_times", sigma=self.sigma, beta=self.beta, which=which)]
 
 
 TIME_RESPONSES: dict[str, type[TimeResponse]] = {

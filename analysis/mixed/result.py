@@ -19,6 +19,7 @@ from .degrees import DegreesOfFreedom
 from .families import LINKS, Family, Link
 from .formula import Call, Formula, Node, read_expression
 from .matrices import Frame, Matrices
+from .notes import Note
 from .responses import Response, Shape, Thresholds
 
 
@@ -92,7 +93,7 @@ class Fit:
     deviance: float
     converged: bool  # converged, singular: ``warnings`` names the term
     singular: bool
-    warnings: tuple[str, ...]  # rows and columns dropped, singular terms, no convergence, separation
+    warnings: tuple[Note, ...]  # rows and columns dropped, singular terms, no convergence, separation
     wald: Callable[[], pd.DataFrame]  # makes ``fixed``
     vcov: pd.DataFrame  # (p, p): covariance of the fixed effects
     variance: tuple[VarianceComponent, ...]  # in lme4's order

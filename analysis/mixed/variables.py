@@ -48,6 +48,7 @@ from .formula import (
     is_condition,
     nodes_of,
 )
+from .notes import Note
 
 
 def _spline(
@@ -559,7 +560,7 @@ class Variables:
         self.data = data
         self.learn_from = data if learn_from is None else learn_from
         self.levels: dict[str, tuple[str, ...]] = {}
-        self.notes: list[str] = []
+        self.notes: list[Note] = []
         self.contrasts = dict(contrasts)
         self._made: dict[str, Variable] = {}
         self._cells: dict[str, Cells] = {}
@@ -582,11 +583,8 @@ class Variables:
                 f"column {name!r} also holds {shown}, not among the levels given ({', '.join(wanted)})",
                 mend="Name every level, or leave those rows out of the file.",
             )
-        absent = [v for v in wanted if v not in present]
-        if absent:
-            self.notes.append(
-                f"levels of {name} that do not occur in the data are left out: {', '.join(absent)}"
-            )
+        if absent := tuple(v for v in wanted if v not in present):
+            self.notes.append(Note("levels_absent", factor=name, levels=absent))
         return tuple(v for v in wanted if v in present)
 
     def factor(self, column: str, label: str | None = None) -> Factor:

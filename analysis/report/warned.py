@@ -2,46 +2,48 @@
 
 from __future__ import annotations
 
-import re
-
 from markupsafe import Markup
 
 from analysis import apa
+from analysis.mixed import Note
 from analysis.report.layout import SENTENCES
 from analysis.report.terms import UNITS, term_in_words
 from analysis.results import Analysis
 
 NAMED = ("participant", "item")
 """Grouping factors whose levels a reader of a report knows by name."""
-_SEEN_ONCE = re.compile(r"(\w+): (\d+) of (\d+) levels? (?:is|are) seen once \((.*)\); .*")
-_FEW_LEVELS = re.compile(r"(\w+) has \d levels; a variance estimated from (\w+) levels is very imprecise, .*")
-_DROPPED = re.compile(r"fixed-effect model matrix is rank deficient so dropping \d+ columns?: (.*)")
-_RUNS_AWAY = re.compile(r"possible separation: the standard deviation of (.*) by (\w+) runs away")
+TOLD_APART = {"singular_variance", "singular_covariance", "not_converged"}
+"""Codes of notes in whose place the report has a sentence about the whole fit."""
 
 
-def in_words(note: str, analysis: Analysis) -> str:
+def in_words(note: Note, analysis: Analysis) -> str:
     """Return a note of a fit as a sentence without its full stop."""
-    if found := _SEEN_ONCE.fullmatch(note):
-        return _seen_once(*found.groups())
-    if found := _FEW_LEVELS.fullmatch(note):
-        units = UNITS.get(found[1], f"levels of {found[1]}")
-        return f"With only {found[2]} {units}, the variation among {units} is estimated very imprecisely"
-    if found := _RUNS_AWAY.fullmatch(note):
-        effects = found[1].replace("(Intercept)", "the intercept").replace(" (", ": ").replace(")", "")
-        return f"Possible separation: the variance of {UNITS.get(found[2], found[2])} could not be estimated (SD of {effects})"
-    if found := _DROPPED.fullmatch(note):
-        effects = apa.listing([term_in_words(one, analysis) for one in found[1].split(", ")])
-        return f"The data do not determine every effect; left out of the model: {effects}"
-    return f"{note[0].upper()}{note[1:]}"
-
-
-def _seen_once(group: str, once: str, of: str, names: str) -> str:
+    values = note.values
+    group = values.get("group", "")
     units = UNITS.get(group, f"levels of {group}")
-    which = f" ({names})" if group in NAMED else ""
-    have = (
-        f"{'has' if once == '1' else 'have'} only one trial, which says little about the variance of {units}"
-    )
-    return f"Of the {apa.count(int(of))} {units}, {apa.count(int(once))}{which} {have}"
+    match note.code:
+        case "seen_once":
+            which = f" ({values['names']})" if group in NAMED else ""
+            have = "has" if values["once"] == 1 else "have"
+            return (
+                f"Of the {apa.count(values['of'])} {units}, {apa.count(values['once'])}{which} {have} only one trial, "
+                f"which says little about the variance of {units}"
+            )
+        case "few_levels":
+            return f"With only {values['counted']} {units}, the variation among {units} is estimated very imprecisely"
+        case "variance_runs_away":
+            sds = [
+                f"{name.replace('(Intercept)', 'the intercept')}: {sd:.3g}"
+                for name, sd in values["sds"].items()
+            ]
+            return (
+                f"Possible separation: the variance of {UNITS.get(group, group)} could not be estimated "
+                f"(SD of {', '.join(sds)})"
+            )
+        case "columns_dropped":
+            effects = apa.listing([term_in_words(one, analysis) for one in values["columns"]])
+            return f"The data do not determine every effect; left out of the model: {effects}"
+    return f"{note[0].upper()}{note[1:]}"
 
 
 def warnings_of(analysis: Analysis) -> tuple[Markup, ...]:
@@ -49,8 +51,7 @@ def warnings_of(analysis: Analysis) -> tuple[Markup, ...]:
     model = analysis.model
     if model is None:
         return ()
-    notes = [text for text in model.warnings if "singular" not in text and "failed to converge" not in text]
-    told = [in_words(one, analysis) for one in notes]
+    notes = [in_words(one, analysis) for one in model.warnings if one.code not in TOLD_APART]
     return SENTENCES.paragraphs(
-        "fit_warnings", model=model, is_check=analysis.companion is not None, notes=told
+        "fit_warnings", model=model, is_check=analysis.companion is not None, notes=notes
     )

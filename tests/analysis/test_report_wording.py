@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from markupsafe import Markup
 
+from analysis.mixed import Note
 from analysis.report.apa_tables import ApaTable
 from analysis.report.document import Document
 from analysis.report.many_levels import MOST_NAMED, which_of
@@ -23,27 +24,32 @@ NO_FITS: Any = SimpleNamespace(has_program=False)
     ("note", "said"),
     [
         (
-            "item_condition: 290 of 719 levels are seen once (s01:TL-external, …); such levels say next to nothing of a variance and "
-            "nothing of slopes",
+            Note(
+                "seen_once",
+                group="item_condition",
+                once=290,
+                of=719,
+                levels="levels are",
+                names="s01:TL-external, …",
+            ),
             "Of the 719 items in conditions, 290 have only one trial, which says little about the variance of items in conditions",
         ),
         (
-            "item: 1 of 1081 level is seen once (item 81); such levels say next to nothing of a variance and nothing of slopes",
+            Note("seen_once", group="item", once=1, of=1081, levels="level is", names="item 81"),
             "Of the 1,081 items, 1 (item 81) has only one trial, which says little about the variance of items",
         ),
         (
-            "possible separation: the standard deviation of (Intercept) (78.8) by item runs away",
+            Note("variance_runs_away", sds={"(Intercept)": 78.84}, group="item"),
             "Possible separation: the variance of items could not be estimated (SD of the intercept: 78.8)",
         ),
         (
-            "machine has 2 levels; a variance estimated from two levels is very imprecise, and so are tests that depend on it; make "
-            "machine a fixed effect",
+            Note("few_levels", group="machine", count=2, counted="two"),
             "With only two models, the variation among models is estimated very imprecisely",
         ),
-        ("a variance ran away", "A variance ran away"),
+        (Note("approximate"), "Standard errors are approximate: the Hessian is not positive definite"),
     ],
 )
-def test_warnings_of_a_fit_name_units_as_a_reader_knows_them(note: str, said: str) -> None:
+def test_warnings_of_a_fit_name_units_as_a_reader_knows_them(note: Note, said: str) -> None:
     assert warned_in_words(note, NO_FITS) == said
 
 
