@@ -5,7 +5,6 @@ A generalised model of very many answers that nobody planned is fitted to whole 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from analysis.contrasts import all_untested, contrasts_of, untested_in_words
 from analysis.families import correction_of
 from analysis.frames import ModelData
-from analysis.mixed import Fit, Note, completed, fit, linear_contrasts, sketch
+from analysis.mixed import Fit, VarianceComponent, fit, sketch
 from analysis.mixed.formula import read_formula
 from analysis.plan import Plan
 from analysis.random_structure import (
@@ -29,17 +28,10 @@ from analysis.random_structure import (
     justified,
     reduced,
 )
-from analysis.results import (
-    Analysis,
-    Coefficient,
-    FittedModel,
-    VarianceTerm,
-)
+from analysis.results import Analysis, FittedModel
 from analysis.whole_readers import draw, shares
 from stimuli.errors import UserError
 
-HUGE = 4.0
-"""A standard deviation of log odds above this spans from 2% to 98% within one of it on either side."""
 ZERO = 1e-3
 """A standard deviation below this (relative to the residual one, or to 1 on the logit scale) counts as zero."""
 
@@ -119,17 +111,17 @@ def fitted(
     steps: list[Step] = []
     while True:
         text = formula(plan.measure.response, fixed, terms)
-        model = _read(engine(text, data.rows, **settings), text, settings)
+        source = engine(text, data.rows, **settings)
+        model = FittedModel(source, settings, source.groups)
         at_zero, doubtful = _doubts(model, terms)
         simpler, told = terms, ""
         if reduce and (model.singular or not model.converged):
             simpler, told = reduced(terms, at_zero, doubtful, model.converged)
         if not told:
-            model = _whole(model)
+            model = model.completed()
         steps.append(Step(text, model.singular, model.converged, model.loglik, _verdict(model, told)))
         if not told:
-            warnings = (*model.warnings, *_huge(model))
-            return replace(model, steps=tuple(steps), warnings=warnings, units=_units(model, terms, data))
+            return replace(model, steps=tuple(steps), units=_units(model, terms, data))
         terms = simpler
 
 
@@ -170,9 +162,12 @@ def fitted_as_written(
     told: list[str] = []
     found: FittedModel | None = None
     written = [text for text in (plan.formula, plan.fallback) if text is not None]
-    for text, model, state in _tried(
-        written, lambda text: _read(engine(text, data.rows, **_named_in(text, settings)), text, settings)
-    ):
+
+    def fit_one(text: str) -> FittedModel:
+        source = engine(text, data.rows, **_named_in(text, settings))
+        return FittedModel(source, settings, source.groups)
+
+    for text, model, state in _tried(written, fit_one):
         which = "planned model" if text == plan.formula else "planned fallback"
         if model is None:
             told.append(f"The {which} could not be fitted: {state}.")
@@ -182,13 +177,12 @@ def fitted_as_written(
             next_step = "the planned fallback takes its place"
             told.append(f"The {which} {_state(model)}; {next_step}.")
         else:
-            model = _whole(model)
+            model = model.completed()
         steps.append(Step(text, model.singular, model.converged, model.loglik, _verdict(model, next_step)))
         found = model
     if found is None:
         return None, [*told, f"This departs from the plan: {NO_MODEL_AS_WRITTEN}."]
-    found = _whole(found)
-    return replace(found, steps=tuple(steps), warnings=(*found.warnings, *_huge(found))), told
+    return replace(found.completed(), steps=tuple(steps)), told
 
 
 Tried = TypeVar("Tried", Fit, FittedModel)
@@ -219,15 +213,6 @@ def _named_in(text: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     return {**settings, "levels": {name: own for name, own in settings["levels"].items() if name in named}}
 
 
-def _huge(model: FittedModel) -> list[Note]:
-    """Warn of random effects so large that coefficients speak of an item or person at the centre only."""
-    if model.family != "binomial" or model.largest_sd <= HUGE:
-        return []
-    if model.runs_away:
-        return [Note("odds_ratios_without_meaning", sd=model.largest_sd)]
-    return [Note("odds_ratios_conditional", sd=HUGE)]
-
-
 def _state(model: FittedModel | Fit) -> str:
     return "did not converge" if not model.converged else "is singular" if model.singular else "converged"
 
@@ -254,58 +239,12 @@ def _doubts(model: FittedModel, terms: list[RandomTerm]) -> tuple[dict[str, list
     return at_zero, doubtful
 
 
-def _degenerate(term: VarianceTerm) -> bool:
+def _degenerate(term: VarianceComponent) -> bool:
     sd = term.sd
     if len(sd) < 2 or (sd <= 0).any():
         return bool((sd <= 0).any())
     correlations = term.cov / np.outer(sd, sd)
     return float(np.linalg.eigvalsh(correlations)[0]) < 1e-5
-
-
-def _read(source: Fit, text: str, settings: Mapping[str, Any]) -> FittedModel:
-    """Turn the engine's result into the report's record, with intervals from t where there are degrees of freedom."""
-    names = ["estimate", "se", "statistic", "df", "p", "ci_low", "ci_high"]
-    table = linear_contrasts(source, np.eye(len(source.fixed)), list(source.fixed["term"]))
-    variance = tuple(
-        VarianceTerm(_grouping(one.group, source.groups), tuple(one.terms), one.cov)
-        for one in source.variance
-    )
-    model = FittedModel(
-        formula=text,
-        family=source.family,
-        link=source.link,
-        rows=source.nobs,
-        units=dict(source.groups),
-        coefficients=(),
-        vcov=source.vcov.to_numpy(),
-        variance=variance,
-        sigma=source.sigma if source.family == "gaussian" else None,
-        loglik=source.loglik,
-        singular=source.singular,
-        converged=source.converged,
-        warnings=source.warnings,
-        settings=settings,
-        source=source,
-    )
-    determined, coefficients = model.determined, []
-    values = table[names].to_numpy(dtype=float).tolist()
-    for term, (estimate, se, statistic, df, p, low, high) in zip(table["contrast"], values, strict=True):
-        numbers = (estimate, se, statistic, None if np.isnan(df) else df, p, low, high)
-        known = determined and model.can_estimate(estimate, se, (low, high))
-        coefficients.append(Coefficient(str(term), *numbers, known))
-    return replace(model, coefficients=tuple(coefficients))
-
-
-def _whole(model: FittedModel) -> FittedModel:
-    """Make of a model that was sketched, to be simplified, one to report."""
-    whole = model.source.is_sketch
-    return _read(completed(model.source), model.formula, model.settings) if whole else model
-
-
-def _grouping(label: str, groups: Mapping[str, int]) -> str:
-    """Undo lme4's numbering of several terms on one grouping factor (``participant.1``)."""
-    stem = re.sub(r"\.\d+$", "", label)
-    return stem if stem in groups else label
 
 
 @dataclass(frozen=True)

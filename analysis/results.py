@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +15,7 @@ from scipy import stats
 
 from analysis.apa import without_width
 from analysis.crossed_variance import Estimate
-from analysis.mixed import APPROXIMATE, Fit, Note
+from analysis.mixed import APPROXIMATE, Fit, Note, VarianceComponent, completed, linear_contrasts
 from analysis.plan import Difference, Direction, Plan, label_of
 from analysis.random_structure import Step
 
@@ -42,44 +44,103 @@ class Coefficient:
     estimable: bool = True
 
 
-@dataclass(frozen=True)
-class VarianceTerm:
-    """The covariance matrix of one random term, shape (len(terms), len(terms))."""
-
-    group: str
-    terms: tuple[str, ...]
-    cov: NDArray[np.float64]
-
-    @property
-    def sd(self) -> NDArray[np.float64]:
-        """Standard deviations, shape (len(terms),)."""
-        return np.sqrt(np.clip(np.diag(self.cov), 0.0, None))
-
-
 BEYOND = 10.0
 """A standard deviation of log odds above this leaves no level anywhere but at 0 or 100%."""
+
+
+HUGE = 4.0
+"""A standard deviation of log odds above this spans from 2% to 98% within one of it on either side."""
 
 
 @dataclass(frozen=True)
 class FittedModel:
     """One fitted model and how it was arrived at."""
 
-    formula: str
-    family: str
-    link: str
-    rows: int
-    units: Mapping[str, int]  # levels of each grouping factor
-    coefficients: tuple[Coefficient, ...]
-    vcov: NDArray[np.float64]  # shape (p, p)
-    variance: tuple[VarianceTerm, ...]
-    sigma: float | None  # residual standard deviation; None for a binomial model
-    loglik: float
-    singular: bool
-    converged: bool
-    warnings: tuple[Note, ...]
     source: Fit  # the engine's own result
+    settings: Mapping[str, Any]  # of ``analysis.mixed.fit``, for the R script
+    units: Mapping[
+        str, int
+    ]  # levels of each grouping factor; of a term that is confined to people or models, theirs alone
     steps: tuple[Step, ...] = ()  # every fit on the way, the reported one last
-    settings: Mapping[str, Any] = field(default_factory=dict)  # of ``analysis.mixed.fit``, for the R script
+
+    @property
+    def formula(self) -> str:
+        """The formula as given."""
+        return self.source.formula
+
+    @property
+    def family(self) -> str:
+        """The distribution of the response."""
+        return self.source.family
+
+    @property
+    def link(self) -> str:
+        """The link function."""
+        return self.source.link
+
+    @property
+    def rows(self) -> int:
+        """How many rows were used."""
+        return self.source.nobs
+
+    @property
+    def vcov(self) -> NDArray[np.float64]:
+        """Covariance of the fixed effects, shape (p, p)."""
+        return self.source.vcov.to_numpy()
+
+    @property
+    def sigma(self) -> float | None:
+        """Residual standard deviation of a linear model."""
+        return self.source.sigma if self.family == "gaussian" else None
+
+    @property
+    def loglik(self) -> float:
+        """Log-likelihood; of a linear model the REML criterion over -2."""
+        return self.source.loglik
+
+    @property
+    def singular(self) -> bool:
+        """Whether a variance is at zero or a covariance has lost a dimension."""
+        return self.source.singular
+
+    @property
+    def converged(self) -> bool:
+        """Whether the search for the estimates ended well."""
+        return self.source.converged
+
+    @property
+    def warnings(self) -> tuple[Note, ...]:
+        """Notes of the fit, and one on random effects so large that odds ratios describe only an average item and reader."""
+        if self.family != "binomial" or self.largest_sd <= HUGE:
+            return self.source.warnings
+        return (
+            *self.source.warnings,
+            Note("odds_ratios_without_meaning", sd=self.largest_sd)
+            if self.runs_away
+            else Note("odds_ratios_conditional", sd=HUGE),
+        )
+
+    @cached_property
+    def variance(self) -> tuple[VarianceComponent, ...]:
+        """Covariances of the random terms, by grouping factor without lme4's numbering (``participant.1``)."""
+        stems = ((one, re.sub(r"\.\d+$", "", one.group)) for one in self.source.variance)
+        return tuple(replace(one, group=stem) if stem in self.source.groups else one for one, stem in stems)
+
+    @cached_property
+    def coefficients(self) -> tuple[Coefficient, ...]:
+        """The fixed effects, with intervals from t where there are degrees of freedom."""
+        terms = list(self.source.fixed["term"])
+        table = linear_contrasts(self.source, np.eye(len(terms)), terms)
+        names = ["estimate", "se", "statistic", "df", "p", "ci_low", "ci_high"]
+        values = table[names].to_numpy(dtype=float).tolist()
+        return tuple(
+            Coefficient(
+                str(term),
+                *(estimate, se, statistic, None if np.isnan(df) else df, p, low, high),
+                self.determined and self.can_estimate(estimate, se, (low, high)),
+            )
+            for term, (estimate, se, statistic, df, p, low, high) in zip(terms, values, strict=True)
+        )
 
     @property
     def beta(self) -> NDArray[np.float64]:
@@ -101,14 +162,18 @@ class FittedModel:
         """Whether a variance of log odds is beyond measure, so that effects hold for no reader and no item."""
         return self.family == "binomial" and self.largest_sd > BEYOND
 
-    @property
+    @cached_property
     def determined(self) -> bool:
         """Whether the Hessian and the covariance of the fixed effects are finite and positive definite."""
         size = np.diag(self.vcov)
-        if APPROXIMATE in self.warnings or not np.isfinite(self.vcov).all() or (size <= 0).any():
+        if APPROXIMATE in self.source.warnings or not np.isfinite(self.vcov).all() or (size <= 0).any():
             return False
         scaled = self.vcov / np.sqrt(np.outer(size, size))
         return bool(np.linalg.eigvalsh((scaled + scaled.T) / 2)[0] > 0)
+
+    def completed(self) -> FittedModel:
+        """Make of a model that was sketched, to be simplified, one to report."""
+        return replace(self, source=completed(self.source)) if self.source.is_sketch else self
 
     def can_estimate(self, estimate: float, se: float, ends: tuple[float, float]) -> bool:
         """Whether an effect, its standard error and the ends of its interval are numbers that say anything."""

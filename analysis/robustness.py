@@ -23,7 +23,7 @@ from analysis.answers import failures_as_wrong, is_valid, judged, not_failed
 from analysis.arrays import Array, Index
 from analysis.carrying_out import analyse_shares, analysed_rows, carry_out
 from analysis.contrasts import compared
-from analysis.estimation import HUGE, Climb, analyse, climb
+from analysis.estimation import Climb, analyse, climb
 from analysis.frames import (
     AT_CHANCE,
     FAILURES,
@@ -48,7 +48,7 @@ from analysis.preparing.exclusions import (
 )
 from analysis.random_structure import VARIANTS_FOR_A_VARIANCE
 from analysis.readers import PARTICIPANT_KINDS, group_order
-from analysis.results import Analysis, Contrast
+from analysis.results import HUGE, Analysis, Contrast
 from analysis.tables import Tables, item_names
 from analysis.whole_readers import drawn_readers
 from stimuli.errors import UserError, unknown_name

@@ -36,7 +36,7 @@ from .prediction import (
     simulated_residuals,
 )
 from .program import lme4_program
-from .result import Fit
+from .result import Fit, VarianceComponent
 
 __all__ = [
     "APPROXIMATE",
@@ -47,6 +47,7 @@ __all__ = [
     "Margins",
     "Note",
     "RSquared",
+    "VarianceComponent",
     "anova",
     "bootstrap",
     "category_margins",

@@ -68,7 +68,7 @@ class VarianceComponent:
     @property
     def sd(self) -> Array:
         """Standard deviations, shape (k,)."""
-        return np.sqrt(np.diag(self.cov))
+        return np.sqrt(np.clip(np.diag(self.cov), 0.0, None))
 
     @property
     def corr(self) -> Array:

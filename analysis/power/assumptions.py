@@ -16,9 +16,9 @@ from analysis.arrays import Array
 from analysis.contrasts import averaged_probability
 from analysis.crossing import slopes_in_cell
 from analysis.frames import indicator
+from analysis.mixed import VarianceComponent
 from analysis.plan import Difference, Fault, Measure, Plan, read_contrast
 from analysis.readers import PARTICIPANT_KINDS
-from analysis.results import VarianceTerm
 from stimuli.errors import UserError, error_at, missing_column, unknown_name
 
 
@@ -27,7 +27,7 @@ class Assumptions:
     """The truth that data are drawn from."""
 
     cells: Mapping[tuple[str, str], float]  # linear predictor for a participant and an item at the centre
-    variance: tuple[VarianceTerm, ...]
+    variance: tuple[VarianceComponent, ...]
     sigma: float | None  # residual standard deviation; None for accuracy
     kinds: Mapping[str, str]  # reader kind of each group
     source: str  # where the values come from, in words
@@ -40,7 +40,7 @@ class Assumptions:
         columns = [self.columns(term, plan, group, level) for term in terms]
         return sum((float(z @ term.cov @ z) for z, term in zip(columns, terms, strict=True)), 0.0)
 
-    def columns(self, term: VarianceTerm, plan: Plan, group: str, level: str) -> Array:
+    def columns(self, term: VarianceComponent, plan: Plan, group: str, level: str) -> Array:
         """Return the columns of a random term in one cell, shape (k,)."""
         person = self.kinds[group] in PARTICIPANT_KINDS
         cell = cell_name(group, level)
@@ -363,7 +363,7 @@ def _components(
     return {name: float(entry["value"] or 0.0) for name, entry in defaults.items()} | given
 
 
-def _variance(sd: Mapping[str, float], plan: Plan, kinds: Mapping[str, str]) -> tuple[VarianceTerm, ...]:
+def _variance(sd: Mapping[str, float], plan: Plan, kinds: Mapping[str, str]) -> tuple[VarianceComponent, ...]:
     people, machines = sides(plan, kinds)
     mixed = bool(people and machines)
     terms = []
@@ -374,20 +374,20 @@ def _variance(sd: Mapping[str, float], plan: Plan, kinds: Mapping[str, str]) -> 
         together = np.full((len(names), len(names)), SLOPES_TOGETHER)
         together[0, :] = together[:, 0] = sd["participant_correlation"]
         np.fill_diagonal(together, 1.0)
-        terms.append(VarianceTerm("participant", names, together * np.outer(size, size)))
+        terms.append(VarianceComponent("participant", names, together * np.outer(size, size)))
     # two conditions of an item differ by two of its deviations, which are thus smaller than its slopes by the root of 2
     half = float(np.sqrt(0.5))
     for group, own, scale in (("item", "item", 1.0), ("item_condition", "item_slope", half)):
         a, b = scale * sd[own], scale * sd.get(f"{own}_models", sd[own])
         cov = _by_kind(a, b, sd["item_correlation"]) if mixed else np.array([[(a if people else b) ** 2]])
-        terms.append(VarianceTerm(group, ("(Intercept)", "model") if mixed else ("(Intercept)",), cov))
+        terms.append(VarianceComponent(group, ("(Intercept)", "model") if mixed else ("(Intercept)",), cov))
     wanted = {"item_reader": len(machines) > 1} | dict.fromkeys(
         ("item_cell", "prompt", "session"), bool(machines)
     )
     for name, there in wanted.items():
         if there and sd.get(name, 0.0) > 0:
             group = "model_session" if name == "session" else name
-            terms.append(VarianceTerm(group, ("model",), np.array([[sd[name] ** 2]])))
+            terms.append(VarianceComponent(group, ("model",), np.array([[sd[name] ** 2]])))
     return tuple(terms)
 
 

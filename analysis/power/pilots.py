@@ -20,11 +20,11 @@ from analysis.crossed_variance import Answers, Layout, model_means, sums_of_mode
 from analysis.crossing import slope_columns, slopes_in_words
 from analysis.estimation import analyse
 from analysis.frames import accuracy_rows, indicator, quantity_data, time_data
+from analysis.mixed import VarianceComponent
 from analysis.plan import Plan
 from analysis.power.assumptions import Assumptions, cell_name, default_spreads, log_odds_at, value_in_cell
 from analysis.preparing.exclusions import PILOT, time_bounds
 from analysis.readers import PARTICIPANT_KINDS, kinds_of
-from analysis.results import VarianceTerm
 from analysis.tables import Tables
 from stimuli.errors import UserError
 
@@ -42,7 +42,7 @@ class Moments:
     """Means and variances of the cells of a pilot, in log odds."""
 
     cells: Mapping[Cell, float]  # log odds at the centre
-    variance: tuple[VarianceTerm, ...]  # of participants and of items; a column for each cell
+    variance: tuple[VarianceComponent, ...]  # of participants and of items; a column for each cell
 
 
 @dataclass(frozen=True)
@@ -143,10 +143,10 @@ def _in_log_odds(
     }
     names = tuple(cell_name(*one.cell) for one in parts)
     person = np.array([one.cell[0] not in models for one in parts], dtype=bool)
-    terms = [VarianceTerm("item", names, of_items)]
+    terms = [VarianceComponent("item", names, of_items)]
     if person.any():
         of_people = tuple(name for name, is_person in zip(names, person, strict=True) if is_person)
-        terms.insert(0, VarianceTerm("participant", of_people, of_participants[np.ix_(person, person)]))
+        terms.insert(0, VarianceComponent("participant", of_people, of_participants[np.ix_(person, person)]))
     return Moments(cells, tuple(terms))
 
 
@@ -283,8 +283,8 @@ SHARED = 0.5
 
 
 def _lent(
-    variance: tuple[VarianceTerm, ...], plan: Plan, group: str, kinds: Mapping[str, str]
-) -> tuple[VarianceTerm, ...]:
+    variance: tuple[VarianceComponent, ...], plan: Plan, group: str, kinds: Mapping[str, str]
+) -> tuple[VarianceComponent, ...]:
     """Give a reader group that the pilot lacks the items of the first that it has, and people a usual spread of participants."""
     found = []
     names = tuple(cell_name(group, level) for level in plan.levels)
@@ -295,15 +295,15 @@ def _lent(
             joined = np.vstack([np.eye(len(term.terms)), SHARED * np.eye(len(term.terms))[places]])
             cov = joined @ term.cov @ joined.T
             cov[-len(names) :, -len(names) :] += (1 - SHARED**2) * term.cov[np.ix_(places, places)]
-            term = VarianceTerm("item", (*term.terms, *names), cov)
+            term = VarianceComponent("item", (*term.terms, *names), cov)
         found.append(term)
     if kinds[group] in PARTICIPANT_KINDS:
         usual = float(default_spreads(plan.measure)["participant"]["value"])
-        found.append(VarianceTerm("participant", names, np.full((len(names),) * 2, usual**2)))
+        found.append(VarianceComponent("participant", names, np.full((len(names),) * 2, usual**2)))
     return tuple(found)
 
 
-def _renamed(term: VarianceTerm, plan: Plan, kinds: Mapping[str, str]) -> VarianceTerm:
+def _renamed(term: VarianceComponent, plan: Plan, kinds: Mapping[str, str]) -> VarianceComponent:
     """Confine a pilot's participant effects to people where the plan has models too."""
     mixed = len({kinds[group] in PARTICIPANT_KINDS for group in plan.groups}) > 1
     if not mixed or term.group != "participant":
@@ -314,7 +314,7 @@ def _renamed(term: VarianceTerm, plan: Plan, kinds: Mapping[str, str]) -> Varian
     if plan.crossing is not None:
         slopes = [name for name in term.terms if name not in names and not name.startswith("people")]
         names |= {name: f"people:{name}" for name in slopes}
-    return VarianceTerm(term.group, tuple(names.get(name, name) for name in term.terms), term.cov)
+    return VarianceComponent(term.group, tuple(names.get(name, name) for name in term.terms), term.cov)
 
 
 def from_fit_file(plan: Plan, file: Path, kinds: Mapping[str, str]) -> Assumptions:
@@ -431,7 +431,7 @@ def _cell(fixed: Mapping[str, float], group: str, level: str, plan: Plan) -> flo
     )
 
 
-def _term(told: Any, plan: Plan, file: Path) -> VarianceTerm:
+def _term(told: Any, plan: Plan, file: Path) -> VarianceComponent:
     group = str(told["group"]).split(".")[0]
     known = _drawn_by(plan)
     names: Sequence[str] = [str(name) for name in told["terms"]]
@@ -446,7 +446,7 @@ def _term(told: Any, plan: Plan, file: Path) -> VarianceTerm:
                 f"{file}: the random effect {name!r} by {group} cannot be drawn",
                 mend=f"Random slopes are of {' and '.join(_compared(plan))}; leave others out.",
             )
-    return VarianceTerm(group, tuple(names), np.array(told["cov"], dtype=float))
+    return VarianceComponent(group, tuple(names), np.array(told["cov"], dtype=float))
 
 
 def _drawn_by(plan: Plan) -> set[str]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from analysis.crossing import slopes_in_words
+from analysis.mixed import VarianceComponent
 from analysis.names import plain
 from analysis.readers import headed, spoken
-from analysis.results import Analysis, VarianceTerm
+from analysis.results import Analysis
 
 _GROUPING = {
     "participant": ("Participant", "participants"),
@@ -126,7 +127,7 @@ def component_in_words(name: str, analysis: Analysis, *, confined: bool = False,
     return name
 
 
-def in_order(term: VarianceTerm, analysis: Analysis) -> tuple[int, int]:
+def in_order(term: VarianceComponent, analysis: Analysis) -> tuple[int, int]:
     """Order random terms: participants, items, the rest; intercept first, then slopes by level."""
     crossing, name = analysis.plan.crossing, term.terms[0]
     if crossing is None:

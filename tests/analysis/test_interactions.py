@@ -17,7 +17,7 @@ from markupsafe import Markup
 from analysis import Tables, load
 from analysis.carrying_out import carry_out_all
 from analysis.crossing import cells_shown, slope_columns, slopes_in_cell, slopes_of
-from analysis.mixed import Fit, fit, margins
+from analysis.mixed import Fit, VarianceComponent, fit, margins
 from analysis.plan import MEASURES, Crossing, Difference, Plan, cell_name, compared_together, read_contrast
 from analysis.planned import plans
 from analysis.power.assumptions import assumed, from_mapping
@@ -30,7 +30,7 @@ from analysis.report.chapters import cost
 from analysis.report.results import reverses, verdict
 from analysis.report.results.tables import model_table
 from analysis.report.write import write_report
-from analysis.results import Analysis, Contrast, VarianceTerm
+from analysis.results import Analysis, Contrast
 from stimuli.errors import UserError
 from tests.analysis.crossed_study import FACTORS, INTERACTION, PLAN, crossed_rows, crossed_study
 
@@ -412,7 +412,7 @@ def test_model_tables_name_both_factors_and_order_slopes(carried: tuple[Tables, 
     accuracy = carried[1][0]
     assert accuracy.model is not None
     names = ("(Intercept)", "item_type_transposed", "font_cursive", "item_type_transposed_font_cursive")
-    terms = tuple(VarianceTerm("participant", (name,), np.eye(1)) for name in reversed(names))
+    terms = tuple(VarianceComponent("participant", (name,), np.eye(1)) for name in reversed(names))
     own = accuracy.of_model
     rows = model_table(replace(own, model=replace(accuracy.model, variance=terms)), "model").rows
     firsts = [row[0] for row in rows]

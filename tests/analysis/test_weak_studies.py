@@ -15,7 +15,6 @@ import pytest
 
 from analysis import load
 from analysis.contrasts import contrasts_of
-from analysis.estimation import _read
 from analysis.families import by_largest_t
 from analysis.frames import accuracy_data
 from analysis.mixed import APPROXIMATE
@@ -176,7 +175,7 @@ def undetermined(content: Content, se: float) -> Content:
     assert model is not None and model.source is not None
     vcov = model.source.vcov * 0.0 + np.diag(np.full(len(model.source.vcov), se**2))
     source = replace(model.source, vcov=vcov)
-    wide = _read(source, model.formula, model.settings)
+    wide = replace(model, source=source)
     data = accuracy_data(content.tables.trials, replace(analysis.plan, groups=("human",)))
     plan = replace(analysis.plan, groups=("human",))
     tested = contrasts_of(plan, data, wide)
@@ -205,7 +204,7 @@ def test_without_a_positive_definite_hessian_nothing_is_estimable(fitted: Conten
     model = fitted.planned[0].analysis.model
     assert model is not None and model.source is not None and model.determined
     source = replace(model.source, warnings=(*model.source.warnings, APPROXIMATE))
-    doubtful = _read(source, model.formula, model.settings)
+    doubtful = replace(model, source=source)
     assert not doubtful.determined and not any(one.estimable for one in doubtful.coefficients)
 
 

@@ -10,14 +10,14 @@ import numpy as np
 
 from analysis import apa
 from analysis.bayes import posterior_of
-from analysis.mixed import r_squared
+from analysis.mixed import VarianceComponent, r_squared
 from analysis.plan import RATING
 from analysis.readers import headed, spoken
 from analysis.report.apa_tables import ApaTable, Head, Origin, decimals
 from analysis.report.filters import JUDGED, USED, filled, where
 from analysis.report.results import LAYOUT, family_in_words
 from analysis.report.terms import GROUPS, UNITS, component_in_words, in_order, term_in_words
-from analysis.results import Analysis, Contrast, FittedModel, VarianceTerm
+from analysis.results import Analysis, Contrast, FittedModel
 
 WAYS = {"two-sided": "", "greater": " > 0", "less": " < 0"}
 """How a table marks the direction of a test."""
@@ -106,7 +106,7 @@ def _units(model: FittedModel, analysis: Analysis) -> list[str]:
     return [f"{apa.count(many)} {names.get(group, group)}" for group, many in model.units.items()]
 
 
-def _variance_rows(term: VarianceTerm, analysis: Analysis, width: int) -> list[tuple[str, ...]]:
+def _variance_rows(term: VarianceComponent, analysis: Analysis, width: int) -> list[tuple[str, ...]]:
     rows, sd, alone = [], term.sd, len(term.terms) == 1
     confined = term.group not in ("item", "participant") and "(Intercept)" not in term.terms
     with np.errstate(invalid="ignore", divide="ignore"):
