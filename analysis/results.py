@@ -83,9 +83,9 @@ class FittedModel:
         """How many rows were used."""
         return self.source.nobs
 
-    @property
+    @cached_property
     def vcov(self) -> NDArray[np.float64]:
-        """Covariance of the fixed effects, shape (p, p)."""
+        """Covariance of the fixed effects, shape (p, p); contrasts that hold this very array are of one fit."""
         return self.source.vcov.to_numpy()
 
     @property

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
 from itertools import pairwise
 from typing import Any
 
@@ -27,7 +27,7 @@ from scipy import linalg
 from scipy.interpolate import BSpline
 
 from analysis.arrays import Array, Index, Mask
-from stimuli.errors import UserError, unknown_name
+from stimuli.errors import UserError, did_you_mean, unknown_name
 
 from .formula import (
     CONSTANTS,
@@ -71,7 +71,7 @@ def _spline(
         if df is not None and df < fewest:
             raise UserError(
                 f"{name}(df = {df}) is too few columns; this spline has at least {fewest}",
-                mend="Ask for more degrees of freedom, or a lower degree.",
+                mend=f"Ask for more degrees of freedom{'' if name == 'ns' else ', or a lower degree'}.",
             )
         shares = np.linspace(0.0, 1.0, (fewest if df is None else df) - fewest + 2)[1:-1]
         between = np.quantile(x[(x >= low) & (x <= high)], shares) if knots is None else np.ravel(knots)
@@ -90,12 +90,6 @@ def _spline(
     basis = spline(inside) + (x - inside)[:, None] * spline.derivative()(inside)
     rotation, _ = linalg.qr(spline.derivative(2)(every[[0, -1]])[:, first:].T)
     return np.asarray((basis[:, first:] @ rotation)[:, 2:])
-
-
-def _natural_spline(
-    data: ArrayLike, df: int | None = None, knots: ArrayLike | None = None, *more: Any, **options: Any
-) -> Array:
-    return _spline(data, df, knots, 3, *more, name="ns", **options)
 
 
 WHOLE_COLUMN: Mapping[str, Callable[[Array], Any]] = {
@@ -150,8 +144,8 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "ceiling": np.ceil,
     "round": lambda x, digits=0: np.round(x, int(digits)),
     "ifelse": np.where,
-    "pmin": np.minimum,
-    "pmax": np.maximum,
+    "pmin": lambda *parts: reduce(np.minimum, parts),
+    "pmax": lambda *parts: reduce(np.maximum, parts),
     "as.numeric": lambda x: np.asarray(x, dtype=float),
     "as.integer": lambda x: np.trunc(np.asarray(x, dtype=float)),
     "as.logical": lambda x: np.asarray(x, dtype=float) != 0.0,
@@ -163,11 +157,92 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 _LEARNING: Mapping[str, Callable[..., Any]] = {
     **{name: partial(_of_column, name) for name in WHOLE_COLUMN},
     "bs": _spline,
-    "ns": _natural_spline,
+    "ns": partial(_spline, name="ns"),
     "scale": scale,
     "poly": poly,
 }
 """Functions that keep what they learn from the rows fitted; ``scale`` and ``poly`` are formulaic's."""
+_MANY = {"c", "pmin", "pmax"}
+"""Functions of any number of values."""
+_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(WHOLE_COLUMN, ("na.rm",)),
+    "log": ("base",),
+    "round": ("digits",),
+    "ifelse": ("yes", "no"),
+    "dummy": ("level",),
+    "bs": ("df", "knots", "degree", "intercept", "Boundary.knots"),
+    "ns": ("df", "knots", "intercept", "Boundary.knots"),
+    "scale": ("center", "scale"),
+    "poly": ("degree", "raw"),
+}
+"""What R's functions take after their first argument, in R's order."""
+
+
+def _numbers(value: Any) -> Array:
+    """Return a value as numbers, none where it is text or true/false."""
+    found = np.ravel(np.asarray(value))
+    return found.astype(float) if found.dtype.kind in "iuf" else np.empty(0)
+
+
+def _is_count(value: Any) -> bool:
+    found = _numbers(value)
+    return len(found) == 1 and found[0] >= 1 and found[0] == round(found[0])
+
+
+def _is_truth(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+_RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    **dict.fromkeys(("df", "degree"), (_is_count, "a whole number from 1 on")),
+    **dict.fromkeys(("intercept", "raw", "na.rm"), (_is_truth, "TRUE or FALSE")),
+    **dict.fromkeys(
+        ("center", "scale"), (lambda v: _is_truth(v) or len(_numbers(v)) == 1, "TRUE, FALSE or a number")
+    ),
+    "digits": (lambda v: len(_numbers(v)) == 1, "a number"),
+    "base": (
+        lambda v: len(_numbers(v)) > 0 and bool(((_numbers(v) > 0) & (_numbers(v) != 1)).all()),
+        "a positive number other than 1",
+    ),
+    "knots": (lambda v: len(_numbers(v)) > 0, "a number, or several as in c(1, 2)"),
+    "Boundary.knots": (lambda v: len(np.unique(_numbers(v))) == 2, "two numbers, as in c(0, 10)"),
+}
+"""What the value of an argument must be, and this in words."""
+
+
+def _arguments(node: Call, value: Callable[[Node], Any]) -> dict[str, Any]:
+    """Evaluate what a call gives after its first argument, by R's names."""
+    function, named = bare(node.function), dict(node.keywords)
+    names = _ARGUMENTS.get(function, ())
+    free, more = [name for name in names if name not in named], node.arguments[1:]
+    wrong = [name for name in named if name not in names]
+    if wrong or len(more) > len(free):
+        what = repr(wrong[0]) if wrong else f"for {as_r(more[len(free)])}"
+        hint = did_you_mean(wrong[0], names) if wrong else ""
+        if function == "ns" and wrong == ["degree"]:
+            hint = f"Write bs({as_r(node.arguments[0])}, degree = {as_r(named['degree'])}); natural splines are cubic. "
+        takes = f"takes {', '.join(names)} after its first argument" if names else "takes one argument"
+        takes = "takes values without names" if function in _MANY else takes
+        raise UserError(
+            f"{as_r(node)!r}: {function}() has no argument {what}", mend=f"{hint}{function}() {takes}."
+        )
+    named |= dict(zip(free, more, strict=False))
+    if function == "ifelse" and len(named) < 2:
+        raise UserError(
+            f"{as_r(node)!r}: ifelse() takes a condition and two values",
+            mend="Give the value where the condition holds, then the other, as in ifelse(trial > 20, 1, 0).",
+        )
+    found = {name: SHORT_TRUTH[one] if one in SHORT_TRUTH else value(one) for name, one in named.items()}
+    for name, given in found.items():
+        holds, rule = _RULES.get(name, (None, ""))
+        if holds is not None and not holds(given):
+            raise UserError(
+                f"{as_r(node)!r}: {name} is {as_r(named[name])}; it must be {rule}",
+                mend=f"Change {name}, or leave it out.",
+            )
+    return found
+
+
 _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -207,13 +282,15 @@ def _value(node: Node, data: Any, learnt: Learnt) -> Any:
             return int(number) if number.isdigit() else float(number)
         case Call(function, (first, *more), keywords) if bare(function) in {*_FUNCTIONS, *_LEARNING}:
             function = bare(function)
-            given = [value(first), *(SHORT_TRUTH[a] if a in SHORT_TRUTH else value(a) for a in more)]
-            named = {
-                key.replace(".", "_"): SHORT_TRUTH[a] if a in SHORT_TRUTH else value(a) for key, a in keywords
-            }
+            if function in _MANY and not keywords:
+                return _FUNCTIONS[function](value(first), *map(value, more))
+            named = _arguments(node, value)
             if function in _LEARNING:
-                return _LEARNING[function](*given, **named, _state=learnt.setdefault(node, {}))
-            return _FUNCTIONS[function](*given, **named)
+                named = {name.replace(".", "_"): one for name, one in named.items()}
+                return _LEARNING[function](value(first), **named, _state=learnt.setdefault(node, {}))
+            return _FUNCTIONS[function](
+                value(first), *(named[one] for one in _ARGUMENTS.get(function, ()) if one in named)
+            )
         case Binary("|" | "||", _, _):
             raise UserError(
                 f"{as_r(node)!r}: lme4 takes | for the bar of a random-effects term, also inside functions",
@@ -254,7 +331,13 @@ class Numeric:
 
     def values(self, data: pd.DataFrame) -> Array:
         """Evaluate on rows without missing cells; shape (n, columns)."""
-        found = np.asarray(_value(self.node, data, self.learnt), dtype=float)
+        found = np.asarray(_value(self.node, data, self.learnt))
+        if found.dtype.kind == "U":
+            raise UserError(
+                f"{self.label!r} gives text; a term like this needs numbers",
+                mend="Give numbers, as in ifelse(trial > 20, 1, 0), or make a column.",
+            )
+        found = found.astype(float)
         return (found if found.ndim else np.full(len(data), found)).reshape(len(data), -1)
 
 
