@@ -13,8 +13,8 @@ from datetime import datetime
 from decimal import ROUND_HALF_UP, Context, Decimal
 
 MINUS, MISSING = "−", "–"
-MOST_NAMED = 3
-"""Things that a sentence names; of more it says how many they are."""
+MOST_TESTS_NAMED = 3
+"""Planned tests and analyses, whose names are long, that a sentence names; of more it says how many they are."""
 _DIGITS = 14
 """That count of a number; what sums and quotients of binary fractions leave behind them does not."""
 _WIDE = Context(prec=400)
@@ -188,8 +188,8 @@ def counted(value: int, singular: str, plural: str | None = None) -> str:
 
 
 def few_named(names: Sequence[str], noun: str, between: str = "", plural: str | None = None) -> str:
-    """Name up to three things, in a list or with a sign between them; of more, say how many they are."""
-    if len(names) > MOST_NAMED:
+    """Name up to three tests or analyses, in a list or with a sign between them; of more, say how many they are."""
+    if len(names) > MOST_TESTS_NAMED:
         return counted(len(names), noun, plural)
     return between.join(names) if between else listing(names)
 

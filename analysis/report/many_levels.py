@@ -8,8 +8,8 @@ from analysis import apa
 
 MOST_TOLD = 8
 """Conditions whose values are told one by one; of more, a sentence tells the lowest and the highest, and a table holds all."""
-MOST_NAMED = 4
-"""Differences that a sentence names; of more it tells how many there are, and a table says which."""
+MOST_DIFFERENCES_NAMED = 4
+"""Differences between conditions that a sentence names; of more it tells how many there are, and a table says which."""
 
 
 def by_level(levels: Sequence[str], told: Sequence[str], sizes: Sequence[float]) -> str:
@@ -25,6 +25,6 @@ def by_level(levels: Sequence[str], told: Sequence[str], sizes: Sequence[float])
 
 def which_of(names: Sequence[str], of: int, noun: str = "difference") -> str:
     """Return a few by name, of more how many they are."""
-    if len(names) <= MOST_NAMED:
+    if len(names) <= MOST_DIFFERENCES_NAMED:
         return apa.listing(list(names))
     return f"all {apa.counted(of, noun)}" if len(names) == of else f"{len(names)} of {apa.counted(of, noun)}"

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from analysis.mixed import Note
 from analysis.report.apa_tables import ApaTable
 from analysis.report.document import Document
-from analysis.report.many_levels import MOST_NAMED, which_of
+from analysis.report.many_levels import MOST_DIFFERENCES_NAMED, which_of
 from analysis.report.numbered import Numbered
 from analysis.report.warned import in_words as warned_in_words
 from analysis.report.write import render_document
@@ -56,7 +56,9 @@ def test_warnings_of_a_fit_name_units_as_a_reader_knows_them(note: Note, said: s
 def test_a_few_differences_are_named_and_many_counted() -> None:
     names = [f"level {place} − intact" for place in range(23)]
     assert which_of(names[:2], 23) == "level 0 − intact and level 1 − intact"
-    assert which_of(names[: MOST_NAMED + 1], 23) == f"{MOST_NAMED + 1} of 23 differences"
+    assert (
+        which_of(names[: MOST_DIFFERENCES_NAMED + 1], 23) == f"{MOST_DIFFERENCES_NAMED + 1} of 23 differences"
+    )
     assert which_of(names, 23) == "all 23 differences"
 
 

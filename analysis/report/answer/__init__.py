@@ -301,7 +301,7 @@ def _detectable(sections: Sequence[Section]) -> Iterator[tuple[str, list[str], F
     """Yield for each analysis, of many for each measure and scale, the least and the most that could be detected, and their scale."""
     found: dict[tuple[str, str], list[Analysis]] = {}
     for analysis in (section.analysis for section in sections if section.analysis.estimable):
-        name = analysis.plan.heading if len(sections) <= apa.MOST_NAMED else analysis.plan.measure.title
+        name = analysis.plan.heading if len(sections) <= apa.MOST_TESTS_NAMED else analysis.plan.measure.title
         scale = felt(analysis.estimable[:1], analysis.plan.measure).scale
         found.setdefault((name, scale), []).append(analysis)
     for (name, _), own in found.items():

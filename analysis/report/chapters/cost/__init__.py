@@ -40,7 +40,7 @@ from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of, marked, n
 from analysis.report.apa_tables import ApaTable, decimals
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
 from analysis.report.layout import Layout
-from analysis.report.many_levels import MOST_NAMED, MOST_TOLD, by_level
+from analysis.report.many_levels import MOST_DIFFERENCES_NAMED, MOST_TOLD, by_level
 from analysis.report.parted import Part as Shown
 from analysis.report.parted import draft_of_part, parts_by
 from analysis.report.results import statistics
@@ -452,7 +452,7 @@ def _scales(
         told=[pair for pair in both if len(both) <= MOST_TOLD or _is_significant(pair, log.plan.alpha)],
         total=len(both),
         agreeing={name: agreeing.get(name, []) for name in _VERDICTS},
-        is_counted=any(MOST_NAMED < len(names) < len(found.table) for names in agreeing.values()),
+        is_counted=any(MOST_DIFFERENCES_NAMED < len(names) < len(found.table) for names in agreeing.values()),
         doubts=doubts,
         statistics=statistics,
         **{"thinned": thinned, "own_model": own_model},
@@ -600,7 +600,7 @@ def reductions(found: SpillOver, factor: str, levels: Sequence[str]) -> dict[str
     Slopes of many conditions are told by their number: their names fill a page and say no more.
     """
     slopes = " + ".join(indicator(factor, level) for level in levels[1:])
-    short = f"{len(levels) - 1} conditions" if len(levels) - 1 > MOST_NAMED else slopes
+    short = f"{len(levels) - 1} conditions" if len(levels) - 1 > MOST_DIFFERENCES_NAMED else slopes
     ways: dict[str, list[str]] = {}
     unconverged = []
     for (group, zone, scale), climbed in found.models.items():

@@ -20,7 +20,7 @@ from analysis.readers import PARTICIPANT_KINDS
 from analysis.report.apa_tables import as_percent
 from analysis.report.blocks import Block, Chapter, Material
 from analysis.report.layout import Layout
-from analysis.report.many_levels import MOST_NAMED
+from analysis.report.many_levels import MOST_DIFFERENCES_NAMED
 from analysis.results import Analysis
 from analysis.tables import Tables
 from stimuli.errors import UserError
@@ -133,7 +133,7 @@ def effects_blocks(analysis: Analysis, table: pd.DataFrame, material: Material) 
         contrasts=list(dict.fromkeys(row["contrast"] for row in rows)),
         models=[_counts(rows, model) for model in dict.fromkeys(row["model"] for row in rows)],
         in_full=len(rows) <= MOST_REPORTED,
-        most_named=MOST_NAMED,
+        most_named=MOST_DIFFERENCES_NAMED,
         NOT_ESTIMABLE=fidelity.NOT_ESTIMABLE,
         **values,
     )
