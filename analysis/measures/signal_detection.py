@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any
@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
+from analysis import apa
 from analysis.answers import is_valid
 from analysis.intervals import half_width
 from analysis.measures.accuracy import cell_columns
@@ -224,6 +225,14 @@ MOST_ROWS = 40_000
 """Answers in one model; beyond, whole participants (or sessions of a model) are drawn by a stable hash."""
 LEVELS_WITH_SLOPES = 4
 """A factor of more levels gets no slopes by participant: two components a level are too many to estimate."""
+NO_VARIANCE, NOT_CONVERGED = "their variance was estimated as zero", "the model did not converge with them"
+EFFECTS = {
+    "people": "by-participant intercepts (bias)",
+    "people_truth": "by-participant slopes of truth (sensitivity)",
+    "item": "by-item intercepts",
+    "item_reader": "by-item intercepts for each reader",
+}
+"""Random effects in words, except slopes by level."""
 ZERO = 1e-3
 """A standard deviation below this on the probit scale counts as zero."""
 
@@ -336,7 +345,7 @@ class ProbitModel:
 
     data: ProbitData
     fit: Fit
-    steps: tuple[str, ...]  # what was taken out of the random effects before, in words
+    omitted: Mapping[str, list[str]]  # random effects that were left out, in words, by reason
     remarks: tuple[str, ...]  # which readers and levels are not in it and why, and whether answers were drawn
     groups: tuple[str, ...]
     levels: tuple[str, ...]
@@ -352,7 +361,7 @@ def probit_model(classes: Classes, factor: str, levels: Sequence[str]) -> Probit
     rows, drawn = _drawn(rows)
     remarks += [drawn] if drawn else []
     terms, grouped = _random(rows, factor, kept, groups)
-    steps: list[str] = []
+    left_out: dict[str, list[str]] = {}
     while True:
         data = probit_data(rows, factor, kept, groups, classes.signal, random=_written(terms, grouped))
         for level in kept[1:]:
@@ -366,9 +375,10 @@ def probit_model(classes: Classes, factor: str, levels: Sequence[str]) -> Probit
             return [*remarks, f"The model of responses by {factor} could not be fitted: {told}."]
         gone = _without_variance(found, terms, grouped)
         if not gone or (found.converged and not found.singular):
-            return ProbitModel(data, found, tuple(steps), tuple(remarks), tuple(groups), tuple(kept))
-        why = "without variance" if found.converged else "the fit did not converge"
-        steps.append(f"{', '.join(_said(one) for one in gone)}: {why}")
+            omitted = {why: list(_effects(own, kept)) for why, own in left_out.items()}
+            return ProbitModel(data, found, omitted, tuple(remarks), tuple(groups), tuple(kept))
+        why = NO_VARIANCE if found.converged else NOT_CONVERGED
+        left_out.setdefault(why, []).extend(gone)
         terms = [one for one in terms if one not in gone]
         grouped = [one for one in grouped if one not in gone]
 
@@ -392,8 +402,8 @@ def _in_model(
         lost = [level for level in levels if level not in usable]
         if lost:
             remarks.append(
-                f"{headed(group)}: in {', '.join(lost)} one class always or never got the answer {classes.signal} (or was "
-                "not there); z has no value in the model."
+                f"{headed(group)}: in {apa.listing(lost)}, one class always or never received the answer {classes.signal} (or "
+                "was not shown), so z is undefined."
             )
         if not groups and len(usable) > 1:
             groups, kept = [group], usable
@@ -457,7 +467,10 @@ def _without_variance(found: Fit, terms: Sequence[str], grouped: Sequence[str]) 
     return gone[: len(everything) - 1]
 
 
-def _said(name: str) -> str:
-    named = {"item_reader": "items by reader", "item": "items", "people": "participants' bias"}
-    named["people_truth"] = "participants' sensitivity"
-    return named.get(name, f"participants' {name.removeprefix('people_')}")
+def _effects(names: Collection[str], levels: Sequence[str]) -> Iterator[str]:
+    """Yield random effects in words; slopes of several levels on one measure together."""
+    yield from (words for name, words in EFFECTS.items() if name in names)
+    for truth, measure in ((False, "bias"), (True, "sensitivity")):
+        own = [level for level in levels[1:] if _slope(level, truth=truth) in names]
+        if own:
+            yield f"by-participant slopes of {apa.listing(own)} on {measure}"

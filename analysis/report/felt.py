@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,3 +69,11 @@ def felt(found: Sequence[Contrast], measure: Measure) -> Felt:
 def p_said(value: float | None) -> Markup:
     """Write *p* in italics with its value, of which no line break parts it."""
     return Markup("<i>p</i>\u00a0{}").format(apa.p_phrase(value).removeprefix("p ").replace(" ", "\u00a0"))
+
+
+def p_of_all(values: Collection[float], *, at_least: bool = False) -> str:
+    """Write the *p* that none exceeds, or the least."""
+    phrase = apa.p_value(min(values) if at_least else max(values))
+    if phrase[0] in "<>":
+        return phrase.replace(" ", "\u00a0") + " each"
+    return f"{'≥' if at_least else '≤'}\u00a0{phrase}"

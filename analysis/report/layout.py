@@ -28,7 +28,7 @@ from analysis.names import sentence, upper_first
 from analysis.report import filters
 from analysis.report.apa_tables import ApaTable, Head, Origin, as_percent, decimals
 from analysis.report.blocks import Block, Chapter, Draft, marks_of
-from analysis.report.felt import p_said
+from analysis.report.felt import p_of_all, p_said
 from analysis.report.many_levels import by_level, which_of
 from analysis.report.references import cite
 
@@ -87,7 +87,13 @@ WORDS: dict[str, Any] = {
     **{"headed": _with_kinds(readers.headed_as), "spoken": readers.spoken},
     "marked": _with_kinds(lambda group, kinds: readers.marked(group, kinds.get(group, "model"))),
     **{"as_percent": as_percent, "decimals": decimals, "str": str, "len": len, "range": range, "cite": cite},
-    **{"p_said": p_said, "upper_first": upper_first, "sentence": sentence, "ref": _reference},
+    **{
+        "p_said": p_said,
+        "p_of_all": p_of_all,
+        "upper_first": upper_first,
+        "sentence": sentence,
+        "ref": _reference,
+    },
     **{"by_level": by_level, "which_of": which_of},
 }
 """What tables and texts may call. ``marked``, ``named``, ``headed``, ``listed`` and ``theirs`` need ``kinds`` among the values."""

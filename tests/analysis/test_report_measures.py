@@ -23,6 +23,8 @@ from analysis.measures.accuracy import against_chance
 from analysis.measures.levels import done_to, levels_of
 from analysis.measures.signal_detection import (
     ProbitModel,
+    _effects,
+    _slope,
     of_groups,
     probit_model,
     sensitivity_and_bias,
@@ -169,6 +171,28 @@ def test_the_chapter_tells_bias_from_sensitivity_and_its_numbers_are_those_of_it
     number = [float(one.replace("−", "-")) for one in (green[1], red[1], first[2])]
     assert number[0] - number[1] == pytest.approx(number[2], abs=0.011)
     assert len(detected.fits) == 1 and detected.fits[0].fit.link == "probit"
+
+
+def test_differences_that_are_open_share_a_sentence_and_their_table_has_them(detected: Chapter) -> None:
+    text, rows = (
+        words(detected).replace("\u00a0", " "),
+        table(detected, "sensitivity_position_differences").rows,
+    )
+    p = [float(row[5].removeprefix("< ").replace(".", "0.", 1)) for row in rows if len(row) > 1]
+    open_ones = sum(one >= 0.05 for one in p)
+    assert "remains open" not in text and text.count("SE = ") == len(p) - open_ones
+    assert f"No other difference was significant ({open_ones} comparisons" in text
+    # the table of cells has each d′ and c, the text each reader's least and greatest
+    assert text.count("d′ =") <= 3 and "in blue;" not in text
+
+
+def test_slopes_left_out_are_named_by_level_and_reason() -> None:
+    slopes = [_slope("swapped in"), _slope("swapped in", truth=True), _slope("shuffled", truth=True)]
+    assert list(_effects([*slopes, "item_reader"], ["intact", "swapped in", "shuffled"])) == [
+        "by-item intercepts for each reader",
+        "by-participant slopes of swapped in on bias",
+        "by-participant slopes of swapped in and shuffled on sensitivity",
+    ]
 
 
 def test_the_figure_of_sensitivity_says_what_is_seen(detected: Chapter, tmp_path: Path) -> None:

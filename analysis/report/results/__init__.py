@@ -163,12 +163,8 @@ def differences(
         is_short |= any(len(run) > 1 for run in parted)
         told.append(Markup(" ").join(of_one_outcome(run, analysis, kinds) for run in parted))
     if silent:
-        size, p_of_all = felt(silent, analysis.plan.measure), _p_of_all(silent, NOT_SIGNIFICANT)
-        told.append(
-            _said(
-                "silent", analysis, kinds, many=len(silent), others=bool(told), size=size, p_of_all=p_of_all
-            )
-        )
+        size = felt(silent, analysis.plan.measure)
+        told.append(_said("silent", analysis, kinds, silent=silent, others=bool(told), size=size))
     last = _adjustment(analysis, kinds, table, is_short)
     if len(told) == 1:
         return [Markup(" ").join(one for one in (*told, last) if one)]
@@ -249,8 +245,7 @@ def of_one_outcome(found: Sequence[Contrast], analysis: Analysis, kinds: Kinds) 
         return _said("several", analysis, kinds, **values)
     size = felt(found, analysis.plan.measure)
     if len(found) > 1:
-        p_of_all = _p_of_all(found, values["result"])
-        return _said("several", analysis, kinds, size=size, p_of_all=p_of_all, **values)
+        return _said("several", analysis, kinds, size=size, **values)
     bound, bounded = _bound(first, analysis)
     other = _in_mixed_model(first, analysis)
     return _said(
@@ -265,15 +260,6 @@ def of_one_outcome(found: Sequence[Contrast], analysis: Analysis, kinds: Kinds) 
         other_size=None if other is None else felt([other], analysis.plan.measure),
         **values,
     )
-
-
-def _p_of_all(found: Sequence[Contrast], result: str) -> str:
-    """Write the p that none exceeds, or, of what is not significant, the least."""
-    values = [one.p_adjusted for one in found]
-    phrase = apa.p_value(min(values) if result == NOT_SIGNIFICANT else max(values))
-    if phrase[0] in "<>":
-        return phrase.replace(" ", "\u00a0") + " each"
-    return f"{'≥' if result == NOT_SIGNIFICANT else '≤'}\u00a0{phrase}"
 
 
 def _places(one: Contrast, analysis: Analysis) -> int:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from markupsafe import escape
 
@@ -22,7 +24,7 @@ from analysis.report.felt import p_said
 from analysis.report.layout import Layout
 
 LAYOUT = Layout(Path(__file__).parent)
-SPOKEN_LEVELS = 6  # beyond so many levels the text names only the differences that are significant
+SPOKEN_LEVELS = 6  # of more, the table and figure alone have the cells
 ALPHA = 0.05
 
 
@@ -108,10 +110,17 @@ def _described(classes: detection.Classes, factor: str | None, levels: list[str]
         ),
         drawing=sensitivity_figure(stem, cells, readers, factor, classes.signal, classes.other),
         factor=factor,
-        readers=[{"group": group, "cells": grouped[group]} for group in told],
+        readers=[_ends(group, grouped[group]) for group in told],
         flat=_one_answer(cells, kinds),
         kinds=kinds,
     )
+
+
+def _ends(group: str, cells: list[dict[Any, Any]]) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """Return a reader's cells with the least and the greatest d′ and criterion."""
+    known = {name: [one for one in cells if np.isfinite(one[name])] or cells for name in detection.MEASURED}
+    least = {name: min(own, key=itemgetter(name)) for name, own in known.items()}
+    return group, least, {name: max(own, key=itemgetter(name)) for name, own in known.items()}
 
 
 def _one_answer(cells: pd.DataFrame, kinds: dict[str, str]) -> list[str]:
@@ -150,9 +159,9 @@ def _modelled(model: detection.ProbitModel, factor: str, stem: str, kinds: dict[
         differences=LAYOUT.table("differences", rows, f"{stem}_differences", (model.fit,), **told),
         terms=["truth", factor, *(["reader"] if len(model.groups) > 1 else [])],
         remarks=model.remarks,
-        steps=model.steps,
+        omitted=model.omitted,
         found=list(_findings(differences, model.groups[0], kinds)),
-        is_open=(differences["p_adjusted"] >= ALPHA).any(),
+        open=differences.loc[differences["p_adjusted"] >= ALPHA, "p_adjusted"].tolist(),
         **told,
     )
 
@@ -167,12 +176,12 @@ def _cells(estimates: pd.DataFrame, model: detection.ProbitModel, factor: str) -
 
 
 def _findings(differences: pd.DataFrame, only: str, kinds: dict[str, str]) -> Iterator[dict[Any, Any]]:
-    """Yield the differences that the text tells: all of a few, otherwise the significant ones."""
-    few = differences["first"].nunique() < SPOKEN_LEVELS
-    for one in differences.to_dict("records"):
-        is_significant = one["p_adjusted"] < ALPHA
-        if is_significant or few:
-            first, *others = (named(group or only, kinds) for group in one["groups"])
-            second = others[0] if others else ""
-            told = {"reader": first, "second_reader": second, "is_significant": is_significant}
-            yield {**one, **told, "p_said": p_said(one["p_adjusted"])}
+    """Yield the significant differences, which the text tells one by one."""
+    for one in differences[differences["p_adjusted"] < ALPHA].to_dict("records"):
+        first, *others = (named(group or only, kinds) for group in one["groups"])
+        yield {
+            **one,
+            "reader": first,
+            "second_reader": others[0] if others else "",
+            "p_said": p_said(one["p_adjusted"]),
+        }
