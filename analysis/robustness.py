@@ -19,6 +19,7 @@ import pandas as pd
 import statsmodels.api as sm
 from scipy import stats
 
+from analysis import apa
 from analysis.answers import failures_as_wrong, is_valid, judged, not_failed
 from analysis.arrays import Array, Index
 from analysis.carrying_out import analyse_shares, analysed_rows, carry_out
@@ -147,7 +148,10 @@ def robustness_matrix(
     wanted = [one for one in planned if one.has_results and one.contrasts]
     rows: list[Checked] = []
     unchecked = [one.plan.name for one in wanted[MOST_MODELS:]]
-    told_of = f"Only the first {MOST_MODELS} analyses were checked; not checked: {'; '.join(unchecked)}."
+    few = apa.few_named(unchecked, "further analysis", "; ", "further analyses")
+    told_of = (
+        f"Only the first {apa.worded(MOST_MODELS, 'analysis', 'analyses')} were checked; not checked: {few}."
+    )
     remarks = [told_of] if unchecked else []
     small, drawn = drawn_readers(tables, MOST_CHECKED) if wanted else (tables, "")
     prepared, _ = drawn_readers(tables, MOST_PREPARED) if wanted else (tables, "")

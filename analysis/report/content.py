@@ -44,6 +44,7 @@ from analysis.report.numbered import MANUSCRIPT, SUPPLEMENT, Content, Numbered, 
 from analysis.report.planned_effects import planned_effects, planned_of
 from analysis.report.results import paragraphs
 from analysis.report.results.tables import bayes_table, contrast_table, equivalence_table, model_table
+from analysis.report.results.together import Together
 from analysis.report.warned import warnings_of
 from analysis.results import Analysis
 from analysis.robustness import robustness_matrix
@@ -102,7 +103,13 @@ def gather(
     def section(one: Analysis) -> Section:
         return _section(one, means_of(one.plan, used, tables), kinds, numbers, already)
 
-    sections = [section(one) for one in analyses]
+    sections = []
+    for own in Together.of(analyses, kinds):
+        if len(own.analyses) == 1:
+            sections.append(section(own.analyses[0]))
+        else:
+            of_parts = [means_of(one.plan, used, tables) for one in own.analyses]
+            sections.append(_section_together(own, of_parts, kinds, numbers))
     further = [one for pair, one in laid if shown and pair not in shown]
     further_tables = [numbers.table(one) for one in (*further, *valid_only_tables(used, tables))]
     further_figures = [numbers.figure(one) for pair, one in drawn if shown and pair not in shown]
@@ -230,9 +237,9 @@ def _section(
     cells: Sequence[Cell] | None,
     kinds: dict[str, str],
     numbers: Numbers,
-    already: Already,
+    already: Already | None,
 ) -> Section:
-    """Lay out one analysis; what an earlier one has told is not told again."""
+    """Lay out one analysis; what an earlier one has told is not told again; None: it is told with others."""
     plan, stem = analysis.plan, plain(analysis.plan.name)
     shown: list[Numbered] = []
 
@@ -243,7 +250,7 @@ def _section(
         return shown[-1].number
 
     of_differences = of_means = None
-    if analysis.has_results and analysis.contrasts:
+    if analysis.has_results and analysis.contrasts and already is not None:
         of_differences = number(contrast_table(analysis, f"differences_{stem}"))
         number(equivalence_table(analysis, f"equivalence_{stem}"))
         number(bayes_table(analysis, f"bayes_{stem}"))
@@ -258,9 +265,33 @@ def _section(
         of_means = number(means_table(analysis, cells, own, f"means_{stem}"))
     else:
         own = _cells_of(analysis)
-    told = paragraphs(analysis, own, kinds, of_model, already.means, of_differences, of_means, already.tests)
+    told: list[Markup] = []
+    if already is not None:
+        told = paragraphs(
+            analysis, own, kinds, of_model, already.means, of_differences, of_means, already.tests
+        )
     marks, warnings = marks_of(plan.groups, kinds), tuple(warnings_of(analysis))
     return Section(plan.heading, marks, tuple(told), tuple(shown), analysis, warnings, tuple(own))
+
+
+def _section_together(
+    own: Together, cells: Sequence[Sequence[Cell] | None], kinds: dict[str, str], numbers: Numbers
+) -> Section:
+    """Lay out analyses of parts of a study with the table of their differences, and each with the tables of its model and means."""
+    every, summary = own.tables()
+    shown = [numbers.table(every)]
+    of_differences, of_analyses = shown[0].number, None
+    if shown[0].refused:
+        shown.insert(0, numbers.table(summary))
+        of_analyses = shown[0].number
+    parts = [
+        _section(one, means, kinds, numbers, None) for one, means in zip(own.analyses, cells, strict=True)
+    ]
+    told = own.paragraphs([cell for part in parts for cell in part.cells], of_analyses, of_differences)
+    groups = tuple(dict.fromkeys(group for one in own.analyses for group in one.plan.groups))
+    warnings = tuple(own.by_part([part.warnings for part in parts]))
+    heading, marks = upper_first(own.heading), marks_of(groups, kinds)
+    return Section(heading, marks, tuple(told), tuple(shown), own.analyses[0], warnings, parts=tuple(parts))
 
 
 def _cells_of(analysis: Analysis) -> list[Cell]:

@@ -27,11 +27,14 @@ class Felt:
     unit: str  # what follows a number; empty for an odds ratio
 
     @property
+    def value(self) -> str:
+        """The first effect without its unit."""
+        return apa.ratio(self.values[0]) if self.scale == ODDS else apa.number(self.values[0], self.places)
+
+    @property
     def size(self) -> str:
         """The first effect with its unit."""
-        if self.scale == ODDS:
-            return f"odds ratio {apa.ratio(self.values[0])}"
-        return f"{apa.number(self.values[0], self.places)}{self.unit}"
+        return f"odds ratio {self.value}" if self.scale == ODDS else f"{self.value}{self.unit}"
 
     @property
     def interval(self) -> str:

@@ -60,7 +60,7 @@ def in_order(number: str) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Section:
-    """One analysis as the page shows it."""
+    """One analysis as the page shows it, or several that are told together: ``parts``, of which ``analysis`` is the first."""
 
     heading: str
     marks: tuple[str, ...]
@@ -69,6 +69,12 @@ class Section:
     analysis: Analysis
     warnings: tuple[Markup, ...]
     cells: tuple[Cell, ...] = ()  # means of the trials that it analyses
+    parts: tuple[Section, ...] = ()
+
+    @property
+    def each(self) -> tuple[Section, ...]:
+        """Every analysis of it."""
+        return self.parts or (self,)
 
 
 @dataclass(frozen=True)
@@ -116,13 +122,18 @@ class Content:
     @property
     def sections(self) -> tuple[Section, ...]:
         """Every analysis of the report."""
+        return tuple(one for section in self._laid for one in section.each)
+
+    @property
+    def _laid(self) -> tuple[Section, ...]:
         return (*self.planned, *self.exploratory, *self.recovery_sections)
 
     def all_tables(self) -> Iterator[Numbered]:
         """Return every table in the order of its number."""
         found = [one for one in (self.models_table, self.answer_table, self.recovery_table, self.flow) if one]
         found += [*self.descriptives, *self.further_tables]
-        found += [one for section in self.sections for one in section.tables]
+        laid = [*self.sections, *(section for section in self._laid if section.parts)]
+        found += [one for section in laid for one in section.tables]
         found += [one for part in self.chapters for one in part.blocks if isinstance(one, Numbered)]
         return iter(sorted(found, key=lambda one: in_order(one.number)))
 

@@ -111,8 +111,9 @@ def _section(section: Section, content: Content) -> Iterator[Node]:
     yield Heading(3, escape(section.heading), section.marks)
     for warning in section.warnings:
         yield Paragraph(Markup("<b>Warning.</b> ") + escape(warning), "warning")
-    own = content.number_of_fit(section.analysis.fit)
-    tables = (*content.described_in(section.analysis), *(one.number for one in section.tables))
+    own = tuple(number for one in section.each for number in content.number_of_fit(one.analysis.fit))
+    described = (number for one in section.each for number in content.described_in(one.analysis))
+    tables = (*dict.fromkeys(described), *(one.number for one in section.tables))
     for text in section.paragraphs:
         yield Paragraph(text, tables=tables, models=own)
 
@@ -142,11 +143,23 @@ def supplement(content: Content, left: Sequence[Section], references: Sequence[R
 def _models(content: Content, left: Sequence[Section]) -> Iterator[Node]:
     """Yield the models behind the results: what the manuscript left, tables, and the steps by which random effects were reduced."""
     for section in content.planned or content.exploratory:
+        behind = list(_behind(section))
         if section in left:
             yield from _section(section, content)
-        elif section.tables or (section.analysis.model and len(section.analysis.model.steps) > 1):
-            yield Heading(3, escape(f"Model: {section.analysis.plan.name}"), section.marks)
-        yield from [*_printed(section.tables), *_steps(section)]
+        elif behind:
+            name = section.heading if section.parts else f"Model: {section.analysis.plan.name}"
+            yield Heading(3, escape(name), section.marks)
+        yield from behind
+
+
+def _behind(section: Section) -> Iterator[Node]:
+    """Yield the printed tables of a section and of its parts, with the steps by which random effects were reduced."""
+    yield from _printed(section.tables)
+    for part in section.each:
+        steps = list(_steps(part))
+        if section.parts and steps:
+            yield Heading(4, escape(part.heading))
+        yield from [*(_printed(part.tables) if section.parts else ()), *steps]
 
 
 def _means(content: Content) -> Iterator[Node]:
@@ -163,7 +176,7 @@ def _explored(content: Content) -> Iterator[Node]:
         yield from _section(section, content)
         if place == 0:
             yield Paragraph(Markup(NOT_PLANNED))
-        yield from [*_printed(section.tables), *_steps(section)]
+        yield from _behind(section)
     for part in content.chapters:
         if part.chapter.name != "robustness":
             yield from _chapter(content, part)
@@ -204,7 +217,7 @@ def _recovery(content: Content) -> Iterator[Node]:
     figure = [content.recovery_figure] if content.recovery_figure else []
     yield from _printed([*figure, content.recovery_table])
     for section in content.recovery_sections:
-        yield from [*_section(section, content), *_printed(section.tables), *_steps(section)]
+        yield from [*_section(section, content), *_behind(section)]
 
 
 def _in_files(content: Content) -> Iterator[Node]:

@@ -37,6 +37,7 @@ from analysis.report.nodes import Facts, Finding, Node, Paragraph
 from analysis.report.numbered import Content, Section
 from analysis.report.results import crowds, of_many_conditions, words_of_direction
 from analysis.report.results.tables import origin_of_contrasts
+from analysis.report.results.together import Together
 from analysis.results import Analysis, Contrast
 from analysis.robustness import Matrix
 
@@ -53,9 +54,10 @@ MANY_MISSING = 0.05
 
 def answer(content: Content, recovered: str) -> Iterator[Node]:
     """Write the Answer; ``recovered`` is what the check of recovery found, empty without simulated readers."""
-    sections = content.planned or content.exploratory
+    told = content.planned or content.exploratory
+    sections = [one for section in told for one in section.each]
     answered: set[tuple[object, ...]] = set()
-    findings = [one for section in sections for one in _Question(section, content, answered).findings()]
+    findings = [one for section in told for one in _Question(section, content, answered).findings()]
     for text in LAYOUT.paragraphs("opening", findings=findings, planned=content.planned):
         yield Paragraph(text)
     yield from findings[:MOST_FINDINGS]
@@ -94,6 +96,10 @@ class _Question:
     def findings(self) -> Iterator[Finding]:
         """Answer for participants, then whether each model differs from them; without participants, for the models."""
         kinds = self.content.kinds
+        if self.section.parts:
+            together = Together(tuple(one.analysis for one in self.section.parts), kinds)
+            yield self._finding("question_together", "together", together=together)
+            return
         crowded, others = crowds(self.section.analysis.contrasts)
         for crowd in crowded:
             yield self._of_crowd(crowd)
@@ -122,13 +128,16 @@ class _Question:
         plan, content = self.section.analysis.plan, self.content
         facts |= {"plan": plan, "measure": plan.measure, "kinds": content.kinds}
         own = [content.answer_table.number] if content.answer_table is not None else []
-        described = content.described_in(self.section.analysis)
+        described = dict.fromkeys(
+            number for one in self.section.each for number in content.described_in(one.analysis)
+        )
+        models = [number for one in self.section.each for number in content.number_of_fit(one.analysis.fit)]
         return Finding(
             LAYOUT.sentences(question, **facts),
             LAYOUT.sentences(text, **facts),
             *certainty,
             (*own, *described, *(one.number for one in self.section.tables)),
-            content.number_of_fit(self.section.analysis.fit),
+            tuple(models),
         )
 
     def _of_one(self, one: Contrast, again: bool) -> Finding:

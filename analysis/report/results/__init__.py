@@ -92,12 +92,15 @@ def _means(cells: Sequence[Cell], analysis: Analysis) -> list[Markup]:
     levels = []
     for level in dict.fromkeys(cell.level for cell in cells if cell.group in models):
         means = [cell.mean for cell in cells if cell.group in models and cell.level == level]
-        ends = dict.fromkeys(_mean(value, analysis.plan.measure) for value in (min(means), max(means)))
+        ends = dict.fromkeys(
+            mean_in_words(value, analysis.plan.measure) for value in (min(means), max(means))
+        )
         levels.append(f"{' to '.join(ends)} in the {level}")
     return [*told, _said("means_of_models", analysis, {}, models=len(models), levels=levels)]
 
 
-def _mean(value: float, measure: Measure) -> str:
+def mean_in_words(value: float, measure: Measure) -> str:
+    """Write a mean with its unit."""
     if measure.family == "binomial":
         return apa.percent(value)
     if measure.logged and measure.unit == "ms":
@@ -113,7 +116,7 @@ def _descriptive(cells: Sequence[Cell], analysis: Analysis) -> Markup:
     times, places = (1, 0) if measure.logged else (100, 1)
     pairs = [
         (
-            _mean(one.mean, measure),
+            mean_in_words(one.mean, measure),
             apa.number(times * one.sd, places) if spread and np.isfinite(one.sd) else "",
         )
         for one in cells
@@ -165,7 +168,7 @@ def differences(
     if silent:
         size = felt(silent, analysis.plan.measure)
         told.append(_said("silent", analysis, kinds, silent=silent, others=bool(told), size=size))
-    last = _adjustment(analysis, kinds, table, is_short)
+    last = adjustment([analysis], kinds, table, is_short=is_short)
     if len(told) == 1:
         return [Markup(" ").join(one for one in (*told, last) if one)]
     return [*told, *([last] if last else [])]
@@ -294,30 +297,33 @@ def _in_mixed_model(one: Contrast, analysis: Analysis) -> Contrast | None:
     return None
 
 
-def _adjustment(analysis: Analysis, kinds: Kinds, table: str | None, is_short: bool) -> Markup:
-    plan, found = analysis.plan, analysis.contrasts
-    least = [replace(one, estimate=one.detectable) for one in analysis.estimable]
+def adjustment(analyses: Sequence[Analysis], kinds: Kinds, table: str | None, *, is_short: bool) -> Markup:
+    """Say how analyses of one measure are adjusted, what they could have detected, and where their table is."""
+    plan, found = analyses[0].plan, [one for analysis in analyses for one in analysis.contrasts]
+    least = [replace(one, estimate=one.detectable) for analysis in analyses for one in analysis.estimable]
     least = [one for one in least if not np.isnan(one.estimate)]
     finite = [one for one in least if np.isfinite(one.estimate)]
     return _said(
         "adjustment",
-        analysis,
+        analyses[0],
         kinds,
         detectable=felt(finite, plan.measure) if finite else None,
         undetectable=len(least) - len(finite),
         estimable=any(one.estimable for one in found),
         directed=any(one.direction != "two-sided" for one in found),
         alpha="" if plan.alpha == ALPHA else f"{plan.alpha:g}".removeprefix("0"),
-        family=family_in_words(analysis) if any(one.family > 1 for one in found) else "",
+        family=family_in_words(*analyses) if any(one.family > 1 for one in found) else "",
         is_any_open=any(one.p_adjusted >= plan.alpha for one in found),
         is_short=is_short,
         table=table,
     )
 
 
-def family_in_words(analysis: Analysis) -> str:
-    """Say over which tests an analysis is adjusted."""
+def family_in_words(analysis: Analysis, *others: Analysis) -> str:
+    """Say over which tests an analysis is adjusted; ``others`` are of parts of a study, each adjusted alone."""
     plan = analysis.plan
+    if others:
+        return "over the tests of each analysis"
     if not plan.planned:
         many = max(one.family for one in analysis.contrasts)
         return f"over the {apa.worded(many, 'test')} of this analysis"

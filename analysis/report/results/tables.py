@@ -12,6 +12,7 @@ from analysis import apa
 from analysis.bayes import posterior_of
 from analysis.mixed import VarianceComponent, r_squared
 from analysis.plan import RATING
+from analysis.planned import of_trials
 from analysis.readers import headed, spoken
 from analysis.report.apa_tables import ApaTable, Head, Origin, decimals
 from analysis.report.filters import JUDGED, USED, filled, where
@@ -133,35 +134,43 @@ def _row(one: Contrast) -> dict[str, Any]:
     }
 
 
-def contrast_table(analysis: Analysis, name: str) -> ApaTable:
-    """Lay out the tested differences of an analysis: each with the p value and the interval that agree."""
-    plan, found = analysis.plan, analysis.contrasts
+def contrast_table(analysis: Analysis, name: str, others: Sequence[Analysis] = ()) -> ApaTable:
+    """Lay out the tested differences of an analysis, and of others of its kind: each with the p value and interval that agree."""
+    plan, analyses = analysis.plan, (analysis, *others)
+    found = [one for each in analyses for one in each.contrasts]
     in_points = any(one.crossed is not None for one in found)
     of_shares = in_points and plan.measure.scale == "points"
     rows = []
-    for one in _by_readers(sorted(found, key=lambda one: len(one.groups))):
-        row = _row(one)
-        who = f"Difference of differences: {row['heading']}" if one.between else headed(one.groups[0])
-        rows.append({**row, "heading": who})
+    for each in analyses:
+        part = f"{part_of(each)}: " if others else ""
+        for one in _by_readers(sorted(each.contrasts, key=lambda one: len(one.groups))):
+            row = _row(one)
+            who = f"Difference of differences: {row['heading']}" if one.between else headed(one.groups[0])
+            rows.append({**row, "heading": part + who})
     return LAYOUT.table(
         "differences",
         rows,
         name,
-        origin=origin_of_contrasts([analysis]),
+        origin=origin_of_contrasts(analyses),
         plan=plan,
         measure=plan.measure,
-        who=_who(analysis),
+        who=apa.worded(len(analyses), "analysis", "analyses") if others else _who(analysis),
         estimate="Points" if of_shares else plan.measure.unit.capitalize() if in_points else "b",
         raw=in_points or plan.measure.scale == "raw",
         places=1 if of_shares else decimals(min((one.se for one in found if one.estimable), default=1.0), 2),
         statistic="z" if all(one.df is None for one in found) else "t",
         level=f"{100 * (1 - plan.alpha):g}",
         correction=analysis.correction,
-        family=family_in_words(analysis) if any(one.family > 1 for one in found) else "",
+        family=family_in_words(*analyses) if any(one.family > 1 for one in found) else "",
         is_any_directed=any(one.direction != "two-sided" for one in found),
         is_any_undetermined=not all(one.estimable or one.left_out for one in found),
         left_out="; ".join(dict.fromkeys(one.left_out for one in found if one.left_out)),
     )
+
+
+def part_of(analysis: Analysis) -> str:
+    """Name the trials of an analysis of a part of a study."""
+    return of_trials(analysis.plan.trials, analysis.plan.within).strip(" ()")
 
 
 def origin_of_contrasts(analyses: Sequence[Analysis]) -> Origin:

@@ -1,0 +1,167 @@
+"""Exploratory analyses of one measure by one factor in several parts of a study, told together with one table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from analysis import apa
+from analysis.descriptives import Cell
+from analysis.names import plain
+from analysis.readers import named
+from analysis.report.apa_tables import ApaTable
+from analysis.report.felt import Felt, felt
+from analysis.report.results import LAYOUT, MOST_LEVELS, adjustment, mean_in_words, reverses
+from analysis.report.results.tables import contrast_table, origin_of_contrasts, part_of
+from analysis.results import Analysis, Contrast
+
+
+@dataclass(frozen=True)
+class Together:
+    """Analyses that differ only in which trials they analyse."""
+
+    analyses: tuple[Analysis, ...]
+    kinds: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, analyses: Sequence[Analysis], kinds: Mapping[str, str]) -> list[Together]:
+        """Put analyses together that nobody planned, of one measure by one factor on one scale; every other one stays alone."""
+        found: dict[Any, list[Analysis]] = {}
+        for one in analyses:
+            plan = one.plan
+            key: Any = id(one)
+            if not plan.planned and plan.subset and one.estimable:
+                key = (plan.measure.name, plan.factor, felt(one.estimable, plan.measure).scale)
+            found.setdefault(key, []).append(one)
+        return [cls(tuple(own), kinds) for own in found.values()]
+
+    @property
+    def name(self) -> str:
+        """What they have in common."""
+        return f"{self.analyses[0].plan.measure.noun} by {self.analyses[0].plan.factor}"
+
+    @property
+    def heading(self) -> str:
+        """Their name with how many they are."""
+        return f"{self.name} ({apa.worded(len(self.analyses), 'analysis', 'analyses')})"
+
+    @property
+    def tested(self) -> list[Contrast]:
+        """All differences that could be estimated."""
+        return [one for analysis in self.analyses for one in analysis.estimable]
+
+    def differing(self) -> list[tuple[Analysis, list[Contrast]]]:
+        """Return the analyses with significant differences, and these, the largest first."""
+        found = []
+        for analysis in self.analyses:
+            own = [one for one in analysis.estimable if one.p_adjusted < analysis.plan.alpha]
+            found += [(analysis, sorted(own, key=lambda one: -abs(one.estimate)))] if own else []
+        return found
+
+    def findings(self) -> Markup:
+        """Say how many differences are significant, in which analyses, and how large the largest is in each."""
+        measure, differing = self.analyses[0].plan.measure, self.differing()
+        significant = [one for _, own in differing for one in own]
+        others = [one for one in self.tested if not any(one is other for other in significant)]
+        return LAYOUT.sentences(
+            "found_together",
+            analyses=self.analyses,
+            tested=self.tested,
+            significant=significant,
+            differing=[
+                (part_of(analysis), own, len(analysis.estimable), self._who(own[0]), felt(own, measure))
+                for analysis, own in differing
+            ],
+            most_told=MOST_LEVELS,
+            others=others,
+            size=felt(others, measure) if others else None,
+            lost=sum(not one.estimable for analysis in self.analyses for one in analysis.contrasts),
+            reversed=sum(map(reverses, significant)),
+        )
+
+    def _who(self, one: Contrast) -> str:
+        return " vs. ".join(named(group, dict(self.kinds)) for group in one.groups)
+
+    def paragraphs(
+        self, cells: Collection[Cell], of_analyses: str | None, of_differences: str | None
+    ) -> list[Markup]:
+        """Write the Results of all of them: how, what was found, and what limits it."""
+        first, plan = self.analyses[0], self.analyses[0].plan
+        means: dict[str, list[float]] = {}
+        for cell in cells:
+            means.setdefault(cell.group, []).append(cell.mean)
+        told = [
+            LAYOUT.sentences(
+                "together",
+                name=self.name,
+                analyses=self.analyses,
+                plan=plan,
+                measure=plan.measure,
+                kinds=self.kinds,
+                within=list(dict.fromkeys(name for one in self.analyses for name, _ in one.plan.within)),
+                has_kinds=len({one.plan.trials for one in self.analyses}) > 1,
+                means=[
+                    (group, *(mean_in_words(end, plan.measure) for end in (min(own), max(own))))
+                    for group, own in means.items()
+                ],
+                estimated=first.companion is not None or first.model is None,
+                with_people=sum("human" in one.groups or "simulated" in one.groups for one in self.analyses),
+                modeled=sum(one.model is not None for one in self.analyses),
+                rows=sorted(len(one.rows) if one.model is None else one.model.rows for one in self.analyses),
+                of_analyses=of_analyses,
+                of_differences=of_differences,
+            ),
+            self.findings(),
+            adjustment(self.analyses, dict(self.kinds), None, is_short=False),
+            Markup(" ").join(self.by_part([one.remarks for one in self.analyses])),
+        ]
+        return [one for one in told if one]
+
+    def by_part(self, said: Sequence[Collection[str]]) -> Iterator[Markup]:
+        """Write remarks of each analysis: those of all first, the others behind the analyses that they are of."""
+        parts: dict[str, list[str]] = {}
+        for analysis, own in zip(self.analyses, said, strict=True):
+            for remark in own:
+                parts.setdefault(remark, []).append(part_of(analysis))
+        alike: dict[tuple[str, ...], list[str]] = {}
+        for remark, own in sorted(parts.items(), key=lambda one: -len(one[1])):
+            alike.setdefault(tuple(own), []).append(remark)
+        for names, remarks in alike.items():
+            own = Markup(" ").join(map(escape, remarks))
+            yield LAYOUT.sentences("of_parts", names=names, all=len(self.analyses), said=own)
+
+    def tables(self) -> list[ApaTable]:
+        """Return the table of all differences, and the one with a row for each analysis, for where that is too long."""
+        first, stem = self.analyses[0], plain(self.name)
+        measure = first.plan.measure
+        every = contrast_table(first, f"differences_{stem}", self.analyses[1:])
+        rows = []
+        for one in self.analyses:
+            order = sorted(one.estimable, key=lambda each: each.estimate)
+            ends = [felt([each], measure) for each in (order[0], order[-1])]
+            significant = sum(each.p_adjusted < one.plan.alpha for each in one.estimable)
+            least = min(each.p_adjusted for each in one.estimable)
+            rows.append(
+                {"one": one, "part": part_of(one), "ends": ends, "significant": significant, "least": least}
+            )
+        return [
+            every,
+            LAYOUT.table(
+                "together",
+                rows,
+                f"analyses_{stem}",
+                origin=origin_of_contrasts(self.analyses),
+                measure=measure,
+                plan=first.plan,
+                unit=_unit(ends[0], measure.unit),
+                level=f"{100 * (1 - first.plan.alpha):g}",
+                correction=first.correction,
+            ),
+        ]
+
+
+def _unit(size: Felt, unit: str) -> str:
+    return size.unit.strip().replace("%", "percent") or (size.scale if size.scale == "odds ratio" else unit)
