@@ -15,7 +15,7 @@ from analysis.estimation import MOST_ROWS
 from analysis.figures import recovery_figure
 from analysis.figures.conditions import has_contrasts
 from analysis.mixed import Fit
-from analysis.names import plain
+from analysis.names import plain, upper_first
 from analysis.plan import MEASURES, RECOVERED, Plan
 from analysis.planned import plans
 from analysis.preparing.flow import flow
@@ -109,7 +109,7 @@ def gather(
             sections.append(section(own.analyses[0]))
         else:
             of_parts = [means_of(one.plan, used, tables) for one in own.analyses]
-            sections.append(_section_together(own, of_parts, kinds, numbers))
+            sections.append(_section_together(own, of_parts, kinds, numbers, already))
     further = [one for pair, one in laid if shown and pair not in shown]
     further_tables = [numbers.table(one) for one in (*further, *valid_only_tables(used, tables))]
     further_figures = [numbers.figure(one) for pair, one in drawn if shown and pair not in shown]
@@ -237,9 +237,11 @@ def _section(
     cells: Sequence[Cell] | None,
     kinds: dict[str, str],
     numbers: Numbers,
-    already: Already | None,
+    already: Already,
+    *,
+    is_part: bool = False,
 ) -> Section:
-    """Lay out one analysis; what an earlier one has told is not told again; None: it is told with others."""
+    """Lay out one analysis; what an earlier one has told is not told again, nor what is told of all its parts together."""
     plan, stem = analysis.plan, plain(analysis.plan.name)
     shown: list[Numbered] = []
 
@@ -250,7 +252,7 @@ def _section(
         return shown[-1].number
 
     of_differences = of_means = None
-    if analysis.has_results and analysis.contrasts and already is not None:
+    if analysis.has_results and analysis.contrasts and not is_part:
         of_differences = number(contrast_table(analysis, f"differences_{stem}"))
         number(equivalence_table(analysis, f"equivalence_{stem}"))
         number(bayes_table(analysis, f"bayes_{stem}"))
@@ -266,7 +268,7 @@ def _section(
     else:
         own = _cells_of(analysis)
     told: list[Markup] = []
-    if already is not None:
+    if not is_part:
         told = paragraphs(
             analysis, own, kinds, of_model, already.means, of_differences, of_means, already.tests
         )
@@ -275,7 +277,11 @@ def _section(
 
 
 def _section_together(
-    own: Together, cells: Sequence[Sequence[Cell] | None], kinds: dict[str, str], numbers: Numbers
+    own: Together,
+    cells: Sequence[Sequence[Cell] | None],
+    kinds: dict[str, str],
+    numbers: Numbers,
+    already: Already,
 ) -> Section:
     """Lay out analyses of parts of a study with the table of their differences, and each with the tables of its model and means."""
     every, summary = own.tables()
@@ -285,7 +291,8 @@ def _section_together(
         shown.insert(0, numbers.table(summary))
         of_analyses = shown[0].number
     parts = [
-        _section(one, means, kinds, numbers, None) for one, means in zip(own.analyses, cells, strict=True)
+        _section(one, means, kinds, numbers, already, is_part=True)
+        for one, means in zip(own.analyses, cells, strict=True)
     ]
     told = own.paragraphs([cell for part in parts for cell in part.cells], of_analyses, of_differences)
     groups = tuple(dict.fromkeys(group for one in own.analyses for group in one.plan.groups))
