@@ -146,7 +146,7 @@ class Case:
     def wrods(self, *arguments: str | Path, exits: tuple[int, ...] = (0,)) -> str:
         """Return what a command prints, which has to end as expected."""
         main = importlib.import_module("experiment.cli").main
-        drawn = random.Random(self.folder.name)
+        drawn = random.Random(self.name.removesuffix("/published"))
         with patch("secrets.token_hex", lambda size=32: drawn.randbytes(size).hex()):
             done = CliRunner().invoke(main, [*map(str, arguments)])
         if done.exit_code not in exits:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analysis.apa import MOST_NAMED
+from analysis.apa import MOST_TESTS_NAMED
 from analysis.results import Analysis, Contrast
 from analysis.robustness import APPEARS, DECISIVE, REVERSED, SAME, WEAKER, Checked, Matrix
 
@@ -65,7 +65,7 @@ def support_of(checked: Checked | None) -> str:
             said.setdefault(cell.outcome, []).append(f"{name[0].lower()}{name[1:]}")
     found = [
         f"{FOUND[outcome]} in {_of_checks(len(names), many)}"
-        + (f" ({', '.join(names)})" if len(names) <= MOST_NAMED else "")
+        + (f" ({', '.join(names)})" if len(names) <= MOST_TESTS_NAMED else "")
         for outcome, names in said.items()
     ]
     agreeing = [f"{checked.agreeing} of {many} checks agree"] if checked.agreeing else []

@@ -16,7 +16,7 @@ from analysis.report.numbered import Numbered
 from analysis.report.warned import in_words as warned_in_words
 from analysis.report.write import render_document
 
-NO_FITS: Any = SimpleNamespace(has_program=False)
+NO_FITS: Any = SimpleNamespace(has_program=False, all_fits=list)
 """All that the page asks of a report's content beside its document."""
 
 
