@@ -310,7 +310,7 @@ def test_a_logistic_model_with_a_random_effect_beyond_measure_is_no_check(conten
     model = content.planned[0].analysis.model
     assert model is not None and not model.runs_away
     term = replace(model.variance[0], cov=model.variance[0].cov * 0 + 400.0)
-    assert replace(model, variance=(term,)).runs_away
+    assert replace(model, source=replace(model.source, variance=(term,))).runs_away
 
 
 def test_equal_means_are_told_once() -> None:
