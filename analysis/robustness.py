@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import statsmodels.api as sm
 from scipy import stats
+from statsmodels.genmod.cov_struct import Exchangeable
+from statsmodels.genmod.generalized_estimating_equations import GEE
 
 from analysis import apa
 from analysis.answers import failures_as_wrong, is_valid, judged, not_failed
@@ -230,7 +231,7 @@ def _prepared_otherwise(analysis: Analysis, tables: Tables) -> Iterator[Found]:
     of_shares = plan.measure.scale == "points"
     if not of_shares and plan.measure.of != "people":
         return
-    found = share_multiverse(tables, plan) if of_shares else time_multiverse(tables, plan)
+    found = share_multiverse(tables, plan) if of_shares else time_multiverse(tables, plan, one_at_a_time=True)
     if found.empty or not found["low"].notna().any():
         return
     primary = found[found["is_primary"]].iloc[0]
@@ -361,7 +362,7 @@ def _checked(plan: Plan, data: ModelData, clusters: str) -> Iterator[dict[str, o
     if not np.ptp(y):
         return
     few = number < FEW and np.bincount(codes).max() <= LARGEST
-    model = sm.GEE(y[order], x[order], groups=codes[order], cov_struct=sm.cov_struct.Exchangeable())
+    model = GEE(y[order], x[order], groups=codes[order], cov_struct=Exchangeable())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         done = model.fit(cov_type="bias_reduced" if few else "robust")
@@ -430,8 +431,9 @@ def time_multiverse(
     *,
     rules: Sequence[Alternative] | None = None,
     fit: bool = False,
+    one_at_a_time: bool = False,
 ) -> pd.DataFrame:
-    """Compare times under every rule for times, scale and choice of answers and sessions."""
+    """Compare times under every rule for times, scale and choice of answers and sessions, or varying one of these at a time."""
     if plan.measure.unit != "ms":
         raise UserError(f"{plan.measure.noun} is no time", mend="Give a plan of rt or reading_time.")
     rules = rules or alternatives(
@@ -451,9 +453,11 @@ def time_multiverse(
             for rule in rules:
                 kept = rule.rule.keeps(times, plan.measure.name) if len(times) else times["item_id"].notna()
                 for scale in (LOG, RAW):
-                    own = sessions == AS_EXCLUDED and choice == own_answers and rule.is_own
-                    primary = own and (scale == LOG) == plan.measure.logged
-                    universe = Universe(sessions, rule.name, choice, scale, primary)
+                    own = (sessions == AS_EXCLUDED, choice == own_answers, rule.is_own)
+                    others = [*own, (scale == LOG) == plan.measure.logged].count(False)
+                    if one_at_a_time and others > 1:
+                        continue
+                    universe = Universe(sessions, rule.name, choice, scale, not others)
                     value = times[plan.measure.name].astype(float)
                     value = value.apply(np.log) if scale == LOG else value
                     parts: dict[str, Any] = {

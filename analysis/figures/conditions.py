@@ -26,10 +26,12 @@ from analysis.descriptives import (
 )
 from analysis.figures import marks
 from analysis.figures.drawing import (
+    CONTRASTS,
     PILOT_LABEL,
     TALLEST,
     WIDTH,
     Drawing,
+    Effect,
     Look,
     keep_width,
     looks,
@@ -52,26 +54,10 @@ SIZE, HEAD = 8.4, 9.0
 """Points of letters; a page makes the figure a little narrower, and they must not fall below 7.5."""
 _FOREST, _LINE, _ABOVE, _BELOW, _GAP = 3.4, 0.165, 0.4, 0.46, 0.13
 GLYPHS = {"x": "×", "+": "+", "1": "⅄"}  # marks of baselines, as a note writes them
-CONTRASTS = "contrasts"  # label of the axes of planned contrasts
 _BLACK = "#1b1b1b"
 _HEAD: dict[str, Any] = {"fontsize": HEAD, "weight": "bold", "color": _BLACK, "va": "baseline"}
 _SMALL: dict[str, Any] = {"fontsize": SIZE, "color": SOFT, "va": "baseline"}
 _PILOT = Look(style()["pilot"]["colour"], style()["pilot"]["marker"], is_hollow=True)
-
-
-@dataclass(frozen=True)
-class Effect:
-    """A planned contrast of one reader, or between two, on the scale on which it is reported."""
-
-    label: str
-    reader: str
-    group: str  # whose mark it takes; empty between readers
-    estimate: float
-    low: float  # ends of the interval of the tables; one that a one-sided test lacks is infinite
-    high: float
-    grade: str  # how certain it is, in a word
-    uncertain: bool = False  # its interval is dashed
-    built_in: float | None = None  # the effect that simulated readers were given
 
 
 @dataclass(frozen=True)
@@ -151,11 +137,6 @@ def condition_figure(name: str, rows: Sequence[Conditions], of: str = "") -> Dra
         "write": _written,
     }
     return Drawing.described(name, figure, look, "conditions", **values)
-
-
-def has_contrasts(drawing: Drawing) -> bool:
-    """Return whether a figure shows planned contrasts."""
-    return any(axes.get_label() == CONTRASTS for axes in drawing.figure.axes)
 
 
 def _written(row: Conditions, mean: float) -> str:

@@ -13,20 +13,21 @@ from html import escape
 from importlib import resources
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-import matplotlib as mpl
 from jinja2 import Environment, StrictUndefined, Template
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.transforms import Bbox
 from ruamel.yaml import YAML
 
 from analysis import apa, readers
 from analysis.costs.ratios import TITLES
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from matplotlib.transforms import Bbox
+
 NOT_DATA = "Simulated readers: not data"
+CONTRASTS = "contrasts"  # label of the axes of planned contrasts
 PILOT_LABEL = "you (pilot)"
 WIDTH = 6.7
 TALLEST = 8.2
@@ -51,6 +52,21 @@ class Look:
 
 
 @dataclass(frozen=True)
+class Effect:
+    """A planned contrast of one reader, or between two, on the scale on which it is reported."""
+
+    label: str
+    reader: str
+    group: str  # whose mark it takes; empty between readers
+    estimate: float
+    low: float  # ends of the interval of the tables; one that a one-sided test lacks is infinite
+    high: float
+    grade: str  # how certain it is, in a word
+    uncertain: bool = False  # its interval is dashed
+    built_in: float | None = None  # the effect that simulated readers were given
+
+
+@dataclass(frozen=True)
 class Drawing:
     """A finished figure."""
 
@@ -60,6 +76,11 @@ class Drawing:
     alternative: str  # what it shows, for those who cannot see it
     svg: str  # an element without prolog, ids made unique by the name
     figure: Figure
+
+    @property
+    def has_contrasts(self) -> bool:
+        """Whether it shows planned contrasts."""
+        return any(axes.get_label() == CONTRASTS for axes in self.figure.axes)
 
     @classmethod
     def described(
@@ -131,6 +152,8 @@ def style() -> dict[str, Any]:
 @contextmanager
 def styled() -> Iterator[None]:
     """Draw with the report's settings and leave matplotlib as it was."""
+    import matplotlib as mpl
+
     with mpl.rc_context({**mpl.rcParamsDefault, **style()["settings"], "backend": "agg"}):
         yield
 
@@ -201,16 +224,20 @@ _FILLED: WeakKeyDictionary[Figure, Bbox] = WeakKeyDictionary()
 
 def keep_width(figure: Figure) -> None:
     """Let a figure that leaves its right side empty keep its width, so that a page does not blow its text up."""
+    from matplotlib.lines import Line2D
+
     figure.add_artist(Line2D([0.0, 1.0], [0.5, 0.5], alpha=0.0, transform=figure.transFigure))
 
 
 def filled(figure: Figure) -> Bbox:
     """Lay a figure out, once for all of its files, and return the part that is drawn on with a margin around it, in inches."""
+    from matplotlib import rcParams
+
     if figure not in _FILLED:
         with styled():
             figure.draw_without_rendering()
             figure.set_layout_engine("none")
-            margin = float(mpl.rcParams["savefig.pad_inches"])
+            margin = float(rcParams["savefig.pad_inches"])
             _FILLED[figure] = figure.get_tightbbox().padded(margin)
     return _FILLED[figure]
 

@@ -266,8 +266,8 @@ def sketch(
 ) -> Fit:
     """Fit as :func:`fit` does, but without second derivatives where a model is singular and will be simplified for that.
 
-    A singular generalised fit of ``MANY`` rows or more that has converged by the average information has its standard errors from
-    there, and one of its warnings notes this. All else is as in ``fit``; :func:`completed` adds the second derivatives.
+    A singular generalised fit that has converged by the average information has its standard errors from there, and one of its
+    warnings notes this. All else is as in ``fit``; :func:`completed` adds the second derivatives.
     """
     return fit_model(make_model(formula, data, family, link, **options), is_sketch=True)
 
@@ -327,7 +327,7 @@ def _fit_generalised(model: Model, is_sketch: bool = False, end: Array | None = 
                     objective.standardise,
                     is_rough=is_rough,
                     may_be_sketched=lambda x: (
-                        is_sketch and is_rough and bool(singular_terms(model.matrices, objective.split(x)[0]))
+                        is_sketch and bool(singular_terms(model.matrices, objective.split(x)[0]))
                     ),
                 )
             )

@@ -12,8 +12,6 @@ from analysis.carrying_out import carry_out, carry_out_all
 from analysis.departures import standing_of, with_bounds_fixed_beforehand
 from analysis.descriptives import Cell, describe_rows, described_rows
 from analysis.estimation import MOST_ROWS
-from analysis.figures import recovery_figure
-from analysis.figures.conditions import has_contrasts
 from analysis.mixed import Fit
 from analysis.names import plain, upper_first
 from analysis.plan import MEASURES, RECOVERED, Plan
@@ -22,10 +20,9 @@ from analysis.preparing.flow import flow
 from analysis.random_structure import MOST_COLUMNS_BESIDE
 from analysis.readers import group_order, kinds_of, named
 from analysis.recovery_check import Recovered, recovered, recovered_lapses, recovered_words, recovery_plans
-from analysis.report.answer import answer_table
+from analysis.report.answer import answer, answer_table, as_text
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material, marks_of
-from analysis.report.chapters import write_chapters
 from analysis.report.described import (
     Description,
     described,
@@ -58,18 +55,46 @@ FEWEST = 5
 def gather(
     tables: Tables, told: Callable[[str], None] = lambda _: None, wanted: Collection[str] = ()
 ) -> Content:
-    """Run every analysis of a study and lay out what the report says, with tables and figures numbered as they are read."""
+    """Run every analysis of a study and lay out what the report says, with tables and figures numbered as they are read.
+
+    The Answer is told as text (:func:`analysis.report.answer.as_text`) before anything that only the rest of the report needs.
+    """
     numbers, trials = Numbers(), tables.trials
     kinds, used = kinds_of(trials), trials[trials["excluded_reason"].isna()]
     readers = tables.dictionary["readers"]
     begun = {name: str(one["kind"]) for name, one in readers.items() if one.get("kind")}
-    means = described(used, tables)
     planned = with_bounds_fixed_beforehand(plans(tables), tables.dictionary)
     shown = {(one.measure.name, one.factor) for one in planned if one.planned}
     analyses = carry_out_all(planned, tables, lambda name: told(f"model: {name}"))
     analyses = sorted(analyses, key=lambda one: not one.plan.planned)
     analyses = [one.in_order(group_order(trials)) for one in analyses]
     matrix = robustness_matrix(analyses, tables, told)
+    tested = answer_table([one for one in analyses if one.plan.planned] or analyses, matrix)
+    answered = None if tested is None else numbers.table(tested, MANUSCRIPT)
+    counted = flow_table(flow(trials, readers), begun | kinds)
+    with_means = [
+        (own, [means_of(one.plan, used, tables) for one in own.analyses])
+        for own in Together.of(analyses, kinds)
+    ]
+    bare = [_bare_section(own, cells) for own, cells in with_means]
+    content = Content(
+        tables=tables,
+        flow=Numbered("", counted),
+        kinds=kinds,
+        cautions=(*_cautions(used), *_at_an_end(analyses, kinds)),
+        standing=standing_of(tables, analyses),
+        planned=tuple(one for one in bare if one.analysis.plan.planned),
+        exploratory=tuple(one for one in bare if not one.analysis.plan.planned),
+        matrix=matrix,
+        answer_table=answered,
+    )
+    told(as_text(answer(content, "")))
+
+    # matplotlib and the chapters take longer to import than the Answer should wait
+    from analysis.figures.simulation import recovery_figure
+    from analysis.report.chapters import write_chapters
+
+    means = described(used, tables)
     written = write_chapters(Material(tables, tuple(analyses), kinds, told, matrix), wanted)
     found, extra, recovering = _recovery(tables, analyses, told)
     told("figures")
@@ -87,9 +112,7 @@ def gather(
         for drawing, table in planned_means(one, cells, used, tables, effects_drawn):
             drawn.append((pair, drawing))
             laid.insert(0, (pair, table))
-    drawn = sorted(drawn, key=lambda one: not has_contrasts(one[1]))
-    tested = answer_table([one for one in analyses if one.plan.planned] or analyses, matrix)
-    answered = None if tested is None else numbers.table(tested, MANUSCRIPT)
+    drawn = sorted(drawn, key=lambda one: not one[1].has_contrasts)
     asked = models_table(tables)
     models = None
     if asked is not None:
@@ -97,19 +120,14 @@ def gather(
     descriptives = [numbers.table(one, MANUSCRIPT) for pair, one in laid if pair in shown or not shown]
     figures = [numbers.figure(one, MANUSCRIPT) for pair, one in drawn if pair in shown or not shown]
     first = [numbers.chapter(one) for one in written if one.name == ROBUSTNESS]
-    flow_table_ = numbers.table(flow_table(flow(trials, readers), begun | kinds))
+    flow_table_ = numbers.table(counted)
     already = Already()
-
-    def section(one: Analysis) -> Section:
-        return _section(one, means_of(one.plan, used, tables), kinds, numbers, already)
-
-    sections = []
-    for own in Together.of(analyses, kinds):
-        if len(own.analyses) == 1:
-            sections.append(section(own.analyses[0]))
-        else:
-            of_parts = [means_of(one.plan, used, tables) for one in own.analyses]
-            sections.append(_section_together(own, of_parts, kinds, numbers, already))
+    sections = [
+        _section(own.analyses[0], cells[0], kinds, numbers, already)
+        if len(own.analyses) == 1
+        else _section_together(own, cells, kinds, numbers, already)
+        for own, cells in with_means
+    ]
     further = [one for pair, one in laid if shown and pair not in shown]
     further_tables = [numbers.table(one) for one in (*further, *valid_only_tables(used, tables))]
     further_figures = [numbers.figure(one) for pair, one in drawn if shown and pair not in shown]
@@ -117,15 +135,12 @@ def gather(
     effects = [one for one in found if one.low is not None and not one.label.startswith("intercept")]
     recovery_figure_ = numbers.figure(recovery_figure("recovery", effects)) if effects else None
     recovery_table_ = numbers.table(recovery_table(found, recovering)) if found else None
-    content = Content(
-        tables=tables,
+    content = replace(
+        content,
         flow=flow_table_,
-        kinds=kinds,
         descriptives=tuple(descriptives),
         remarks=tuple(_recovery_remarks(means)),
-        cautions=(*_cautions(used), *_at_an_end(analyses, kinds)),
         figures=tuple(figures),
-        standing=standing_of(tables, analyses),
         planned=tuple(one for one in sections if one.analysis.plan.planned),
         exploratory=tuple(one for one in sections if not one.analysis.plan.planned),
         chapters=tuple(chapters),
@@ -133,11 +148,12 @@ def gather(
         recovery_table=recovery_table_,
         recovery_figure=recovery_figure_,
         models_table=models,
-        recovery_sections=tuple(section(replace(one, contrasts=())) for one in extra),
+        recovery_sections=tuple(
+            _section(replace(one, contrasts=()), means_of(one.plan, used, tables), kinds, numbers, already)
+            for one in extra
+        ),
         further_tables=tuple(further_tables),
         further_figures=tuple(further_figures),
-        matrix=matrix,
-        answer_table=answered,
     )
     of_models, has_models = None if models is None else models.number, bool(content.all_fits())
     method = method_parts(tables, (*analyses, *extra), of_models, has_models=has_models)
@@ -230,6 +246,25 @@ class Already:
     means: set[Markup] = field(default_factory=set)
     tests: dict[tuple[object, ...], str] = field(default_factory=dict)
     models: dict[tuple[object, ...], str | None] = field(default_factory=dict)
+
+
+def _bare_section(told: Together, cells: Sequence[Sequence[Cell] | None]) -> Section:
+    """Return analyses with the means that they compare, without prose and tables: what the Answer is made from."""
+    parts = [
+        Section(
+            one.plan.heading,
+            (),
+            (),
+            (),
+            one,
+            (),
+            tuple(_cells_of(one) if own is None else means_analysed(one, own)),
+        )
+        for one, own in zip(told.analyses, cells, strict=True)
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    return Section(upper_first(told.heading), (), (), (), told.analyses[0], (), parts=tuple(parts))
 
 
 def _section(

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.figures.conditions import has_contrasts
 from analysis.report.apa_tables import Origin
 from analysis.report.filters import JUDGED, filled
 from analysis.report.numbered import Content, Illustrated, Numbered
@@ -48,7 +47,7 @@ def figure_source(figure: Illustrated, content: Content) -> FigureSource:
         if match := re.fullmatch(pattern, name):
             wanted = "|".join(told).format(*map(re.escape, match.groups()))
             found = [one.number for one in (near or tables) if re.fullmatch(wanted, _bare(one))]
-            if has_contrasts(figure.drawing) and content.answer_table is not None:
+            if figure.drawing.has_contrasts and content.answer_table is not None:
                 found = [content.answer_table.number, *found]
             if found:
                 return FigureSource(tuple(found))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from analysis.figures.conditions import Effect
+from analysis.figures.drawing import Effect
 from analysis.names import stem_of
 from analysis.plan import WORDS, WORDS_WITH_ONE_TYPO
 from analysis.readers import headed, spoken

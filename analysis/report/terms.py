@@ -6,7 +6,7 @@ from analysis.crossing import slopes_in_words
 from analysis.mixed import VarianceComponent
 from analysis.names import plain
 from analysis.readers import headed, spoken
-from analysis.results import Analysis
+from analysis.results import Analysis, Contrast
 
 _GROUPING = {
     "participant": ("Participant", "participants"),
@@ -24,6 +24,11 @@ GROUPS = {name: words for name, (words, _) in _GROUPING.items()}
 """The grouping factors of random effects by their names."""
 UNITS = {name: units for name, (_, units) in _GROUPING.items()}
 """What the levels of each are."""
+
+
+def contrast_in_words(one: Contrast) -> str:
+    """Name a contrast with its readers: ``initial − internal, people vs. gpt``."""
+    return f"{one.label}, {' vs. '.join(map(spoken, one.groups))}"
 
 
 def term_in_words(term: str, analysis: Analysis) -> str:

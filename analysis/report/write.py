@@ -17,7 +17,6 @@ from pyarrow import csv
 from analysis import apa
 from analysis.report.content import gather
 from analysis.report.document import Document, document_of
-from analysis.report.docx_file import write_docx
 from analysis.report.inline import head_markup, note_markup
 from analysis.report.latex_files import write_latex
 from analysis.report.numbered import Content
@@ -55,6 +54,8 @@ def write_files(
     content: Content, out_folder: str | Path, when: datetime, told: Callable[[str], None] = lambda _: None
 ) -> Path:
     """Write the dated folder of a report that was gathered already; see :func:`write_report`."""
+    from analysis.report.docx_file import write_docx
+
     tables = content.tables
     folder = dated_folder(out_folder, when)
     told("files")

@@ -10,6 +10,7 @@ import webbrowser
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING
 
 import click
@@ -155,7 +156,11 @@ def _report(console: Console, study: Study, store: Store) -> Path:
 
     console.print("[bold]5 of 5[/bold]  The report")
     tables = load(hand_over(study, store, study.folder / "handover"))
-    page = write_report(tables, study.folder / "reports", told=lambda line: console.print(f"        {line}"))
+
+    def told(lines: str) -> None:
+        console.print(indent(lines, " " * 8), markup=False, highlight=False, soft_wrap=True)
+
+    page = write_report(tables, study.folder / "reports", told=told)
     return page.resolve()
 
 

@@ -33,7 +33,7 @@ def report(study: Path, out: Path | None, wanted: tuple[str, ...], show: bool) -
     supplement.tex with a LaTeX file for each table and references.bib, figures as SVG and PNG, tables as CSV (as shown and
     unrounded), all trials, models.R, which recomputes the estimates and refits each model with lme4, and numbers.json, which names
     the source of each number.
-    The path of the page is the last line of the output.
+    The sentences of the Answer are printed as soon as they are known, then the files; the path of the page is the last line.
 
     Optional chapters: asking, companions, ratios, cost, fidelity, profiles, rankings.
 

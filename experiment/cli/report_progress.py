@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from textwrap import indent
 from typing import TYPE_CHECKING, Any, Self
 
 import click
@@ -35,7 +36,7 @@ class ReportProgress:
 
         if not isinstance(step, LayersDone):
             self._end()
-            click.echo(f"  {step}", err=True)
+            click.echo(indent(step, "  "), err=True)
         elif sys.stderr.isatty():
             self._move(step)
         elif step.what != self._what or time.monotonic() - self._last >= SECONDS_BETWEEN_LINES:

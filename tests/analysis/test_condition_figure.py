@@ -9,15 +9,8 @@ import pandas as pd
 import pytest
 
 from analysis.descriptives import describe_rows, scored
-from analysis.figures.conditions import (
-    CONTRASTS,
-    MOST_BELOW,
-    Conditions,
-    Effect,
-    condition_figure,
-    has_contrasts,
-)
-from analysis.figures.drawing import TALLEST, Drawing
+from analysis.figures.conditions import MOST_BELOW, Conditions, condition_figure
+from analysis.figures.drawing import CONTRASTS, TALLEST, Drawing, Effect
 from analysis.figures.marks import are_numbers_in_order
 from analysis.plan import MEASURES, RATING, Measure
 from analysis.report.content import gather
@@ -80,7 +73,7 @@ def test_conditions_are_rows_in_design_order_and_no_line_joins_them(row: Conditi
         lines = [line.get_ydata() for line in axes.lines if line.get_linestyle() != "None"]
         joining = [y for y in lines if len(set(y)) > 1 and y[0] != 0]
         assert not joining
-    assert not has_contrasts(drawing) and row.levels[-1] in drawing.alternative
+    assert not drawing.has_contrasts and row.levels[-1] in drawing.alternative
 
 
 def test_rates_are_joined() -> None:
@@ -121,7 +114,7 @@ def test_the_answers_figure_draws_the_intervals_of_the_table_and_its_grades(
     planned = {"comprehension": PLANNED["comprehension"]}
     content = gather(load(write_handover(tmp_path_factory.mktemp("drawn"), rows, planned=planned)))
     drawing = content.figures[0].drawing
-    assert has_contrasts(drawing)
+    assert drawing.has_contrasts
     (forest,) = [axes for axes in drawing.figure.axes if axes.get_label() == CONTRASTS]
     drawn = [tuple(bar[:, 0]) for bars in forest.collections for bar in bars.get_segments()]
     (section,) = content.planned

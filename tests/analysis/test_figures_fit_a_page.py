@@ -6,9 +6,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from analysis.costs.times import TimeSpread
-from analysis.figures import recovery_figure
 from analysis.figures.cost import time_distribution_figure
 from analysis.figures.drawing import TALLEST
+from analysis.figures.simulation import recovery_figure
 from analysis.recovery_check import Recovered
 
 LEVELS = tuple(f"condition_{number}" for number in range(27))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from analysis import load
-from analysis.report.answer import MOST_FINDINGS, answer, answer_table
+from analysis.report.answer import MOST_FINDINGS, answer, answer_table, as_text
 from analysis.report.content import gather
 from analysis.report.grades import (
     CLEAR,
@@ -48,6 +51,23 @@ def content(tmp_path_factory: pytest.TempPathFactory, without_chapters: None) ->
     rows = study_rows(human=24, models=("restorer",), items=24)
     planned = {"comprehension": PLANNED["comprehension"]}
     return gather(load(write_handover(tmp_path_factory.mktemp("answer"), rows, planned=planned)))
+
+
+def test_the_answer_is_told_as_text_before_the_rest_is_made_and_is_that_of_the_page(tmp_path: Path) -> None:
+    told: list[str] = []
+    rows = study_rows(human=16, models=("restorer",), items=16)
+    content = gather(load(write_handover(tmp_path, rows, planned=PLANNED)), told.append)
+    (place,) = [place for place, step in enumerate(told) if step.startswith("Answer\n")]
+    assert told[place] == as_text(answer(content, ""))
+    assert told[place - 1].startswith("checks: ") and "figures" in told[place:]
+    assert "\nRobustness: All checks agree with " in told[place]
+    assert max(map(len, told[place].splitlines())) <= 100
+
+
+def test_the_answer_waits_for_no_figure_library() -> None:
+    asked = "import sys, analysis.report; print({'matplotlib', 'docx'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
 
 
 def findings(content: Content) -> list[Finding]:

@@ -17,7 +17,6 @@ from markupsafe import Markup
 from analysis import Tables, load
 from analysis.carrying_out import carry_out_all
 from analysis.figures import Drawing
-from analysis.figures.conditions import has_contrasts
 from analysis.measures import signal_detection
 from analysis.measures.accuracy import against_chance
 from analysis.measures.levels import done_to, levels_of
@@ -339,7 +338,7 @@ def test_recovered_is_a_planned_measure_from_plan_to_contrast(tmp_path: Path, wh
     assert "Recovered words by position: see the planned analyses." in words(chapter)
     asked = planned_effects([analysis], Matrix(), [], {})
     ((drawing, means),) = planned_means(analysis, _cells_of(analysis), tables.trials, tables, asked)
-    assert has_contrasts(drawing) and drawing.title.startswith("Recovered words by position")
+    assert drawing.has_contrasts and drawing.title.startswith("Recovered words by position")
     assert means.title.startswith("Recovered words (%) by position")
 
 

@@ -1,12 +1,13 @@
 """What a whole report takes: processor seconds and peak memory of each part, chapter by chapter.
 
 Run ``python -m tests.benchmarks.bench_report [TRIALS] [--models=6] [--conditions=5] [--fits] [--planned] [--without-models]
-[--chapter=NAME …]``; 1,000,000 trials by default: half of them are people's, half the language models' (the study of
+[--chapter=NAME …] [--study=FOLDER]``; 1,000,000 trials by default: half of them are people's, half the language models' (the study of
 ``bench_analysis``). Peaks are of the process, the trials table included, and are set back between parts where the system lets a
 process do so (Linux); elsewhere they are the peak so far. ``--fits`` prints every mixed model with its rows, parameters,
 evaluations and processor seconds. ``--planned`` takes the report's models for planned ones, which have all of their rows.
 ``--without-models`` leaves out the models that the report starts with, and with them what
-chapters say of these; ``--chapter`` (repeatable) leaves out all chapters but those named.
+chapters say of these; ``--chapter`` (repeatable) leaves out all chapters but those named. ``--study`` takes the tables of a folder
+(an export, or the demo's ``handover``). Seconds of the Answer count from the start, with imports and loading.
 """
 
 from __future__ import annotations
@@ -23,8 +24,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
-
-from tests.benchmarks.bench_analysis import write_study
 
 
 def peak() -> float:
@@ -55,17 +54,19 @@ def report(
     folder: Path, out: Path, *, models: bool = True, planned: bool = False, wanted: Collection[str] = ()
 ) -> None:
     """Write the report of a handover, measuring each part; ``wanted`` names the only chapters, if any."""
+    begun = time.process_time()
     from analysis import load
     from analysis.carrying_out import carry_out_all
     from analysis.plan import Plan
-    from analysis.report import chapters, content
+    from analysis.report import content
     from analysis.report.write import write_files
 
-    def timed(one: chapters.Declared) -> chapters.Declared:
-        write = one.write
-        return replace(one, write=lambda material: measured(f"chapter: {one.name}", lambda: write(material)))
-
-    chapters.DECLARED = tuple(timed(one) for one in chapters.DECLARED if not wanted or one.name in wanted)
+    def told(step: str) -> None:
+        if step.startswith("Answer"):
+            print(
+                f"{'Answer, from the start':<34}{time.process_time() - begun:>9.1f}{peak():>9.0f}", flush=True
+            )
+            _measure_chapters(wanted)
 
     def fitted(plans: Iterable[Plan], *given: Any) -> Any:
         taken = [replace(plan, planned=planned) for plan in plans] if models else []
@@ -73,8 +74,19 @@ def report(
 
     tables = measured("load", lambda: load(folder))
     with patch.object(content, "carry_out_all", fitted):
-        gathered = measured("all but files", lambda: content.gather(tables))
+        gathered = measured("all but files", lambda: content.gather(tables, told))
     measured("files", lambda: write_files(gathered, out, datetime(2026, 11, 22, tzinfo=UTC)))
+
+
+def _measure_chapters(wanted: Collection[str]) -> None:
+    """Have each chapter measured; they are imported only after the Answer."""
+    from analysis.report import chapters
+
+    def timed(one: chapters.Declared) -> chapters.Declared:
+        write = one.write
+        return replace(one, write=lambda material: measured(f"chapter: {one.name}", lambda: write(material)))
+
+    chapters.DECLARED = tuple(timed(one) for one in chapters.DECLARED if not wanted or one.name in wanted)
 
 
 def each_fit_told() -> AbstractContextManager[object]:
@@ -110,14 +122,16 @@ def main(given: list[str]) -> None:
         tempfile.TemporaryDirectory() as place,
         each_fit_told() if "--fits" in given else contextlib.nullcontext(),
     ):
-        write_study(Path(place), trials, models, conditions)
-        print(f"{trials:,} trials, {models} models, {conditions} conditions")
+        folder = Path(*told("study") or [place])
+        if folder == Path(place):
+            from tests.benchmarks.bench_analysis import write_study
+
+            write_study(folder, trials, models, conditions)
+            print(f"{trials:,} trials, {models} models, {conditions} conditions")
         print(f"{'part':<34}{'CPU s':>9}{'peak MB':>9}")
         with_models = "--without-models" not in given
         planned = "--planned" in given
-        report(
-            Path(place), Path(place) / "reports", models=with_models, planned=planned, wanted=told("chapter")
-        )
+        report(folder, Path(place) / "reports", models=with_models, planned=planned, wanted=told("chapter"))
 
 
 if __name__ == "__main__":

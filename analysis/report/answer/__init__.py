@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,6 @@ from analysis.departures import why_no_bound
 from analysis.random_structure import MODELS_FOR_A_CLAIM
 from analysis.readers import PARTICIPANT_KINDS, is_several, named
 from analysis.report.apa_tables import ApaTable, as_percent
-from analysis.report.chapters.robustness import contrast_in_words
 from analysis.report.felt import ODDS, PERCENT, POINTS, Felt, felt
 from analysis.report.grades import (
     CLEAR,
@@ -31,6 +31,7 @@ from analysis.report.grades import (
     grade_of,
     support_of,
 )
+from analysis.report.inline import plain_text
 from analysis.report.layout import Layout
 from analysis.report.many_levels import MOST_TOLD
 from analysis.report.nodes import Facts, Finding, Node, Paragraph
@@ -38,6 +39,7 @@ from analysis.report.numbered import Content, Section
 from analysis.report.results import crowds, of_many_conditions, words_of_direction
 from analysis.report.results.tables import origin_of_contrasts
 from analysis.report.results.together import Together
+from analysis.report.terms import contrast_in_words
 from analysis.results import Analysis, Contrast
 from analysis.robustness import Matrix
 
@@ -83,6 +85,17 @@ def answer(content: Content, recovered: str) -> Iterator[Node]:
     }
     told_of["Software check"] = recovered
     yield Facts(tuple((term, said) for term, said in told_of.items() if said))
+
+
+def as_text(nodes: Iterable[Node]) -> str:
+    """Return the sentences of the Answer in lines for a terminal; its figure and table are on the page alone."""
+    told = ["Answer"]
+    for node in nodes:
+        if isinstance(node, Paragraph | Finding):
+            told.append(plain_text(node.text if isinstance(node, Paragraph) else node.markup))
+        elif isinstance(node, Facts):
+            told += [f"{term}: {plain_text(said)}" for term, said in node.pairs]
+    return "\n".join(fill(one, 100, subsequent_indent="  ") for one in told)
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from analysis.costs.ratios import Cost, costs_by_level
 from analysis.descriptives import Cell, describe, describe_rows, described_rows, valid_only
-from analysis.figures import Drawing, condition_figure, position_figure
-from analysis.figures.conditions import Conditions
+from analysis.figures import Drawing
 from analysis.plan import DESCRIBED, RATING, RECOVERED, Measure, Plan
 from analysis.planned import has_ratings, held_by
 from analysis.preparing.exclusions import COUNTED_ONCE, each_answer_once, time_bounds
@@ -21,6 +21,9 @@ from analysis.report.parted import Part, crossed_parts, parts_of, table_of_part
 from analysis.report.planned_effects import Asked, planned_of
 from analysis.results import Analysis
 from analysis.tables import Tables
+
+if TYPE_CHECKING:
+    from analysis.figures.conditions import Conditions
 
 Pair = tuple[str, str]
 """Names of a measure and of a factor."""
@@ -102,6 +105,8 @@ def planned_means(
     analysis: Analysis, cells: Sequence[Cell], used: pd.DataFrame, tables: Tables, asked: Asked
 ) -> Iterator[tuple[Drawing, ApaTable]]:
     """Draw and lay out the means of a planned analysis of which no part has them: of recovered words, and over what parts sessions."""
+    from analysis.figures.conditions import Conditions, condition_figure
+
     plan, rows = analysis.plan, analysis.rows
     measure, key = plan.measure, planned_of(analysis)
     of_words = measure.value == "share"
@@ -144,6 +149,8 @@ def figures_of(
     one: Description, used: pd.DataFrame, tables: Tables, asked: Asked, analyses: Sequence[Analysis]
 ) -> Iterator[tuple[Pair, Drawing]]:
     """Draw the means of every measure, those with planned contrasts first, and what each condition costs against the first."""
+    from analysis.figures.conditions import Conditions, condition_figure, position_figure
+
     part, factor, levels = one.part, one.part.factor, one.part.levels
     rows, pilot = part.rows(used), part.rows(_pilot(tables))
     panels: list[tuple[Measure, Sequence[Cost], Sequence[Cost]]] = []

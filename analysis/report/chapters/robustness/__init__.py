@@ -7,13 +7,12 @@ from pathlib import Path
 
 from analysis import apa, robustness
 from analysis.plan import Measure
-from analysis.readers import spoken
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter, Material
 from analysis.report.grades import FOUND
 from analysis.report.layout import Layout
 from analysis.report.results.tables import origin_of_contrasts
-from analysis.results import Contrast
+from analysis.report.terms import contrast_in_words
 
 UNDER = {
     robustness.SCALE: "in log odds",
@@ -82,11 +81,6 @@ def matrix_table(matrix: robustness.Matrix) -> ApaTable:
     analyses = list({id(row.analysis): row.analysis for row in matrix.rows}.values())
     computed = "the contrasts again under each check; by wrods alone"
     return replace(table, origin=replace(origin_of_contrasts(analyses), computed=computed))
-
-
-def contrast_in_words(one: Contrast) -> str:
-    """Name a contrast with its readers: ``initial − internal, people vs. gpt``."""
-    return f"{one.label}, {' vs. '.join(map(spoken, one.groups))}"
 
 
 def _numbers(name: str, cell: robustness.Cell, measure: Measure) -> str:
