@@ -76,12 +76,12 @@ def test_titles_and_sources_say_which_trials_a_table_and_its_figures_are_of(
 
 
 def test_the_opening_says_of_each_comparison_which_trials_it_is_of(content: Content) -> None:
-    """Six questions are sentences; the table holds all, with a heading for each task and manner."""
+    """Each answer names its trials; the table holds all, with a heading for each task and manner."""
     opening = list(answer(content, ""))
-    asked = [one.question for one in opening if isinstance(one, Finding)]
-    assert asked and all(
-        one.startswith("Accuracy by position (recover, examples without): ") for one in asked
-    )
+    found = [one for one in opening if isinstance(one, Finding)]
+    assert all(one.question.startswith("Accuracy by ") for one in found)
+    assert all(f"recover, examples {manner} (" in found[0].text for manner in MANNERS)
+    assert "choose (" in found[0].text
     (table,) = [one.table for one in opening if isinstance(one, Numbered) and isinstance(one.table, ApaTable)]
     headings = [row[0] for row in table.rows if len(row) == 1]
     for trials in ("choose", *(f"recover, examples {manner}" for manner in MANNERS)):

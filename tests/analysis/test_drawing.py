@@ -118,7 +118,7 @@ def test_labels_of_an_axis_never_run_into_each_other_and_lose_no_letter(name: st
 
 
 def test_a_name_is_broken_inside_a_word_only_where_nothing_else_fits() -> None:
-    assert cut_to_lines("vertauschte_Anfangsbuchstaben", 1.6, 9) == ["vertauschte", "Anfangsbuchstaben"]
+    assert cut_to_lines("vertauschte_Anfangsbuchstaben", 1.6, 9) == ["vertauschte_", "Anfangsbuchstaben"]
     broken = cut_to_lines("Anfangsbuchstabendreher", 0.8, 9)
     assert "".join(broken) == "Anfangsbuchstabendreher" and len(broken) > 1
     assert all(width_of(one, 9) <= 0.8 for one in broken)

@@ -280,7 +280,7 @@ def test_a_difference_that_depends_on_how_words_are_scored_is_no_clear_one(tmp_p
     ("measure", "between", "checks"),
     [
         ("missing", "human", {SCALE, BY_PARTICIPANTS, BY_ITEMS, ITEM_SETS}),
-        ("surprisal", "restorer", {BY_PARTICIPANTS, BY_ITEMS, ITEM_SETS}),
+        ("surprisal", "restorer", {BY_ITEMS, ITEM_SETS}),
     ],
 )
 def test_every_planned_measure_has_checks(

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from experiment.cli import SECTIONS, main
 from experiment.cli.new import templates
-from experiment.describing import sessions
+from experiment.describing import plain_english
 from experiment.templates.parts import parts_of
 
 
@@ -104,7 +104,9 @@ def test_check_says_of_fewer_items_than_conditions_that_a_session_lacks_some(tmp
     ],
 )  # fmt: skip
 def test_how_often_a_session_shows_a_condition_is_told_in_words(cells: tuple[int, int], often: str) -> None:
-    told = sessions._lists({"lists": 2, "trials_per_cell": dict(enumerate(cells))}, True, {"shows": "shows"})
+    told = plain_english._lists(
+        {"lists": 2, "trials_per_cell": dict(enumerate(cells))}, True, {"shows": "shows"}
+    )
     assert told == f"2 lists; a session shows each condition {often}."
 
 
