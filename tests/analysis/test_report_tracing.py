@@ -218,7 +218,9 @@ def test_a_figure_names_the_tables_that_it_was_drawn_from_and_not_all_of_its_cha
         Numbered(str(number), ApaTable(f"table_{number:02d}_{name}", name, ("a",), ()))
         for number, name in enumerate([*others, *tables], 1)
     ]
-    shown: Any = SimpleNamespace(drawing=SimpleNamespace(name=figure, figure=SimpleNamespace(axes=[])))
+    shown: Any = SimpleNamespace(
+        drawing=SimpleNamespace(name=figure, figure=SimpleNamespace(axes=[]), has_contrasts=False)
+    )
     content: Any = SimpleNamespace(
         chapters=[SimpleNamespace(blocks=[*named, shown])],
         all_tables=lambda: named,
