@@ -76,7 +76,7 @@ def gather(
         (own, [means_of(one.plan, used, tables) for one in own.analyses])
         for own in Together.of(analyses, kinds)
     ]
-    bare = [_bare_section(own, cells) for own, cells in with_means]
+    bare = [_bare_together(own, cells) for own, cells in with_means]
     content = Content(
         tables=tables,
         flow=Numbered("", counted),
@@ -123,10 +123,10 @@ def gather(
     flow_table_ = numbers.table(counted)
     already = Already()
     sections = [
-        _section(own.analyses[0], cells[0], kinds, numbers, already)
-        if len(own.analyses) == 1
-        else _section_together(own, cells, kinds, numbers, already)
-        for own, cells in with_means
+        _section_together(section, own, cells, kinds, numbers, already)
+        if section.parts
+        else _section(section, cells[0], kinds, numbers, already)
+        for section, (own, cells) in zip(bare, with_means, strict=True)
     ]
     further = [one for pair, one in laid if shown and pair not in shown]
     further_tables = [numbers.table(one) for one in (*further, *valid_only_tables(used, tables))]
@@ -149,8 +149,8 @@ def gather(
         recovery_figure=recovery_figure_,
         models_table=models,
         recovery_sections=tuple(
-            _section(replace(one, contrasts=()), means_of(one.plan, used, tables), kinds, numbers, already)
-            for one in extra
+            _section(_bare(replace(one, contrasts=()), own), own, kinds, numbers, already)
+            for one, own in ((one, means_of(one.plan, used, tables)) for one in extra)
         ),
         further_tables=tuple(further_tables),
         further_figures=tuple(further_figures),
@@ -248,27 +248,24 @@ class Already:
     models: dict[tuple[object, ...], str | None] = field(default_factory=dict)
 
 
-def _bare_section(told: Together, cells: Sequence[Sequence[Cell] | None]) -> Section:
-    """Return analyses with the means that they compare, without prose and tables: what the Answer is made from."""
-    parts = [
-        Section(
-            one.plan.heading,
-            (),
-            (),
-            (),
-            one,
-            (),
-            tuple(_cells_of(one) if own is None else means_analysed(one, own)),
-        )
-        for one, own in zip(told.analyses, cells, strict=True)
-    ]
-    if len(parts) == 1:
-        return parts[0]
-    return Section(upper_first(told.heading), (), (), (), told.analyses[0], (), parts=tuple(parts))
+def _bare(analysis: Analysis, cells: Sequence[Cell] | None) -> Section:
+    """Return an analysis with the means that it compares, without prose and tables: what the Answer is made from."""
+    own = _cells_of(analysis) if cells is None else means_analysed(analysis, cells)
+    return Section(analysis.plan.heading, (), (), (), analysis, (), tuple(own))
+
+
+def _bare_together(told: Together, cells: Sequence[Sequence[Cell] | None]) -> Section:
+    """Return the bare section of one analysis, or of several that are told together."""
+    parts = tuple(_bare(one, own) for one, own in zip(told.analyses, cells, strict=True))
+    return (
+        parts[0]
+        if len(parts) == 1
+        else replace(parts[0], heading=upper_first(told.heading), cells=(), parts=parts)
+    )
 
 
 def _section(
-    analysis: Analysis,
+    bare: Section,
     cells: Sequence[Cell] | None,
     kinds: dict[str, str],
     numbers: Numbers,
@@ -277,6 +274,7 @@ def _section(
     is_part: bool = False,
 ) -> Section:
     """Lay out one analysis; what an earlier one has told is not told again, nor what is told of all its parts together."""
+    analysis = bare.analysis
     plan, stem = analysis.plan, plain(analysis.plan.name)
     shown: list[Numbered] = []
 
@@ -298,20 +296,18 @@ def _section(
             already.models[key] = number(model_table(analysis, f"model_{stem}"))
         of_model = already.models[key]
     if cells is not None:
-        own = means_analysed(analysis, cells)
-        of_means = number(means_table(analysis, cells, own, f"means_{stem}"))
-    else:
-        own = _cells_of(analysis)
+        of_means = number(means_table(analysis, cells, bare.cells, f"means_{stem}"))
     told: list[Markup] = []
     if not is_part:
         told = paragraphs(
-            analysis, own, kinds, of_model, already.means, of_differences, of_means, already.tests
+            analysis, bare.cells, kinds, of_model, already.means, of_differences, of_means, already.tests
         )
     marks, warnings = marks_of(plan.groups, kinds), tuple(warnings_of(analysis))
-    return Section(plan.heading, marks, tuple(told), tuple(shown), analysis, warnings, tuple(own))
+    return replace(bare, marks=marks, paragraphs=tuple(told), tables=tuple(shown), warnings=warnings)
 
 
 def _section_together(
+    bare: Section,
     own: Together,
     cells: Sequence[Sequence[Cell] | None],
     kinds: dict[str, str],
@@ -327,13 +323,19 @@ def _section_together(
         of_analyses = shown[0].number
     parts = [
         _section(one, means, kinds, numbers, already, is_part=True)
-        for one, means in zip(own.analyses, cells, strict=True)
+        for one, means in zip(bare.parts, cells, strict=True)
     ]
     told = own.paragraphs([cell for part in parts for cell in part.cells], of_analyses, of_differences)
     groups = tuple(dict.fromkeys(group for one in own.analyses for group in one.plan.groups))
     warnings = tuple(own.by_part([part.warnings for part in parts]))
-    heading, marks = upper_first(own.heading), marks_of(groups, kinds)
-    return Section(heading, marks, tuple(told), tuple(shown), own.analyses[0], warnings, parts=tuple(parts))
+    return replace(
+        bare,
+        marks=marks_of(groups, kinds),
+        paragraphs=tuple(told),
+        tables=tuple(shown),
+        warnings=warnings,
+        parts=tuple(parts),
+    )
 
 
 def _cells_of(analysis: Analysis) -> list[Cell]:

@@ -91,7 +91,7 @@ def _lack(
     giving: Giving,
 ) -> str | None:
     if measure.of == "people":
-        return f"{measure.name} is measured of people alone{INSTEAD.get(measure.name, '')}"
+        return f"{measure.name} is measured for people only{INSTEAD.get(measure.name, '')}"
     need = NEEDED.get(measure.name)
     if measure.name == "surprisal" and not any(read_step(trial) for trial in trials):
         return (

@@ -30,7 +30,7 @@ OF_SESSION = (
 def trial_rows(connection: Connection, study: str) -> Iterator[dict[str, Any]]:
     """Iterate over a study's trials, session by session, with the columns of the trials table and of the factors.
 
-    Trials of models that ended in an error are among them (:func:`experiment.rows.failed.failed_trials`).
+    Trials of models that ended in an error are among them (:func:`failed_trials`).
     Rows stream from the store; only sessions and exclusions are held. Rows hold more than the columns: pick by name.
 
     Parameters

@@ -27,7 +27,7 @@ SYNONYMS = {"accuracy": "correct", "response_time": "rt", "reaction_time": "rt"}
 def validator() -> Draft202012Validator:
     """Return the validator of study.yaml, built once; the measures of plans come from ``analysis.plan``."""
     schema = json.loads(resources.files(__package__).joinpath("study.schema.json").read_text("utf-8"))
-    schema["$defs"]["measure"]["enum"] = list(PLANNABLE)
+    schema["$defs"]["measure"] = {"enum": list(PLANNABLE)}
     Draft202012Validator.check_schema(schema)
     formats = FormatChecker(formats=())
     formats.checks("key")(lambda key: key_fault(key) is None)

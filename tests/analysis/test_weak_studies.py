@@ -18,7 +18,7 @@ from analysis.contrasts import contrasts_of
 from analysis.families import by_largest_t
 from analysis.frames import accuracy_data
 from analysis.mixed import APPROXIMATE
-from analysis.report.content import Already, _section, gather
+from analysis.report.content import Already, _bare, _section, gather
 from analysis.report.numbered import Content, Numbers
 from analysis.report.write import render
 from tests.analysis.letter_study import LEVELS, PLANNED, study_rows, write_handover
@@ -182,7 +182,7 @@ def undetermined(content: Content, se: float) -> Content:
     analysis = replace(analysis, plan=plan, model=wide, groups=("human",), contrasts=tested, companion=None)
     return replace(
         content,
-        planned=(_section(analysis, [], content.kinds, Numbers(), Already()),),
+        planned=(_section(_bare(analysis, []), [], content.kinds, Numbers(), Already()),),
     )
 
 

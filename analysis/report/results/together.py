@@ -156,7 +156,7 @@ class Together:
                 origin=origin_of_contrasts(self.analyses),
                 measure=measure,
                 plan=first.plan,
-                unit=_unit(ends[0], measure.unit),
+                unit=_unit(felt(first.estimable[:1], measure), measure.unit),
                 level=f"{100 * (1 - first.plan.alpha):g}",
                 correction=first.correction,
             ),

@@ -25,6 +25,8 @@ from experiment.models.settings import ModelSettings
 from experiment.store import Store
 from stimuli.seeds import generator
 
+__all__ = ["Asking", "RunStopped"]
+
 AHEAD_OF_SERVERS = 0.5
 """A model of a server that had to wait for others goes on once it may ask so much of a block, so that it is not stopped anew
 with each trial."""
@@ -441,9 +443,6 @@ def _is_closing(fault: Exception) -> bool:
     from experiment.models.local.head import Closed
 
     return isinstance(fault, Closed)
-
-
-__all__ = ["Asking", "RunStopped"]
 
 
 BEFORE = ("unscramble", "reason")

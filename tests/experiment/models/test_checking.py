@@ -319,7 +319,7 @@ def test_a_model_of_the_hub_is_not_downloaded_to_look_into_it(tmp_path: Path) ->
 def test_planned_analyses_that_a_model_has_no_value_for_are_named(tmp_path: Path) -> None:
     planned = checked(written(tmp_path / "s", one("baseline:random")))["planned"]
     assert planned["accuracy"]["lack"] is None
-    assert "measured of people alone" in planned["time"]["lack"] and "surprisal" in planned["time"]["lack"]
+    assert "measured for people only" in planned["time"]["lack"] and "surprisal" in planned["time"]["lack"]
     planned = checked(written(tmp_path / "s", one("baseline:random", shared="  context: teacher_forced\n")))[
         "planned"
     ]
