@@ -13,6 +13,7 @@ import json
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -28,6 +29,7 @@ from stimuli.errors import UserError
 from stimuli.files import replace_file
 
 RENEW_S = 10.0
+ENDING_S = 2.0  # how long PostgreSQL may still show the connection of a server that has ended
 Announce = Callable[[str], None]
 _OTHERS = text(
     "SELECT a.application_name, a.backend_start FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid "
@@ -141,7 +143,16 @@ class _SharedClaim:
         }
 
     def take(self) -> None:
-        """Take the lock, unless a server with another key has the study."""
+        """Take the lock, unless a server with another key has the study; one that has just ended is waited for."""
+        patience = time.monotonic() + ENDING_S
+        while time.monotonic() < patience:
+            try:
+                return self._try()
+            except UserError:
+                time.sleep(0.1)
+        self._try()
+
+    def _try(self) -> None:
         connection = self._engine.connect()
         try:
             with connection.begin():

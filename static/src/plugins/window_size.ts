@@ -55,13 +55,12 @@ export class WindowSizePlugin implements JsPsychPlugin<Info> {
         { name: "again", words: messages.check_again, key: "space" },
         { name: "smaller", words: messages.window_small_go_on, quiet: true },
       ];
-      const resizing = new AbortController();
       const goOn = (): void => {
         if (measured().fits) display.querySelector<HTMLElement>(".actions button")?.click();
       };
-      window.addEventListener("resize", goOn, { signal: resizing.signal });
+      const watching = setInterval(goOn, 100); // a resize event may come before the page can be left
       const { action } = await showPage(display, content, actions, messages, language);
-      resizing.abort();
+      clearInterval(watching);
       if (action === "smaller") return measured();
     }
   }
