@@ -19,14 +19,7 @@ ITEMS_LINE = "items: "
 
 
 def note_design(connection: Connection, study: Study, *, new_version: bool = False) -> int:
-    """Note a study's design as a version of it (:func:`experiment.store.versions.ensure_version`).
-
-    Raises
-    ------
-    DesignChanged
-        The design changed after data were collected. Where items were built anew, it shows one that readers saw as it was
-        and as it is, and counts the others.
-    """
+    """Note a study's design as a version of it (:func:`experiment.store.versions.ensure_version`)."""
     design = json.dumps(study.design, ensure_ascii=False, sort_keys=True)
     try:
         return ensure_version(connection, study.id, study.design_hash, design, new_version=new_version)

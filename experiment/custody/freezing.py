@@ -58,13 +58,7 @@ def hash_of(locked: Mapping[str, Any]) -> str:
 
 
 def read_freeze(folder: Path) -> Frozen | None:
-    """Return a study's freeze, or None where it was never frozen.
-
-    Raises
-    ------
-    UserError
-        The file was changed by hand.
-    """
+    """Return a study's freeze, or None where it was never frozen."""
     file = folder / FILE
     if not file.exists():
         return None
@@ -100,19 +94,7 @@ def changes_since(study: Study, frozen: Frozen, *, items: str | None = None) -> 
 
 
 def refuse_if_changed(study: Study, *, items: str | None = None) -> None:
-    """Refuse a study that was frozen and changed since; pass one that never was.
-
-    Parameters
-    ----------
-    study : Study
-    items : str, optional
-        SHA-256 of items that are about to be written, in place of that of the items on disk.
-
-    Raises
-    ------
-    UserError
-        Names the differences.
-    """
+    """Refuse a study that was frozen and changed since; pass one that never was."""
     frozen = read_freeze(study.folder)
     lines = changes_since(study, frozen, items=items) if frozen is not None else []
     if lines:
@@ -124,25 +106,7 @@ def refuse_if_changed(study: Study, *, items: str | None = None) -> None:
 
 
 def freeze(study: Study, document: str, *, sessions_before: int, amend: str | None = None) -> Frozen:
-    """Lock a study as it is and write ``freeze.json`` and the registration.
-
-    Parameters
-    ----------
-    study : Study
-        With built items.
-    document : str
-        The registration as Markdown.
-    sessions_before : int
-        Sessions of people (no pilots) that were there already.
-    amend : str, optional
-        Why a freeze that stands is replaced. Its hash, moment and registration are kept.
-
-    Raises
-    ------
-    UserError
-        The study is frozen already and no reason is given, or a reason is given and there is nothing to amend: it was never
-        frozen, or has not changed since.
-    """
+    """Lock a study as it is and write ``freeze.json`` and the registration."""
     before = read_freeze(study.folder)
     if before is not None and amend is None:
         raise UserError(

@@ -33,19 +33,7 @@ STEP_PARTS = ("show", "read_as")
 
 
 def origin_of(study: Study, files: Iterable[Path]) -> dict[str, Any]:
-    """Return the note of what items were built from.
-
-    Parameters
-    ----------
-    files : iterable of Path
-        Files that were read; folders stand for the files in them. Each is named as the study names it; a file that no
-        setting names (one that a hub sent) is known by the settings alone.
-
-    Returns
-    -------
-    dict
-        ``settings``, ``files`` (name to SHA-256) and ``sha256``, the digest of both as canonical JSON.
-    """
+    """Return the note of what items were built from."""
     origin = {"settings": _settings(study), "files": dict(sorted(_files(study, files)))}
     text = json.dumps(origin, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return {"sha256": hashlib.sha256(text.encode("utf-8")).hexdigest(), **origin}
@@ -70,19 +58,7 @@ def changed_since_build(study: Study) -> list[str]:
 
 
 def require_current_items(study: Study, store: Store | None = None) -> None:
-    """Refuse items that were built from another design, before anything is stored of them.
-
-    Parameters
-    ----------
-    store : Store, optional
-        Where it is given, items of which nothing says what they were built from are refused too, but for those of which
-        sessions were held already under this very design.
-
-    Raises
-    ------
-    UserError
-        There are no items, or they were changed by hand, or the design or a file changed since they were built.
-    """
+    """Refuse items that were built from another design, before anything is stored of them."""
     items = study.items
     if _has_only_its_items(study) or all(item.provenance["operation"] == IMPORTED for item in items):
         return

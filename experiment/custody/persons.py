@@ -54,34 +54,7 @@ def find_person(
     at: datetime | None = None,
     session: str | None = None,
 ) -> list[Found]:
-    """Return all sessions of one person, found by number, platform id, station and time, or one of the sessions.
-
-    Parameters
-    ----------
-    connection : Connection
-        A reading connection.
-    study : str
-        The study's id.
-    participant : str, optional
-        Their number, in older databases one of two, or the name under which they were invited.
-    platform_id : str, optional
-        The id at the recruitment platform, as long as it is kept.
-    station, at : str and datetime, optional
-        A station (its name, or the number in it), and a moment at which the session ran there; without a zone it is this
-        computer's time.
-    session : str, optional
-        A session's id, or so many of its first characters that no other begins with them.
-
-    Returns
-    -------
-    list of Found
-        In the order in which they began; empty where nobody fits.
-
-    Raises
-    ------
-    SeveralPersons
-        What was given fits more than one person.
-    """
+    """Return all sessions of one person, found by number, platform id, station and time, or one of the sessions."""
     is_persons = (sessions.c.study == study, sessions.c.reader_kind.in_(PARTICIPANTS))
     query = select(sessions.c.session_id, sessions.c.person_key).where(*is_persons)
     if "" in (participant, platform_id, station, session):

@@ -20,17 +20,7 @@ ACTION = "registration"
 
 @dataclass(frozen=True)
 class Registration:
-    """The answer to where a study is registered.
-
-    Attributes
-    ----------
-    url : str or None
-        None where it was said not to be registered.
-    at : str
-        When that was said.
-    freeze_hash : str or None
-        Of the freeze that stood then.
-    """
+    """The answer to where a study is registered."""
 
     url: str | None
     at: str
@@ -65,13 +55,7 @@ def has_to_be_asked(study: Study, store: Store) -> bool:
 
 
 def note_registration(study: Study, store: Store, url: str | None, actor: str) -> None:
-    """Store where a study is registered, or with None that it is not; the freeze of that moment is kept with it.
-
-    Raises
-    ------
-    UserError
-        The address is none of the web.
-    """
+    """Store where a study is registered, or with None that it is not; the freeze of that moment is kept with it."""
     if url is not None:
         check_address(url)
     frozen = read_freeze(study.folder)
@@ -82,13 +66,7 @@ def note_registration(study: Study, store: Store, url: str | None, actor: str) -
 
 
 def check_address(url: str) -> None:
-    """Refuse what is no full web address.
-
-    Raises
-    ------
-    UserError
-        Says the value and the form.
-    """
+    """Refuse what is no full web address."""
     parts = urlsplit(url)
     if (
         parts.scheme not in ("https", "http")

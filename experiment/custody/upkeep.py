@@ -56,13 +56,7 @@ def kept(study: Study, store: Store) -> Kept:
 
 
 def long_duration(text: str) -> timedelta:
-    """Turn ``30 days`` into a time.
-
-    Raises
-    ------
-    ValueError
-        The text is no such time; a study's schema lets none through.
-    """
+    """Turn ``30 days`` into a time."""
     found = re.fullmatch(r"([0-9.]+) ?(min|h|d)(?:ours?|ays?)?", text.strip())
     if found is None:
         raise ValueError(f"{text!r} is no time such as 30 days")
@@ -70,13 +64,7 @@ def long_duration(text: str) -> timedelta:
 
 
 def make_backups(kept: Kept, places: Sequence[Path] = (), *, actor: str = SERVER) -> list[Path]:
-    """Back a study up into its own folder ``backups/`` and further folders, and remove copies that are no longer kept.
-
-    Raises
-    ------
-    UserError or OSError
-        A copy could not be made; the others were.
-    """
+    """Back a study up into its own folder ``backups/`` and further folders, and remove copies that are no longer kept."""
     made: list[Path] = []
     first: UserError | OSError | None = None
     own = kept.folder / FOLDER
@@ -103,11 +91,6 @@ def copy_of(store: Store, study: str, place: Path, *, stem: str, actor: str, aut
 
     A withdrawal cleans the backups that it finds, and cannot find one that is being written. The place is noted first, so
     that the copy itself, once it is restored, knows where it was.
-
-    Raises
-    ------
-    UserError
-        The folder does not exist: a disk that is not attached must not become a folder of this one.
     """
     is_file = place.suffix in (SQLITE_SUFFIX, POSTGRES_SUFFIX) and not place.is_dir()
     folder = place.parent if is_file else place
@@ -170,20 +153,7 @@ def forget_undecided_sessions(kept: Kept, *, now: datetime | None = None) -> int
 
 
 class Upkeep:
-    """The thread that looks after served studies; a context manager.
-
-    Parameters
-    ----------
-    studies : sequence of Kept
-    places : sequence of Path
-        Further folders for backups.
-    tell : callable
-        Gets a sentence about what could not be forgotten or erased.
-    note_backup : callable
-        Gets the study's id and what kept it from being backed up, None where nothing did.
-    interval_s : float
-        Seconds between two rounds.
-    """
+    """The thread that looks after served studies; a context manager."""
 
     def __init__(
         self,

@@ -22,25 +22,7 @@ from stimuli.files import replace_file
 
 @dataclass
 class Findings:
-    """What a verification found.
-
-    Attributes
-    ----------
-    hash, frozen_at : str or None
-        Of the freeze; None where the study was never frozen, so that nothing can be said of its design.
-    changes : list of str
-        Differences between the study now and what was frozen.
-    sessions : Counter of str
-        Sessions by kind of reader, pilots apart, and withdrawn ones.
-    rows : int
-        Rows whose links and digests were checked.
-    broken : list of (str, Broken)
-        Sessions with their first fault.
-    before_freeze, other_design : int
-        Sessions that are no pilots and were begun before the freeze, or under another design.
-    heads : dict of str to dict
-        The last link of each session.
-    """
+    """What a verification found."""
 
     hash: str | None
     frozen_at: str | None
@@ -61,21 +43,7 @@ class Findings:
 def verify_study(
     study: Study, store: Store | None, *, known_heads: Mapping[str, Any] | None = None
 ) -> Findings:
-    """Compare a study with its freeze and check every chain, session by session.
-
-    Parameters
-    ----------
-    study : Study
-    store : Store or None
-        None where nothing was collected yet.
-    known_heads : Mapping, optional
-        Last links noted earlier (:func:`read_heads`), which must still be in the chains.
-
-    Raises
-    ------
-    UserError
-        The study was never frozen and holds no rows, or its freeze was changed by hand.
-    """
+    """Compare a study with its freeze and check every chain, session by session."""
     frozen = read_freeze(study.folder)
     if frozen is None:
         if store is None:
@@ -125,13 +93,7 @@ def verify_study(
 
 
 def read_heads(file: Path) -> dict[str, Any]:
-    """Return the last links that were noted in a file; none where there is no file yet.
-
-    Raises
-    ------
-    UserError
-        The file holds something else.
-    """
+    """Return the last links that were noted in a file; none where there is no file yet."""
     if not file.exists():
         return {}
     try:

@@ -63,22 +63,7 @@ _ONE_AT_A_TIME = threading.Lock()
 
 @dataclass(frozen=True)
 class Scope:
-    """What a withdrawal erases, and what it cannot reach.
-
-    Attributes
-    ----------
-    sessions : tuple of Found
-    links : tuple of str
-        Digests of personal links that nobody has opened.
-    derived : int
-        Sessions in which a model read the participant's answers.
-    backups : tuple of Path
-        Backups of this database that are within reach; those that hold the data are cleaned, or as dumps replaced.
-    states : tuple of Path
-        Folders of hidden states that are searched.
-    beyond : tuple of str
-        What lies beyond reach, a sentence each.
-    """
+    """What a withdrawal erases, and what it cannot reach."""
 
     sessions: tuple[Found, ...]
     links: tuple[str, ...]
@@ -90,17 +75,7 @@ class Scope:
 
 @dataclass
 class Scrubbed:
-    """What became of the bytes.
-
-    Attributes
-    ----------
-    backups : list of Path
-        Backups that were cleaned, or made again.
-    state_rows, replies : int
-        Rows of hidden states that were overwritten; replies that were erased from the cache and from batches.
-    left : list of str
-        What was not erased, a sentence each.
-    """
+    """What became of the bytes."""
 
     backups: list[Path] = field(default_factory=list)
     state_rows: int = 0
@@ -117,23 +92,7 @@ def scope_of(
     links: Sequence[str] = (),
     backups: Iterable[Path] = (),
 ) -> Scope:
-    """Say what the withdrawal of some sessions erases and what it cannot reach, changing nothing.
-
-    Parameters
-    ----------
-    store : Store
-        The study's.
-    study : str
-        Its id.
-    folder : Path
-        Its folder.
-    chosen : sequence of Found
-        The person's sessions.
-    links : sequence of str
-        Digests of personal links that the person has not opened.
-    backups : iterable of Path
-        Further folders with backups.
-    """
+    """Say what the withdrawal of some sessions erases and what it cannot reach, changing nothing."""
     ids = [one.session_id for one in chosen]
     with store.read() as connection:
         derived = derived_sessions(connection, ids)
@@ -196,21 +155,6 @@ def withdraw(
 
     For the participant's page and the dashboard, which answer at once, :func:`erase_rows` comes first and
     :func:`scrub` may follow in another thread.
-
-    Parameters
-    ----------
-    store : Store
-        The study's.
-    study : str
-        Its id.
-    folder : Path
-        Its folder.
-    session_ids : sequence of str
-        The sessions, and digests of personal links that were not opened.
-    actor : str
-        Who asked: ``participant``, or the account's name.
-    backups : iterable of Path
-        Further folders with backups.
     """
     erased = erase_rows(store, folder, session_ids, actor=actor)
     return erased, scrub(store, study, folder, backups=backups)
@@ -233,19 +177,7 @@ def clean_up(store: Store, study: str, folder: Path) -> list[str]:
 
 
 def scrub(store: Store, study: str, folder: Path, *, backups: Iterable[Path] = ()) -> Scrubbed:
-    """Leave no bytes of erased sessions in the database's files, the backups, the hidden states and the stored replies.
-
-    Parameters
-    ----------
-    store : Store
-        The study's; another process may be using it.
-    study : str
-        Its id.
-    folder : Path
-        Its folder.
-    backups : iterable of Path
-        Further folders with backups.
-    """
+    """Leave no bytes of erased sessions in the database's files, the backups, the hidden states and the stored replies."""
     with store.read() as connection:
         due = what_is_due(connection, study)
         # who declined has no tombstone, only a note beside the backups that may still hold the session
@@ -403,13 +335,6 @@ def erase_states(folder: Path, work_keys: set[str]) -> int:
     """Overwrite the hidden states of erased trials with zeros and take them out of the index; return the rows.
 
     What analyses kept beside them (``states/<run>/results``) goes too, and is computed anew from what is left.
-
-    Parameters
-    ----------
-    folder : Path
-        The study's, with ``states/<run>/index.parquet`` (work_key, row, position) and ``layer_NN.npy``.
-    work_keys : set of str
-        The erased trials.
     """
     import numpy as np
     import pyarrow as pa

@@ -8,17 +8,7 @@ from stimuli.errors import UserError
 
 
 def cost_words(model: ModelSettings, trials: int, prompt_tokens: int, answer_tokens: int) -> str:
-    """Say what asking costs at a model's price, and how long answers may be; empty for baselines, which write none.
-
-    Parameters
-    ----------
-    model : ModelSettings
-    trials : int
-    prompt_tokens : int
-        Of all trials together, without what a provider caches.
-    answer_tokens : int
-        The most that all answers together may have.
-    """
+    """Say what asking costs at a model's price, and how long answers may be; empty for baselines, which write none."""
     if model.kind == "baseline":
         return ""
     each = answer_tokens / max(trials, 1)

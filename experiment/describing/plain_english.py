@@ -85,18 +85,7 @@ def tell(
     probes: Mapping[Any, Any] | None = None,
     speeds: Mapping[str, float] | None = None,
 ) -> Told:
-    """Describe a study with the items that it has or would build.
-
-    Parameters
-    ----------
-    study : Study
-    items : sequence of Item
-    probes : mapping, optional
-        What probes of models found out (:func:`experiment.checking.giving.stored_probes`); where it is given, what the study
-        asks of each model is held against what is known of it.
-    speeds : mapping, optional
-        Trials a second of models that have run (:func:`experiment.checking.sizes.stored_speeds`).
-    """
+    """Describe a study with the items that it has or would build."""
     lists = list_ids(study, items)
     plan = plan_session(study, items, list_id=lists[0])
     trials = trials_of(plan)
@@ -354,19 +343,7 @@ def _reads(settings: Mapping[str, Any], trials: Sequence[Mapping[str, Any]]) -> 
 
 @dataclass(frozen=True)
 class Judging:
-    """What a judge reads of one model.
-
-    Attributes
-    ----------
-    judge : str
-        Its name in the study.
-    calls : int
-        One for each choice that is thought about.
-    prompt_tokens, answer_tokens : int
-        The most that all of them together may have: thoughts as long as they may be.
-    costs : str
-        What that costs at most, in a sentence; empty where nothing is to be paid.
-    """
+    """What a judge reads of one model."""
 
     judge: str
     calls: int
@@ -391,19 +368,7 @@ def judging_of(
     plans: Sequence[Mapping[str, Any]],
     sessions: int,
 ) -> Judging:
-    """Count what a model's judge is sent.
-
-    Parameters
-    ----------
-    study : Study
-    model : ModelSettings
-        The one that thinks; ``judge`` among its options names the other.
-    judge : ModelSettings
-    plans : sequence of mapping
-        A planned session of each combination of levels between sessions: others are as long.
-    sessions : int
-        Of the model that thinks.
-    """
+    """Count what a model's judge is sent."""
     counted = [_of_plan(study, model, judge, plan) for plan in plans]
     calls, read, answered = (round(sessions * fmean(numbers)) for numbers in zip(*counted, strict=True))
     name = str(model.options["judge"])
@@ -437,29 +402,7 @@ def _of_plan(
 
 @dataclass(frozen=True)
 class SessionInWords:
-    """What a session of a study is, in whole sentences where nothing else is said.
-
-    Attributes
-    ----------
-    materials : str
-        How many items of which kind, and words left intact.
-    factors : str
-        Factors with their levels, without a full stop; ``no factor`` where there is none.
-    lists : str
-        How many lists, and how often a session shows a condition.
-    screens : tuple of str
-        Kinds of screens in their order.
-    trials : str
-        How many trials a session has, without a full stop.
-    length : str
-        Roughly how long it takes people, without a full stop; models have no minutes.
-    limits : str
-        What the time limits of free answers allow beyond; empty for nothing.
-    told : str
-        What is asked about instructions, how practice is passed, and what blocks tell of answers; empty for nothing.
-    wording : str
-        The paper whose prompt language models read in place of the instructions; empty where they read these.
-    """
+    """What a session of a study is, in whole sentences where nothing else is said."""
 
     materials: str
     factors: str
@@ -490,20 +433,7 @@ def session_told(
     numbers: Mapping[str, Any],
     verbs: Mapping[str, str] = PRESENT,
 ) -> SessionInWords:
-    """Say what a session of a study is.
-
-    Parameters
-    ----------
-    study : Study
-    items : sequence of Item
-    plan : mapping
-        A planned session (:func:`experiment.procedure.plan_session`).
-    numbers : mapping
-        Of the study's description: ``lists``, ``trials_per_session``, ``practice_trials``, ``trials_per_cell``,
-        ``minutes_by_levels``, ``minutes_that_limits_allow``.
-    verbs : mapping
-        :data:`PRESENT` or :data:`PAST`.
-    """
+    """Say what a session of a study is."""
     practice = f" after {numbers['practice_trials']} of practice" if numbers["practice_trials"] else ""
     allowed = numbers["minutes_that_limits_allow"]
     return SessionInWords(

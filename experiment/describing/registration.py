@@ -47,17 +47,7 @@ AFTER_LEAVING = {
 
 
 def registration(study: Study, *, sessions_before: int, amended: str | None = None) -> str:
-    """Return the registration as Markdown.
-
-    Parameters
-    ----------
-    study : Study
-        With built items.
-    sessions_before : int
-        Sessions of people (no pilots) that were there already.
-    amended : str, optional
-        Why it replaces an earlier one.
-    """
+    """Return the registration as Markdown."""
     parts = (
         [f"# {study.title}", *_head(study, sessions_before, amended)],
         ["## Hypotheses", *_hypotheses(study)],

@@ -24,17 +24,7 @@ def call_columns(columns: Mapping[str, Column], *, prompts: bool) -> dict[str, C
 def call_rows(
     connection: Connection, sessions: Iterable[Mapping[str, Any]], *, prompts: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """Iterate over the calls of sessions, trial by trial, and within a trial in the order in which they ended.
-
-    Parameters
-    ----------
-    connection : Connection
-        A reading connection.
-    sessions : iterable of mapping
-        Columns of the sessions table.
-    prompts : bool
-        Read what was sent, too.
-    """
+    """Iterate over the calls of sessions, trial by trial, and within a trial in the order in which they ended."""
     wanted = [column for column in calls.c if prompts or column.key != REQUEST]
     query = select(*wanted).order_by(*(calls.c[name] for name in TRIAL_KEY), calls.c.call_id)
     for session in sessions:

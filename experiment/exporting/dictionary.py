@@ -38,17 +38,7 @@ TRUTH_FILE, PLAN = "simulated.json", "plan.json"
 def dictionary_of(
     study: Study, connection: Connection, sessions: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return the data dictionary of a study without the meaning of single columns.
-
-    Parameters
-    ----------
-    study : Study
-        With built items.
-    connection : sqlalchemy.Connection
-        To its store.
-    sessions : sequence of mapping
-        Those whose rows are handed over, of :func:`experiment.store.queries.sessions_overview`; of other readers nothing is told.
-    """
+    """Return the data dictionary of a study without the meaning of single columns."""
     readers = _readers(study, connection, sessions)
     trained = {one["settings"].get("trained") for one in readers.values() if "settings" in one} - {None}
     versions = queries.all_versions(connection, study.id)
@@ -92,12 +82,6 @@ def write_plan(dictionary: Mapping[str, Any], file: Path) -> None:
     """Write the plan of analysis, and what else a report needs to know beside the tables: readers, trainings, versions, freeze.
 
     The study's name stands in it because every draw of an analysis is seeded by it: a report of an export has the same numbers.
-
-    Parameters
-    ----------
-    dictionary : mapping
-        Of :func:`dictionary_of`.
-    file : Path
     """
     factors = dictionary["factors"]
     plan = {
@@ -167,15 +151,7 @@ _COUNTED = ("choice", "yes_no", "scale")
 
 
 def told_of_calls(connection: Connection, study: str) -> dict[str, dict[str, Any]]:
-    """Return, for each reader that made calls, when it was asked, how often, and what it took.
-
-    Returns
-    -------
-    dict
-        By reader: ``first_call`` and ``last_call`` (ISO 8601, UTC), ``calls`` (answers from the cache apart), sums of tokens
-        and ``cost_usd`` (None where no call has one), ``dtype`` (list of texts). Pilots are in it: they were asked and paid for.
-        ``imported_calls``: how many of the calls stand for answers that were imported, whose own dates are not known.
-    """
+    """Return, for each reader that made calls, when it was asked, how often, and what it took."""
     asked = calls.c.from_cache.is_not(True)
     sums = [func.sum(calls.c[name]).label(name) for name in _SUMS]
     first, last = func.min(calls.c.created_at), func.max(calls.c.created_at)
@@ -200,16 +176,7 @@ def told_of_calls(connection: Connection, study: str) -> dict[str, dict[str, Any
 
 
 def told_of_people(study: Study, connection: Connection) -> dict[str, Any]:
-    """Return how people were recruited, when they came, and sums of what they answered about themselves.
-
-    Returns
-    -------
-    dict
-        ``recruit``, ``eligible``: as the study says; ``first_session``, ``last_session``: ISO 8601, UTC, of sessions that were
-        run here; ``imported``: number of sessions that were imported, with ``imported_trials``, the fewest and most of one;
-        ``people``: number of persons whose session has a trial, is no pilot and is not excluded; ``answers``: of these
-        persons, a list with ``name``, ``ask``, ``type``, ``n`` and either ``mean``, ``sd``, ``low``, ``high`` or ``counts``.
-    """
+    """Return how people were recruited, when they came, and sums of what they answered about themselves."""
     excluded = {
         flag["session_id"]
         for flag in queries.all_flags(connection, study.id)

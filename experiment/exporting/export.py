@@ -55,29 +55,7 @@ def export_study(
     credits: Credits | None = None,
     replace: bool = False,
 ) -> Exported:
-    """Write a study's tables into a folder; ids of recruitment platforms are in none of them.
-
-    Parameters
-    ----------
-    study : Study
-        With built items.
-    store : Store
-        Its store, which may be in use.
-    folder : Path
-        New or empty.
-    form : {"csv", "parquet", "jspsych", "psych-ds"}
-    choice : Choice, optional
-        Whose data; everybody's by default.
-    credits : Credits, optional
-        For Psych-DS, over what the study says.
-    replace : bool
-        The folder may hold an earlier export, which this one takes the place of once it is whole.
-
-    Raises
-    ------
-    UserError
-        The folder holds something, or is the study's own.
-    """
+    """Write a study's tables into a folder; ids of recruitment platforms are in none of them."""
     if folder.resolve() == study.folder.resolve():
         raise UserError(f"{folder} is the study itself", mend="Give a folder of its own: --out DIR.")
     listed_in = LISTS[form == "psych-ds"]
@@ -145,15 +123,7 @@ def _similarities(study: Study, folder: Path) -> None:
 
 
 def write_pictures(folder: Path, calls: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
-    """Write each picture of some calls once, named by its hash; return how many were written, and how many came out otherwise.
-
-    Parameters
-    ----------
-    folder : Path
-        Made where there are any.
-    calls : iterable of mapping
-        Rows of the calls table with their ``request``.
-    """
+    """Write each picture of some calls once, named by its hash; return how many were written, and how many came out otherwise."""
     told: dict[str, Mapping[str, Any]] = {}
     for call in calls:
         if call.get("request") and '"pictures"' in call["request"]:
@@ -179,22 +149,7 @@ LISTS = ("files.txt", "documentation/files.txt")
 
 @contextmanager
 def placed(folder: Path, *, replace: bool, listed_in: str = LISTS[0]) -> Iterator[Path]:
-    """Lend an empty folder; when the block ends without an error, what it holds is the export in ``folder``.
-
-    Parameters
-    ----------
-    folder : Path
-        New or empty; made where it is not there.
-    replace : bool
-        It may hold something: files of an earlier export are replaced or taken away, others stay.
-    listed_in : str
-        One of :data:`LISTS`.
-
-    Raises
-    ------
-    UserError
-        The folder holds something and ``replace`` is False, or it is a file.
-    """
+    """Lend an empty folder; when the block ends without an error, what it holds is the export in ``folder``."""
     made = not folder.exists()
     if not made and (not folder.is_dir() or (_holds_something(folder) and not replace)):
         raise UserError(

@@ -39,20 +39,7 @@ Row = Mapping[str, Any]
 def write_jspsych(
     study: Study, connection: Connection, folder: Path, chosen: set[str], *, prompts: bool = False
 ) -> int:
-    """Write two files a session into a folder, and a third for one that has calls; return the number of sessions.
-
-    Parameters
-    ----------
-    study : Study
-    connection : Connection
-        A reading connection.
-    folder : Path
-        Gets ``NAME.json`` and ``NAME_interactions.json``, and ``NAME_calls.json`` where there are calls.
-    chosen : set of str
-        The sessions.
-    prompts : bool
-        Calls with what was sent.
-    """
+    """Write two files a session into a folder, and a third for one that has calls; return the number of sessions."""
     every = {row["session_id"]: row for row in queries.sessions_overview(connection, study.id)}
     columns = call_columns(own_columns("calls"), prompts=prompts)
     factors = tuple(study.factors)

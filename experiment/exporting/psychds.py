@@ -34,16 +34,7 @@ ROW_ID = Column("row_id", "string", None, "number of the row, the only one in it
 
 @dataclass(frozen=True)
 class Credits:
-    """Who made a data set and how it may be used; what is None is filled in from the study.
-
-    Attributes
-    ----------
-    authors : tuple of str
-    licence : str or None
-        A text, or better the address of one.
-    keywords : tuple of str
-    citation, description : str or None
-    """
+    """Who made a data set and how it may be used; what is None is filled in from the study."""
 
     authors: tuple[str, ...] = ()
     licence: str | None = None
@@ -82,18 +73,7 @@ def write_psychds(
     *,
     versions: Sequence[Mapping[str, Any]],
 ) -> dict[str, int]:
-    """Write the folder and return the rows of each table that has any.
-
-    Parameters
-    ----------
-    study : Study
-    tables : sequence of Table
-    folder : Path
-        There and empty.
-    credits : Credits
-    versions : sequence of Mapping
-        The study's stored versions, for the list of changes.
-    """
+    """Write the folder and return the rows of each table that has any."""
     for name in FOLDERS:
         (folder / name).mkdir(exist_ok=True)
     rows: dict[str, int] = {}

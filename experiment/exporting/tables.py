@@ -33,17 +33,7 @@ Rows = Iterable[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Choice:
-    """Whose data are exported, and whether with what models were sent.
-
-    Attributes
-    ----------
-    pilots : bool
-        Pilots too.
-    kinds : frozenset of str or None
-        Only these kinds of readers; None for all.
-    prompts : bool
-        The calls table has a column with each request as it was sent, which may be many times as long as all else.
-    """
+    """Whose data are exported, and whether with what models were sent."""
 
     pilots: bool = True
     kinds: frozenset[str] | None = None

@@ -58,29 +58,14 @@ def with_token(stored_hash: str | None, token: str) -> str:
 
 @dataclass(frozen=True)
 class Pass:
-    """What a genuine pass says.
-
-    Attributes
-    ----------
-    kind : {"pilot", "simulated", "arrival", "resume"}
-        What it is good for: a pilot session, a simulated reader's, that of somebody whose link was signed, or to continue
-        a session in another browser.
-    told : Mapping of str to str
-        What else was signed.
-    """
+    """What a genuine pass says."""
 
     kind: PassKind
     told: Mapping[str, str]
 
 
 class Passes:
-    """Signed passes for one study, each good for a while: from experimenters, or for an arrival that was checked.
-
-    Parameters
-    ----------
-    secret : bytes
-        The server's signing key.
-    """
+    """Signed passes for one study, each good for a while: from experimenters, or for an arrival that was checked."""
 
     def __init__(self, secret: bytes) -> None:
         self._signer = URLSafeTimedSerializer(secret, salt="wrods pass")
@@ -105,13 +90,6 @@ class Throttle:
     ``most`` tries are free at once, and another every ``window_s / most`` seconds. Of each caller one number is kept: when its
     next try would be free. It is found by a keyed digest of the caller's name, and so many numbers are kept that two callers
     seldom share one; however many callers there are, they take no more memory.
-
-    Parameters
-    ----------
-    most : int
-        Tries that are free within the window.
-    window_s : float
-        Length of the window, seconds.
     """
 
     CALLERS = 65_536

@@ -41,26 +41,7 @@ TAKEN_NAMES = frozenset({"admin", "api", "assets", "health", "static"}) | PAGE_N
 
 
 def create_app(services: Mapping[str, StudyService], *, config: PeopleSettings) -> Flask:
-    """Build the web application for some studies.
-
-    Parameters
-    ----------
-    services : Mapping of str to StudyService
-        The studies by their id, in the order in which they are listed.
-    config : PeopleSettings
-        Password, signing key, addresses, limits.
-
-    Returns
-    -------
-    Flask
-        ``app.extensions["wrods"]`` is its :class:`experiment.people.site.Site`; ``.make_link()`` there gives the
-        secret part of a one-time link ``/admin/enter/<secret>``.
-
-    Raises
-    ------
-    UserError
-        A study's id is the name of one of the server's own pages.
-    """
+    """Build the web application for some studies."""
     taken = sorted(TAKEN_NAMES & set(services))
     if taken:
         raise UserError(

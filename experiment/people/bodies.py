@@ -51,14 +51,7 @@ def acceptance(name: str) -> Accepts:
 
 
 def read_body(request: Request, name: str) -> dict[str, Any]:
-    """Return the JSON body of a request after checking it.
-
-    Raises
-    ------
-    Problem
-        415 for another content type, 413 for an event that is too large, 400 for anything that is not the JSON that the
-        schema describes. (Any other body that is too large is refused by Flask with 413.)
-    """
+    """Return the JSON body of a request after checking it."""
     if request.mimetype != "application/json":
         raise Problem(415, "the body is not JSON", rule="send application/json")
     data = request.get_data(cache=False)
@@ -78,11 +71,6 @@ def parse(data: bytes, deepest: int = DEEPEST) -> object:
 
     Halves of a character and zero bytes, which a browser can send and a database cannot keep, become U+FFFD: an odd
     character is no reason to lose an answer.
-
-    Raises
-    ------
-    Problem
-        400, saying what is wrong.
     """
     try:
         text = data.decode("utf-8")

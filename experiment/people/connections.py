@@ -27,24 +27,7 @@ RESET = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits on what each caller can use of a server.
-
-    Attributes
-    ----------
-    per_address, per_network, total : int
-        Open connections of an address (of IPv6 its /64), of a network (/24, of IPv6 /48), and of all together. Behind a
-        proxy, whose address everybody shares, the first two are of requests in progress.
-    requests, window_s : int, float
-        Requests of an address that are free within a window, seconds.
-    head_s : float
-        From the first byte of a request's head to its last.
-    silent_s, idle_s : float
-        How long a new connection may say nothing, and one that has been answered may wait for its next request.
-    body_grace_s, body_rate : float
-        After the grace a body arrives at this many bytes a second on average, or its connection is cut.
-    stalled_s : float
-        How long a caller may read nothing of its answer (64 KB at a time).
-    """
+    """Limits on what each caller can use of a server."""
 
     per_address: int = 500
     per_network: int = 1_000
@@ -117,13 +100,7 @@ def _within(address: str, bits: int, bits_of_six: int) -> str:
 
 
 class InProgress:
-    """Counts the requests in progress behind a proxy, by the address and the network that they come from.
-
-    Parameters
-    ----------
-    limits : Limits
-        How many.
-    """
+    """Counts the requests in progress behind a proxy, by the address and the network that they come from."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -168,17 +145,7 @@ class _Place:
 
 
 class Connection:
-    """One connection, from its acceptance to its end.
-
-    Attributes
-    ----------
-    address : str
-        Whose it is.
-    is_secure : bool
-        It speaks TLS.
-    transport : asyncio.Transport or None
-        The socket's own; None until it is made.
-    """
+    """One connection, from its acceptance to its end."""
 
     __slots__ = (
         *("address", "is_secure", "transport", "_table", "_places", "_phase", "_since", "_head_since"),
@@ -278,13 +245,7 @@ class Connection:
 
 
 class Connections:
-    """All connections of a server, counted by where they come from.
-
-    Parameters
-    ----------
-    limits : Limits
-        How many, and how long.
-    """
+    """All connections of a server, counted by where they come from."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits

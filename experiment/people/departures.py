@@ -46,14 +46,7 @@ class TooLate(Exception):
 
 @dataclass(frozen=True)
 class Departed:
-    """Sessions that were erased.
-
-    Attributes
-    ----------
-    sessions : tuple of str
-    wish : str
-        ``decline`` or ``delete``.
-    """
+    """Sessions that were erased."""
 
     sessions: tuple[str, ...]
     wish: Wish
@@ -67,26 +60,7 @@ def wish_of(kind: str, detail: Mapping[str, Any]) -> Wish | None:
 
 
 def depart(connection: Connection, session_id: str, wish: Wish, withdraw_until: str | None) -> Departed:
-    """Erase what is stored of a session's reader: all of it, or all but the tombstone of somebody who had agreed.
-
-    Parameters
-    ----------
-    connection : Connection
-        The writer's.
-    session_id : str
-        The session whose token was given.
-    wish : str
-        ``decline`` or ``delete``.
-    withdraw_until : str or None
-        The last day on which a session that has ended can be deleted, as its plan has it.
-
-    Raises
-    ------
-    SessionGone
-        There is no such session.
-    TooLate
-        That day is over.
-    """
+    """Erase what is stored of a session's reader: all of it, or all but the tombstone of somebody who had agreed."""
     row = queries.session(connection, session_id)
     if row is None:
         raise SessionGone(session_id)
@@ -127,13 +101,7 @@ def _of_person(connection: Connection, row: Mapping[str, Any]) -> list[str]:
 
 
 class Cleaning:
-    """Cleans files of erased sessions in a thread of its own, so that nobody's answer waits for it.
-
-    Parameters
-    ----------
-    tell : callable
-        Gets a sentence about what could not be cleaned.
-    """
+    """Cleans files of erased sessions in a thread of its own, so that nobody's answer waits for it."""
 
     def __init__(self, tell: Callable[[str], None] = lambda line: print(line, file=sys.stderr)) -> None:
         self._tell = tell

@@ -13,13 +13,7 @@ BACKLOG = 1024
 
 
 def listen(host: str, port: int) -> list[socket.socket]:
-    """Return sockets that listen at every address of a host, all at one port; port 0 is any free one.
-
-    Raises
-    ------
-    UserError
-        The port is taken or not allowed.
-    """
+    """Return sockets that listen at every address of a host, all at one port; port 0 is any free one."""
     found: list[socket.socket] = []
     try:
         for family, kind, protocol, _, address in socket.getaddrinfo(

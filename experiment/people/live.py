@@ -23,11 +23,6 @@ class PlannedTrials(Mapping[int, Mapping[str, Any]]):
 
     As objects, those of a few hundred sessions would be millions, which Python's collection of garbage goes through time and
     again while everybody waits.
-
-    Parameters
-    ----------
-    trials : iterable of Mapping
-        Trials of a plan.
     """
 
     def __init__(self, trials: Iterable[Mapping[str, Any]]) -> None:
@@ -52,27 +47,7 @@ class PlannedTrials(Mapping[int, Mapping[str, Any]]):
 
 @dataclass(frozen=True)
 class LiveSession:
-    """What answering needs of a session: its planned trials, its questions and criteria by screen, who may speak for it.
-
-    Attributes
-    ----------
-    trials : Mapping
-        By ``trial_index``.
-    questions, comprehension : Mapping
-        Questions by the name of their screen, and of those about instructions the criterion.
-    feedback : Mapping
-        What is told after trials, by the name of the block; practice is judged by the page.
-    withdraw_until : str or None
-        The last day (ISO 8601) on which its reader can delete it after its end.
-    agreed : Event
-        Set once the reader's agreement is known, or from the start where nobody is asked for one.
-    above_consent : frozenset of str
-        Screens with questions above the consent, which earlier versions of wrods allowed.
-    consents : tuple of str
-        Versions of the consent text that its reader is shown.
-    sends_away : frozenset of str
-        Kinds of screens that may end the session: a check of the device, practice with a criterion.
-    """
+    """What answering needs of a session: its planned trials, its questions and criteria by screen, who may speak for it."""
 
     session_id: str
     study: str

@@ -114,23 +114,7 @@ class Opened:
 
 @dataclass(frozen=True)
 class Arrival:
-    """Who asks for a session, and what shows it.
-
-    Attributes
-    ----------
-    link : Mapping of str to str
-        Parameters of the link.
-    number : str or None
-        The number that was typed in a laboratory.
-    is_pilot, is_simulated : bool
-        By an experimenter's pass.
-    is_shown : bool
-        An experimenter vouches for them: they may go on with what they began elsewhere.
-    is_signed : bool
-        Their link is signed, which shows the same.
-    resumes : Mapping of str to str or None
-        What the pass of a link to continue says: ``session`` and ``spent_with``.
-    """
+    """Who asks for a session, and what shows it."""
 
     link: Mapping[str, str] = field(default_factory=dict)
     number: str | None = None
@@ -151,42 +135,7 @@ def open_session(
     lease: str | None = None,
     network: Mapping[str, str | None] | None = None,
 ) -> Opened:
-    """Begin or find the session that a browser asks for.
-
-    Parameters
-    ----------
-    connection : Connection
-        The writer's.
-    body : Mapping
-        A checked body of ``schemas/session.json``.
-    arrival : Arrival
-        Who asks.
-    secret : bytes
-        The server's signing key.
-    lease : str, optional
-        The tab that asks.
-    network : Mapping, optional
-        ``ip_address`` and ``user_agent`` of the request, kept only where the study says so.
-
-    Raises
-    ------
-    AlreadyTookPart
-        The participant's session has ended, and the arrival shows that it is theirs.
-    OpenElsewhere
-        Another tab holds the participant's session.
-    NotResumed
-        The session was left, and the study does not let it go on.
-    BegunElsewhere
-        The participant has a session, under way or over, and the arrival does not show that it is theirs.
-    NumberTaken
-        The typed number is another session's.
-    ResumeLinkSpent
-        The link to continue a session was used already.
-    BelongsElsewhere
-        The ``client_uuid`` is that of a session of another study.
-    Hindered
-        The link lets nobody in, or all places are taken.
-    """
+    """Begin or find the session that a browser asks for."""
     lock_for_change(connection)
     take = bool(body.get("take"))
     known = queries.session_by_client(connection, body["client_uuid"])
@@ -270,22 +219,7 @@ def come_back(
     lease: str | None = None,
     take: bool = False,
 ) -> Opened:
-    """Let a page go on with a stored session, if it is not open elsewhere and the study lets it go on.
-
-    Parameters
-    ----------
-    row : Mapping
-        The session's row with its plan.
-    token : str, optional
-        A token for the page, where it has none yet.
-    take : bool
-        Take the session over from the tab that holds it.
-
-    Raises
-    ------
-    OpenElsewhere, NotResumed
-        As for :func:`open_session`.
-    """
+    """Let a page go on with a stored session, if it is not open elsewhere and the study lets it go on."""
     session_id = str(row["session_id"])
     policy = row["plan"].get("if_interrupted") or RESUME
     may_take = policy["then"] == "resume"

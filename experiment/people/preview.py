@@ -24,19 +24,7 @@ ADDRESSES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 @dataclass(frozen=True)
 class PromptView:
-    """What a model gets for a trial.
-
-    Attributes
-    ----------
-    messages : sequence of (role, content)
-        The turns, in order.
-    labels : sequence of str or None
-        The choices that are scored; None where text is generated.
-    model : str or None
-        Whose tokens are shown.
-    tokens : sequence of str or None
-        The whole text that this model reads, cut into its tokens.
-    """
+    """What a model gets for a trial."""
 
     messages: Sequence[tuple[str, str]]
     labels: Sequence[str] | None = None
@@ -46,19 +34,7 @@ class PromptView:
 
 @dataclass(frozen=True)
 class PreviewStudy:
-    """A study as the preview needs it.
-
-    Attributes
-    ----------
-    list_ids : sequence of int
-        The counterbalanced lists.
-    variants : int
-        How many wordings of the prompt there are.
-    plan : callable
-        Unfolds the plan of a list (and a prompt variant) in full.
-    participant_view : callable
-        Takes from a plan what a browser must not know.
-    """
+    """A study as the preview needs it."""
 
     study: str
     title: str
@@ -118,17 +94,7 @@ class _Source:
 
 
 def create_preview_app(study_loader: StudyLoader, render_prompt: RenderPrompt, *, folder: Path) -> Flask:
-    """Build the preview's web application.
-
-    Parameters
-    ----------
-    study_loader : callable
-        Reads the study as it is on disk; called again after a file changed. A ``UserError`` of it is shown.
-    render_prompt : callable
-        Makes the prompt for a trial of a plan.
-    folder : Path
-        The study's folder, watched for changes.
-    """
+    """Build the preview's web application."""
     app = Flask(__name__, static_folder=None)
     app.config["SECRET_KEY"] = secrets.token_bytes(32)
     app.jinja_env.globals["asset_version"] = lambda name: digest(ASSETS / name)

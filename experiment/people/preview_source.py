@@ -15,13 +15,7 @@ from stimuli.errors import UserError, unknown_name
 
 
 def preview_study(path: Path) -> PreviewStudy:
-    """Read a study and build its items in memory, so that the preview shows what ``study.yaml`` says now.
-
-    Raises
-    ------
-    UserError
-        The study is not valid, or its items cannot be built.
-    """
+    """Read a study and build its items in memory, so that the preview shows what ``study.yaml`` says now."""
     from experiment.building import build_items
     from experiment.lists import list_ids
     from experiment.procedure import participant_view, plan_session
@@ -48,18 +42,7 @@ def preview_study(path: Path) -> PreviewStudy:
 
 
 def prompt_maker(study: Study, model: str | None) -> RenderPrompt:
-    """Return the function that makes a trial's prompt, with tokens where a local model is named.
-
-    Parameters
-    ----------
-    model : str or None
-        A model's name in the study, or ``hf:PATH``; only its tokenizer is loaded.
-
-    Raises
-    ------
-    UserError
-        The model is unknown, has no tokenizer here, or cannot be loaded.
-    """
+    """Return the function that makes a trial's prompt, with tokens where a local model is named."""
     from experiment.models.planning import prompt_in_context
     from experiment.models.prompts import render
     from experiment.models.settings import ModelSettings
@@ -110,13 +93,7 @@ def _cutter(study: Study, model: str) -> Callable[[Any], list[str]]:
 
 
 def token_pieces(tokenizer: Any, text: str) -> list[str]:
-    """Cut a text where a tokenizer cuts it; tokens that share one character stay together.
-
-    Parameters
-    ----------
-    tokenizer
-        A transformers tokenizer; a slow one (without offsets) gives its tokens' own spelling.
-    """
+    """Cut a text where a tokenizer cuts it; tokens that share one character stay together."""
     if not getattr(tokenizer, "is_fast", False):
         ids = tokenizer(text, add_special_tokens=False)["input_ids"]
         return [str(piece) for piece in tokenizer.convert_ids_to_tokens(ids)]

@@ -6,19 +6,7 @@ from typing import Any
 
 
 class Problem(Exception):
-    """A request that is not answered as asked.
-
-    Parameters
-    ----------
-    status : int
-        HTTP status.
-    error, rule, mend : str
-        What is wrong, which rule it breaks, what to do.
-    retry_after_s : int, optional
-        When the same request may be sent again.
-    **more
-        Further fields of the JSON answer.
-    """
+    """A request that is not answered as asked."""
 
     def __init__(
         self,

@@ -30,19 +30,7 @@ UNREADABLE = "could not be summarized"
 
 @dataclass(frozen=True)
 class Measure:
-    """One sign of careless or automatic answering.
-
-    Attributes
-    ----------
-    kind : str
-        Its name, as in ``analysis.exclude.sessions`` of a study.
-    value : float
-        Higher is worse; flagged when above ``bound``.
-    bound : float
-        The stated bound.
-    evidence : str
-        The numbers in words.
-    """
+    """One sign of careless or automatic answering."""
 
     kind: str
     value: float
@@ -90,22 +78,7 @@ def said(kind: str, value: float) -> str:
 def measures(
     trials: Iterable[Row], planned: Mapping[int, Row], bounds: Mapping[str, float] | None = None
 ) -> list[Measure]:
-    """Measure a session's trials; signs for which there is nothing to measure are left out.
-
-    Parameters
-    ----------
-    trials : iterable of Mapping
-        Rows of the trials table with their newest score; practice is left out here.
-    planned : Mapping of int to Mapping
-        The plan's trials by ``trial_index``, for the keys.
-    bounds : Mapping of str to float, optional
-        Bounds that replace the stated ones.
-
-    Returns
-    -------
-    list of Measure
-        In the order of :func:`signs`.
-    """
+    """Measure a session's trials; signs for which there is nothing to measure are left out."""
     rows = [row for row in trials if not row["is_practice"]]
     found = {
         "too_fast": _too_fast(rows),

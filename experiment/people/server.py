@@ -60,32 +60,7 @@ OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOME
 
 
 class Server:
-    """A bound server; :meth:`run` answers until it is told to stop.
-
-    Parameters
-    ----------
-    app : Flask
-        The application.
-    host : str
-        Address to listen at; ``0.0.0.0`` for every one of this computer.
-    port : int
-        Port, 0 for any free one.
-    behind_proxy : bool
-        Believe the forwarding headers of a proxy in front.
-    tls : ssl.SSLContext, optional
-        With which callers are answered that speak TLS; those that do not are answered as well.
-    on_visitor : callable
-        Called with the address of each connection when its first bytes arrive.
-    limits : Limits, optional
-        What callers may take.
-    listening : sequence of socket, optional
-        Sockets that listen already, instead of at ``host`` and ``port``.
-
-    Raises
-    ------
-    UserError
-        The port is taken or not allowed.
-    """
+    """A bound server; :meth:`run` answers until it is told to stop."""
 
     def __init__(
         self,

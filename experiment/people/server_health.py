@@ -33,20 +33,7 @@ PROVE_WITHIN_S = 5.0
 
 @dataclass(frozen=True)
 class Concern:
-    """Something that is wrong with a server.
-
-    Attributes
-    ----------
-    kind : {"damaged", "unusable", "disk", "backup failed", "no recent backup"}
-    study : str
-        The study's id.
-    stops_answers : bool
-        No answers can be stored until it is fixed.
-    public : str
-        What strangers may know.
-    words : str
-        What happened and what to do about it, for the dashboard and the console.
-    """
+    """Something that is wrong with a server."""
 
     kind: str
     study: str
@@ -56,16 +43,7 @@ class Concern:
 
 
 class ServerHealth:
-    """Facts about the studies that a server process serves.
-
-    Parameters
-    ----------
-    services : Mapping of str to StudyService
-    clock : callable
-        Seconds that never jump.
-    disk_usage : callable
-        Gives total, used and free bytes of the disk that holds a path.
-    """
+    """Facts about the studies that a server process serves."""
 
     def __init__(
         self,
@@ -187,18 +165,7 @@ class ServerHealth:
 
 
 class HealthWatch:
-    """The thread that tells the console what went wrong, and what is over, once each; a context manager.
-
-    Parameters
-    ----------
-    health : ServerHealth
-    services : Mapping of str to StudyService
-        Stores whose opening did not wait for the end of their check are checked first.
-    tell : callable
-        Gets a line.
-    every_s : float
-        Seconds between two looks.
-    """
+    """The thread that tells the console what went wrong, and what is over, once each; a context manager."""
 
     def __init__(
         self,

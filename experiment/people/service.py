@@ -34,55 +34,7 @@ class ScoreTrial(Protocol):
 
 @dataclass(frozen=True)
 class StudyService:
-    """One study as it is served.
-
-    Attributes
-    ----------
-    study, title, shown_title, language : str
-        The study's id, its title, the one that participants see, its language code.
-    pack : Pack
-        What the pages and the server tell participants.
-    seed : int
-        The study's seed, for the draw among equally filled lists.
-    store : Store
-        Where its data go.
-    version, design_hash : int, str
-        The design that new sessions get.
-    list_ids : tuple of int
-        The counterbalanced lists.
-    plan_session : callable
-        Unfolds the plan for a list, a session key and a row of the balanced orders.
-    participant_view : callable
-        Takes from a plan what a browser must not know.
-    score : callable
-        Judges a trial.
-    factors : tuple of str
-        Names of the factors, for the table that can be downloaded.
-    is_pilot : bool
-        Every session counts as a pilot.
-    ask_participant : bool
-        The page asks for a participant number.
-    completion_code : str or None
-        The code that every participant gets at the end; None makes one for each.
-    recruitment : Recruitment or None
-        Where participants come from, their codes, and how many are wanted.
-    left_within : timedelta or None
-        How long a session may be left before it has ended; None sets no limit.
-    finish_wait_ms : int
-        How long a page waits for the last confirmation before it offers a code for manual review, milliseconds.
-    number_pattern : str or None
-        How participant numbers look, each ``#`` a digit; None takes them as they are typed.
-    folder : Path or None
-        The study's folder.
-    session_rules : Mapping of str to float
-        Declared bounds of :mod:`experiment.people.quality` above which a session may be excluded.
-    session_rules_said : Mapping of str to str
-        The same as the study writes them.
-    rating : Rating or None
-        How free answers are rated; None where the study has nothing rated.
-    clock : callable
-        Returns the moment, in UTC, at which a session finishes.
-    """
+    """One study as it is served."""
 
     study: str
     title: str
@@ -120,14 +72,7 @@ def service_for(
     new_version: bool = False,
     config: Mapping[str, Any] | None = None,
 ) -> StudyService:
-    """Bundle a study with its store, noting its design as a version; codes of recruitment come from the user's config.
-
-    Raises
-    ------
-    UserError
-        There are no texts in the study's language, the items are not built or were built from another design, the study
-        differs from what was frozen, the design changed after data were collected, or the config's recruitment is wrong.
-    """
+    """Bundle a study with its store, noting its design as a version; codes of recruitment come from the user's config."""
     from experiment.custody.designs import note_design
     from experiment.custody.freezing import refuse_if_changed
     from experiment.custody.origin import require_current_items

@@ -41,27 +41,7 @@ _OTHERS = text(
 
 @contextmanager
 def serving(address: URL, study: str, secret: bytes) -> Iterator[Announce]:
-    """Hold the right to serve a study until the block or the process ends.
-
-    Parameters
-    ----------
-    address : URL
-        Of the store.
-    study : str
-        The study's id.
-    secret : bytes
-        The server's signing key.
-
-    Yields
-    ------
-    callable
-        Takes the address at which the study is served, for whoever is refused later.
-
-    Raises
-    ------
-    UserError
-        The study is being served; with PostgreSQL only where that server has another signing key.
-    """
+    """Hold the right to serve a study until the block or the process ends."""
     if address.get_backend_name() == "sqlite":
         with _locked_file(Path(address.database or ""), study) as announce:
             yield announce

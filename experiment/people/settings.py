@@ -17,23 +17,7 @@ from stimuli.errors import UserError
 
 @dataclass(frozen=True)
 class PeopleSettings:
-    """Settings of one server.
-
-    Attributes
-    ----------
-    password_hash : str
-        Argon2 hash of the password of the dashboard.
-    secret : bytes
-        Signs cookies and passes, and makes session tokens.
-    public_url : str or None
-        Where people reach the server, when a proxy stands before it.
-    entries_per_minute : int
-        Sessions that one address may begin in a minute.
-    hosts : tuple of str
-        Names of this server beside those that its computer knows of: pages opened under them may send answers.
-    patience_s : float
-        How long a request waits for its commit before the browser is asked to try again.
-    """
+    """Settings of one server."""
 
     password_hash: str = field(repr=False)
     secret: bytes = field(repr=False)
@@ -54,13 +38,7 @@ SHORTEST_PASSWORD = 10
 
 
 def require_length(password: str, name: str = "the password") -> None:
-    """Refuse a password that is soon guessed.
-
-    Raises
-    ------
-    UserError
-        It is too short.
-    """
+    """Refuse a password that is soon guessed."""
     if len(password) < SHORTEST_PASSWORD:
         raise UserError(
             f"{name} is too short",
@@ -75,12 +53,6 @@ def read_settings(
 
     The password is ``WRODS_PASSWORD``, or ``password`` or ``password_hash`` (Argon2) under ``[serve]``; the signing
     key is ``WRODS_SECRET`` or ``secret`` there, else a new one each start; ``entries_per_minute`` and ``hosts`` are there too.
-
-    Returns
-    -------
-    settings : PeopleSettings
-    made_password : str or None
-        The password that was made because none is set; to be shown once.
     """
     serve: Mapping[str, Any] = config.get("serve", {})
     password = os.environ.get("WRODS_PASSWORD") or serve.get("password")

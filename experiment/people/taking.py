@@ -44,23 +44,7 @@ class NotAgreed(Exception):
 
 @dataclass(frozen=True)
 class Taken:
-    """What became of something sent.
-
-    Attributes
-    ----------
-    told : str
-        ``stored``, or ``same`` when it was there already; ``erased`` where it asked for that and the session is gone.
-    is_elsewhere : bool
-        Another tab holds the session now.
-    eligible : bool
-        Whether the reader may go on, where answers decide it.
-    feedback : str or None
-        What the reader is told of the trial, where the block tells anything.
-    comprehension : Comprehension or None
-        What came of questions about instructions.
-    departed : Departed or None
-        What was erased.
-    """
+    """What became of something sent."""
 
     told: Literal["stored", "same", "erased"]
     is_elsewhere: bool = False
@@ -72,14 +56,7 @@ class Taken:
 
 @dataclass(frozen=True)
 class Comprehension:
-    """What came of questions about instructions.
-
-    Attributes
-    ----------
-    right, needed : int
-    then : str
-        ``go_on``, ``again`` (behind the instructions), or ``end``.
-    """
+    """What came of questions about instructions."""
 
     right: int
     needed: int
@@ -94,20 +71,7 @@ HoldEarlyEnd = Callable[[Connection, str, str | None], None]
 
 
 def trial(live: LiveSession, score: ScoreTrial, body: Mapping[str, Any], lease: str | None = None) -> Take:
-    """Return the operation that stores an answered trial with its score; what was shown comes from the stored plan.
-
-    Parameters
-    ----------
-    body : Mapping
-        A checked body of ``schemas/trial.json``.
-    lease : str, optional
-        The tab that sends it.
-
-    Raises
-    ------
-    Problem
-        400 for a trial or region that the plan does not have.
-    """
+    """Return the operation that stores an answered trial with its score; what was shown comes from the stored plan."""
     planned = live.trials.get(body["trial_index"])
     if planned is None:
         raise Problem(
@@ -185,23 +149,7 @@ def event(
     lease: str | None = None,
     keep_network: KeepNetwork = lambda _, __: None,
 ) -> Take:
-    """Return the operation that stores something that happened beside the trials; some events end or erase a session.
-
-    Parameters
-    ----------
-    body : Mapping
-        A checked body of ``schemas/event.json``.
-    hold_early_end, keep_network : callable
-        Called once practice ends the session, and once the reader agrees to take part.
-
-    Raises
-    ------
-    Problem
-        400 for a kind that the server records itself, an answer to the consent that is none, or an end for which the plan
-        has no screen; 409 for an agreement to another text than the one that was shown.
-    TooLate
-        By the operation: the answers of an ended session can no longer be deleted this way.
-    """
+    """Return the operation that stores something that happened beside the trials; some events end or erase a session."""
     kind, detail = body["kind"], body.get("detail") or {}
     if kind in OF_THE_SERVER:
         raise Problem(
@@ -270,20 +218,7 @@ def _ending(kind: str, detail: Mapping[str, Any]) -> tuple[str, str] | None:
 def answers(
     live: LiveSession, body: Mapping[str, Any], hold_early_end: HoldEarlyEnd, lease: str | None = None
 ) -> Take:
-    """Return the operation that stores a screen's answers, and ends the session where they do not let its reader in.
-
-    Parameters
-    ----------
-    body : Mapping
-        A checked body of ``schemas/answers.json``.
-    hold_early_end : callable
-        Called once they end the session.
-
-    Raises
-    ------
-    Problem
-        400 for a screen that the plan does not have, or a question that the screen does not.
-    """
+    """Return the operation that stores a screen's answers, and ends the session where they do not let its reader in."""
     screen = body["screen"]
     questions = live.questions.get(screen)
     if questions is None:

@@ -14,11 +14,6 @@ def response_time(body: Mapping[str, Any]) -> tuple[float | None, str | None]:
 
     The stamps are the page's raw clock; where they deny the response time that was sent, it is computed from them. A
     trial with doubtful times is still a trial: nothing is refused.
-
-    Parameters
-    ----------
-    body : Mapping
-        A checked body of ``schemas/trial.json``.
     """
     rt, onset, response = (body.get(name) for name in ("rt", "onset_ts", "response_ts"))
     reasons = []

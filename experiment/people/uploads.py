@@ -35,21 +35,7 @@ _SCHEMAS = {"trials": "trial", "events": "event", "answers": "answers"}
 
 @dataclass(frozen=True)
 class Taken:
-    """What became of a copy.
-
-    Attributes
-    ----------
-    new, same, refused : int
-        Answers and events that were stored now, were here already, could not be taken.
-    trials : int
-        Trials among those stored now.
-    reasons : tuple of str
-        Why something was refused, each reason once.
-    session_id, reader, state : str
-        Whose session it is, and its state afterwards.
-    departed : Departed or None
-        What was erased, where the copy declines or has the answers deleted: files are to be cleaned of it.
-    """
+    """What became of a copy."""
 
     new: int
     same: int

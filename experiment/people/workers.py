@@ -41,13 +41,7 @@ class Workers:
             thread.start()
 
     async def run(self, caller: str, work: Callable[[], T]) -> T:
-        """Run a piece of work for a caller in one of the threads.
-
-        Raises
-        ------
-        TooManyWaiting
-            The caller has too many requests waiting already.
-        """
+        """Run a piece of work for a caller in one of the threads."""
         future: asyncio.Future[T] = self._loop.create_future()
         waiting = self._waiting.get(caller)
         if waiting is None:

@@ -16,17 +16,7 @@ _AS_JSON = ("shown", "intact", "choices", "key", "changes", "provenance")
 def item_columns(
     items: Sequence[Item], factors: Sequence[str], prose: Mapping[str, Column]
 ) -> dict[str, Column]:
-    """Return the columns of a study's items: those of every study, its factors, ``cov_`` and each covariate.
-
-    Parameters
-    ----------
-    items : sequence of Item
-        The study's.
-    factors : sequence of str
-        Its factors.
-    prose : Mapping of str to Column
-        The columns that every study has.
-    """
+    """Return the columns of a study's items: those of every study, its factors, ``cov_`` and each covariate."""
     found = {name: prose[name] for name in _BEFORE_FACTORS}
     found |= {name: Column(name, "string", None, "level of the study's factor") for name in factors}
     found |= {name: column for name, column in prose.items() if name not in found}

@@ -13,15 +13,7 @@ from experiment.study import Study
 
 
 def region_rows(connection: Connection, study: Study) -> Iterator[dict[str, Any]]:
-    """Iterate over a study's regions with ``excluded_reason``; every region is there, whatever its time.
-
-    Parameters
-    ----------
-    connection : Connection
-        A reading connection.
-    study : Study
-        Its ``analysis.exclude.regions`` bounds the time on a region; a model's region has none.
-    """
+    """Iterate over a study's regions with ``excluded_reason``; every region is there, whatever its time."""
     said = study.get("analysis", "exclude", "regions", "rt")
     bounds = None if said is None else read_times(said)
     for row in queries.all_regions(connection, study.id):

@@ -32,13 +32,6 @@ def trial_rows(connection: Connection, study: str) -> Iterator[dict[str, Any]]:
 
     Trials of models that ended in an error are among them (:func:`failed_trials`).
     Rows stream from the store; only sessions and exclusions are held. Rows hold more than the columns: pick by name.
-
-    Parameters
-    ----------
-    connection : Connection
-        A reading connection.
-    study : str
-        The study's id.
     """
     sessions = {row["session_id"]: row for row in queries.sessions_overview(connection, study)}
     excluded = exclusions(connection, study)
@@ -87,20 +80,7 @@ Row = dict[str, Any]
 
 
 def failed_trials(connection: Connection, study: str) -> Iterator[Row]:
-    """Iterate over the trials whose last call failed and that have no answer, in the order of sessions and trials.
-
-    Parameters
-    ----------
-    connection : Connection
-        A reading connection.
-    study : str
-        The study's id.
-
-    Yields
-    ------
-    dict
-        The columns of a stored trial with its score. Tokens are those of the last call, ``cost_usd`` is what all calls cost.
-    """
+    """Iterate over the trials whose last call failed and that have no answer, in the order of sessions and trials."""
     same_trial = and_(*(trials.c[name] == calls.c[name] for name in TRIAL_KEY))
     query = (
         select(

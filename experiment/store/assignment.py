@@ -139,15 +139,6 @@ def assign_list(
     Counted are the sessions of the same reader kind and pilot mark that are finished, or unfinished and heard of
     within ``started_within``; those without a stored trial only for ten minutes, and those excluded or held for review
     not at all. Call it in the transaction that creates the session, so that nobody else decides in between.
-
-    Parameters
-    ----------
-    connection : Connection
-        The writer's.
-    study, version, lists : str, int, sequence of int
-        Which design, and the lists that it has.
-    seed : int
-        The study's seed; the draw is the same for the same stored sessions.
     """
     lock_for_change(connection)
     counted = connection.execute(

@@ -28,15 +28,7 @@ def stamp(moment: datetime) -> str:
 
 @dataclass(frozen=True)
 class Heard:
-    """What is known of a session when its reader is heard of.
-
-    Attributes
-    ----------
-    state : str
-        The session's state.
-    is_elsewhere : bool
-        Another tab holds the session.
-    """
+    """What is known of a session when its reader is heard of."""
 
     state: str
     is_elsewhere: bool
@@ -53,13 +45,7 @@ def holder(row: Mapping[str, Any], moment: datetime | None = None) -> str | None
 
 
 def hear(connection: Connection, session_id: str, lease: str | None = None) -> Heard:
-    """Note that a session was heard of just now; the tab that holds it goes on holding it.
-
-    Raises
-    ------
-    SessionGone
-        There is no such session.
-    """
+    """Note that a session was heard of just now; the tab that holds it goes on holding it."""
     moment = datetime.now(UTC)
     found = _LOOK.first(connection, {"session": session_id})
     if found is None:
@@ -99,18 +85,7 @@ _LOOK = Prepared(
 
 
 def take_lease(connection: Connection, session_id: str, lease: str, *, by_force: bool = False) -> bool:
-    """Let a tab hold a session for half a minute; say whether it does, which it does not while another tab holds it.
-
-    Parameters
-    ----------
-    by_force : bool
-        Take it from the other tab.
-
-    Raises
-    ------
-    SessionGone
-        There is no such session.
-    """
+    """Let a tab hold a session for half a minute; say whether it does, which it does not while another tab holds it."""
     moment = datetime.now(UTC)
     held_by = holder(_row(connection, session_id), moment)
     if held_by is not None and held_by != lease and not by_force:
@@ -163,15 +138,7 @@ def complete_session(connection: Connection, session_id: str, held_reason: str |
 
 
 def has_all(planned: Mapping[int, Mapping[str, Any]], done: Iterable[int]) -> bool:
-    """Say whether a session has all its answers; of practice only what was needed to pass is ever answered.
-
-    Parameters
-    ----------
-    planned : Mapping
-        The plan's trials by ``trial_index``.
-    done : iterable of int
-        Indices of stored trials.
-    """
+    """Say whether a session has all its answers; of practice only what was needed to pass is ever answered."""
     answered = set(done)
     return all(index in answered or bool(trial.get("is_practice")) for index, trial in planned.items())
 

@@ -50,19 +50,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class Marks:
-    """What is in a database and in its copies, and in no other database.
-
-    Attributes
-    ----------
-    sessions : frozenset of str
-        Ids of sessions.
-    withdrawn : frozenset of str
-        Ids of sessions of which there are tombstones.
-    invitations : frozenset of str
-        Digests of personal links.
-    versions : frozenset of tuple
-        Study, version, and the moment at which the version was stored.
-    """
+    """What is in a database and in its copies, and in no other database."""
 
     sessions: frozenset[str] = frozenset()
     withdrawn: frozenset[str] = frozenset()
@@ -96,13 +84,7 @@ def marks_in(connection: Connection) -> Marks:
 
 
 def marks_of(file: Path) -> Marks:
-    """Return the marks of a SQLite file or a dump of PostgreSQL, whoever made it; the file is only read.
-
-    Raises
-    ------
-    UserError
-        The file cannot be read as what its name says.
-    """
+    """Return the marks of a SQLite file or a dump of PostgreSQL, whoever made it; the file is only read."""
     found: dict[str, list[tuple[str, ...]]] = {name: [] for name in _MARKED}
     for table, row in rows_of(file, _MARKED):
         found[table].append(row)
@@ -123,20 +105,7 @@ _MARKED = {
 
 
 def rows_of(file: Path, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Iterate over rows in a SQLite file or a dump: the table of each, and its columns as texts.
-
-    Parameters
-    ----------
-    file : Path
-        It is only read.
-    wanted : Mapping of str to sequence of str
-        Columns by table; a table that is missing, or lacks one of them, has no rows.
-
-    Raises
-    ------
-    UserError
-        The file cannot be read; PostgreSQL's programs are missing.
-    """
+    """Iterate over rows in a SQLite file or a dump: the table of each, and its columns as texts."""
     return (_dumped_rows if is_dump(file) else _sqlite_rows)(file, wanted)
 
 
@@ -188,25 +157,7 @@ def _places_of(columns: Sequence[str], names: Sequence[str]) -> list[int] | None
 
 
 def back_up(address: URL, target: Path, *, stem: str, automatic: bool = False) -> Path:
-    """Copy a database while it is in use, and return the copy.
-
-    Parameters
-    ----------
-    address : URL
-        Of the database.
-    target : Path
-        A folder (made if it is not there), in which the copy is named after the moment; or a file that ends in ``.db``
-        or ``.dump`` and does not exist.
-    stem : str
-        How names of copies begin.
-    automatic : bool
-        The copy is one of a series of which :func:`rotate` keeps the newest.
-
-    Raises
-    ------
-    UserError
-        The file exists; the copy is not sound; ``pg_dump`` is missing or refuses.
-    """
+    """Copy a database while it is in use, and return the copy."""
     is_sqlite = address.get_backend_name() == "sqlite"
     file = name_copy(address, target, stem=stem, automatic=automatic)
     with replacing(file, is_private=True) as part:  # answers of participants
@@ -218,13 +169,7 @@ def back_up(address: URL, target: Path, *, stem: str, automatic: bool = False) -
 
 
 def copy_sqlite(source: Path, copy: Path) -> None:
-    """Copy a SQLite database of any state into a file of its own, without a write-ahead log, and check the copy.
-
-    Raises
-    ------
-    UserError
-        The source is no SQLite database or a damaged one.
-    """
+    """Copy a SQLite database of any state into a file of its own, without a write-ahead log, and check the copy."""
     try:
         reading = sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True, timeout=30)
         writing = sqlite3.connect(copy)
@@ -281,15 +226,6 @@ def rotate(folder: Path, stem: str, is_ours: Callable[[Path], bool]) -> list[Pat
     Kept are the newest of each of the last 24 hours and of each of the last 7 days that have one. Copies made by hand
     are never removed, nor those of a clock that was set back, until their time comes. Copies that were cut off are removed
     after a day.
-
-    Parameters
-    ----------
-    folder : Path
-        May hold backups of other studies and other files, which are left alone.
-    stem : str
-        How names of this database's copies begin.
-    is_ours : callable
-        Whether a file is a copy of this database; asked before it is removed.
     """
     now = datetime.now(UTC)
     automatic = re.compile(rf"{re.escape(stem)}-auto-\d{{8}}T\d{{6}}Z(?:-\d+)?\.(?:db|dump)")
@@ -316,13 +252,7 @@ def rotate(folder: Path, stem: str, is_ours: Callable[[Path], bool]) -> list[Pat
 
 
 def run_postgres(program: str, address: URL, options: Sequence[str]) -> None:
-    """Run ``pg_dump`` or ``pg_restore`` on a database; the password goes by the environment, never by the command line.
-
-    Raises
-    ------
-    UserError
-        The program is missing or fails.
-    """
+    """Run ``pg_dump`` or ``pg_restore`` on a database; the password goes by the environment, never by the command line."""
     found = _program(program)
     named = address.set(drivername="postgresql", password=None).render_as_string(hide_password=False)
     secret = {"PGPASSWORD": str(address.password)} if address.password else {}

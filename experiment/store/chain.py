@@ -54,19 +54,7 @@ class Broken:
 
 @dataclass(frozen=True)
 class Verified:
-    """What became of checking one session.
-
-    Attributes
-    ----------
-    session_id : str
-    rows : int
-        Rows in the chain.
-    erased : int
-        Of these, rows that a withdrawal erased.
-    head : str or None
-        The last link; None where the session has no chain.
-    broken : Broken or None
-    """
+    """What became of checking one session."""
 
     session_id: str
     rows: int
@@ -105,19 +93,6 @@ def link(
     """Add a row to its session's chain, in the transaction that stores the row.
 
     Sessions without a chain (models, baselines) are left as they are.
-
-    Parameters
-    ----------
-    connection : Connection
-        The writer's.
-    session_id : str
-        The session.
-    kind : str
-        ``plan``, ``trial``, ``score``, ``event``, ``flag`` or ``rating``.
-    row_key : str or int
-        What finds the row in its table: ``trial_index.attempt`` of a trial (:func:`trial_key`), else its number.
-    row : Mapping
-        Columns of the kind's table; absent ones count as null. A trial also has ``regions``, a list of their columns.
     """
     gathered = connection.info.get(_GATHERED)
     if gathered is not None:
@@ -182,15 +157,7 @@ def trial_key(trial_index: int, attempt: int) -> str:
 
 
 def verify(connection: Connection, session_id: str) -> Verified:
-    """Check a session's chain against its rows, from the first link to the last.
-
-    Parameters
-    ----------
-    connection : Connection
-        A reading connection.
-    session_id : str
-        A session, or one that was withdrawn.
-    """
+    """Check a session's chain against its rows, from the first link to the last."""
     links = connection.execute(
         select(chain).where(chain.c.session_id == session_id).order_by(chain.c.place)
     ).all()

@@ -18,17 +18,7 @@ _ACTIONS: Mapping[CollectionState, str] = {
 
 @dataclass(frozen=True)
 class Collection:
-    """How a study stands.
-
-    Attributes
-    ----------
-    state : {"open", "paused", "closed"}
-        Paused studies take nobody new; closed ones neither, and their condition means may be seen.
-    since, by : str or None
-        When and by whom it was last changed; None where nobody has changed it.
-    reason : str
-        Why.
-    """
+    """How a study stands."""
 
     state: CollectionState
     since: str | None = None

@@ -30,20 +30,7 @@ def is_damage(error: BaseException | None) -> bool:
 
 
 def check_file(file: Path, *, within_s: float | None = WITHIN_S) -> bool:
-    """Read every page of a SQLite file, and return whether the check was finished in time.
-
-    Parameters
-    ----------
-    file : Path
-        A file that is missing is sound if no backup holds a session: it is about to be made.
-    within_s : float, optional
-        Seconds after which the check is given up; None waits for its end.
-
-    Raises
-    ------
-    DamagedStore
-        The file is damaged, is not a database, or is missing or empty although there are backups of it.
-    """
+    """Read every page of a SQLite file, and return whether the check was finished in time."""
     if not file.exists():
         if any(_has_sessions(kept.file) for kept in _copies(file)):
             raise damaged(file, "")

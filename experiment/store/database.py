@@ -28,19 +28,7 @@ _LOCK_OF_WRODS = 0x77726F6473  # "wrods": one PostgreSQL advisory lock for upgra
 
 
 def address_of(target: Path | str) -> URL:
-    """Turn a study folder, a database file or a URL into a database address.
-
-    Parameters
-    ----------
-    target : Path or str
-        A study folder (its ``study.db`` is meant), a path that ends in ``.db``, or a ``postgresql://`` or
-        ``sqlite:///`` URL.
-
-    Raises
-    ------
-    UserError
-        The URL names another kind of database or cannot be read; a folder does not exist.
-    """
+    """Turn a study folder, a database file or a URL into a database address."""
     if isinstance(target, str) and "://" in target:
         try:
             address = make_url(target)
@@ -79,12 +67,6 @@ def make_engine(address: URL, *, read_only: bool = False) -> Engine:
 
     SQLite runs in WAL mode with ``synchronous=FULL``; a writing transaction takes its lock at the start
     (``BEGIN IMMEDIATE``), so that it can wait for it and never fails half-way.
-
-    Raises
-    ------
-    UserError
-        The address is PostgreSQL's and the extra ``postgres`` is not installed; SQLite's file would lie in a
-        synced or network folder.
     """
     if address.get_backend_name() == "sqlite":
         return _sqlite_engine(address, read_only)
@@ -180,15 +162,7 @@ def _unescape(mount_point: str) -> str:
 
 
 def file_system(folder: Path, mounts: str) -> str | None:
-    """Return the type of the file system that holds an absolute folder.
-
-    Parameters
-    ----------
-    folder : Path
-        An absolute path without links.
-    mounts : str
-        The text of ``/proc/mounts``; a later line covers an earlier one with the same mount point.
-    """
+    """Return the type of the file system that holds an absolute folder."""
     best: tuple[int, str] | None = None
     for line in mounts.splitlines():
         fields = line.split(" ")
@@ -214,13 +188,7 @@ def synced_by(folder: Path) -> str | None:
 
 
 def check_place(database: Path, *, mounts: Path = MOUNTS) -> None:
-    """Refuse a place where SQLite loses data.
-
-    Raises
-    ------
-    UserError
-        The folder belongs to a sync service or lies on a network file system.
-    """
+    """Refuse a place where SQLite loses data."""
     folder = database.expanduser().resolve().parent
     service = synced_by(folder)
     if service is None and mounts.exists():

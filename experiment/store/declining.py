@@ -27,17 +27,7 @@ def has_agreed(connection: Connection, session_id: str) -> bool:
 
 
 def forget_and_count(connection: Connection, session_id: str, kind: str) -> None:
-    """Erase all that any table holds of a session, and count one person of a kind; pilots are not counted.
-
-    Parameters
-    ----------
-    connection : Connection
-        The writer's.
-    session_id : str
-        A session whose reader has not agreed to take part; its personal link can be opened again.
-    kind : str
-        ``declined`` or ``undecided``.
-    """
+    """Erase all that any table holds of a session, and count one person of a kind; pilots are not counted."""
     row = forget(connection, session_id)
     if row.reader_kind == "human" and not row.is_pilot:
         _count(connection, row.study, row.version, kind)
@@ -95,13 +85,7 @@ def number_of(connection: Connection, study: str, kind: str = DECLINED) -> int:
 
 
 def undecided(connection: Connection, study: str, before: str | None = None) -> list[str]:
-    """Return the sessions whose reader has neither agreed nor declined so far, however they ended.
-
-    Parameters
-    ----------
-    before : str, optional
-        Only those not heard of since a moment, as the store writes it.
-    """
+    """Return the sessions whose reader has neither agreed nor declined so far, however they ended."""
     answered = select(trials.c.session_id).where(trials.c.session_id == sessions.c.session_id)
     decided = select(events.c.session_id).where(
         events.c.session_id == sessions.c.session_id, events.c.kind == "consent"

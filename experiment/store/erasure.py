@@ -56,19 +56,7 @@ DUE = "cleaning due"
 
 @dataclass
 class Erased:
-    """What was taken out of a database.
-
-    Attributes
-    ----------
-    sessions : list of str
-        The sessions, those derived from them included.
-    invitations : list of str
-        Digests of the personal links.
-    rows : Counter of str
-        Rows by table.
-    work_keys : set of str
-        Keys of the models' trials among them, by which their hidden states are found.
-    """
+    """What was taken out of a database."""
 
     sessions: list[str] = field(default_factory=list)
     invitations: list[str] = field(default_factory=list)
@@ -96,17 +84,7 @@ def derived_sessions(connection: Connection, session_ids: Sequence[str]) -> list
 
 
 def erase_sessions(connection: Connection, session_ids: Sequence[str], *, actor: str) -> Erased:
-    """Erase sessions, and personal links, in the transaction of a connection; those that are not there are passed over.
-
-    Parameters
-    ----------
-    connection : Connection
-        A writing one, of the study's store or of a backup; tables that an older database lacks are passed over.
-    session_ids : sequence of str
-        The sessions of a person, and digests of links that were sent to them and not opened.
-    actor : str
-        Who asked for it, for the tombstone.
-    """
+    """Erase sessions, and personal links, in the transaction of a connection; those that are not there are passed over."""
     there = set(inspect(connection).get_table_names())
     found = Erased(sessions=[*dict.fromkeys((*session_ids, *derived_sessions(connection, session_ids)))])
     for part in _parts(found.sessions):
@@ -154,13 +132,7 @@ def clean_tombstones(connection: Connection) -> set[str]:
 
 
 def note_due(connection: Connection, study: str, work_keys: Iterable[str] = ()) -> None:
-    """Store that a study's files must be cleaned of erased rows, and of what models made from them.
-
-    Parameters
-    ----------
-    work_keys : iterable of str
-        Erased trials of models, whose hidden states and replies are in files.
-    """
+    """Store that a study's files must be cleaned of erased rows, and of what models made from them."""
     row = {"at": stamp(datetime.now(UTC)), "actor": SERVER, "action": DUE, "study": study}
     connection.execute(audit.insert().values(**row, detail={"work_keys": sorted(work_keys)}))
 
@@ -276,18 +248,6 @@ def forget_names(connection: Connection, study: str, before: str) -> int:
 
     These are ids of recruitment platforms, what was kept of the network, lines of a platform's lists, and the names of those
     invited by personal links. A number typed in a laboratory stays: it is the participant's number, in every table.
-
-    Parameters
-    ----------
-    connection : Connection
-        A writing connection to a store or to a backup of one, which may lack tables that came later.
-    study, before : str, str
-        The study, and the moment as the store writes it.
-
-    Returns
-    -------
-    int
-        How many were erased.
     """
     there = set(inspect(connection).get_table_names())
     gone = 0

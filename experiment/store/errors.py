@@ -47,15 +47,7 @@ class SessionGone(Exception):
 
 
 def cannot_open(address: URL, error: DBAPIError | sqlite3.Error) -> UserError:
-    """Say why a store could not be opened and what to do; an address is named without its password.
-
-    Parameters
-    ----------
-    address : URL
-        Where the store is.
-    error : DBAPIError or sqlite3.Error
-        What the database driver said.
-    """
+    """Say why a store could not be opened and what to do; an address is named without its password."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     said = (str(cause).strip().splitlines() or [type(cause).__name__])[0]
     if address.get_backend_name() != "sqlite":

@@ -35,15 +35,7 @@ def _rows(connection: Connection, query: Select[Any]) -> Iterator[Row]:
 
 
 def sessions_overview(connection: Connection, study: str | None = None) -> list[Row]:
-    """List sessions, newest first: their columns without plan, with ``n_trials`` and the last ``trial_index``.
-
-    Parameters
-    ----------
-    connection : Connection
-        A reading connection.
-    study : str, optional
-        Only this study's, where a database holds several.
-    """
+    """List sessions, newest first: their columns without plan, with ``n_trials`` and the last ``trial_index``."""
     stored = (
         select(
             trials.c.session_id,
@@ -64,13 +56,7 @@ def sessions_overview(connection: Connection, study: str | None = None) -> list[
 
 
 def model_sessions(connection: Connection, study: str) -> Iterator[tuple[str, bool, str]]:
-    """Iterate over the sessions of models and baselines, and say of each how it was run.
-
-    Yields
-    ------
-    tuple
-        Its id, whether its trials were run alone for their times, and whether items were shown as ``text`` or as ``image``.
-    """
+    """Iterate over the sessions of models and baselines, and say of each how it was run."""
     query = select(sessions.c.session_id, sessions.c.client).where(
         sessions.c.study == study, sessions.c.reader_kind.in_(("model", "baseline"))
     )

@@ -165,24 +165,7 @@ def create_session(
     station: str | None = None,
     client: Mapping[str, Any] | None = None,
 ) -> str:
-    """Store a session with its plan and return its id.
-
-    Parameters
-    ----------
-    connection : Connection
-        The writer's.
-    plan : Mapping
-        The session plan; study, version, design hash, list, label map, prompt variant, replicate and context are
-        taken from it.
-    reader_kind : str
-        ``human``, ``model``, ``simulated`` or ``baseline``.
-    reader : str
-        The participant's number, or the model's name in the study.
-    session_id : str, optional
-        A given id (models: the same again for the same work) makes the call repeatable; by default a random one.
-    person_key : str, optional
-        The key of a person whom the study knows; by default people and simulated readers get a new random one.
-    """
+    """Store a session with its plan and return its id."""
     identifier = session_id or secrets.token_hex(16)
     moment = now()
     if person_key is None and reader_kind in PARTICIPANTS:
@@ -221,30 +204,7 @@ def store_trial(
     regions_of_trial: Iterable[Mapping[str, Any]] = (),
     verdict: Verdict | None = None,
 ) -> Stored:
-    """Store one trial with its regions and its score.
-
-    Parameters
-    ----------
-    connection : Connection
-        The writer's.
-    trial : Mapping
-        Columns of the trials table. ``attempt`` is 1, ``received_at`` and ``created_at`` now, and ``payload_hash``
-        the digest of everything else given, unless they are there.
-    regions_of_trial : iterable of Mapping
-        Columns of the regions table without the trial's key.
-    verdict : Verdict, optional
-        Its parser's and scorer's.
-
-    Returns
-    -------
-    str
-        ``stored``, or ``same`` when this very trial is there already.
-
-    Raises
-    ------
-    TrialConflict
-        The trial's place, ``client_uuid`` or ``work_key`` is taken by another payload.
-    """
+    """Store one trial with its regions and its score."""
     marks = dict.fromkeys(("is_practice", "is_filler", "is_attention_check", "timed_out"), False)
     parts = [dict(region) for region in regions_of_trial]
     row = marks | {"attempt": 1} | dict(trial)
@@ -319,13 +279,7 @@ def add_event(
     client_uuid: str | None = None,
     at: str | None = None,
 ) -> Stored:
-    """Add something that happened in a session.
-
-    Raises
-    ------
-    EventConflict
-        The ``client_uuid`` belongs to another event of this session.
-    """
+    """Add something that happened in a session."""
     digest = payload_hash([kind, dict(detail or {}), at])
     row = {
         "session_id": session_id,
@@ -427,11 +381,6 @@ def finish_session(
     """Mark a session as finished and return its completion code: the given one, or a random one made once.
 
     A session with a ``held_reason`` has its code too; nobody is told it while the session is held.
-
-    Raises
-    ------
-    SessionGone
-        There is no such session.
     """
     query = select(sessions.c.state, sessions.c.completion_code).where(sessions.c.session_id == session_id)
     found = connection.execute(query).first()

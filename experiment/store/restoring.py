@@ -62,21 +62,7 @@ class Contents:
 
 @dataclass(frozen=True)
 class Checked:
-    """A backup that was checked and made ready beside the database.
-
-    Attributes
-    ----------
-    ready : Path
-        The copy that will take the database's place.
-    backup, present : Contents
-        What each holds; ``present`` is None where the present database is missing or cannot be read.
-    withdrawn : int
-        Sessions in the backup that were withdrawn since, and are erased from the copy.
-    gone : frozenset of str
-        All that was withdrawn, as far as the present database and the lists beside the backups say.
-    broken : dict of str to Broken
-        Sessions whose chain does not verify, with the first fault.
-    """
+    """A backup that was checked and made ready beside the database."""
 
     ready: Path
     backup: Contents
@@ -97,15 +83,7 @@ class _Present:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A dump next to the PostgreSQL database that it would replace.
-
-    Attributes
-    ----------
-    backup, present : Contents
-        What each holds of the study.
-    others : dict of str to tuple of int
-        Sessions of each other study in either: now, and in the dump.
-    """
+    """A dump next to the PostgreSQL database that it would replace."""
 
     backup: Contents
     present: Contents
@@ -114,13 +92,7 @@ class Comparison:
 
 @contextmanager
 def restoring(database: Path) -> Iterator[None]:
-    """Hold the right to restore a SQLite database: its copy that is being made ready is nobody else's to remove.
-
-    Raises
-    ------
-    UserError
-        Another restore of it is in progress.
-    """
+    """Hold the right to restore a SQLite database: its copy that is being made ready is nobody else's to remove."""
     lock = _lock(database)
     try:
         lock.acquire()
@@ -160,24 +132,7 @@ def _lock(database: Path) -> FileLock:
 def check_backup(
     database: Path, backup: Path, study: str, *, gone: Sequence[str] = (), actor: str = RESTORE
 ) -> Checked:
-    """Copy a backup beside a database and check it: sound file, known tables, the right study, chains that verify.
-
-    Parameters
-    ----------
-    database : Path
-        The study's database file; it is only read.
-    backup : Path
-        A SQLite backup of this or an earlier version.
-    study : str
-        The study's id.
-    gone : sequence of str
-        Withdrawn sessions and links, further to those whose tombstones the present database holds.
-
-    Raises
-    ------
-    UserError
-        The backup is missing, damaged, of a newer version or of another study.
-    """
+    """Copy a backup beside a database and check it: sound file, known tables, the right study, chains that verify."""
     if not backup.is_file():
         raise UserError(f"there is no backup {backup}", mend=f"Look in {database.parent / FOLDER}.")
     ready = _ready(database)
@@ -199,13 +154,7 @@ def check_backup(
 
 
 def take_place(database: Path, ready: Path) -> Path | None:
-    """Let a checked copy take the database's place, and return where the former database was kept.
-
-    Raises
-    ------
-    UserError
-        Another program has the database open.
-    """
+    """Let a checked copy take the database's place, and return where the former database was kept."""
     aside = _set_aside(database)
     settle(ready)
     ready.replace(database)
@@ -224,13 +173,7 @@ def withdrawn_in(database: Path, study: str) -> list[str]:
 
 
 def compare_dump(address: URL, backup: Path, folder: Path, study: str) -> Comparison:
-    """Compare a dump with the PostgreSQL database that it would replace, changing nothing.
-
-    Raises
-    ------
-    UserError
-        The dump is missing, cannot be read, is of a newer version or of another study.
-    """
+    """Compare a dump with the PostgreSQL database that it would replace, changing nothing."""
     if not backup.is_file():
         raise UserError(f"there is no backup {backup}", mend=f"Look in {folder / FOLDER}.")
     found: dict[str, list[tuple[str, ...]]] = {name: [] for name in _COMPARED}
@@ -266,16 +209,6 @@ def restore_postgres(
     """Restore a PostgreSQL store from a dump in one transaction, after a dump of its present state.
 
     A dump holds the whole database: all studies in it are replaced (see :func:`compare_dump`).
-
-    Returns
-    -------
-    tuple of Path and Checked
-        The dump of the state before, and what the store holds now (``ready`` is the dump that was restored).
-
-    Raises
-    ------
-    UserError
-        The dump is missing or refused; another program is connected to the database; PostgreSQL's programs are missing.
     """
     compare_dump(address, backup, folder, study)
     with _alone(address) as engine:
@@ -296,13 +229,7 @@ def restore_postgres(
 
 @contextmanager
 def _alone(address: URL) -> Iterator[Engine]:
-    """Hold the lock that `wrods serve` waits for at its start, unless any program is connected to the database.
-
-    Raises
-    ------
-    UserError
-        One is; it is named.
-    """
+    """Hold the lock that `wrods serve` waits for at its start, unless any program is connected to the database."""
     engine = make_engine(address)
     try:
         with engine.connect() as connection, connection.begin():

@@ -96,15 +96,7 @@ class _InTheWay(Exception):
 
 @dataclass
 class Rewritten:
-    """The result of rewriting a database.
-
-    Attributes
-    ----------
-    left : list of str
-        Where bytes of erased rows are left, a sentence each.
-    is_due : bool
-        Whether repeating it may help: the database was in use, or it took too long.
-    """
+    """The result of rewriting a database."""
 
     left: list[str] = field(default_factory=list)
     is_due: bool = False

@@ -28,14 +28,7 @@ _CURSOR = "the cursor of statements that are made once"
 
 
 class Prepared:
-    """A statement with named parameters, compiled once for each kind of database.
-
-    Parameters
-    ----------
-    make : callable
-        Returns the statement, for SQLite (True) or PostgreSQL (False). Its results come as the driver gives them, so it
-        returns texts and numbers only.
-    """
+    """A statement with named parameters, compiled once for each kind of database."""
 
     def __init__(self, make: Make) -> None:
         self._make = make

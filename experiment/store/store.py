@@ -49,36 +49,12 @@ class Store:
         return self._writing.url
 
     def write(self, operation: Callable[[Connection], T]) -> Future[T]:
-        """Queue an operation for the writer.
-
-        Parameters
-        ----------
-        operation : callable
-            Gets a connection inside a transaction; what it returns (or raises) reaches the future after the
-            commit. It may be run a second time when the database fails, so it keeps nothing elsewhere.
-
-        Returns
-        -------
-        Future
-            Done when the operation is on disk. Its exception is the operation's own, or a ``StoreError`` when
-            the database did not take it.
-
-        Raises
-        ------
-        StoreError
-            The store is closed.
-        """
+        """Queue an operation for the writer."""
         return self._writer.submit(operation)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Give a read-only connection that sees one moment of the database.
-
-        Raises
-        ------
-        StoreError
-            The database cannot be read; a ``DamagedStore`` where its file is damaged, now or since an earlier use.
-        """
+        """Give a read-only connection that sees one moment of the database."""
         if isinstance(self.trouble, DamagedStore):
             raise self.trouble.again()
         try:

@@ -27,27 +27,7 @@ def revision_of(connection: Connection) -> str | None:
 
 
 def upgrade(engine: Engine, *, scripts: Path = MIGRATIONS, latest: str = LATEST_REVISION) -> Path | None:
-    """Run the migrations that a database still lacks, all of them or none.
-
-    Parameters
-    ----------
-    engine : Engine
-        A writing engine.
-    scripts : Path
-        The folder of migrations.
-    latest : str
-        The revision to arrive at.
-
-    Returns
-    -------
-    Path or None
-        The backup that was made of an existing SQLite file, if one was needed.
-
-    Raises
-    ------
-    UserError
-        The database was written by a newer wrods, or is not a store of wrods.
-    """
+    """Run the migrations that a database still lacks, all of them or none."""
     with engine.connect() as connection, connection.begin():
         found = revision_of(connection)
         _refuse_strange(connection, found)

@@ -18,18 +18,7 @@ SHOWN_DIFFERENCES = 12
 
 
 class DesignChanged(UserError):
-    """The design is another one than that under which data were collected.
-
-    Parameters
-    ----------
-    study : str
-    version : int
-        The newest version, under which the data are.
-    held : int
-        Its sessions.
-    lines : sequence of str
-        What differs (see :func:`differences`).
-    """
+    """The design is another one than that under which data were collected."""
 
     def __init__(self, study: str, version: int, held: int, lines: Sequence[str]) -> None:
         self.study, self.version, self.held, self.lines = study, version, held, tuple(lines)
@@ -77,22 +66,6 @@ def ensure_version(
 
     A changed design takes the last version's place only while no session was held under it; after pilots and simulated
     readers alone it becomes the next version, so that a version's sessions all have one design.
-
-    Parameters
-    ----------
-    connection : Connection
-        The writer's.
-    study, design_hash : str
-        Which study, and the digest of its design.
-    design : str
-        The design as JSON text, kept for comparison.
-    new_version : bool
-        Keep a changed design as a version of its own.
-
-    Raises
-    ------
-    DesignChanged
-        People, models or baselines already answered under the last version, in a session that is no pilot.
     """
     lock_for_change(connection)
     known = connection.execute(

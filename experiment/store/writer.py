@@ -61,15 +61,7 @@ class _DatabaseFailed(Exception):
 
 
 class Writer:
-    """Run operations in one thread, a group of them a commit.
-
-    Parameters
-    ----------
-    engine : Engine
-        A writing engine.
-    group_ms : float
-        How long the first operation of a group waits for others, milliseconds.
-    """
+    """Run operations in one thread, a group of them a commit."""
 
     def __init__(self, engine: Engine, *, group_ms: float) -> None:
         self._engine = engine
@@ -85,13 +77,7 @@ class Writer:
         self._thread.start()
 
     def submit(self, operation: Callable[[Connection], T]) -> Future[T]:
-        """Queue an operation; its future is done after the commit.
-
-        Raises
-        ------
-        StoreError
-            The writer was closed.
-        """
+        """Queue an operation; its future is done after the commit."""
         waiting = _Waiting(operation, Future[T](), time.monotonic())
         with self._gate:
             if self._closing:

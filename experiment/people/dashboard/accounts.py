@@ -44,18 +44,7 @@ PERMISSIONS: Mapping[Role, frozenset[str]] = {
 
 @dataclass(frozen=True)
 class Account:
-    """Somebody who may sign in.
-
-    Attributes
-    ----------
-    name : str
-        As it stands in the audit.
-    role : {"owner", "assistant", "rater"}
-    password_hash : str
-        Argon2.
-    second_factor : SecondFactor or None
-        Asked for after the password.
-    """
+    """Somebody who may sign in."""
 
     name: str
     role: Role
@@ -74,15 +63,7 @@ class Account:
 
 
 class Accounts:
-    """The accounts of a server: its owner's own, and those of ``config.toml`` as they are now.
-
-    Parameters
-    ----------
-    owner : Account
-        Signs in with the server's password.
-    file : callable
-        Returns the path of ``config.toml``.
-    """
+    """The accounts of a server: its owner's own, and those of ``config.toml`` as they are now."""
 
     def __init__(self, owner: Account, file: Callable[[], Path] = config_file) -> None:
         self._owner = owner
@@ -126,13 +107,7 @@ def is_password(password: str, password_hash: str) -> bool:
 
 
 def read_accounts(config: Mapping[str, Any]) -> list[Account]:
-    """Return the accounts of a configuration, by name.
-
-    Raises
-    ------
-    UserError
-        An account has no role or password hash, or a role that there is not.
-    """
+    """Return the accounts of a configuration, by name."""
     found = []
     for name, kept in sorted(config.get("accounts", {}).items()):
         role = kept.get("role") if isinstance(kept, Mapping) else None
@@ -156,13 +131,7 @@ def _second_factor(kept: Mapping[str, Any]) -> SecondFactor | None:
 
 
 def add_account(name: str, role: str, password: str, *, file: Path | None = None) -> Account:
-    """Add an account to the user's ``config.toml``.
-
-    Raises
-    ------
-    UserError
-        The name is taken or cannot be a name, the role is none, or the password is too short.
-    """
+    """Add an account to the user's ``config.toml``."""
     if not NAME.fullmatch(name) or name == OWNER:
         rule = "it is the server's own account" if name == OWNER else "a name has small letters and digits"
         raise UserError(f"an account cannot be called {name!r}: {rule}", mend="Choose a name such as `mara`.")
@@ -179,38 +148,20 @@ def add_account(name: str, role: str, password: str, *, file: Path | None = None
 
 
 def change_password(name: str, password: str, *, file: Path | None = None) -> None:
-    """Give an account another password, which signs it out everywhere.
-
-    Raises
-    ------
-    UserError
-        There is no such account, or the password is too short.
-    """
+    """Give an account another password, which signs it out everywhere."""
     with _accounts_of(file) as accounts:
         _known(accounts, name)["password_hash"] = hashed(password)
 
 
 def remove_account(name: str, *, file: Path | None = None) -> None:
-    """Remove an account, which signs it out everywhere.
-
-    Raises
-    ------
-    UserError
-        There is no such account.
-    """
+    """Remove an account, which signs it out everywhere."""
     with _accounts_of(file) as accounts:
         _known(accounts, name)
         del accounts[name]
 
 
 def set_second_factor(name: str, factor: SecondFactor | None, *, file: Path | None = None) -> None:
-    """Give an account a second factor, or take it away with None; either signs it out everywhere.
-
-    Raises
-    ------
-    UserError
-        There is no such account.
-    """
+    """Give an account a second factor, or take it away with None; either signs it out everywhere."""
     with _settings_of(name, file) as kept:
         for key in ("totp_secret", "recovery_codes"):
             kept.pop(key, None)
@@ -231,13 +182,7 @@ def use_recovery_code(name: str, code: str, *, file: Path | None = None) -> bool
 
 
 def hashed(password: str) -> str:
-    """Return the Argon2 hash of a new password.
-
-    Raises
-    ------
-    UserError
-        The password is too short.
-    """
+    """Return the Argon2 hash of a new password."""
     require_length(password)
     return PasswordHasher().hash(password)
 

@@ -26,27 +26,14 @@ SHOWN_FOR = timedelta(days=7)
 
 @dataclass(frozen=True)
 class Failures:
-    """Failed sign-ins of the last week.
-
-    Attributes
-    ----------
-    tries : int
-    latest : str or None
-        When the latest was, as the store writes it.
-    """
+    """Failed sign-ins of the last week."""
 
     tries: int
     latest: str | None
 
 
 class FailedSignIns:
-    """Counts failed tries and says which of them get a line in the audit.
-
-    Parameters
-    ----------
-    lines : Throttle, optional
-        How many lines are written.
-    """
+    """Counts failed tries and says which of them get a line in the audit."""
 
     def __init__(self, lines: Throttle | None = None) -> None:
         self._lines = lines or Throttle(LINES_PER_MINUTE, 60)
@@ -54,15 +41,7 @@ class FailedSignIns:
         self._untold = 0
 
     def told(self, known_name: str | None, why: str) -> dict[str, Any] | None:
-        """Count a try and return the detail of its line, or None where the next line counts it.
-
-        Parameters
-        ----------
-        known_name : str or None
-            The account that it named, None where there is none of that name.
-        why : str
-            Why it failed.
-        """
+        """Count a try and return the detail of its line, or None where the next line counts it."""
         with self._lock:
             self._untold += 1
             if self._lines.wait(None):

@@ -44,13 +44,7 @@ class _Kept:
 
 
 class Findings:
-    """Measures by session, for all studies of a server.
-
-    Parameters
-    ----------
-    clock : callable
-        Seconds, for how long a measurement holds while trials come in.
-    """
+    """Measures by session, for all studies of a server."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -66,19 +60,7 @@ class Findings:
         *,
         within_s: float | None = None,
     ) -> dict[str, list[Measure]]:
-        """Return the measures of people's (and simulated readers') sessions.
-
-        Parameters
-        ----------
-        connection : Connection
-            A reading connection.
-        rows : iterable of Mapping
-            Rows of :func:`experiment.store.queries.sessions_overview`.
-        bounds : Mapping of str to float
-            The study's own bounds.
-        within_s : float, optional
-            Measure for so many seconds only; sessions that are left keep what is known of them, and come next time.
-        """
+        """Return the measures of people's (and simulated readers') sessions."""
         found = {}
         until = None if within_s is None else self._clock() + within_s
         has_measured = False

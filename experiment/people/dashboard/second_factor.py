@@ -24,15 +24,7 @@ _TOTP_CODE = re.compile(r"\d{6}")
 
 @dataclass(frozen=True)
 class SecondFactor:
-    """What is kept of an account's second factor.
-
-    Attributes
-    ----------
-    secret : str
-        Shared with the authenticator app, base 32.
-    recovery_hashes : tuple of str
-        Digests of the recovery codes that were not used yet.
-    """
+    """What is kept of an account's second factor."""
 
     secret: str = field(repr=False)
     recovery_hashes: tuple[str, ...] = field(default=(), repr=False)

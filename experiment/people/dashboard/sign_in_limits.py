@@ -40,13 +40,7 @@ LANE_WAIT_S = 5.0
 
 
 class TooManyTries(Exception):
-    """A try to sign in that was not looked at.
-
-    Parameters
-    ----------
-    wait_s : float
-        Seconds after which one will be.
-    """
+    """A try to sign in that was not looked at."""
 
     def __init__(self, wait_s: float) -> None:
         super().__init__(f"wait {wait_s:.0f} s")
@@ -76,13 +70,6 @@ class FailedTries:
     """Counts failed tries by caller, and says how long the next one has to wait.
 
     Counts are kept in memory and by keyed digest; they use a clock that never jumps.
-
-    Parameters
-    ----------
-    free : int
-        Failed tries of an address before the first wait; a network has :data:`FREE_TRIES_OF_NETWORK`.
-    clock : callable
-        Seconds.
     """
 
     def __init__(self, free: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -93,13 +80,7 @@ class FailedTries:
         self._lock = threading.Lock()
 
     def begin(self, caller: Caller) -> None:
-        """Count a try as failed until :meth:`forgive` takes it back.
-
-        Raises
-        ------
-        TooManyTries
-            The caller has to wait, and the try is not counted.
-        """
+        """Count a try as failed until :meth:`forgive` takes it back."""
         moment = self._clock()
         with self._lock:
             counts = self._counts_of(caller)
@@ -150,13 +131,7 @@ class Lane:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Wait for a turn.
-
-        Raises
-        ------
-        TooManyTries
-            The queue is full, or moved too slowly.
-        """
+        """Wait for a turn."""
         if not self._places.acquire(blocking=False):
             raise TooManyTries(self._wait_s)
         try:
@@ -171,13 +146,7 @@ class Lane:
 
 
 class SignInLimits:
-    """All limits on signing in.
-
-    Parameters
-    ----------
-    clock : callable
-        Seconds that never jump.
-    """
+    """All limits on signing in."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._by_address = FailedTries(FREE_TRIES, clock)
@@ -189,24 +158,7 @@ class SignInLimits:
     def password(
         self, name: str, address: str | None, browser: str | None, compare: Callable[[], T | None]
     ) -> T | None:
-        """Compare a password if its turn has come, and return what the comparison gives.
-
-        Parameters
-        ----------
-        name : str
-            The account that is tried, whether there is one of that name or not.
-        address : str or None
-            Where the request comes from.
-        browser : str or None
-            The row of a browser in which this account signed in before.
-        compare : callable
-            Returns None for a wrong password.
-
-        Raises
-        ------
-        TooManyTries
-            The password was not looked at.
-        """
+        """Compare a password if its turn has come, and return what the comparison gives."""
         lane = self._strangers if browser is None else self._known
 
         def in_turn() -> T | None:
@@ -222,11 +174,6 @@ class SignInLimits:
 
         A code has six digits, so that its tries are counted for the account as a whole as well. Only somebody who has the
         password can use them up, and a browser known from before has a count of its own.
-
-        Raises
-        ------
-        TooManyTries
-            The code was not looked at.
         """
         counts = [self._count_of(f"code\0{name}", address, browser)]
         return self._counted(
@@ -234,13 +181,7 @@ class SignInLimits:
         )
 
     def recovery_code(self, name: str, address: str | None, compare: Callable[[], T | None]) -> T | None:
-        """Compare a recovery code, which is too long to be guessed: tries at codes elsewhere do not delay it.
-
-        Raises
-        ------
-        TooManyTries
-            The code was not looked at.
-        """
+        """Compare a recovery code, which is too long to be guessed: tries at codes elsewhere do not delay it."""
         by = Caller(f"recovery\0{name}\0{caller(address).address}")
         return self._counted([(self._by_address, by)], compare)
 

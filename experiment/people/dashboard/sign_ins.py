@@ -43,14 +43,7 @@ SEEN_AGAIN = timedelta(minutes=1)
 
 @dataclass(frozen=True)
 class SignIn:
-    """A row of the table: a sign-in, or something that leads to one.
-
-    Attributes
-    ----------
-    token_hash, kind, account, stamp : str
-    created_at, seen_at, expires_at : str
-        As the store writes times.
-    """
+    """A row of the table: a sign-in, or something that leads to one."""
 
     token_hash: str
     kind: str
@@ -62,15 +55,7 @@ class SignIn:
 
 
 class SignIns:
-    """The open sign-ins, one-time links and known browsers of a server.
-
-    Parameters
-    ----------
-    store : Store or None
-        Of the first study served; None where none is, and nobody can sign in.
-    clock : callable
-        The time of day.
-    """
+    """The open sign-ins, one-time links and known browsers of a server."""
 
     def __init__(
         self, store: Store | None, clock: Callable[[], datetime] = lambda: datetime.now(UTC)

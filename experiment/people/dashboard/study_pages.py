@@ -155,23 +155,7 @@ def show_audit(study: str) -> str:
 
 @dataclass(frozen=True)
 class Pooled:
-    """A reader group (people, or one model) over some trials.
-
-    Attributes
-    ----------
-    name : str
-        ``human``, ``simulated``, or the model's or baseline's name.
-    condition : tuple of str
-        Levels in the order of the factors; empty where pooled over all conditions.
-    sessions, trials : int
-        How many.
-    accuracy : float or None
-        Share correct, of the trials that can be.
-    median_rt, lower_rt, upper_rt : float or None
-        Quartiles of the response time, ms.
-    unreadable : float
-        Share of trials without a valid response.
-    """
+    """A reader group (people, or one model) over some trials."""
 
     name: str
     condition: tuple[str, ...]

@@ -131,19 +131,7 @@ COUNTED = ("finished", "running", "interrupted")
 
 @dataclass(frozen=True)
 class Beside:
-    """What stands beside the sessions' own rows, by session id.
-
-    Attributes
-    ----------
-    excluded : collection of str
-        Sessions that are excluded now.
-    blocks : Mapping
-        The block of each session's last trial.
-    flags : Mapping
-        How many flags of each kind.
-    measures : Mapping
-        Signs of careless answering.
-    """
+    """What stands beside the sessions' own rows, by session id."""
 
     excluded: Collection[str] = ()
     blocks: Mapping[str, str | None] = field(default_factory=dict)
@@ -171,27 +159,7 @@ def study_overview(
     *,
     declined: int = 0,
 ) -> dict[str, Any]:
-    """Summarise a study's sessions for the live page.
-
-    Parameters
-    ----------
-    sessions : sequence of Mapping
-        Rows of :func:`experiment.store.queries.sessions_overview`.
-    lists : sequence of int
-        The study's lists.
-    now : datetime
-        The present, in UTC.
-    beside : Beside, optional
-        Exclusions, blocks, flags and measures.
-    declined : int
-        People who declined to take part, of most of whom there is no session.
-
-    Returns
-    -------
-    dict
-        ``kinds`` (reader kind → state → count; pilots, excluded and held sessions apart under those names), ``lists`` (a row
-        a list and group), ``sessions`` (newest first, running ones before others), ``hidden`` (rows left out).
-    """
+    """Summarise a study's sessions for the live page."""
     beside = beside or Beside()
     kinds: dict[str, Counter[str]] = {}
     filled: dict[int, dict[str, Counter[str]]] = {list_id: {} for list_id in lists}

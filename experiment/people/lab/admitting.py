@@ -15,13 +15,7 @@ from stimuli.audit.findings import counted
 
 
 def typed_number(service: StudyService, typed: str | None) -> str | None:
-    """Return the number of somebody who is to take part, as the study writes it; None where the study gives numbers itself.
-
-    Raises
-    ------
-    Problem
-        400 where a laboratory's number is missing or does not fit the pattern, or where another study is given one.
-    """
+    """Return the number of somebody who is to take part, as the study writes it; None where the study gives numbers itself."""
     if service.ask_participant:
         if typed is None:
             said = service.pack.texts["participant_missing"]
@@ -38,13 +32,7 @@ def typed_number(service: StudyService, typed: str | None) -> str | None:
 
 
 def number_of(service: StudyService, typed: str) -> str:
-    """Return a typed number as the study writes it.
-
-    Raises
-    ------
-    Problem
-        400 where it does not fit the pattern.
-    """
+    """Return a typed number as the study writes it."""
     number = written(typed, service.number_pattern)
     if number is None:
         pattern = example(service.number_pattern or "#")
@@ -54,13 +42,7 @@ def number_of(service: StudyService, typed: str) -> str:
 
 
 def is_experimenter(pin: str | None) -> bool:
-    """Return whether a PIN is the experimenter's; wrong ones are counted as wrong passwords are.
-
-    Raises
-    ------
-    Problem
-        429 where too many wrong ones came from this address, or from others of its network and this one.
-    """
+    """Return whether a PIN is the experimenter's; wrong ones are counted as wrong passwords are."""
     lab = this_lab()
     if pin is None:
         return False
@@ -89,16 +71,7 @@ def pin_needed() -> Problem:
 
 
 def written(typed: str, pattern: str | None) -> str | None:
-    """Return a typed number as the study writes it, or None where it does not fit the pattern.
-
-    Parameters
-    ----------
-    typed : str
-        What was typed: ``P014``, ``p14`` and ``14`` are all P014 under ``P###``; full-width letters and digits are written
-        as usual ones, and invisible characters are left out.
-    pattern : str or None
-        Letters with one run of ``#``, each a digit; None leaves the number as it was typed.
-    """
+    """Return a typed number as the study writes it, or None where it does not fit the pattern."""
     plain = unicodedata.normalize("NFKC", typed)
     number = "".join(letter for letter in plain if unicodedata.category(letter) not in ("Cc", "Cf")).strip()
     if pattern is None:

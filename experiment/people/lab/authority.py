@@ -38,19 +38,7 @@ LONGEST_NAME = 64
 
 @dataclass(frozen=True)
 class ServerCertificate:
-    """What answers stations over TLS.
-
-    Attributes
-    ----------
-    authority : Path
-        The authority's certificate (PEM): stations are told to trust this file.
-    chain, key : Path
-        The server's certificate and its private key (PEM).
-    fingerprint : str
-        SHA-256 of the authority's certificate, in pairs of digits, to compare by eye.
-    is_renewed : bool
-        Whether the server's certificate was made by this call.
-    """
+    """What answers stations over TLS."""
 
     authority: Path
     chain: Path
@@ -78,22 +66,7 @@ def own_names() -> list[str]:
 def server_certificate(
     folder: Path, names: Sequence[str], addresses: Sequence[str], *, moment: datetime | None = None
 ) -> ServerCertificate:
-    """Return a certificate for some names and addresses, making what is missing, too old or for other ones.
-
-    Parameters
-    ----------
-    folder : Path
-        Where authority and certificate lie (the user's own; private keys are readable by the owner alone).
-    names, addresses : sequence of str
-        Names of hosts, and IP addresses.
-    moment : datetime, optional
-        Now, in UTC.
-
-    Raises
-    ------
-    UserError
-        The folder cannot be written, or what lies there is damaged.
-    """
+    """Return a certificate for some names and addresses, making what is missing, too old or for other ones."""
     now = moment or datetime.now(UTC)
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -83,20 +83,7 @@ SYSTEMS = (
 
 
 def shortcut(system: System, page: str) -> str:
-    """Return the shortcut's text for a system.
-
-    Parameters
-    ----------
-    system : System
-        One of ``SYSTEMS``.
-    page : str
-        Address of the study's page: letters, digits and ``. - _ ~ : / [ ]`` only.
-
-    Raises
-    ------
-    UserError
-        The address holds anything that a command line could take for its own.
-    """
+    """Return the shortcut's text for a system."""
     text = system.text.replace("SWITCHES", " ".join(_switches(page))).replace("PAGE", page)
     return text.replace("\n", system.ends)
 

@@ -89,15 +89,7 @@ class LabServer:
 
 
 class Meeting:
-    """Tells of each other computer once, when it first connects.
-
-    Parameters
-    ----------
-    own : Iterable of str
-        This computer's own addresses.
-    tell : callable
-        Told a line for each.
-    """
+    """Tells of each other computer once, when it first connects."""
 
     def __init__(self, own: Iterable[str], tell: Callable[[str], None]) -> None:
         self._known = set(own)

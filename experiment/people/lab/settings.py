@@ -20,21 +20,7 @@ MADE_DIGITS = 6
 
 @dataclass(frozen=True)
 class Lab:
-    """The lab side of one server.
-
-    Attributes
-    ----------
-    has_stations : bool
-        Other computers of the network take part: each browser is asked once for its station's name.
-    origins : tuple of str
-        Addresses at which stations reach the server over plain http, likeliest first: ``http://10.0.0.5:8000``.
-    authority : Path or None
-        The certificate that stations may trust.
-    fingerprint : str or None
-        Its SHA-256 in pairs of digits.
-    pin : str or None
-        What an experimenter types before a session is continued or ended at a start screen; without one nobody does.
-    """
+    """The lab side of one server."""
 
     has_stations: bool = False
     origins: tuple[str, ...] = ()
@@ -49,13 +35,7 @@ class Lab:
 
 
 def read_pin(config: Mapping[str, Any]) -> tuple[str, bool]:
-    """Return the PIN that the user's configuration sets (``pin`` under ``[lab]``), else a new one, and whether it is new.
-
-    Raises
-    ------
-    UserError
-        It is no text, or too short.
-    """
+    """Return the PIN that the user's configuration sets (``pin`` under ``[lab]``), else a new one, and whether it is new."""
     given = config.get("lab", {}).get("pin")
     if given is None:
         return f"{secrets.randbelow(10**MADE_DIGITS):0{MADE_DIGITS}}", True

@@ -22,21 +22,7 @@ State = Literal["new", "unfinished", "finished", "ended", "taken"]
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A session that can go on.
-
-    Attributes
-    ----------
-    participant : str
-        The number that the experimenter entered.
-    next_trial : int
-        Which test trial comes next, from 1; one more than ``trials`` where all are answered.
-    trials : int
-        How many test trials are planned.
-    last_seen_at : str
-        When it was last heard of (ISO 8601, UTC).
-    station : str or None
-        Where.
-    """
+    """A session that can go on."""
 
     participant: str
     next_trial: int
@@ -80,13 +66,6 @@ def end(
     """End a participant's unfinished session with a reason; its place is open again.
 
     All that it has is kept, unless its reader had not agreed to take part: then it is erased.
-
-    Returns
-    -------
-    str
-        ``ended``; ``same`` where it has ended already; ``none`` where the number has no session.
-    Departed or None
-        What was erased.
     """
     rows = queries.sessions_of_person(connection, study, {"participant": participant})
     begun = next((row for row in rows if row["state"] == "started"), None)

@@ -43,24 +43,7 @@ class Hindered(Exception):
 def admit(
     connection: Connection, service: StudyService, given: Mapping[str, str], *, is_signed: bool
 ) -> dict[str, str]:
-    """Return the ids by which somebody can be known again (source → id), if their link lets them in.
-
-    Parameters
-    ----------
-    connection : Connection
-        The writer's.
-    service : StudyService
-        The study.
-    given : Mapping of str to str
-        The parameters of their link.
-    is_signed : bool
-        Its signature was checked, and is valid.
-
-    Raises
-    ------
-    Hindered
-        The link is incomplete, unsigned where a signature is needed, or a preview's, or its invitation unknown or expired.
-    """
+    """Return the ids by which somebody can be known again (source → id), if their link lets them in."""
     hindrance = hindrance_of_link(
         service, given, standing="valid" if is_signed else "absent"
     ) or hindrance_of_token(connection, service, given, is_signed=is_signed)
@@ -92,13 +75,7 @@ def invited_session(
 
 
 def hold_place(connection: Connection, service: StudyService) -> None:
-    """Make sure that there is a place for one more session, which the same transaction then creates.
-
-    Raises
-    ------
-    Hindered
-        Enough have finished, or enough are under way.
-    """
+    """Make sure that there is a place for one more session, which the same transaction then creates."""
     refusal = place_for(connection, service)
     if refusal is not None:
         raise Hindered(Hindrance(refusal.kind, refusal.title, refusal.text, refusal.mend))
@@ -107,17 +84,7 @@ def hold_place(connection: Connection, service: StudyService) -> None:
 def note_arrival(
     connection: Connection, service: StudyService, session_id: str, given: Mapping[str, str]
 ) -> None:
-    """Spend the invitation of a new session.
-
-    Parameters
-    ----------
-    connection : Connection
-        The writer's.
-    service, session_id : StudyService, str
-        The study and the session that began.
-    given : Mapping of str to str
-        The parameters of the link.
-    """
+    """Spend the invitation of a new session."""
     token = given.get(invitations.PARAMETER)
     if token:
         invitations.use(connection, service.study, token, session_id)
@@ -126,17 +93,7 @@ def note_arrival(
 def note_network(
     connection: Connection, service: StudyService, session_id: str, network: Mapping[str, str | None]
 ) -> None:
-    """Keep of the network what the study says is to be kept, of people who agreed to take part.
-
-    Parameters
-    ----------
-    connection : Connection
-        The writer's.
-    service, session_id : StudyService, str
-        The study and the session; pilots and simulated readers keep nothing.
-    network : Mapping
-        ``ip_address`` and ``user_agent`` as the request had them; dropped unless ``participants.privacy`` keeps them.
-    """
+    """Keep of the network what the study says is to be kept, of people who agreed to take part."""
     recruitment = service.recruitment
     if recruitment is None:
         return

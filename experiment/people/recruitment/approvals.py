@@ -17,15 +17,6 @@ def approve_csv(report: Report, platform: Platform, exported: bytes, name: str) 
 
     Prolific takes participant ids and SONA survey codes, one a line; MTurk takes its own file back with an x in the
     column Approve. Nobody is rejected by it: that is left to whoever read the evidence.
-
-    Parameters
-    ----------
-    report : Report
-        The books compared.
-    platform : Platform
-        Whose file it is.
-    exported, name : bytes, str
-        The file that the platform gave, and its name for errors.
     """
     approved = report.with_verdict("approve")
     if platform.key != "mturk":

@@ -43,17 +43,7 @@ TOLD_AT_ONCE = tuple(state for state in OUTCOME_OF_STATE if state != "declined")
 
 @dataclass(frozen=True)
 class Hindrance:
-    """Why somebody who arrives does not begin.
-
-    Attributes
-    ----------
-    kind : str
-        What is the matter.
-    title, text, mend : str
-        For the participant, in the study's language.
-    back : Return or None
-        The way back of somebody whose session has ended, if it is surely theirs.
-    """
+    """Why somebody who arrives does not begin."""
 
     kind: Kind
     title: str
@@ -97,17 +87,7 @@ def _renamed(platform: Platform, given: Mapping[str, str]) -> dict[str, str]:
 def hindrance_of_link(
     service: StudyService, given: Mapping[str, str], *, standing: Standing = "absent"
 ) -> Hindrance | None:
-    """Judge a link by itself: all that the study's platform adds must be there, and its signature where one is needed.
-
-    Parameters
-    ----------
-    service : StudyService
-        The study.
-    given : Mapping of str to str
-        The parameters of the link.
-    standing : str
-        That of its signature (:class:`experiment.people.recruitment.signed_links.Signed`).
-    """
+    """Judge a link by itself: all that the study's platform adds must be there, and its signature where one is needed."""
     platform = platform_of(service)
     if platform is None or given.get(invitations.PARAMETER):
         return None
@@ -190,19 +170,7 @@ def hindrance_of_token(
 def hindrance_of_person(
     connection: Connection, service: StudyService, given: Mapping[str, str], *, is_signed: bool
 ) -> Hindrance | None:
-    """Judge by what is stored whether somebody may begin, or go on.
-
-    Parameters
-    ----------
-    connection : Connection
-        A reading connection.
-    service : StudyService
-        The study.
-    given : Mapping of str to str
-        The parameters of their link.
-    is_signed : bool
-        The link's signature is valid.
-    """
+    """Judge by what is stored whether somebody may begin, or go on."""
     if platform_of(service) is None:
         return None
     hindrance = hindrance_of_token(connection, service, given, is_signed=is_signed)

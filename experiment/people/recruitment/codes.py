@@ -51,15 +51,7 @@ CODE = re.compile(r"[A-Za-z0-9_-]{2,64}")
 
 @dataclass(frozen=True)
 class Reward:
-    """What a participant is paid.
-
-    Attributes
-    ----------
-    amount : Decimal
-        In whole units of the currency.
-    currency : str
-        Its code, such as GBP.
-    """
+    """What a participant is paid."""
 
     amount: Decimal
     currency: str
@@ -70,37 +62,7 @@ class Reward:
 
 @dataclass(frozen=True)
 class Recruitment:
-    """How the participants of one study come and go.
-
-    Attributes
-    ----------
-    study : str
-        The study's id.
-    platform : Platform or None
-        Where they come from; None for a laboratory.
-    codes : Mapping of outcome to str
-        Completion codes that the user set.
-    own_codes : frozenset of outcome
-        Outcomes for which each participant gets a code of their own.
-    needs_signature : bool
-        Only signed links (and personal ones) let anybody begin.
-    key_set : str or None
-        Where the platform's public keys are, if not at its own address.
-    link_key : str or None
-        Signs links of the study's own.
-    credit_url : str or None
-        SONA's address for granting credit, without the survey code.
-    reward : Reward or None
-        Pay of one participant.
-    minutes : float or None
-        How long the platform says that the study takes.
-    wanted, overbook : int or None, int
-        Sessions that the study needs, and how many more may be under way.
-    failed_checks_at : int or None
-        From so many failed checks on a session is excluded, where the study says so.
-    keep_ip_address, keep_user_agent : bool
-        The study keeps them.
-    """
+    """How the participants of one study come and go."""
 
     study: str
     platform: Platform | None = None
@@ -128,20 +90,7 @@ class Recruitment:
 
 
 def recruitment_for(study: Any, config: Mapping[str, Any]) -> Recruitment:
-    """Put together a study's recruitment from its settings and the user's config.
-
-    Parameters
-    ----------
-    study : experiment.study.Study
-        The study.
-    config : Mapping
-        The user's ``config.toml``.
-
-    Raises
-    ------
-    UserError
-        A setting under ``[recruitment.<study>]`` is unknown or breaks its rule.
-    """
+    """Put together a study's recruitment from its settings and the user's config."""
     given = config.get("recruitment", {}).get(study.id, {})
     if not isinstance(given, Mapping):
         raise UserError(
@@ -285,13 +234,7 @@ def _credit_url(given: object, where: str) -> str | None:
 
 
 def read_reward(text: str, where: str = "the reward") -> Reward:
-    """Read a reward such as ``2.50 GBP``.
-
-    Raises
-    ------
-    UserError
-        It is not an amount and a currency's three letters.
-    """
+    """Read a reward such as ``2.50 GBP``."""
     amount, _, currency = text.strip().partition(" ")
     try:
         value = Decimal(amount)
@@ -329,13 +272,7 @@ def lines_to_add(recruitment: Recruitment) -> list[str]:
 
 
 def outcome_named(name: str) -> Outcome:
-    """Return an outcome by its name, or by the name of the session state that leads to it.
-
-    Raises
-    ------
-    UserError
-        There is no such outcome.
-    """
+    """Return an outcome by its name, or by the name of the session state that leads to it."""
     found = OUTCOME_OF_STATE.get(name, name)
     if found not in OUTCOMES:
         raise UserError(f"{name!r} is no outcome", mend=f"Known: {', '.join(OUTCOMES)}.")

@@ -37,19 +37,6 @@ def hold_if_doubtful(
     """Note why a session that finishes now is to be looked at first; return the reason for which its code is held.
 
     In a laboratory a code pays nobody, so the session is only flagged, and the reason is None.
-
-    Parameters
-    ----------
-    connection : Connection
-        The writer's.
-    row : Mapping
-        The session's row, with its plan. Nothing is held of pilots and simulated readers.
-    answered : collection of int
-        ``trial_index`` of the stored trials.
-    recruitment : Recruitment or None
-        The study's.
-    now : datetime
-        When it finishes.
     """
     if _is_never_held(row):
         return None
@@ -64,21 +51,7 @@ def hold_early_end(
     recruitment: Recruitment | None,
     now: datetime,
 ) -> None:
-    """Hold a session that has ended before its last trial, if its reader would get a code and the end is doubtful.
-
-    Parameters
-    ----------
-    connection : Connection
-        The writer's.
-    session_id : str
-        The session, whose state shows what ended it.
-    screen : str or None
-        The questions whose answers ended it; None for practice, which the page judges.
-    recruitment : Recruitment or None
-        The study's. Without a code for people who are screened out nothing is paid, and nothing held.
-    now : datetime
-        When it ended.
-    """
+    """Hold a session that has ended before its last trial, if its reader would get a code and the end is doubtful."""
     row = queries.session(connection, session_id)
     if row is None or _is_never_held(row):
         return

@@ -24,17 +24,7 @@ PARAMETER = "invitation"
 
 @dataclass(frozen=True)
 class Invitation:
-    """A link that was made.
-
-    Attributes
-    ----------
-    participant : str
-        Whom it is for.
-    link : str
-        The address, with the token that is stored nowhere else.
-    expires_at : str or None
-        Until when it can be used, ISO 8601 in UTC.
-    """
+    """A link that was made."""
 
     participant: str
     link: str
@@ -43,15 +33,7 @@ class Invitation:
 
 @dataclass(frozen=True)
 class Invited:
-    """What became of a token that somebody brought.
-
-    Attributes
-    ----------
-    standing : str
-        ``open``: good for a new session; ``used``: has its session; ``expired``; ``unknown``.
-    participant, session_id, expires_at : str or None
-        As stored.
-    """
+    """What became of a token that somebody brought."""
 
     standing: Literal["open", "used", "expired", "unknown"]
     participant: str | None = None
@@ -68,28 +50,7 @@ def invite(
     days: float | None,
     again: bool = False,
 ) -> list[Invitation]:
-    """Make a link for each participant.
-
-    Parameters
-    ----------
-    connection : Connection
-        The writer's.
-    study : str
-        The study's id.
-    participants : sequence of str
-        Numbers, names or addresses, each once.
-    base_url : str
-        Where people reach the server.
-    days : float or None
-        How long the links can be used; None for ever.
-    again : bool
-        Replace the unused links of those invited before.
-
-    Raises
-    ------
-    UserError
-        Somebody is named twice, or has a link already.
-    """
+    """Make a link for each participant."""
     twice = next((name for place, name in enumerate(participants) if name in participants[:place]), None)
     if twice is not None:
         raise UserError(f"{twice!r} is named twice", mend="Name each participant once.")

@@ -36,13 +36,7 @@ class _Known:
 
 
 class KeySets:
-    """The keys of platforms by the address, or the file, of their set.
-
-    Parameters
-    ----------
-    clock : callable
-        Seconds.
-    """
+    """The keys of platforms by the address, or the file, of their set."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -83,13 +77,7 @@ def _fetched(place: str) -> bytes:
 
 
 def read_keys(data: bytes) -> dict[str, RSAPublicKey]:
-    """Return the RSA keys of a set by their id.
-
-    Raises
-    ------
-    ValueError
-        It is no set, or has no key that can be used.
-    """
+    """Return the RSA keys of a set by their id."""
     given = json.loads(data)
     entries = given.get("keys") if isinstance(given, dict) else None
     found = {}

@@ -35,17 +35,7 @@ IN_CADDY = "In a Caddyfile, `reverse_proxy wrods:8000` does this"
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at.
-
-    Attributes
-    ----------
-    is_right : bool
-        It is as it should be.
-    what : str
-        What was found.
-    mend : str
-        What to do, where something is wrong.
-    """
+    """One thing that was looked at."""
 
     is_right: bool
     what: str
@@ -109,21 +99,7 @@ def look_from_outside(
     returns: Sequence[str] = (),
     context: ssl.SSLContext | None = None,
 ) -> Iterator[Finding]:
-    """Yield what is right and wrong with the way in and the way back; call it while the server runs.
-
-    Parameters
-    ----------
-    public_url : str
-        Where people reach the server.
-    bell : Bell
-        Hung in the application that is being served.
-    links : Mapping of str to Mapping
-        For each study the parameters of an example link.
-    returns : sequence of str
-        Addresses to which participants go at the end.
-    context : ssl.SSLContext, optional
-        Whom to trust; by default the authorities that this system trusts.
-    """
+    """Yield what is right and wrong with the way in and the way back; call it while the server runs."""
     address = urlsplit(public_url)
     trusted = context or ssl.create_default_context()
     reached = yield from _reach(address, trusted)

@@ -25,16 +25,7 @@ TRY_AGAIN_MINUTES = 30
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why somebody cannot begin.
-
-    Attributes
-    ----------
-    kind : str
-        ``full``: enough have finished; ``busy``: enough are under way; ``paused``, ``closed``: the experimenters
-        take nobody new for now, or any more.
-    title, text, mend : str
-        For the participant, in the study's language.
-    """
+    """Why somebody cannot begin."""
 
     kind: Literal["full", "busy", "paused", "closed"]
     title: str
@@ -44,13 +35,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Places:
-    """Sessions of people that hold a place.
-
-    Attributes
-    ----------
-    finished, under_way : int
-        Sessions that have all answers and are not held for review; unfinished ones heard of lately.
-    """
+    """Sessions of people that hold a place."""
 
     finished: int
     under_way: int
@@ -83,21 +68,7 @@ def place_for(connection: Connection, service: StudyService) -> Refusal | None:
 
 
 def refusal_for(connection: Connection, service: StudyService) -> Refusal | None:
-    """Say whether one more person may begin at this moment.
-
-    Parameters
-    ----------
-    connection : Connection
-        Any; what a reading one says may be overruled by :func:`place_for`.
-    service : StudyService
-        The study. One without a recruitment platform, or without ``participants.wanted``, has no limit, but may be
-        paused or closed.
-
-    Returns
-    -------
-    Refusal or None
-        None where there is a place.
-    """
+    """Say whether one more person may begin at this moment."""
     state = collection_of(connection, service.study).state
     if state != "open":
         words = service.pack.texts

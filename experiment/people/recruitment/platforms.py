@@ -17,15 +17,7 @@ IN_PERSON = "lab"
 
 @dataclass(frozen=True)
 class CheckRule:
-    """How many failed instructed-response checks a platform accepts as a reason to reject.
-
-    Attributes
-    ----------
-    long_from_minutes : float
-        From this length on a study counts as long.
-    failed_in_long, failed_in_short : int
-        Failed checks needed in a long and in a short study.
-    """
+    """How many failed instructed-response checks a platform accepts as a reason to reject."""
 
     long_from_minutes: float
     failed_in_long: int
@@ -38,23 +30,7 @@ class CheckRule:
 
 @dataclass(frozen=True)
 class Signing:
-    """How the links of a platform are signed.
-
-    Attributes
-    ----------
-    by : {"token", "key"}
-        A JSON Web Token that the platform signed, or a signature with a key of the study's own.
-    parameters : tuple of str
-        Link parameters that hold the signature and what belongs to it.
-    identity : str
-        The signed parameter that names the person.
-    signs : tuple of str
-        The parameters that a token vouches for.
-    claim : str or None
-        The claim of the token that holds them.
-    keys : str
-        Where the platform publishes its keys.
-    """
+    """How the links of a platform are signed."""
 
     by: Literal["token", "key"]
     parameters: tuple[str, ...]
@@ -66,47 +42,7 @@ class Signing:
 
 @dataclass(frozen=True)
 class Platform:
-    """One recruitment platform.
-
-    Attributes
-    ----------
-    key, name : str
-        Its name in ``study.yaml`` and in prose.
-    source : str
-        What the people table calls it.
-    identity, submission : str or None
-        The link parameters that name the person, and this person's one submission.
-    parameters : tuple of str
-        Every parameter that a link must carry.
-    link : str
-        What follows a study's address on the platform, with the platform's own marks.
-    form, example : str or None
-        Pattern of the ids that name its people, and an id of nobody that has it.
-    template_marks : tuple of str
-        Signs that a mark was not replaced.
-    preview : Mapping of str to str
-        A parameter and the value by which the platform says that nobody has accepted yet.
-    codes, settings : tuple of str
-        What the user's config must give.
-    return_url : str or None
-        Pattern of the address at which a participant returns.
-    returns_by_itself : bool
-        The page may go there by itself; else the participant has a code to take along.
-    code_when_missing : Mapping of str to str
-        What a platform takes where the user gave no code.
-    export, statuses : Mapping
-        Columns of its CSV, and its words for the state of a submission.
-    ignored_columns : tuple of str
-        Columns that are known and not needed.
-    checks : CheckRule or None
-        Its rule for rejections, where it has one.
-    sandbox : Mapping of str to str
-        Parameter and return address of its test site.
-    signing : Signing or None
-        How its links are signed, where they can be.
-    code_when_held : str or None
-        What people enter there whose session is held for review, with ``{reference}`` for a reference to the session.
-    """
+    """One recruitment platform."""
 
     key: str
     name: str
@@ -168,13 +104,7 @@ def _signing(given: Mapping[str, Any]) -> Signing:
 
 
 def platform_for(recruit: str) -> Platform | None:
-    """Return the platform that ``participants.recruit`` names, None for a laboratory.
-
-    Raises
-    ------
-    UserError
-        No platform has this name.
-    """
+    """Return the platform that ``participants.recruit`` names, None for a laboratory."""
     if recruit == IN_PERSON:
         return None
     known = platforms()

@@ -44,19 +44,7 @@ class Imported:
 
 
 def import_submissions(store: Store, recruitment: Recruitment, export: Export, *, actor: str) -> Imported:
-    """Keep a platform's export and give back the places of those who returned or timed out there.
-
-    Parameters
-    ----------
-    store : Store
-        The study's.
-    recruitment : Recruitment
-        Of the study.
-    export : Export
-        What was read of the platform's file.
-    actor : str
-        Who imports, for the audit.
-    """
+    """Keep a platform's export and give back the places of those who returned or timed out there."""
 
     def keep(connection: Connection) -> Imported:
         new, changed = store_export(connection, recruitment.study, export)
@@ -84,20 +72,7 @@ def import_submissions(store: Store, recruitment: Recruitment, export: Export, *
 
 
 def reconciliation(store: Store, recruitment: Recruitment) -> Report:
-    """Compare the submissions that were imported last with the sessions of the store.
-
-    Parameters
-    ----------
-    store : Store
-        The study's.
-    recruitment : Recruitment
-        Of the study (``service.recruitment``).
-
-    Raises
-    ------
-    UserError
-        The study recruits from no platform with a list of submissions.
-    """
+    """Compare the submissions that were imported last with the sessions of the store."""
     platform = recruitment.platform
     if platform is None or platform.export is None:
         raise UserError(

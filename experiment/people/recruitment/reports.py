@@ -32,15 +32,7 @@ MARKS: Mapping[Mark, str] = {
 
 @dataclass(frozen=True)
 class FailedCheck:
-    """An instructed-response check that was answered wrongly.
-
-    Attributes
-    ----------
-    trial_index : int
-        Where it stood.
-    asked, answered, expected : str
-        What was on the screen, what was answered, what the screen asked for.
-    """
+    """An instructed-response check that was answered wrongly."""
 
     trial_index: int
     asked: str
@@ -50,29 +42,7 @@ class FailedCheck:
 
 @dataclass(frozen=True)
 class Line:
-    """One person in the books.
-
-    Attributes
-    ----------
-    external_id, submission_id : str or None
-        On the platform; None for answers without a submission.
-    session_id, reader, state : str or None
-        Here; None for a submission without a session.
-    status, code, expected_code : str or None
-        What the platform says, which code was entered, which one the session has.
-    trials, planned : int
-        Answered and planned.
-    minutes, minutes_here : float or None
-        By the platform's clock and by ours.
-    verdict : str
-        ``approve``, ``review``, ``reject`` (suggested) or ``settled``, where nothing is left to decide.
-    marks : tuple of str
-        What is out of order, or to be known.
-    reasons : tuple of str
-        Why, in words.
-    evidence : tuple of FailedCheck
-        For a suggested rejection.
-    """
+    """One person in the books."""
 
     external_id: str | None
     submission_id: str | None
@@ -94,25 +64,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Report:
-    """The books compared.
-
-    Attributes
-    ----------
-    study, platform : str
-        Whose they are.
-    imported_at : str or None
-        When the platform's file was last read; None where it never was.
-    lines : tuple of Line
-        Every submission, then every session without one.
-    median_minutes : float or None
-        Of those who submitted, by the platform's clock, else by ours.
-    reward : Reward or None
-        Pay of one participant.
-    hourly : Decimal or None
-        Reward for an hour at the median time, in the reward's currency.
-    rule : str
-        The platform's rule on failed checks as it was applied.
-    """
+    """The books compared."""
 
     study: str
     platform: str

@@ -26,19 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Return:
-    """A participant's way back.
-
-    Attributes
-    ----------
-    code : str or None
-        Completion code to show.
-    url : str or None
-        Address of the platform.
-    by_itself : bool
-        The page may go there without being asked; else the participant first needs to take the code along.
-    text : str
-        What the participant is told about it, in the study's language; empty where there is nothing to say.
-    """
+    """A participant's way back."""
 
     code: str | None
     url: str | None
@@ -53,25 +41,7 @@ def return_for(
     *,
     platform: Mapping[str, str] | None = None,
 ) -> Return:
-    """Return where a session's participant goes.
-
-    Parameters
-    ----------
-    service : StudyService
-        The study.
-    session : Mapping
-        A row of the sessions table; its ``completion_code``, where it has one, is the code shown unless the session is
-        held for review.
-    outcome : str
-        ``complete``, ``no_consent``, ``screened_out`` or ``failed_checks``, or the session state that leads to it.
-    platform : Mapping of str to str, optional
-        The parameters of the participant's link; by default those that were stored with the session.
-
-    Raises
-    ------
-    UserError
-        The outcome is none of these.
-    """
+    """Return where a session's participant goes."""
     recruitment = service.recruitment
     named = outcome_named(outcome)
     if recruitment is None or recruitment.platform is None or session.get("is_pilot"):

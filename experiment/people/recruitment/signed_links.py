@@ -39,15 +39,7 @@ Standing = Literal["absent", "valid", "expired", "invalid", "unchecked"]
 
 @dataclass(frozen=True)
 class Signed:
-    """What became of the signature of a link.
-
-    Attributes
-    ----------
-    standing : {"absent", "valid", "expired", "invalid", "unchecked"}
-        ``unchecked``: the platform's keys cannot be reached.
-    parameters : Mapping of str to str
-        The parameters that were signed, where it is valid.
-    """
+    """What became of the signature of a link."""
 
     standing: Standing
     parameters: Mapping[str, str]
@@ -58,19 +50,7 @@ INVALID, UNCHECKED = Signed("invalid", {}), Signed("unchecked", {})
 
 
 def check_link(service: StudyService, given: Mapping[str, str], *, host: str, keys: KeySets) -> Signed:
-    """Check the signature of a link.
-
-    Parameters
-    ----------
-    service : StudyService
-        The study.
-    given : Mapping of str to str
-        All parameters of the link.
-    host : str
-        The name under which people reach this server.
-    keys : KeySets
-        The platforms' keys.
-    """
+    """Check the signature of a link."""
     recruitment = service.recruitment
     signing = None if recruitment is None or recruitment.platform is None else recruitment.platform.signing
     if recruitment is None or signing is None:
@@ -88,20 +68,7 @@ def check_link(service: StudyService, given: Mapping[str, str], *, host: str, ke
 
 
 def read_token(token: str, find: Any) -> dict[str, Any] | None:
-    """Return the claims of a JSON Web Token (RFC 7519) that one of a platform's keys signed, else None.
-
-    Parameters
-    ----------
-    token : str
-        Header, claims and signature, base64url, joined by dots.
-    find : callable
-        Returns the RSA public key with an id, or None.
-
-    Raises
-    ------
-    KeysUnavailable
-        The keys cannot be reached.
-    """
+    """Return the claims of a JSON Web Token (RFC 7519) that one of a platform's keys signed, else None."""
     if len(token) > LONGEST_TOKEN:
         return None
     try:

@@ -31,21 +31,7 @@ MOST_BYTES = 50_000_000
 
 @dataclass(frozen=True)
 class Submission:
-    """One person's submission as the platform knows it.
-
-    Attributes
-    ----------
-    external_id : str
-        The person on the platform.
-    submission_id : str or None
-        The submission, where the platform numbers them.
-    status : str
-        ``active``, ``awaiting_review``, ``approved``, ``returned``, ``timed_out``, ``rejected``, ``screened_out``.
-    code : str or None
-        The completion code that was entered.
-    minutes : float or None
-        How long it took, by the platform's clock.
-    """
+    """One person's submission as the platform knows it."""
 
     external_id: str
     submission_id: str | None
@@ -56,21 +42,7 @@ class Submission:
 
 @dataclass(frozen=True)
 class Export:
-    """A platform's file, read.
-
-    Attributes
-    ----------
-    platform : Platform
-        Whose it is.
-    rows : tuple of Submission
-        Its submissions.
-    unknown_columns : tuple of str
-        Columns that nothing is known of; they were left out.
-    reward : Reward or None
-        Pay of one submission, where the file says it.
-    skipped : int
-        Rows that name nobody.
-    """
+    """A platform's file, read."""
 
     platform: Platform
     rows: tuple[Submission, ...]
@@ -80,20 +52,7 @@ class Export:
 
 
 def read_export(file: Path, *, expected: Platform | None = None) -> Export:
-    """Read a CSV that a platform exports, whichever it is.
-
-    Parameters
-    ----------
-    file : Path
-        The file, with commas, semicolons or tabs, in any usual encoding.
-    expected : Platform, optional
-        The platform of the study; it decides where a file could be of two.
-
-    Raises
-    ------
-    UserError
-        The file is missing, empty, no platform's, another platform's, or holds a status that is not known.
-    """
+    """Read a CSV that a platform exports, whichever it is."""
     if not file.is_file():
         raise UserError(f"there is no file {file}", mend="Give the CSV that the platform lets you download.")
     if file.stat().st_size > MOST_BYTES:
@@ -131,13 +90,7 @@ def parse_export(contents: bytes, name: str, *, expected: Platform | None = None
 
 
 def table_of(contents: bytes, name: str) -> tuple[list[str], list[list[str]]]:
-    """Return header and rows of a CSV, every row as long as the header.
-
-    Raises
-    ------
-    UserError
-        There is no header with a row below it.
-    """
+    """Return header and rows of a CSV, every row as long as the header."""
     refuse_other_kinds(contents, Path(name))
     text = _text_of(contents)
     first = text.lstrip("\ufeff").splitlines()[0] if text.strip() else ""
@@ -245,13 +198,7 @@ def _reward(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Reward | No
 
 
 def store_export(connection: Connection, study: str, export: Export) -> tuple[int, int]:
-    """Keep the submissions of an export: new ones are added, known ones brought up to date.
-
-    Returns
-    -------
-    new, changed : int
-        How many were added, and how many had another status or code.
-    """
+    """Keep the submissions of an export: new ones are added, known ones brought up to date."""
     known: dict[tuple[str, str | None], Any] = {}
     for row in connection.execute(
         select(submissions).where(
