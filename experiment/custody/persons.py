@@ -88,10 +88,7 @@ def find_person(
     keys = {row.person_key for row in matched if row.person_key is not None}
     theirs = select(*SESSION_COLUMNS).where(
         *is_persons,
-        or_(
-            sessions.c.person_key.in_(keys),
-            sessions.c.session_id.in_([row.session_id for row in matched]),
-        ),
+        or_(sessions.c.person_key.in_(keys), sessions.c.session_id.in_([row.session_id for row in matched])),
     )
     found = [
         _found(connection, dict(row))

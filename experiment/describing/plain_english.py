@@ -627,10 +627,7 @@ def _told_to_readers(plan: Mapping[str, Any], verbs: Mapping[str, str]) -> str:
 def _feedback(given: Mapping[str, Any] | None, verbs: Mapping[str, str]) -> str:
     if given is None:
         return f"{verbs['gives']} no feedback"
-    about = [
-        *(["accuracy"] if given["accuracy"] else []),
-        *(["timeouts"] if given["late"] else []),
-    ]
+    about = [*(["accuracy"] if given["accuracy"] else []), *(["timeouts"] if given["late"] else [])]
     shown = "until dismissed" if given["for_ms"] is None else f"for {given['for_ms']} ms"
     return f"{verbs['gives']} feedback on {' and '.join(about)}, shown {shown}"
 

@@ -138,13 +138,7 @@ def begin(study: str) -> tuple[Response, int]:
     opened = _opening(
         service,
         lambda connection: open_session(
-            connection,
-            service,
-            body,
-            arrival,
-            secret=site.settings.secret,
-            lease=lease,
-            network=network,
+            connection, service, body, arrival, secret=site.settings.secret, lease=lease, network=network
         ),
     )
     return jsonify(_told(service, opened)), 201 if opened.is_new else 200

@@ -155,10 +155,7 @@ def open_session(
             if number_is_taken(connection, service.study, arrival.number):
                 raise NumberTaken(arrival.number)
         invited = invited_session(connection, service, arrival.link)
-        theirs = [
-            *queries.sessions_of_person(connection, service.study, identities, pilots=True),
-            *invited,
-        ]
+        theirs = [*queries.sessions_of_person(connection, service.study, identities, pilots=True), *invited]
         person = next(iter(theirs), None)
         earlier = [row for row in theirs if not row["is_pilot"]]
         unfinished = next((row for row in earlier if row["state"] == "started"), None)
@@ -295,11 +292,7 @@ def _begin(
         recently = min(recently, service.left_within)
     if is_real:
         hold_place(connection, service)
-    counted: dict[str, Any] = {
-        "reader_kind": kind,
-        "is_pilot": arrival.is_pilot,
-        "started_within": recently,
-    }
+    counted: dict[str, Any] = {"reader_kind": kind, "is_pilot": arrival.is_pilot, "started_within": recently}
     list_id = records.assign_list(
         connection, service.study, service.version, service.list_ids, service.seed, **counted
     )

@@ -41,8 +41,7 @@ def require_length(password: str, name: str = "the password") -> None:
     """Refuse a password that is soon guessed."""
     if len(password) < SHORTEST_PASSWORD:
         raise UserError(
-            f"{name} is too short",
-            mend=f"Take at least {SHORTEST_PASSWORD} characters, such as four words.",
+            f"{name} is too short", mend=f"Take at least {SHORTEST_PASSWORD} characters, such as four words."
         )
 
 

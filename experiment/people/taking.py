@@ -160,9 +160,7 @@ def event(
         _check_agreement(live, detail)
     if ending is not None and kind != "stop" and kind not in live.sends_away:
         raise Problem(
-            400,
-            f"this study sends nobody away for {kind}",
-            rule="an end is one that the session's plan has",
+            400, f"this study sends nobody away for {kind}", rule="an end is one that the session's plan has"
         )
 
     def store(connection: Connection) -> Taken:

@@ -161,11 +161,7 @@ def _no_copy(why: str) -> UserError:
 
 
 def _queue(
-    store: Store,
-    live: LiveSession,
-    score: ScoreTrial,
-    hold: taking.HoldEarlyEnd,
-    item: Mapping[str, Any],
+    store: Store, live: LiveSession, score: ScoreTrial, hold: taking.HoldEarlyEnd, item: Mapping[str, Any]
 ) -> Future[taking.Taken] | str:
     """Queue an answer for the writer, or say why it cannot be taken."""
     kind, body = item["kind"], item["body"]

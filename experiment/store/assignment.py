@@ -172,8 +172,7 @@ def free_order_row(
     taken = set(
         connection.scalars(
             select(sessions.c.order_row).where(
-                _counted(study, version, reader_kind, is_pilot, started_within),
-                sessions.c.list_id == list_id,
+                _counted(study, version, reader_kind, is_pilot, started_within), sessions.c.list_id == list_id
             )
         )
     )

@@ -128,11 +128,7 @@ def complete_session(connection: Connection, session_id: str, held_reason: str |
         update(sessions)
         .where(sessions.c.session_id == session_id, sessions.c.state.in_(MAY_FINISH))
         .values(
-            state="finished",
-            ended_reason=None,
-            finished_at=moment,
-            held_reason=held_reason,
-            lease_until=None,
+            state="finished", ended_reason=None, finished_at=moment, held_reason=held_reason, lease_until=None
         )
     )
 

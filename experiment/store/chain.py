@@ -271,13 +271,7 @@ _LAST = Prepared(
 
 
 def _row(
-    session_id: str,
-    place: int,
-    kind: str,
-    row_key: str,
-    salt: str | None,
-    digest: str,
-    made: str,
+    session_id: str, place: int, kind: str, row_key: str, salt: str | None, digest: str, made: str
 ) -> dict[str, Any]:
     return {
         "session_id": session_id,

@@ -262,13 +262,7 @@ def contents(connection: Connection, study: str) -> Contents:
 
 
 def _check(
-    store: Store,
-    ready: Path,
-    study: str,
-    present: _Present,
-    listed: Sequence[str],
-    actor: str,
-    backup: Path,
+    store: Store, ready: Path, study: str, present: _Present, listed: Sequence[str], actor: str, backup: Path
 ) -> Checked:
     gone = [*dict.fromkeys((*present.gone, *listed))]
     with store.read() as connection:

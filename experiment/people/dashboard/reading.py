@@ -45,8 +45,7 @@ def latest_blocks(connection: Connection, study: str) -> dict[str, str | None]:
         .subquery()
     )
     query = select(trials.c.session_id, trials.c.block).join(
-        last,
-        and_(last.c.session_id == trials.c.session_id, last.c.trial_index == trials.c.trial_index),
+        last, and_(last.c.session_id == trials.c.session_id, last.c.trial_index == trials.c.trial_index)
     )
     return {row.session_id: row.block for row in connection.execute(query)}
 

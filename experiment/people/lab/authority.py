@@ -169,11 +169,7 @@ def _make_server(
 
 
 def _serves(
-    folder: Path,
-    authority: x509.Certificate,
-    names: Sequence[str],
-    addresses: Sequence[str],
-    now: datetime,
+    folder: Path, authority: x509.Certificate, names: Sequence[str], addresses: Sequence[str], now: datetime
 ) -> bool:
     """Say whether the certificate that lies there is ours, fresh, and for these names and addresses."""
     file, key_file = folder / "server.pem", folder / "server.key"
@@ -197,11 +193,7 @@ def _serves(
 
 
 def _builder(
-    subject: x509.Name,
-    issuer: x509.Name,
-    key: ec.EllipticCurvePublicKey,
-    now: datetime,
-    lasts: timedelta,
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime, lasts: timedelta
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
@@ -239,7 +231,5 @@ def _is_below(name: str, permitted: Iterable[str]) -> bool:
 
 def _private(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )

@@ -59,8 +59,7 @@ class LabServer:
             for system in SYSTEMS:
                 yield _line(f"  {system.name}", command(system, f"{origin}/{studies[0]}/"))
             yield _line(
-                "",
-                "Without the shortcut's switch, pages have a less precise clock and no lasting storage;",
+                "", "Without the shortcut's switch, pages have a less precise clock and no lasting storage;"
             )
             yield _line("", "the start screen reports this, and no answer is lost.")
 

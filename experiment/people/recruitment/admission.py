@@ -106,9 +106,7 @@ def note_network(
     if not kept:
         return
     is_real = select(sessions.c.session_id).where(
-        sessions.c.session_id == session_id,
-        sessions.c.reader_kind == "human",
-        sessions.c.is_pilot.is_(False),
+        sessions.c.session_id == session_id, sessions.c.reader_kind == "human", sessions.c.is_pilot.is_(False)
     )
     if connection.scalar(is_real) is not None:
         records.add_person(connection, service.study, session_id, NETWORK, session_id, kept)

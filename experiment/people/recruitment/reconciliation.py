@@ -19,12 +19,7 @@ from experiment.people.recruitment.codes import OUTCOME_OF_STATE, Recruitment, c
 from experiment.people.recruitment.platforms import Platform
 from experiment.people.recruitment.reports import FailedCheck, Line, Mark, Report, Verdict
 from experiment.people.recruitment.returns import code_when_held, failed_checks
-from experiment.people.recruitment.submissions import (
-    Export,
-    Submission,
-    store_export,
-    stored_submissions,
-)
+from experiment.people.recruitment.submissions import Export, Submission, store_export, stored_submissions
 from experiment.store import Store, queries, records
 from experiment.store.tables import people, sessions, trials
 from stimuli.errors import UserError
