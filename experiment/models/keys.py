@@ -22,11 +22,6 @@ def find_key(options: Mapping[str, object], *, is_openai: bool, is_azure: bool =
     The key of ``OPENAI_API_KEY`` goes to OpenAI alone and that of ``AZURE_OPENAI_API_KEY`` to Azure's own hosts; another
     server gets one only when the model names it with ``key_env``, so that no study can send a key to a server of its
     choice unseen.
-
-    Raises
-    ------
-    UserError
-        A key is needed or named and is not there, the name is not that of a key, or others may read the file.
     """
     named = options.get("key_env")
     is_azures = not is_openai and is_azure_host(server_of(options).base_url)

@@ -23,18 +23,10 @@ def disjoint_logprobs(
 ) -> dict[str, float]:
     """Return log-probabilities of labels as answers that exclude each other.
 
-    Parameters
-    ----------
-    logprobs : mapping of str to float
-        Natural-log probability that an answer begins with a label's tokens.
-    tokens : mapping of str to sequence
-        Each label's tokens. Only a label whose tokens begin another's is changed: where tokens differ, no answer begins with
-        both.
-
-    Returns
-    -------
-    dict of str to float
-        In nats; the shorter of two labels keeps log(p(short) - p(long)).
+    ``logprobs``: natural-log probability that an answer begins with a label's tokens.
+    ``tokens``: each label's tokens. Only a label whose tokens begin another's is changed: where tokens differ, no
+    answer begins with both.
+    In nats; the shorter of two labels keeps log(p(short) - p(long)).
     """
     paths = {label: tuple(tokens[label]) for label in logprobs}
     found = {}

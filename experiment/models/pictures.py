@@ -52,25 +52,13 @@ MOST_COLUMNS, MOST_LINES = 116, 44
 
 @dataclass(frozen=True)
 class Picture:
-    """A text that is shown as a picture.
+    """A text that is shown as a picture."""
 
-    Attributes
-    ----------
-    lines : tuple of str
-        As they stand below each other.
-    """
-
-    lines: tuple[str, ...]
+    lines: tuple[str, ...]  # as they stand below each other
 
     @classmethod
     def of(cls, text: str, lines: Sequence[str] = ()) -> Picture:
-        """Return the picture of a text, in its planned lines where there are any.
-
-        Raises
-        ------
-        UserError
-            It has no letters, does not fit, or has letters that no font of the pages draws.
-        """
+        """Return the picture of a text, in its planned lines where there are any."""
         found = tuple(unicodedata.normalize("NFC", line) for line in lines or break_lines(text))
         _check(text, found)
         return cls(found)
@@ -129,13 +117,7 @@ class Picture:
 
 
 def picture_of(told: Mapping[str, Any]) -> Picture:
-    """Draw a picture again from what the store or an export holds of it.
-
-    Raises
-    ------
-    UserError
-        What is drawn now has other pixels than what was sent.
-    """
+    """Draw a picture again from what the store or an export holds of it."""
     text = str(told["text"])
     picture = Picture.of(text, text.split("\n"))
     if picture.sha256 != told["sha256"]:

@@ -34,17 +34,8 @@ _MOST_BYTES = 2**28
 class StateWriter:
     """Writes the hidden states of one run; a run that goes on appends.
 
-    Parameters
-    ----------
-    folder : Path
-        ``states/<run>`` of a study; made where it is missing.
-    expected : int
-        Rows that will be added, as far as it is known: where the disk has no room for them, nothing is begun.
-
-    Raises
-    ------
-    UserError
-        The folder holds states of another width or number of layers, or layers are missing or shorter than the index says.
+    ``folder``: ``states/<run>`` of a study; made where it is missing.
+    ``expected``: rows that will be added, as far as it is known: where the disk has no room for them, nothing is begun.
     """
 
     def __init__(self, folder: Path, expected: int = 0) -> None:
@@ -75,15 +66,7 @@ class StateWriter:
     def add(self, work_key: str, states: Iterable[State]) -> None:
         """Take the states of one reply; what is there already is not written again.
 
-        Parameters
-        ----------
-        states : iterable of State
-            Each with ``layers`` of shape (layers + 1, width).
-
-        Raises
-        ------
-        UserError
-            The states have another shape than those before, or the disk has no room for them.
+        ``states``: each with ``layers`` of shape (layers + 1, width).
         """
         for state in states:
             if (work_key, state.position) in self._known:
@@ -107,13 +90,7 @@ class StateWriter:
         return self._shape is not None and rows * self._shape[0] * self._shape[1] * 2 >= _MOST_BYTES
 
     def flush(self) -> None:
-        """Make everything so far durable, and then name it in the index.
-
-        Raises
-        ------
-        UserError
-            The disk is full; what was durable before stays whole.
-        """
+        """Make everything so far durable, and then name it in the index."""
         if not self._waiting or self._shape is None:
             return
         try:

@@ -46,31 +46,17 @@ _LOSSES = ("step", "train_loss", "valid_loss")
 
 @dataclass(frozen=True)
 class Prepared:
-    """A job that could be made.
-
-    Attributes
-    ----------
-    files : JobFiles
-    spec : mapping
-        What it is made with.
-    most_usd, likely_usd : float or None
-        The most that it can cost, and about what it will; None where no price is known.
-    """
+    """A job that could be made."""
 
     files: JobFiles
-    spec: Mapping[str, Any]
+    spec: Mapping[str, Any]  # what it is made with
+    # most_usd, likely_usd: the most that it can cost, and about what it will; None where no price is known
     most_usd: float | None
     likely_usd: float | None
 
 
 def prepare(study: Study, training: Training, *, say: Callable[[str], None] = lambda line: None) -> Prepared:
-    """Write a job's files; nothing is sent.
-
-    Raises
-    ------
-    UserError
-        Settings have changed since a job was made, or records break the format.
-    """
+    """Write a job's files; nothing is sent."""
     require_same(training, read_record(training.folder))
     records = make_records(study, training, say=say)
     files = write_job_files(training, records)
@@ -86,13 +72,7 @@ def prepare(study: Study, training: Training, *, say: Callable[[str], None] = la
 
 
 def finished(study: Study, training: Training) -> Outcome | None:
-    """Return the outcome of a training that is finished already; None where it is not.
-
-    Raises
-    ------
-    UserError
-        Settings have changed since.
-    """
+    """Return the outcome of a training that is finished already; None where it is not."""
     told = read_record(training.folder)
     if told.get("state") != FINISHED:
         return None
@@ -109,15 +89,7 @@ def is_submitted(training: Training) -> bool:
 def submit(
     study: Study, training: Training, prepared: Prepared, store: Store, *, max_cost: float | None = None
 ) -> str:
-    """Upload the files and make the job, or find the one that was made; return its name.
-
-    Raises
-    ------
-    UserError
-        No price is known, or the study's budget or this command's limit does not hold it.
-    RunStopped
-        The provider refuses.
-    """
+    """Upload the files and make the job, or find the one that was made; return its name."""
     most = prepared.most_usd
     if most is None:
         raise UserError(
@@ -176,15 +148,7 @@ def follow(
     tell: Callable[[str], None] = lambda line: None,
     poll_s: float = POLL_S,
 ) -> Outcome:
-    """Wait for a job's end, at most until the command ends; note the trained model's name and what it cost.
-
-    Raises
-    ------
-    UserError
-        The job failed; says what the provider says.
-    RunStopped
-        The provider cannot be asked.
-    """
+    """Wait for a job's end, at most until the command ends; note the trained model's name and what it cost."""
     told = read_record(training.folder)
     job = _read(training)
     desk = _Desk(training)
@@ -383,34 +347,18 @@ MOST_SUFFIX = 64
 
 @dataclass(frozen=True)
 class JobFiles:
-    """The files of a job.
-
-    Attributes
-    ----------
-    training, validation : Path or None
-    examples, held_out : int
-    most_tokens : int
-        The most tokens that an epoch can have: a tokenizer makes at most one of a byte.
-    sha256 : str
-        Of the training file.
-    """
+    """The files of a job."""
 
     training: Path
     validation: Path | None
     examples: int
     held_out: int
-    most_tokens: int
-    sha256: str
+    most_tokens: int  # the most tokens that an epoch can have: a tokenizer makes at most one of a byte
+    sha256: str  # of the training file
 
 
 def write_job_files(training: Training, records: Records) -> JobFiles:
-    """Write the files that a provider trains on; what is there already is written again the same.
-
-    Raises
-    ------
-    UserError
-        Records are running text, or break a rule of the format; says which and where.
-    """
+    """Write the files that a provider trains on; what is there already is written again the same."""
     if not records.replies:
         raise UserError(
             f"{training.place}: {training.on} is running text, and {training.model.use} is trained on prompts with replies",
@@ -465,13 +413,7 @@ def most_tokens(chat: Mapping[str, Any]) -> int:
 
 
 def check_chats(lines: Iterable[str], file: Path) -> None:
-    """Hold a file of chats against the rules of the format.
-
-    Raises
-    ------
-    UserError
-        Names file, line, rule and mend.
-    """
+    """Hold a file of chats against the rules of the format."""
     number = size = 0
     for number, line in enumerate(lines, 1):
         size += len(line.encode("utf-8")) + 1

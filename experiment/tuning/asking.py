@@ -34,13 +34,7 @@ class _Slot:
 
 
 def as_asked(study: Study, training: Training, exchanges: Sequence[Exchange]) -> Iterator[dict[str, Any]]:
-    """Yield each line with the messages that the study would send for it, and the label that would be right.
-
-    Raises
-    ------
-    UserError
-        The study asks in conversations, thinks aloud or shows pictures, so that a line alone has no prompt.
-    """
+    """Yield each line with the messages that the study would send for it, and the label that would be right."""
     manner = manner_of(study, training.model)
     if manner.context != "independent" or manner.practice == "answered" or manner.strategy != "direct":
         raise UserError(

@@ -22,17 +22,10 @@ IGNORED = -100
 
 @dataclass(frozen=True)
 class Piece:
-    """Tokens that are read together.
-
-    Attributes
-    ----------
-    ids : ndarray of int
-    scored : int
-        The first of them that is to be predicted, at least 1.
-    """
+    """Tokens that are read together."""
 
     ids: NDArray[Any]
-    scored: int
+    scored: int  # the first of them that is to be predicted, at least 1
 
     @property
     def targets(self) -> int:
@@ -42,34 +35,21 @@ class Piece:
 
 @dataclass(frozen=True)
 class Part:
-    """Pieces that are computed at once, padded on the right.
+    """Pieces that are computed at once, padded on the right."""
 
-    Attributes
-    ----------
-    ids, wanted : ndarray of int64, shape (pieces, tokens)
-        What is read; the next token where it is to be predicted, else :data:`IGNORED`.
-    mask : ndarray of int64 or None
-        1 for tokens, 0 for padding; None where there is none.
-    """
-
+    # ids, wanted: shape (pieces, tokens); what is read; the next token where it is to be predicted, else
+    # :data:`IGNORED`
     ids: NDArray[np.int64]
     wanted: NDArray[np.int64]
-    mask: NDArray[np.int64] | None
+    mask: NDArray[np.int64] | None  # 1 for tokens, 0 for padding; None where there is none
 
 
 class Order:
     """The steps of every epoch.
 
-    Parameters
-    ----------
-    rows : Rows
-    train : ndarray of int
-        The records that are trained on.
-    seed : int
-    batch_tokens : int
-        Tokens of one step: as many pieces as fit, at least one.
-    sequence_length : int
-        Tokens of a piece of running text.
+    ``train``: the records that are trained on.
+    ``batch_tokens``: tokens of one step: as many pieces as fit, at least one.
+    ``sequence_length``: tokens of a piece of running text.
     """
 
     def __init__(

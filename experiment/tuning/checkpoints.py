@@ -24,45 +24,21 @@ _PARTIAL = ".partial-"
 
 @dataclass(frozen=True)
 class Place:
-    """How far a training is.
+    """How far a training is."""
 
-    Attributes
-    ----------
-    step : int
-        Steps made.
-    tokens : int
-        Tokens read.
-    seconds : float
-        Spent in steps, all starts together.
-    tokens_at_once : int
-        Most tokens computed at once; halved where memory ran out.
-    settings : str
-        Names settings, records and base model.
-    """
-
-    step: int
-    tokens: int
-    seconds: float
-    tokens_at_once: int
-    settings: str
+    step: int  # steps made
+    tokens: int  # tokens read
+    seconds: float  # spent in steps, all starts together
+    tokens_at_once: int  # most tokens computed at once; halved where memory ran out
+    settings: str  # names settings, records and base model
 
 
 def save(folder: Path, place: Place, weights: Mapping[str, Any], optimiser: Any) -> Path:
     """Write a checkpoint and remove those before it.
 
-    Parameters
-    ----------
-    folder : Path
-        The training's.
-    weights : mapping of str to tensor
-        What is trained, by name.
-    optimiser
-        AdamW over these weights.
-
-    Raises
-    ------
-    OSError
-        The disk is full, or the folder cannot be written; the checkpoint before it is still there.
+    ``folder``: the training's.
+    ``weights``: what is trained, by name.
+    ``optimiser``: AdamW over these weights.
     """
     tensors = {f"weight:{name}": weight.detach() for name, weight in weights.items()}
     for name, weight in weights.items():
@@ -104,13 +80,7 @@ def last(folder: Path) -> tuple[Path, Place] | None:
 
 
 def load(path: Path, weights: Mapping[str, Any], optimiser: Any) -> None:
-    """Put a checkpoint's weights and moments where they were.
-
-    Raises
-    ------
-    ValueError
-        The checkpoint is of other weights.
-    """
+    """Put a checkpoint's weights and moments where they were."""
     import torch
     from safetensors import safe_open
 
@@ -132,12 +102,7 @@ def load(path: Path, weights: Mapping[str, Any], optimiser: Any) -> None:
 
 
 def write_tensors(file: Path, tensors: Mapping[str, Any]) -> None:
-    """Write tensors by name; a full disk is told as such.
-
-    Raises
-    ------
-    OSError
-    """
+    """Write tensors by name; a full disk is told as such."""
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 

@@ -15,24 +15,13 @@ COLUMNS = ("step", "epoch", "tokens", "training_loss", "validation_loss", "learn
 
 @dataclass(frozen=True)
 class Point:
-    """One step.
+    """One step."""
 
-    Attributes
-    ----------
-    step : int
-        From 1; 0 is the model as it was.
-    epoch : float
-        Epochs done.
-    tokens : int
-        Tokens read by then.
-    training_loss, validation_loss : float or None
-        Nats a token; the first before the step's change of weights, the second after it.
-    learning_rate, seconds : float
-    """
-
-    step: int
-    epoch: float
-    tokens: int
+    step: int  # from 1; 0 is the model as it was
+    epoch: float  # epochs done
+    tokens: int  # tokens read by then
+    # training_loss, validation_loss: nats a token; the first before the step's change of weights, the second
+    # after it
     training_loss: float | None
     validation_loss: float | None
     learning_rate: float
@@ -51,11 +40,7 @@ class Point:
 class Curve:
     """Writes the file, a row a step.
 
-    Parameters
-    ----------
-    folder : Path
-    step : int
-        The step of the checkpoint from which training goes on; rows behind it are dropped.
+    ``step``: the step of the checkpoint from which training goes on; rows behind it are dropped.
     """
 
     def __init__(self, folder: Path, step: int | None) -> None:

@@ -23,17 +23,12 @@ _ACTIVATIONS = 0.25
 
 @dataclass(frozen=True)
 class Size:
-    """How large a model and its training are.
-
-    Attributes
-    ----------
-    parameters, trained : int
-    memory, checkpoint, disk : int
-        Bytes: while it trains, of one checkpoint, of all that lies in the folder at most.
-    """
+    """How large a model and its training are."""
 
     parameters: int
     trained: int
+    # memory, checkpoint, disk: bytes: while it trains, of one checkpoint, of all that lies in the folder at
+    # most
     memory: int
     checkpoint: int
     disk: int
@@ -80,12 +75,7 @@ def _beside(network: Any, rank: int) -> int:
 
 
 def require_room(training: Training, base: Base) -> None:
-    """Refuse where the disk lacks room for checkpoints and the trained model.
-
-    Raises
-    ------
-    UserError
-    """
+    """Refuse where the disk lacks room for checkpoints and the trained model."""
     free, needed = free_bytes(training.folder), size_of(base, training).disk
     if free < needed:
         raise UserError(

@@ -37,15 +37,7 @@ def train_here(
     tell: Callable[[Progress], None] = lambda progress: None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Outcome:
-    """Train a model on this machine, or go on where an earlier command stopped; the caller holds the training.
-
-    Raises
-    ------
-    UserError
-        Something that the study's author can mend; says value, rule and mend.
-    OSError
-        The disk is full.
-    """
+    """Train a model on this machine, or go on where an earlier command stopped; the caller holds the training."""
     told = read_record(training.folder)
     require_same(training, told)
     if told.get("state") == FINISHED and (training.folder / MODEL).is_dir():

@@ -25,28 +25,14 @@ _SEED_BITS = 63
 
 @dataclass(frozen=True)
 class Base:
-    """What is known of a model before its weights are loaded.
-
-    Attributes
-    ----------
-    source : Source
-    config
-        The transformers configuration.
-    wording : Wording
-        How it is asked in the study.
-    device : str
-    revision : str
-        What pins its weights.
-    most : int or None
-        Tokens that it reads.
-    """
+    """What is known of a model before its weights are loaded."""
 
     source: checkpoints.Source
-    config: Any
-    wording: Wording
+    config: Any  # the transformers configuration
+    wording: Wording  # how it is asked in the study
     device: str
-    revision: str
-    most: int | None
+    revision: str  # what pins its weights
+    most: int | None  # tokens that it reads
 
     @property
     def stored_dtype(self) -> str:
@@ -55,13 +41,7 @@ class Base:
 
 
 def look_at(training: Training) -> Base:
-    """Find a model to train, and read its configuration and tokenizer.
-
-    Raises
-    ------
-    UserError
-        It is not there, reads with an encoder, or is stored in few bits; or peft is missing.
-    """
+    """Find a model to train, and read its configuration and tokenizer."""
     options = training.model.options
     source = checkpoints.find_source(training.model)
     if training.method == "lora":
@@ -104,13 +84,7 @@ def require_peft(training: Training) -> None:
 
 
 def load_network(base: Base, training: Training) -> Any:
-    """Load a model ready to be trained, what is trained set free.
-
-    Raises
-    ------
-    UserError
-        It cannot be loaded, or not be trained in this way.
-    """
+    """Load a model ready to be trained, what is trained set free."""
     is_whole = training.lora is None
     dtype = "bfloat16" if base.device.startswith("cuda") and not is_whole else "float32"
     network = checkpoints.load_model(base.source, base.device, dtype)

@@ -8,55 +8,33 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command did for a training.
+    """What a command did for a training."""
 
-    Attributes
-    ----------
-    training, base, use : str
-        Its name, the model's name in the study, and what ``use`` names the trained model.
-    state : str
-        ``finished``, ``stopped``, ``written`` (the files of a job), or a provider's word for its job.
-    was_finished : bool
-        Nothing was to be done.
-    steps, planned : int
-        Steps made, and all.
-    tokens : int
-        Tokens read.
-    seconds : float
-        Spent in steps.
-    stopped : str or None
-        Why it ended before the end.
-    interrupted : bool
-    first_validation_loss, validation_loss : float or None
-        Before the first step and after the last one, in nats a token.
-    folder : str
-    most_usd, cost_usd : float or None
-        The most that a provider's training can cost, and what it did cost.
-    job_id, model_name : str or None
-        As the provider names them.
-    remark : str or None
-        What else is to be known.
-    """
-
+    # training, base, use: its name, the model's name in the study, and what ``use`` names the trained model
     training: str
     base: str
     use: str
+    # ``finished``, ``stopped``, ``written`` (the files of a job), or a provider's word for its job
     state: str
-    was_finished: bool = False
+    was_finished: bool = False  # nothing was to be done
+    # steps, planned: steps made, and all
     steps: int = 0
     planned: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-    stopped: str | None = None
+    tokens: int = 0  # tokens read
+    seconds: float = 0.0  # spent in steps
+    stopped: str | None = None  # why it ended before the end
     interrupted: bool = False
+    # first_validation_loss, validation_loss: before the first step and after the last one, in nats a token
     first_validation_loss: float | None = None
     validation_loss: float | None = None
     folder: str = ""
+    # most_usd, cost_usd: the most that a provider's training can cost, and what it did cost
     most_usd: float | None = None
     cost_usd: float | None = None
+    # job_id, model_name: as the provider names them
     job_id: str | None = None
     model_name: str | None = None
-    remark: str | None = None
+    remark: str | None = None  # what else is to be known
 
     @property
     def is_done(self) -> bool:

@@ -24,13 +24,7 @@ FINISHED = "finished"
 
 @contextmanager
 def held(training: Training) -> Iterator[None]:
-    """Hold the right to train; it ends with the process.
-
-    Raises
-    ------
-    UserError
-        The training is under way elsewhere.
-    """
+    """Hold the right to train; it ends with the process."""
     training.folder.mkdir(parents=True, exist_ok=True)
     taken = UserError(
         f"training {training.name} is under way already",
@@ -62,13 +56,7 @@ def write_record(folder: Path, told: Mapping[str, Any]) -> None:
 
 
 def require_same(training: Training, told: Mapping[str, Any]) -> None:
-    """Refuse to go on with a training whose settings are others by now.
-
-    Raises
-    ------
-    UserError
-        Says which setting was what, and is what now.
-    """
+    """Refuse to go on with a training whose settings are others by now."""
     before = told.get("settings")
     if before is None:
         return

@@ -40,26 +40,14 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Records:
-    """A kept file of training records.
-
-    Attributes
-    ----------
-    file : Path
-    number : int
-    replies : bool
-        Whether they are prompts with replies, else running text.
-    sha256 : str
-    about : mapping
-        What the makers of the records counted.
-    made_from : mapping
-        The settings and items from which they were made.
-    """
+    """A kept file of training records."""
 
     file: Path
     number: int
-    replies: bool
+    replies: bool  # whether they are prompts with replies, else running text
     sha256: str
-    about: Mapping[str, Any]
+    about: Mapping[str, Any]  # what the makers of the records counted
+    # The settings and items from which they were made
     made_from: Mapping[str, Any] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Record]:
@@ -107,20 +95,8 @@ def make_records(
 ) -> Records:
     """Make and keep a training's records, or return those that it has kept.
 
-    Parameters
-    ----------
-    stop : Stop, optional
-        Where the end is asked for, nothing is kept.
-    say : callable
-        Told now and then how far it is.
-
-    Raises
-    ------
-    UserError
-        There are no texts, or too few; a line is no record; prompts with replies and running text are mixed; or items were built
-        again since a training was begun.
-    KeyboardInterrupt
-        The end was asked for.
+    ``stop``: where the end is asked for, nothing is kept.
+    ``say``: told now and then how far it is.
     """
     kept = kept_records(training.folder)
     if kept is not None and kept.made_from == made_from(study, training):
@@ -321,13 +297,7 @@ def _lines(path: Path, training: Training) -> Iterator[Record]:
 
 
 def _checked(record: Record, training: Training, number: int) -> bool:
-    """Say whether a record is a prompt with a reply.
-
-    Raises
-    ------
-    UserError
-        It is neither that nor a text.
-    """
+    """Say whether a record is a prompt with a reply."""
     place = f"{training.place}: record {number} of {training.on}"
     if isinstance(record.get("text"), str) and "reply" not in record:
         if not record["text"].strip():

@@ -34,30 +34,15 @@ Ids = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Rows:
-    """Records in tokens.
+    """Records in tokens."""
 
-    Attributes
-    ----------
-    ids : ndarray of int32
-        The tokens of all records, one after the other; a memory map.
-    starts : ndarray of int64, shape (records + 1,)
-        Where each record begins in ``ids``.
-    scored : ndarray of int32, shape (records,)
-        The first token of each that is to be predicted, counted from its beginning.
-    replies : bool
-        Whether records are prompts with replies.
-    left_out : int
-        Records that are longer than the model reads.
-    key : str
-        Names records, tokenizer and wording.
-    """
-
-    ids: Ids
-    starts: NDArray[np.int64]
+    ids: Ids  # the tokens of all records, one after the other; a memory map
+    starts: NDArray[np.int64]  # shape (records + 1,); where each record begins in ``ids``
+    # shape (records,); the first token of each that is to be predicted, counted from its beginning
     scored: NDArray[np.int32]
-    replies: bool
-    left_out: int
-    key: str
+    replies: bool  # whether records are prompts with replies
+    left_out: int  # records that are longer than the model reads
+    key: str  # names records, tokenizer and wording
 
     def __len__(self) -> int:
         return len(self.scored)
@@ -88,19 +73,8 @@ def encoded(
 ) -> Rows:
     """Return a training's records in tokens; made once, read ever after.
 
-    Parameters
-    ----------
-    most : int or None
-        Tokens that the model reads; longer prompts with replies are left out. Running text is cut.
-    stop : Stop, optional
-        Where the end is asked for, nothing is kept.
-
-    Raises
-    ------
-    UserError
-        The tokenizer has no token that ends a text, or a prompt cannot be worded, or every one is too long.
-    KeyboardInterrupt
-        The end was asked for.
+    ``most``: tokens that the model reads; longer prompts with replies are left out. Running text is cut.
+    ``stop``: where the end is asked for, nothing is kept.
     """
     told = [records.sha256, wording.describe(), most]
     key = hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:16]

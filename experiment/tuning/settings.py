@@ -31,93 +31,44 @@ LEARNING_RATES: Mapping[Method, float] = {"lora": 2e-4, "full": 2e-5}
 
 @dataclass(frozen=True)
 class Lora:
-    """The small matrices that are trained beside the weights (Hu et al., 2022).
-
-    Attributes
-    ----------
-    rank : int
-    alpha : float
-        What they add is multiplied by ``alpha / rank``.
-    dropout : float
-    """
+    """The small matrices that are trained beside the weights (Hu et al., 2022)."""
 
     rank: int = 16
-    alpha: float = 32.0
+    alpha: float = 32.0  # what they add is multiplied by ``alpha / rank``
     dropout: float = 0.05
 
 
 @dataclass(frozen=True)
 class Training:
-    """One training with all its settings.
-
-    Attributes
-    ----------
-    name : str
-    base : str
-        The name of the model under ``models: who``.
-    model : ModelSettings
-        That model.
-    on : str
-        ``htest``, ``released``, or the path of texts, as the study has it.
-    rule, task : str or None
-        What is done to running text; the task of H-TEST.
-    asked : {"study", "bare"} or None
-        How lines of H-TEST stand before the model; None for texts.
-    texts : int or None
-        At most so many.
-    text_field : str
-        Which field of a row holds the text.
-    method : {"lora", "full"}
-    epochs : int or None
-        None takes what is usual for the kind of records: see :meth:`epochs_of`.
-    learning_rate : float
-        The highest one.
-    warmup : float
-        Share of the steps in which the rate rises.
-    decay : {"cosine", "linear", "none"}
-    weight_decay, clip : float
-        Of matrices alone; the longest gradient.
-    batch_tokens : int or None
-        Of one step; None as for ``epochs``.
-    sequence_length : int
-    tokens_at_once : int or None
-        None takes what the device usually has room for.
-    validation : float
-        Share of the records that is not trained on.
-    lora : Lora or None
-        None where every weight is trained.
-    gradient_checkpointing : bool
-    checkpoint_minutes : float
-    seed : int
-    price : float or None
-        Of a provider, US dollars for a million tokens.
-    """
+    """One training with all its settings."""
 
     name: str
-    base: str
-    model: ModelSettings
-    on: str
+    base: str  # the name of the model under ``models: who``
+    model: ModelSettings  # that model
+    on: str  # ``htest``, ``released``, or the path of texts, as the study has it
+    # rule, task: what is done to running text; the task of H-TEST
     rule: str | None
     task: str | None
-    asked: Asked | None
-    texts: int | None
-    text_field: str
+    asked: Asked | None  # how lines of H-TEST stand before the model; None for texts
+    texts: int | None  # at most so many
+    text_field: str  # which field of a row holds the text
     method: Method
-    epochs: int | None
-    learning_rate: float
-    warmup: float
+    epochs: int | None  # None takes what is usual for the kind of records: see :meth:`epochs_of`
+    learning_rate: float  # the highest one
+    warmup: float  # share of the steps in which the rate rises
     decay: Decay
+    # weight_decay, clip: of matrices alone; the longest gradient
     weight_decay: float
     clip: float
-    batch_tokens: int | None
+    batch_tokens: int | None  # of one step; None as for ``epochs``
     sequence_length: int
-    tokens_at_once: int | None
-    validation: float
-    lora: Lora | None
+    tokens_at_once: int | None  # None takes what the device usually has room for
+    validation: float  # share of the records that is not trained on
+    lora: Lora | None  # None where every weight is trained
     gradient_checkpointing: bool
     checkpoint_minutes: float
     seed: int
-    price: float | None
+    price: float | None  # of a provider, US dollars for a million tokens
     place: str = field(default="", compare=False)
 
     @property
@@ -169,13 +120,7 @@ class Training:
 
 
 def trainings(study: Study) -> dict[str, Training]:
-    """Return every training of a study, by name, with all defaults.
-
-    Raises
-    ------
-    UserError
-        The model is none of the study's, cannot be trained, or settings do not go together; says line, value, rule and mend.
-    """
+    """Return every training of a study, by name, with all defaults."""
     found = {}
     for name, given in given_trainings(study).items():
         place = study.place("tuning", given["entry"])
@@ -330,13 +275,7 @@ def _check_htest(study: Study, place: Any, given: Mapping[str, Any]) -> None:
 
 
 def check_trainings(study: Study) -> None:
-    """Check what a study says of trainings.
-
-    Raises
-    ------
-    UserError
-        Says line, value, rule and mend.
-    """
+    """Check what a study says of trainings."""
     entries = study.get("tuning", default={})
     names = list(given_trainings(study))
     twice = next((name for name in names if name in entries and entries[name].get("task") == EACH), None)

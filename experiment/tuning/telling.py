@@ -44,22 +44,11 @@ RULES_IN_WORDS = {
 
 @dataclass(frozen=True)
 class ToldTraining:
-    """A training in words and in numbers.
+    """A training in words and in numbers."""
 
-    Attributes
-    ----------
-    sentence : str
-        All of it.
-    shared : tuple of str
-        What trainings may have in common: of which model on what, and how.
-    own : str
-        The rest: what changes in the texts or which task, tokens, time, how far it is.
-    numbers : dict
-    """
-
-    sentence: str
-    shared: tuple[str, str]
-    own: str
+    sentence: str  # all of it
+    shared: tuple[str, str]  # what trainings may have in common: of which model on what, and how
+    own: str  # the rest: what changes in the texts or which task, tokens, time, how far it is
     numbers: dict[str, Any]
 
 

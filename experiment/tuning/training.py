@@ -32,18 +32,11 @@ VALIDATIONS = 20
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a training is.
-
-    Attributes
-    ----------
-    step, steps : int
-    loss, validation_loss : float or None
-        Of the last step, and the last that was taken.
-    tokens_per_second, seconds_left : float or None
-    """
+    """How far a training is."""
 
     step: int
     steps: int
+    # loss, validation_loss: of the last step, and the last that was taken
     loss: float | None
     validation_loss: float | None
     tokens_per_second: float | None
@@ -52,38 +45,19 @@ class Progress:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a training ended.
-
-    Attributes
-    ----------
-    place : Place
-    steps : int
-        All that there are.
-    stopped : str or None
-        Why before the end.
-    """
+    """How a training ended."""
 
     place: checkpoints.Place
-    steps: int
-    stopped: str | None
+    steps: int  # all that there are
+    stopped: str | None  # why before the end
 
 
 class Trainer:
     """Trains one network.
 
-    Parameters
-    ----------
-    network
-        With what is trained set free.
-    training : Training
-    order : Order
-    held_out : sequence of Piece
-    epochs : int
-    device : str
-    padding : int
-        A token for where there is none.
-    settings : str
-        Names settings, records and base; a checkpoint of others is not gone on from.
+    ``network``: with what is trained set free.
+    ``padding``: a token for where there is none.
+    ``settings``: names settings, records and base; a checkpoint of others is not gone on from.
     """
 
     def __init__(
@@ -122,13 +96,7 @@ class Trainer:
         self.at_once = training.tokens_at_once or AT_ONCE[device.partition(":")[0]]
 
     def resume(self) -> bool:
-        """Go on from the last checkpoint; say whether there was one.
-
-        Raises
-        ------
-        UserError
-            It is of other settings, records or weights.
-        """
+        """Go on from the last checkpoint; say whether there was one."""
         found = checkpoints.last(self.folder)
         if found is None:
             return False
@@ -148,15 +116,7 @@ class Trainer:
         return True
 
     def train(self, *, stop: Stop, clock: Clock, tell: Callable[[Progress], None]) -> Ended:
-        """Make the steps that are left; where the end is asked for, the checkpoint holds all that was made.
-
-        Raises
-        ------
-        UserError
-            Memory runs out with a single piece, or the loss is no number any more.
-        OSError
-            A checkpoint cannot be written.
-        """
+        """Make the steps that are left; where the end is asked for, the checkpoint holds all that was made."""
         begun = checkpoints.last(self.folder) is not None
         curve = Curve(self.folder, self.step if begun else None)
         validation = None

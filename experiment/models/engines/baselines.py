@@ -21,11 +21,6 @@ class BaselineEngine:
     answer up, and ``oracle_with_lapses`` does so but in a share ``lapse_rate`` of trials, in which it answers like
     ``random``. Labels are what can be chosen, also where a model is to write it: a paper's prompt that asks for the symbol
     itself. Where an answer must be typed, only the oracles have one; the others, and lapses, answer nothing (status ``empty``).
-
-    Raises
-    ------
-    UserError
-        There is no baseline of this name, or the lapse rate is no share.
     """
 
     def __init__(self, settings: ModelSettings) -> None:

@@ -42,13 +42,7 @@ def known_kinds() -> tuple[str, ...]:
 
 
 def check_use(use: str) -> None:
-    """Check that a model's ``use`` can mean something, without opening it.
-
-    Raises
-    ------
-    UserError
-        When it is not ``kind:name``, or the kind or the baseline is not known.
-    """
+    """Check that a model's ``use`` can mean something, without opening it."""
     settings = ModelSettings(use)
     if not settings.name:
         raise UserError(
@@ -67,19 +61,9 @@ def check_use(use: str) -> None:
 def use_remark(use: str, folder: Path, options: Mapping[str, object] | None = None) -> str | None:
     """Say what a model still lacks on this machine: its folder, PyTorch, its key; None where nothing is missing.
 
-    Parameters
-    ----------
-    use : str
-        ``kind:name``, as written in the study.
-    folder : Path
-        The study's folder.
-    options : mapping, optional
-        The model's other settings; ``base_url`` and ``key_env`` say which key is needed.
-
-    Raises
-    ------
-    UserError
-        It can never work: see :func:`check_use`; or ``base_url`` is no web address.
+    ``use``: ``kind:name``, as written in the study.
+    ``folder``: the study's folder.
+    ``options``: the model's other settings; ``base_url`` and ``key_env`` say which key is needed.
     """
     check_use(use)
     settings = ModelSettings(use, options or {}, folder)
@@ -101,13 +85,7 @@ def use_remark(use: str, folder: Path, options: Mapping[str, object] | None = No
 
 
 def open_engine(settings: ModelSettings) -> Engine:
-    """Open the engine that a model's ``use`` names.
-
-    Raises
-    ------
-    UserError
-        When ``use`` is not ``kind:name``, the kind is not known, or the engine cannot be opened.
-    """
+    """Open the engine that a model's ``use`` names."""
     check_use(settings.use)
     _require_trained(settings)
     if settings.kind in BUILT_IN:

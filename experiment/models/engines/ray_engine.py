@@ -82,21 +82,10 @@ def open_on_ray(settings: ModelSettings) -> Engine:
 class RayEngine:
     """Answers with a local model on each GPU of a Ray cluster, or with workers on processors where there is none.
 
-    Parameters
-    ----------
-    settings : ModelSettings
-        Reads ``workers`` (how many; by default the cluster's GPUs, or one for each two processors; one alone where times
-        are taken), ``ray_address``, and all that the local engine reads.
-
-    Attributes
-    ----------
-    computes_alone : bool
-        With ``determinism: stable``, requests whose replies lead on are given to workers one by one, as they must be computed.
-
-    Raises
-    ------
-    UserError
-        Ray is not installed, or the model cannot be opened.
+    ``settings``: reads ``workers`` (how many; by default the cluster's GPUs, or one for each two processors; one
+    alone where times are taken), ``ray_address``, and all that the local engine reads.
+    ``computes_alone``: with ``determinism: stable``, requests whose replies lead on are given to workers one by
+    one, as they must be computed.
     """
 
     computes_alone = True

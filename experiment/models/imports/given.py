@@ -14,28 +14,15 @@ SHOWN = 20
 
 @dataclass(frozen=True)
 class Given:
-    """One response, as a table or a released file gives it.
+    """One response, as a table or a released file gives it."""
 
-    Attributes
-    ----------
-    where : str
-        File and line.
-    item : Item
-    rt : float or None
-        Milliseconds.
-    more : mapping
-        Further columns of the trials table.
-    prediction : str or None
-        What somebody read from it before.
-    """
-
-    where: str
+    where: str  # file and line
     item: Item
     response: str | None
-    rt: float | None = None
-    more: Mapping[str, Any] = field(default_factory=dict)
+    rt: float | None = None  # milliseconds
+    more: Mapping[str, Any] = field(default_factory=dict)  # further columns of the trials table
     prompt: str | None = None
-    prediction: str | None = None
+    prediction: str | None = None  # what somebody read from it before
 
 
 @dataclass(frozen=True)
@@ -77,40 +64,21 @@ class Unread:
 
 @dataclass
 class Imported:
-    """What an import came to.
-
-    Attributes
-    ----------
-    sessions, trials : int
-        Stored now.
-    same : int
-        Trials that were here already.
-    statuses : dict
-        Trials of the source by response status.
-    unread : dict
-        People's answers that are none of the study's labels, by what was answered.
-    repeated : int
-        Trials that show a reader an item again in the same condition of the same session.
-    first_repeated : str or None
-        Where the first of them stands.
-    predictions, agreeing : int
-        Stored predictions, and how many of them wrods reads from the same response.
-    differing : list of str
-        The first that differ.
-    remarks : list of str
-        What looks as if it was not meant.
-    """
+    """What an import came to."""
 
     source: str
     sha256: str
+    # sessions, trials: stored now
     sessions: int = 0
     trials: int = 0
-    same: int = 0
-    statuses: dict[str, int] = field(default_factory=dict)
+    same: int = 0  # trials that were here already
+    statuses: dict[str, int] = field(default_factory=dict)  # trials of the source by response status
+    # People's answers that are none of the study's labels, by what was answered
     unread: dict[str, Unread] = field(default_factory=dict)
-    repeated: int = 0
-    first_repeated: str | None = None
+    repeated: int = 0  # trials that show a reader an item again in the same condition of the same session
+    first_repeated: str | None = None  # where the first of them stands
+    # predictions, agreeing: stored predictions, and how many of them wrods reads from the same response
     predictions: int = 0
     agreeing: int = 0
-    differing: list[str] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
+    differing: list[str] = field(default_factory=list)  # the first that differ
+    remarks: list[str] = field(default_factory=list)  # what looks as if it was not meant

@@ -26,21 +26,11 @@ OPERATION = IMPORTED
 
 @dataclass(frozen=True)
 class Items:
-    """A study with the items of an import.
+    """A study with the items of an import."""
 
-    Attributes
-    ----------
-    study : Study
-        With these items, whether or not they are on disk yet.
-    content : bytes or None
-        The file that is to be written; None where the study has its items.
-    meta : mapping
-        The file's sidecar.
-    """
-
-    study: Study
-    content: bytes | None = None
-    meta: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    study: Study  # with these items, whether or not they are on disk yet
+    content: bytes | None = None  # the file that is to be written; None where the study has its items
+    meta: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # the file's sidecar
 
     @property
     def sha256(self) -> str | None:
@@ -55,17 +45,8 @@ def items_for(
 
     Items of an import that came to nothing (there is no session yet) are made anew.
 
-    Parameters
-    ----------
-    store : Store or None
-        None where there is none yet.
-    make : callable
-        Makes items from what is imported.
-
-    Raises
-    ------
-    UserError
-        Made items fit no block, or not the study's kind of lists.
+    ``store``: None where there is none yet.
+    ``make``: makes items from what is imported.
     """
     if (study.folder / ITEMS).exists() and not _is_left_over(study, store):
         return Items(study)

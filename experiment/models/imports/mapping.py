@@ -32,18 +32,10 @@ _LONGEST_CELL = 2**31 - 1
 
 @dataclass(frozen=True)
 class Columns:
-    """A mapping of columns, checked.
+    """A mapping of columns, checked."""
 
-    Attributes
-    ----------
-    file : Path
-        Where it was read.
-    given : mapping
-        As written.
-    """
-
-    file: Path
-    given: Mapping[str, Any]
+    file: Path  # where it was read
+    given: Mapping[str, Any]  # as written
 
     @property
     def reader_kind(self) -> str:
@@ -51,13 +43,7 @@ class Columns:
         return str(self.given.get("reader_kind", "human"))
 
     def text(self, name: str, row: Line) -> str | None:
-        """Return what a row says of one part; None where the mapping does not name it, or the row leaves it empty.
-
-        Raises
-        ------
-        UserError
-            The column is not there, or its value is none of those mapped.
-        """
+        """Return what a row says of one part; None where the mapping does not name it, or the row leaves it empty."""
         given = self.given.get(name)
         return None if given is None else self._value(given, row)
 
@@ -97,13 +83,7 @@ class Line:
         return f"{self.file.name}, line {self.number}"
 
     def value(self, column: str) -> str | None:
-        """Return a cell as text; None where it is empty.
-
-        Raises
-        ------
-        UserError
-            There is no such column.
-        """
+        """Return a cell as text; None where it is empty."""
         if column not in self.values:
             raise missing_column(self.where, column, map(str, self.values))
         value = self.values[column]
@@ -112,13 +92,7 @@ class Line:
         return json.dumps(value) if isinstance(value, list | dict | bool) else str(value)
 
     def number_of(self, column: str) -> float | None:
-        """Return a cell as a number.
-
-        Raises
-        ------
-        UserError
-            It is none.
-        """
+        """Return a cell as a number."""
         text = self.value(column)
         if text is None:
             return None
@@ -134,13 +108,7 @@ class Line:
 
 
 def read_mapping(file: Path) -> Columns:
-    """Read a mapping of columns; numbers, true and false in it are text, as they are written.
-
-    Raises
-    ------
-    UserError
-        It is no YAML, or says what a mapping does not.
-    """
+    """Read a mapping of columns; numbers, true and false in it are text, as they are written."""
     source = read_yaml(
         file, as_text=True, begin="Say what the columns of the table are: reader, item, response and more."
     )
@@ -165,16 +133,8 @@ class Source:
     def rows(self) -> Iterator[Line]:
         """Iterate over rows of a CSV, TSV or JSONL file, gzipped or not.
 
-        Raises
-        ------
-        UserError
-            A line is no JSON object, a name stands twice in it or in the header, a row has another number of cells than
-            the header, or the text is not UTF-8.
-
-        Notes
-        -----
-        A ``.csv`` whose header has semicolons and no comma is split at semicolons, as spreadsheets write it where numbers
-        have a decimal comma; its numbers may have one.
+        A ``.csv`` whose header has semicolons and no comma is split at semicolons, as spreadsheets write it where
+        numbers have a decimal comma; its numbers may have one.
         """
         name = self.file.name.removesuffix(".gz")
         opener: Any = gzip.open if self.file.suffix == ".gz" else open

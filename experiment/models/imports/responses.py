@@ -32,17 +32,8 @@ _Key = tuple[str, str, tuple[tuple[str, str], ...]]
 def read_responses(study: Study, store: Store | None, sources: Sequence[Source], columns: Columns) -> Import:
     """Read tables of responses; nothing is written yet.
 
-    Parameters
-    ----------
-    store : Store or None
-        The study's; None where there is none yet.
-    sources : sequence of Source
-        Tables with the same columns. Where the study has no items, they are made from all of them.
-
-    Raises
-    ------
-    UserError
-        A row cannot be read, or names an item or label that the study does not have.
+    ``store``: the study's; None where there is none yet.
+    ``sources``: tables with the same columns. Where the study has no items, they are made from all of them.
     """
     tables = [_Table(study, source, columns) for source in sources]
     items = items_for(study, store, [source.file for source in sources], lambda: _items_of(tables))
@@ -62,13 +53,7 @@ def read_responses(study: Study, store: Store | None, sources: Sequence[Source],
 
 
 def _items_of(tables: Sequence[_Table]) -> list[Item]:
-    """Return the items that tables show, in the order in which they first come.
-
-    Raises
-    ------
-    UserError
-        The mapping does not say what was shown, or rows of one item and condition show different things.
-    """
+    """Return the items that tables show, in the order in which they first come."""
     found: dict[_Key, Item] = {}
     for table in tables:
         if "show" not in table.columns.given:

@@ -43,13 +43,7 @@ def study_text() -> str:
 
 
 def read_scrambled_bench(study: Study, store: Store | None, folder: Path) -> Import:
-    """Read all files of released outputs; items come from the released stimuli. Nothing is written yet.
-
-    Raises
-    ------
-    UserError
-        The folder lacks outputs or stimuli, or a line is none of theirs.
-    """
+    """Read all files of released outputs; items come from the released stimuli. Nothing is written yet."""
     stimuli = [folder / "stimuli" / name for name in ("rec_realtimeqa.jsonl", "qa_realtimeqa.jsonl")]
     items = items_for(study, store, stimuli, lambda: _items_of(stimuli))
     known: _Known = {

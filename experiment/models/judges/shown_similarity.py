@@ -39,17 +39,9 @@ Told = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Text:
-    """A text of an item in a condition, and the same intact.
+    """A text of an item in a condition, and the same intact."""
 
-    Attributes
-    ----------
-    item : str
-        Set and item.
-    condition : str
-    changed, intact : str
-    """
-
-    item: str
+    item: str  # set and item
     condition: str
     changed: str
     intact: str
@@ -57,36 +49,20 @@ class Text:
 
 @dataclass
 class Nearness:
-    """Cosines of what is shown.
+    """Cosines of what is shown."""
 
-    Attributes
-    ----------
-    shown : dict of str to list of float
-        Of changed and intact text, item by item, by condition.
-    items : dict of str to list of str
-        The items of these values.
-    unrelated : list of float
-        Of intact texts of different items: of each item the mean cosine with all others of another text.
-    unrelated_items : list of str
-        The items of these values.
-    pairs : int
-        Pairs of different items that these are means of.
-    cut : int or None
-        Texts that are longer than the model reads, so that their end is lost; None where a server does not say it.
-    texts : int
-        Different texts.
-    other_wording : int
-        Whole prompts that had to be compared with one of another wording.
-    """
-
+    # Of changed and intact text, item by item, by condition
     shown: dict[str, list[float]] = field(default_factory=dict)
-    items: dict[str, list[str]] = field(default_factory=dict)
+    items: dict[str, list[str]] = field(default_factory=dict)  # the items of these values
+    # Of intact texts of different items: of each item the mean cosine with all others of another text
     unrelated: list[float] = field(default_factory=list)
-    unrelated_items: list[str] = field(default_factory=list)
-    pairs: int = 0
+    unrelated_items: list[str] = field(default_factory=list)  # the items of these values
+    pairs: int = 0  # pairs of different items that these are means of
+    # Texts that are longer than the model reads, so that their end is lost; None where a server does not say
+    # it
     cut: int | None = None
-    texts: int = 0
-    other_wording: int = 0
+    texts: int = 0  # different texts
+    other_wording: int = 0  # whole prompts that had to be compared with one of another wording
 
     def as_json(self) -> dict[str, Any]:
         """Return everything as JSON, cosines to six decimals."""
@@ -115,12 +91,7 @@ class Nearness:
 def nearness(embedder: Embedder, texts: Sequence[Text], told: Told = lambda done, of: None) -> Nearness:
     """Take the cosine of each changed text with the intact one, and of the intact texts of every two different items.
 
-    Parameters
-    ----------
-    embedder : Embedder
-    texts : sequence of Text
-    told : callable
-        Called with how many texts are embedded, of how many.
+    ``told``: called with how many texts are embedded, of how many.
     """
     different = list(dict.fromkeys(one for text in texts for one in (text.changed, text.intact)))
     found = Nearness(texts=len(different))
@@ -155,17 +126,10 @@ def _set_floor(
 def with_others(vectors: Sequence[NDArray[np.floating]], texts: Sequence[str]) -> list[float | None]:
     """Return of each vector the mean cosine with those that belong to another text; None where there is none.
 
-    Parameters
-    ----------
-    vectors : sequence of ndarray, shape (width,)
-        Of length 1.
-    texts : sequence of str
-        The text that each is about, or of.
-
-    Notes
-    -----
-    With the vectors' sum S over all, and the sum T over the c that belong to a text, a vector v of that text has the mean
-    v · (S − T)/(n − c) with the others: no pair is formed.
+    ``vectors``: shape (width,); of length 1.
+    ``texts``: the text that each is about, or of.
+    With the vectors' sum S over all, and the sum T over the c that belong to a text, a vector v of that text has
+    the mean v · (S − T)/(n − c) with the others: no pair is formed.
     """
     if not len(vectors):
         return []
@@ -200,11 +164,8 @@ def shown_texts(items: Sequence[Item]) -> list[Text]:
 def whole_prompts(study: Study) -> tuple[list[Text], int]:
     """Return each item's whole prompt beside that of its intact form, as a model is asked in the study's first wording.
 
-    Returns
-    -------
-    tuple of (list of Text, int)
-        The prompts, and how many had to be set beside one that differs in more than the text: other labels, another order of
-        choices.
+    The prompts, and how many had to be set beside one that differs in more than the text: other labels, another
+    order of choices.
     """
     prompts: dict[tuple[str, str], tuple[str, str]] = {}
     intact: dict[str, dict[str, str]] = {}
@@ -250,11 +211,8 @@ def store_nearness(study: Study, use: str, texts: Nearness, prompts: Nearness | 
 
     Whole prompts that were compared before stay, where they are of the same items and model and were not compared again.
 
-    Returns
-    -------
-    Path or None
-        The file: ``use``, ``shown``, ``unrelated``, ``cut`` (of the text alone), ``prompts`` (the same of whole prompts) and
-        ``items`` (hash of the items that were compared).
+    The file: ``use``, ``shown``, ``unrelated``, ``cut`` (of the text alone), ``prompts`` (the same of whole
+    prompts) and ``items`` (hash of the items that were compared).
     """
     if not texts.shown:
         return None

@@ -76,39 +76,22 @@ class Compared:
 
 @dataclass
 class Similarity:
-    """What comparing a study's texts came to.
+    """What comparing a study's texts came to."""
 
-    Attributes
-    ----------
-    use : str
-        The embedding model.
-    answers : list of Compared
-    alone : int
-        Answers with nothing to be compared with: of people each item is seen in one condition.
-    unread : int
-        Replies that are no valid answer (empty, cut short, refused): not compared, or, where the study scores as published,
-        by :data:`PLACEHOLDER`.
-    kept_here : int
-        Answers of people that were not sent to the embedding model, which is on another machine.
-    placeholders : bool
-        Whether such replies were compared by the placeholder.
-    floors : dict of str to list of float
-        By reader, of each answer about an intact text its mean cosine with the reader's answers about other texts.
-    texts : Nearness
-        Of shown and intact texts.
-    prompts : Nearness or None
-        Of whole prompts, where these were asked for.
-    """
-
-    use: str
+    use: str  # the embedding model
     answers: list[Compared] = field(default_factory=list)
-    alone: int = 0
+    alone: int = 0  # answers with nothing to be compared with: of people each item is seen in one condition
+    # Replies that are no valid answer (empty, cut short, refused): not compared, or, where the study scores
+    # as published, by :data:`PLACEHOLDER`
     unread: int = 0
+    # Answers of people that were not sent to the embedding model, which is on another machine
     kept_here: int = 0
-    placeholders: bool = False
+    placeholders: bool = False  # whether such replies were compared by the placeholder
+    # By reader, of each answer about an intact text its mean cosine with the reader's answers about other
+    # texts
     floors: dict[str, list[float]] = field(default_factory=dict)
-    texts: Nearness = field(default_factory=Nearness)
-    prompts: Nearness | None = None
+    texts: Nearness = field(default_factory=Nearness)  # of shown and intact texts
+    prompts: Nearness | None = None  # of whole prompts, where these were asked for
 
     def by_condition(self) -> dict[tuple[str, str], list[float]]:
         """Return the similarities of answers by reader and condition."""
@@ -140,13 +123,7 @@ class Similarity:
 
 
 def embedding_settings(study: Study) -> ModelSettings:
-    """Return the embedding model that a study names.
-
-    Raises
-    ------
-    UserError
-        It names none.
-    """
+    """Return the embedding model that a study names."""
     given = study.get("models", "embeddings")
     if given is None:
         raise UserError(
@@ -173,27 +150,13 @@ def compare_texts(
     The verdicts stand beside those of the study's scorer (``also:similarity:…``) and say nothing of right or wrong. What
     people answered goes to no embedding model on another machine.
 
-    Parameters
-    ----------
-    study : Study
-    store : Store or None
-        None where nothing was answered yet: texts shown are compared all the same.
-    embedder : Embedder
-    reader : str, optional
-        Only this one's answers.
-    dry_run : bool
-        Write nothing.
-    with_prompts : bool
-        Compare whole prompts too, as Mind Scramble's code did.
-    materials : Embedder, optional
-        The same model for what the study itself shows: it may keep vectors in a file, where what was answered may not lie.
-    told : callable
-        Called with how many shown texts are embedded, of how many.
-
-    Raises
-    ------
-    UserError
-        There is no such reader, the embedding model cannot be asked, or there is nothing to compare.
+    ``store``: None where nothing was answered yet: texts shown are compared all the same.
+    ``reader``: only this one's answers.
+    ``dry_run``: write nothing.
+    ``with_prompts``: compare whole prompts too, as Mind Scramble's code did.
+    ``materials``: the same model for what the study itself shows: it may keep vectors in a file, where what was
+    answered may not lie.
+    ``told``: called with how many shown texts are embedded, of how many.
     """
     outcome = Similarity(embedder.settings.use)
     own = materials or embedder
@@ -337,12 +300,9 @@ def _about_intact_texts(
 def _text(one: Response, parser: str | None) -> str:
     """Return what was answered, read from the reply itself, whatever has judged it since; empty where nothing valid was.
 
-    Parameters
-    ----------
-    one : Response
-    parser : str or None
-        As :func:`experiment.scoring.published.parser_of`: where the study scores as published, a model's answer is the field that the
-        released parser finds. Else the mark of that field (``>summarized:``) is taken off where it is there.
+    ``parser``: as :func:`experiment.scoring.published.parser_of`: where the study scores as published, a model's
+    answer is the field that the released parser finds. Else the mark of that field (``>summarized:``) is taken off
+    where it is there.
     """
     score = score_trial(
         one.trial,

@@ -29,22 +29,13 @@ class NotUnderstood(ValueError):
 
 @dataclass
 class Branches:
-    """A pass over branches that go on from the path.
-
-    Attributes
-    ----------
-    memory : Memory
-    start : int
-        Length of the path.
-    positions : tensor of int, shape (n,)
-        Position of each token.
-    seen : tensor of bool, shape (n, n), or None
-        Which tokens of the pass each token sees; None where each sees all before it and there is no path.
-    """
+    """A pass over branches that go on from the path."""
 
     memory: Memory
-    start: int
-    positions: Any
+    start: int  # length of the path
+    positions: Any  # shape (n,); position of each token
+    # shape (n, n); which tokens of the pass each token sees; None where each sees all before it and there is
+    # no path
     seen: Any
     _masks: dict[int | None, Any] = field(default_factory=dict)
 
@@ -85,25 +76,13 @@ class Branches:
 
 @dataclass
 class Continuations:
-    """A pass over one new token a row, for rows that share a path and have tokens of their own behind it.
-
-    Attributes
-    ----------
-    memory : Memory
-    start : int
-        Length of the path.
-    lengths : tensor of int, shape (rows,)
-        How many tokens of its own each row has, the new one left out.
-    longest : int
-        The largest of them.
-    keys, values : dict of int to tensor, shape (rows, kv heads, room, width)
-        Of the rows' own tokens, by layer.
-    """
+    """A pass over one new token a row, for rows that share a path and have tokens of their own behind it."""
 
     memory: Memory
-    start: int
-    lengths: Any
-    longest: int
+    start: int  # length of the path
+    lengths: Any  # shape (rows,); how many tokens of its own each row has, the new one left out
+    longest: int  # the largest of them
+    # keys, values: shape (rows, kv heads, room, width); of the rows' own tokens, by layer
     keys: dict[int, Any]
     values: dict[int, Any]
 

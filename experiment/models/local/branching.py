@@ -27,25 +27,15 @@ from stimuli.seeds import generator
 
 @dataclass
 class _UnderWay:
-    """Rows that are being computed.
-
-    Attributes
-    ----------
-    hold : set of int
-        Rows whose keys and values are kept.
-    floor : int
-        Length of the path that no walk writes over.
-    waiting : dict of int to Waiting
-        Rows to be continued, by the length of the path that they share.
-    marks : dict of int to dict
-        Of rows whose keys and values are kept: sums of hidden states over their first so many tokens.
-    """
+    """Rows that are being computed."""
 
     rows: Sequence[Row]
     found: Sequence[Found]
-    hold: Set[int]
-    floor: int
+    hold: Set[int]  # rows whose keys and values are kept
+    floor: int  # length of the path that no walk writes over
+    # Rows to be continued, by the length of the path that they share
     waiting: dict[int, Waiting] = field(default_factory=dict)
+    # Of rows whose keys and values are kept: sums of hidden states over their first so many tokens
     marks: dict[int, Marks] = field(default_factory=dict)
 
     @property
@@ -57,15 +47,7 @@ class _UnderWay:
 class BranchingWay:
     """Computes rows along their trie.
 
-    Parameters
-    ----------
-    model : CausalModel
-    remembers : bool
-        Whether a window of rows goes on from what the window before has left in memory.
-
-    Attributes
-    ----------
-    memory : Remembered
+    ``remembers``: whether a window of rows goes on from what the window before has left in memory.
     """
 
     name = "packed"
@@ -84,15 +66,7 @@ class BranchingWay:
     ) -> Iterator[tuple[int, Found]]:
         """Yield the place of each row and what was found of it, as soon as it is complete.
 
-        Parameters
-        ----------
-        hold : set of int
-            Places of rows that later ones will go on from.
-
-        Raises
-        ------
-        NotUnderstood
-            The model's attention needs what this way does not do.
+        ``hold``: places of rows that later ones will go on from.
         """
         import torch
 
@@ -241,11 +215,9 @@ def _marks(
 ) -> dict[int | None, dict[int, tuple[int, int]]]:
     """Ask for the sums from which later passes and turns go on, where a row of a walk wants a mean.
 
-    Returns
-    -------
-    dict
-        For the path (None), and for each row that is kept: length and name of each sum. On the path these are what all rows
-        of the pass share and its end; of a row its end, and the place from which a turn goes on that has not all of it.
+    For the path (None), and for each row that is kept: length and name of each sum. On the path these are what all
+    rows of the pass share and its end; of a row its end, and the place from which a turn goes on that has not all
+    of it.
     """
     if not any(under_way.rows[place].mean for place in places):
         return {}
@@ -283,25 +255,15 @@ def _seen(one: Pass) -> NDArray[np.bool_]:
 
 @dataclass
 class Waiting:
-    """Rows that share a path of one length and are to be continued.
-
-    Attributes
-    ----------
-    places : list of int
-    decodings : list of Decoding
-    keys, values : list of dict of int to tensor, shape (kv heads, own tokens, width)
-        What lies behind the path, by layer.
-    logits : list of tensor, shape (vocabulary,)
-    tokens : int
-        Most tokens that the rows will hold, the path left out.
-    """
+    """Rows that share a path of one length and are to be continued."""
 
     places: list[int] = field(default_factory=list)
     decodings: list[Decoding] = field(default_factory=list)
+    # keys, values: shape (kv heads, own tokens, width); what lies behind the path, by layer
     keys: list[Layers] = field(default_factory=list)
     values: list[Layers] = field(default_factory=list)
-    logits: list[Any] = field(default_factory=list)
-    tokens: int = 0
+    logits: list[Any] = field(default_factory=list)  # shape (vocabulary,)
+    tokens: int = 0  # most tokens that the rows will hold, the path left out
 
     def add(self, place: int, decoding: Decoding, own: tuple[Layers, Layers], logits: Any) -> None:
         """Take a row with the keys and values of its own."""
@@ -315,21 +277,13 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Ended:
-    """A row that is done.
-
-    Attributes
-    ----------
-    place : int
-    decoded : Decoded
-    start : int
-        Length of the path.
-    keys, values : dict of int to tensor, shape (kv heads, own tokens, width)
-        What lies behind the path; the last token was chosen and not computed.
-    """
+    """A row that is done."""
 
     place: int
     decoded: Decoded
-    start: int
+    start: int  # length of the path
+    # keys, values: shape (kv heads, own tokens, width); what lies behind the path; the last token was chosen
+    # and not computed
     keys: Layers
     values: Layers
 
@@ -337,10 +291,7 @@ class Ended:
 def continued(model: CausalModel, memory: Memory, start: int, group: Waiting) -> Iterator[Ended]:
     """Continue rows and yield each when it is done.
 
-    Parameters
-    ----------
-    memory : Memory
-        Its first ``start`` entries are the path of all rows.
+    ``memory``: its first ``start`` entries are the path of all rows.
     """
     import torch
 

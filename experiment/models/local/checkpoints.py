@@ -36,13 +36,7 @@ def require_torch(use: str) -> None:
 
 
 def find_source(settings: ModelSettings) -> Source:
-    """Find what a model's ``use: hf:…`` names.
-
-    Raises
-    ------
-    UserError
-        When PyTorch is missing, or a folder is named that is not there or holds no model.
-    """
+    """Find what a model's ``use: hf:…`` names."""
     require_torch(settings.use)
     name = settings.name
     given = Path(name).expanduser()
@@ -72,11 +66,6 @@ def require_on_hub(source: Source) -> None:
     """Ask the hub once, for a few seconds, whether it has a model that is not on this machine; nothing is downloaded.
 
     Loading tries again and again where a name is mistyped or there is no network, and prints each try.
-
-    Raises
-    ------
-    Exception
-        Whatever the hub's package raises where it has none, or cannot be reached.
     """
     if source.is_folder:
         return
@@ -92,10 +81,7 @@ def require_on_hub(source: Source) -> None:
 def load_tokenizer(source: Source) -> tuple[Any, Any]:
     """Load configuration and tokenizer, which is all that a preview needs.
 
-    Returns
-    -------
-    tuple
-        The transformers configuration and tokenizer.
+    The transformers configuration and tokenizer.
     """
     from transformers import AutoConfig, AutoTokenizer
 
@@ -136,12 +122,8 @@ def load_model(
 
     Of a model that also sees or hears, all is loaded and the text is used.
 
-    Parameters
-    ----------
-    quantisation : {"4bit", "8bit"} or None
-        Store the weights of linear layers in so many bits.
-    sees : bool
-        Load what looks at pictures, also where transformers has a form of it for text alone.
+    ``quantisation``: store the weights of linear layers in so many bits.
+    ``sees``: load what looks at pictures, also where transformers has a form of it for text alone.
     """
     import torch
     from transformers import AutoConfig, AutoModelForImageTextToText

@@ -17,13 +17,8 @@ LEAST_TOKENS = 32
 class Computing:
     """Computes rows on the fastest way that works.
 
-    Parameters
-    ----------
-    model : CausalModel
-    ways : list
-        The fastest first, the plain one last.
-    record : dict
-        What is known of the choice; every change of way is added.
+    ``ways``: the fastest first, the plain one last.
+    ``record``: what is known of the choice; every change of way is added.
     """
 
     def __init__(self, model: CausalModel, ways: Sequence[Way], record: dict[str, object]) -> None:
@@ -38,10 +33,7 @@ class Computing:
     ) -> Iterator[tuple[Work, Found | str, str]]:
         """Yield each row with what was found of it, or why nothing was, and the way that was taken.
 
-        Parameters
-        ----------
-        hold : set of int
-            Places of rows that later ones will go on from.
+        ``hold``: places of rows that later ones will go on from.
         """
         left = list(enumerate(work))
         alone = False

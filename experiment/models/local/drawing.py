@@ -18,9 +18,7 @@ class Draws(Protocol):
 def choose(logits: Any, how: Sequence[Decoding], draws: Sequence[Draws]) -> list[int]:
     """Return each row's next token: the most probable at temperature 0, else by inverse distribution function.
 
-    Parameters
-    ----------
-    logits : tensor, shape (rows, vocabulary)
+    ``logits``: shape (rows, vocabulary).
     """
     import torch
 

@@ -22,11 +22,7 @@ from stimuli.seeds import generator
 class EncoderDecoderWay:
     """Computes rows whose ``source`` an encoder reads.
 
-    Parameters
-    ----------
-    model : CausalModel
-    alone : bool
-        Whether every row is computed by itself, for exact repetition and for times.
+    ``alone``: whether every row is computed by itself, for exact repetition and for times.
     """
 
     def __init__(self, model: CausalModel, *, alone: bool = False) -> None:
@@ -100,16 +96,10 @@ class EncoderDecoderWay:
     ) -> Iterator[tuple[int, Found]]:
         """Score rows of one batch of the decoder, or continue them.
 
-        Parameters
-        ----------
-        lines : sequence of (int, int)
-            The line of the encoder's batch that a row goes on from, and the row's place.
-        read
-            What the encoder gave: ``last_hidden_state`` of shape (texts, longest, width).
-        seen : tensor of int, shape (texts, longest)
-            1 where a text has a token.
-        started : float
-            When the encoder began, by the performance counter.
+        ``lines``: the line of the encoder's batch that a row goes on from, and the row's place.
+        ``read``: what the encoder gave: ``last_hidden_state`` of shape (texts, longest, width).
+        ``seen``: shape (texts, longest); 1 where a text has a token.
+        ``started``: when the encoder began, by the performance counter.
         """
         import torch
 

@@ -43,17 +43,9 @@ _BUDGETS = {"cpu": (384, 65_536), "mps": (4096, 65_536), "cuda": (8192, 524_288)
 class LocalEngine:
     """Answers with a checkpoint on this machine.
 
-    Parameters
-    ----------
-    settings : ModelSettings
-        Reads the options ``template``, ``leading_space``, ``thinking``, ``dtype``, ``device``, ``revision``,
-        ``quantisation``, ``token_budget``, ``determinism``, ``timing`` and ``order_seed`` (of the order in which timed
-        trials come).
-
-    Raises
-    ------
-    UserError
-        When PyTorch or the model is missing, or an option is not valid.
+    ``settings``: reads the options ``template``, ``leading_space``, ``thinking``, ``dtype``, ``device``,
+    ``revision``, ``quantisation``, ``token_budget``, ``determinism``, ``timing`` and ``order_seed`` (of the order
+    in which timed trials come).
     """
 
     def __init__(self, settings: ModelSettings) -> None:
@@ -310,19 +302,9 @@ _MUCH = 10
 def require_causal(model: CausalModel, ids: Ids, dtype: str, name: str) -> None:
     """Refuse a model whose log-probabilities of a text's beginning change with its last tokens.
 
-    Parameters
-    ----------
-    model : CausalModel
-    ids : array of int, shape (tokens,)
-        A text to look with; its first tokens are enough, and one that is very short tells nothing.
-    dtype : str
-    name : str
-        What the study calls the model.
-
-    Raises
-    ------
-    UserError
-        It sees what comes behind.
+    ``ids``: shape (tokens,); a text to look with; its first tokens are enough, and one that is very short tells
+    nothing.
+    ``name``: what the study calls the model.
     """
     import torch
 

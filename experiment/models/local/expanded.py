@@ -48,13 +48,8 @@ class _Prefix:
 class ExpandedWay:
     """Computes rows in batches that share a prefix.
 
-    Parameters
-    ----------
-    model : CausalModel
-    remembers : bool
-        Whether a window of rows goes on from prefixes of the window before.
-    steps : bool
-        Whether tokens go behind a prefix one at a time.
+    ``remembers``: whether a window of rows goes on from prefixes of the window before.
+    ``steps``: whether tokens go behind a prefix one at a time.
     """
 
     def __init__(self, model: CausalModel, *, remembers: bool = True, steps: bool = False) -> None:
@@ -74,10 +69,7 @@ class ExpandedWay:
     ) -> Iterator[tuple[int, Found]]:
         """Yield the place of each row and what was found of it, as soon as it is complete.
 
-        Parameters
-        ----------
-        hold : set of int
-            Places of rows that later ones will go on from.
+        ``hold``: places of rows that later ones will go on from.
         """
         if not self.remembers:
             self._kept = []

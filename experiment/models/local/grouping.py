@@ -20,27 +20,17 @@ _DEEPEST = 64
 
 @dataclass(frozen=True)
 class Group:
-    """Rows computed from one common prefix.
+    """Rows computed from one common prefix."""
 
-    Attributes
-    ----------
-    prefix : int
-        Number of tokens that all members have in common and that are computed once; 0 shares nothing.
-    members : tuple of int
-        Places of the rows in the sequence that was planned.
-    """
-
+    # Number of tokens that all members have in common and that are computed once; 0 shares nothing
     prefix: int
-    members: tuple[int, ...]
+    members: tuple[int, ...]  # places of the rows in the sequence that was planned
 
 
 def plan_groups(rows: Sequence[Row]) -> list[Group]:
     """Cut rows into groups with a common prefix each, so that few tokens are computed.
 
-    Returns
-    -------
-    list of Group
-        Every row in exactly one group; rows that share nothing stand together in one group of prefix 0.
+    Every row in exactly one group; rows that share nothing stand together in one group of prefix 0.
     """
     order = sorted(range(len(rows)), key=lambda place: rows[place].ids.astype(">u4").tobytes())
     most = [row.shareable for row in rows]
@@ -84,10 +74,7 @@ def batches(
 
     Rows that are to be continued stand with rows of their own length only, so that nothing is padded.
 
-    Parameters
-    ----------
-    steps : bool
-        Whether a pass computes one token of each row, not all that stand behind the prefix.
+    ``steps``: whether a pass computes one token of each row, not all that stand behind the prefix.
     """
     waiting = sorted(
         group.members, key=lambda place: (rows[place].decoding is None, -len(rows[place].ids), place)

@@ -32,28 +32,16 @@ class Closed(Exception):
 class CausalModel:
     """A transformers causal language model in evaluation mode.
 
-    Parameters
-    ----------
-    model
-        As transformers loads it.
-    device : str
-    ends : set of int
-        Tokens that end a generation.
-    begins_word : callable
-        Gives the mask over the vocabulary of tokens that can begin a word, shape (vocabulary,); called when first needed.
-
-    Attributes
-    ----------
-    forwarded : int
-        Tokens sent through the model so far, padding left out.
-    calls : int
-        Passes made so far.
-    check_tokens : int
-        Tokens sent through the model to check a way of computing; not among ``forwarded``.
-    is_closed : bool
-        Whether no further pass may begin.
-    beyond_16_bits : int
-        Numbers of hidden states so far that are larger than 16 bits hold; they are kept as the largest that these hold.
+    ``model``: as transformers loads it.
+    ``ends``: tokens that end a generation.
+    ``begins_word``: gives the mask over the vocabulary of tokens that can begin a word, shape (vocabulary,); called
+    when first needed.
+    ``forwarded``: tokens sent through the model so far, padding left out.
+    ``calls``: passes made so far.
+    ``check_tokens``: tokens sent through the model to check a way of computing; not among ``forwarded``.
+    ``is_closed``: whether no further pass may begin.
+    ``beyond_16_bits``: numbers of hidden states so far that are larger than 16 bits hold; they are kept as the
+    largest that these hold.
     """
 
     def __init__(
@@ -156,12 +144,8 @@ class CausalModel:
 
         Yields what the pass fills with layer 0 (the embedding output) to L (the last block before the final norm).
 
-        Parameters
-        ----------
-        places : sequence of (int, int)
-            Line and token whose states are wanted.
-        sums : sequence of (int, sequence of int)
-            A line, and the tokens of it over which states are summed.
+        ``places``: line and token whose states are wanted.
+        ``sums``: a line, and the tokens of it over which states are summed.
         """
         import torch
 

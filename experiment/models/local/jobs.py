@@ -22,28 +22,17 @@ from stimuli.seeds import stable_seed
 
 @dataclass
 class Job:
-    """One request under way.
-
-    Attributes
-    ----------
-    rows : list of Row
-        The prompt's own row first where it has one; further ones for labels of several tokens.
-    found : dict of int to Found
-        By place in ``rows``.
-    thought_only : bool
-        Whether the labels are still to be scored, behind what this job generates.
-    before : Job or None
-        The job that generated the thought.
-    """
+    """One request under way."""
 
     request: Request
     tokens: Tokens
+    # The prompt's own row first where it has one; further ones for labels of several tokens
     rows: list[Row] = field(default_factory=list)
-    found: dict[int, Found] = field(default_factory=dict)
+    found: dict[int, Found] = field(default_factory=dict)  # by place in ``rows``
     attempts: int = 1
     error: str | None = None
-    thought_only: bool = False
-    before: Job | None = None
+    thought_only: bool = False  # whether the labels are still to be scored, behind what this job generates
+    before: Job | None = None  # the job that generated the thought
 
     @property
     def is_done(self) -> bool:

@@ -28,27 +28,17 @@ _MARKS = 4
 
 @dataclass(eq=False)
 class Stretch:
-    """Tokens that lie behind one another.
+    """Tokens that lie behind one another."""
 
-    Attributes
-    ----------
-    ids : ndarray of int32, shape (n,)
-    keys, values : dict of int to tensor, shape (kv heads, n, width)
-    before : Stretch or None
-    after : dict of int to Stretch
-        By their first token.
-    used : int
-        When it was last needed.
-    marks : dict of int to ndarray
-        Sums of hidden states over all tokens up to places of this stretch, counted from the beginning of the conversation.
-    """
-
-    ids: Ids
+    ids: Ids  # shape (n,)
+    # keys, values: shape (kv heads, n, width)
     keys: Layers
     values: Layers
     before: Stretch | None = None
-    after: dict[int, Stretch] = field(default_factory=dict)
-    used: int = 0
+    after: dict[int, Stretch] = field(default_factory=dict)  # by their first token
+    used: int = 0  # when it was last needed
+    # Sums of hidden states over all tokens up to places of this stretch, counted from the beginning of the
+    # conversation
     marks: Marks = field(default_factory=dict)
 
     def follow(self, other: Stretch) -> None:
@@ -60,10 +50,7 @@ class Stretch:
 class Kept:
     """All conversations that are kept.
 
-    Attributes
-    ----------
-    tokens : int
-        How many tokens are held.
+    ``tokens``: how many tokens are held.
     """
 
     def __init__(self) -> None:
@@ -104,12 +91,8 @@ class Kept:
     ) -> None:
         """Keep a row.
 
-        Parameters
-        ----------
-        rest : callable
-            Gives keys and values of the row's tokens from a position on, in tensors of their own.
-        marks : mapping of int to ndarray, optional
-            Sums of hidden states over the row's first so many tokens.
+        ``rest``: gives keys and values of the row's tokens from a position on, in tensors of their own.
+        ``marks``: sums of hidden states over the row's first so many tokens.
         """
         self._keep(ids, rest)
         depth = 0
@@ -159,10 +142,7 @@ class Kept:
     def _split(self, stretch: Stretch, at: int, depth: int) -> None:
         """Make two of a stretch; a short end to which nothing more can come is given up.
 
-        Parameters
-        ----------
-        at, depth : int
-            Where, counted from the beginning of the stretch and from that of the conversation.
+        ``at, depth``: where, counted from the beginning of the stretch and from that of the conversation.
         """
         count = len(stretch.ids)
         end = Stretch(

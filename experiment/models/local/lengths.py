@@ -18,28 +18,17 @@ _NAMES = ("max_position_embeddings", "n_positions", "max_seq_len")
 
 @dataclass(frozen=True)
 class Reach:
-    """The most tokens that a model takes; None where its configuration sets no end.
+    """The most tokens that a model takes; None where its configuration sets no end."""
 
-    Attributes
-    ----------
-    text : int or None
-        Of what a decoder reads and writes.
-    source : int or None
-        Of what an encoder reads, where the model has one.
-    """
-
-    text: int | None
-    source: int | None = None
+    text: int | None  # of what a decoder reads and writes
+    source: int | None = None  # of what an encoder reads, where the model has one
 
 
 def reach_of(config: Any) -> Reach:
     """Return how many tokens a model takes.
 
-    Parameters
-    ----------
-    config
-        The transformers configuration of a model that generates text. Of one that sees or hears, its text's is taken; of an
-        encoder–decoder with a configuration for each, both (T5Gemma), or its own two numbers (LED).
+    ``config``: the transformers configuration of a model that generates text. Of one that sees or hears, its text's
+    is taken; of an encoder–decoder with a configuration for each, both (T5Gemma), or its own two numbers (LED).
     """
     if not getattr(config, "is_encoder_decoder", False):
         return Reach(_positions(config.get_text_config(), _NAMES))
@@ -53,17 +42,8 @@ def reach_of(config: Any) -> Reach:
 def require_fitting(tokens: Tokens, request: Request, reach: Reach, *, thinks: bool) -> None:
     """Refuse a request that is longer than the model takes.
 
-    Parameters
-    ----------
-    tokens : Tokens
-        The request in tokens.
-    thinks : bool
-        Whether a thought comes before labels, so that text is generated though only labels are asked for.
-
-    Raises
-    ------
-    ValueError
-        It is longer; says by how much.
+    ``tokens``: the request in tokens.
+    ``thinks``: whether a thought comes before labels, so that text is generated though only labels are asked for.
     """
     if tokens.source is not None and reach.source is not None and len(tokens.source) > reach.source:
         raise ValueError(

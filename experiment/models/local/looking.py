@@ -21,41 +21,20 @@ from stimuli.errors import UserError
 
 @dataclass(frozen=True)
 class Look:
-    """A request as the processor takes it.
+    """A request as the processor takes it."""
 
-    Attributes
-    ----------
-    text : str
-        By the chat template, with the processor's own marks for pictures.
-    pictures : tuple of Picture
-        In order.
-    tokens : Tokens
-        Of the prompt and of prompt and labels, those that stand for pictures among them.
-    texts : tuple of str
-        Prompt and label as one text, a label each; the prompt alone where text is generated.
-    """
-
-    text: str
-    pictures: tuple[Picture, ...]
-    tokens: Tokens
+    text: str  # by the chat template, with the processor's own marks for pictures
+    pictures: tuple[Picture, ...]  # in order
+    tokens: Tokens  # of the prompt and of prompt and labels, those that stand for pictures among them
+    # Prompt and label as one text, a label each; the prompt alone where text is generated
     texts: tuple[str, ...]
 
 
 class Eyes:
     """The processor of a checkpoint.
 
-    Parameters
-    ----------
-    source : Source
-    config
-        The checkpoint's configuration.
-    name : str
-        What the study calls the model.
-
-    Raises
-    ------
-    UserError
-        The model looks at no pictures, its processor has no chat template, or a package is missing.
+    ``config``: the checkpoint's configuration.
+    ``name``: what the study calls the model.
     """
 
     def __init__(self, source: Source, config: Any, name: str, *, leading_space: bool = False) -> None:
@@ -102,13 +81,7 @@ class Eyes:
         return text
 
     def look(self, request: Request) -> Look:
-        """Return a request as text, pictures and tokens.
-
-        Raises
-        ------
-        ValueError
-            A label adds no token, or the template shows other pictures than the messages hold.
-        """
+        """Return a request as text, pictures and tokens."""
         text = self.text(request.messages)
         pictures = tuple(picture for message in request.messages for picture in message.pictures)
         ids = self._ids(text, pictures)

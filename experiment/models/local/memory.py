@@ -27,19 +27,12 @@ _ROOM = 256
 
 @dataclass
 class Memory:
-    """Keys and values of the path, one buffer a layer of shape (kv heads, room, width).
-
-    Attributes
-    ----------
-    ids : ndarray of int32
-        The tokens that lie in it.
-    marks : dict of int to ndarray
-        Sums of hidden states over the first so many of them, at the places from which passes went on.
-    """
+    """Keys and values of the path, one buffer a layer of shape (kv heads, room, width)."""
 
     keys: Layers = field(default_factory=dict)
     values: Layers = field(default_factory=dict)
-    ids: Ids = field(default_factory=lambda: np.empty(0, dtype=np.int32))
+    ids: Ids = field(default_factory=lambda: np.empty(0, dtype=np.int32))  # the tokens that lie in it
+    # Sums of hidden states over the first so many of them, at the places from which passes went on
     marks: Marks = field(default_factory=dict)
 
     def cut(self, length: int) -> None:
@@ -49,9 +42,7 @@ class Memory:
     def write(self, layer: int, start: int, keys: Any, values: Any) -> tuple[Any, Any]:
         """Write behind the first ``start`` entries and return all up to the new ones.
 
-        Parameters
-        ----------
-        keys, values : tensor, shape (kv heads, n, width)
+        ``keys, values``: shape (kv heads, n, width).
         """
         end = start + keys.shape[1]
         for buffers, news in ((self.keys, keys), (self.values, values)):
@@ -86,13 +77,7 @@ class Walk:
 
 
 class Remembered:
-    """The path, and the conversations that are kept.
-
-    Attributes
-    ----------
-    path : Memory
-    kept : Kept
-    """
+    """The path, and the conversations that are kept."""
 
     def __init__(self) -> None:
         self.path = Memory()
@@ -136,11 +121,8 @@ class Remembered:
     def keep(self, ids: Ids, start: int, keys: Layers, values: Layers, marks: Mapping[int, Sums]) -> None:
         """Keep a row: the first ``start`` tokens as they lie on the path, then those given.
 
-        Parameters
-        ----------
-        keys, values : dict of int to tensor, shape (kv heads, len(ids) - start, width)
-        marks : mapping of int to ndarray
-            Sums of hidden states over the first so many tokens.
+        ``keys, values``: shape (kv heads, len(ids).
+        ``marks``: sums of hidden states over the first so many tokens.
         """
         import torch
 
@@ -161,12 +143,9 @@ def _clusters(
 ) -> list[Walk]:
     """Return walks of rows that know about as much as each other, those that know most first.
 
-    Parameters
-    ----------
-    some : iterable of (int, int)
-        How many tokens a row knows, and its place.
-    marks : callable
-        Gives the sums that are known of a row; where one of a walk wants a mean, all of it go on from such a place.
+    ``some``: how many tokens a row knows, and its place.
+    ``marks``: gives the sums that are known of a row; where one of a walk wants a mean, all of it go on from such a
+    place.
     """
     clusters: list[list[tuple[int, int]]] = []
     for known, place in sorted(some, key=lambda one: (-one[0], one[1])):

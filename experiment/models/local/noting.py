@@ -23,13 +23,9 @@ Wanting = list[tuple[int, int]]
 class Asked:
     """What is asked of one batch.
 
-    Attributes
-    ----------
-    states : dict of (int, int) to list
-        Line and token where hidden states are kept, and who wants them.
-    sums : dict of (int, int) to sequence of int
-        Tokens of a line over which hidden states are summed, by the line and the last of them: what stands before a token
-        in its row is known by the token.
+    ``states``: line and token where hidden states are kept, and who wants them.
+    ``sums``: tokens of a line over which hidden states are summed, by the line and the last of them: what stands
+    before a token in its row is known by the token.
     """
 
     def __init__(self) -> None:
@@ -53,16 +49,10 @@ class Asked:
     ) -> None:
         """Take what a row asks of those of its tokens that stand in the batch.
 
-        Parameters
-        ----------
-        place : int
-            Of the row in the sequence that is computed.
-        index : sequence of int, shape (n,)
-            Where in the line the row's tokens from position ``start`` on stand.
-        ends : bool
-            Whether the row's last token is among them.
-        before : ndarray of float32, optional
-            Sums of hidden states over the row's tokens before ``start``.
+        ``place``: of the row in the sequence that is computed.
+        ``index``: shape (n,); where in the line the row's tokens from position ``start`` on stand.
+        ``ends``: whether the row's last token is among them.
+        ``before``: sums of hidden states over the row's tokens before ``start``.
         """
         end = start + len(index)
         for position, token in row.targets:
@@ -104,13 +94,9 @@ class Asked:
     def note(self, model: CausalModel, found: Sequence[Found], logits: Any, hidden: Hidden) -> None:
         """Write what the batch tells of its rows.
 
-        Parameters
-        ----------
-        found : sequence of Found
-            By place.
-        logits : tensor, shape (lines, columns, vocabulary)
-        hidden : Hidden
-            States and sums in the order of :attr:`states` and :attr:`sums`.
+        ``found``: by place.
+        ``logits``: shape (lines, columns, vocabulary).
+        ``hidden``: states and sums in the order of :attr:`states` and :attr:`sums`.
         """
         import torch
 

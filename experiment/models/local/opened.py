@@ -16,24 +16,15 @@ DETERMINISM = ("fast", "stable", "exact")
 
 @dataclass(frozen=True)
 class Opened:
-    """A checkpoint before its weights are loaded.
-
-    Attributes
-    ----------
-    source : Source
-    device, dtype, revision, determinism : str
-    quantisation, stored_quantisation : str or None
-        What the study asks for; what the weights already are.
-    config, tokenizer
-        Of transformers.
-    timing : bool
-    """
+    """A checkpoint before its weights are loaded."""
 
     source: Source
     device: str
     dtype: str
+    # quantisation, stored_quantisation: what the study asks for; what the weights already are
     quantisation: str | None
     stored_quantisation: str | None
+    # config, tokenizer: of transformers
     config: Any
     tokenizer: Any
     revision: str
@@ -42,13 +33,7 @@ class Opened:
 
 
 def open_checkpoint(settings: ModelSettings) -> Opened:
-    """Open what a model's settings name; loads no weights.
-
-    Raises
-    ------
-    UserError
-        PyTorch or the model is missing, or an option is not valid.
-    """
+    """Open what a model's settings name; loads no weights."""
     options = settings.options
     source = checkpoints.find_source(settings)
     device = hardware.choose_device(options.get("device"))

@@ -21,10 +21,7 @@ def padded(rows: Sequence[Ids | Sequence[int]], device: str) -> Any:
 def asked_of(rows: Sequence[Row], start: int = 0, before: Sums | None = None) -> Asked:
     """Return what rows ask of a batch in which each stands on its own line from position ``start`` on.
 
-    Parameters
-    ----------
-    before : ndarray of float32, optional
-        Sums of hidden states over the tokens before ``start``, which all rows share.
+    ``before``: sums of hidden states over the tokens before ``start``, which all rows share.
     """
     asked = Asked()
     for number, row in enumerate(rows):

@@ -54,17 +54,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class Apart:
-    """How far a way is from plain passes.
+    """How far a way is from plain passes."""
 
-    Attributes
-    ----------
-    nats : float
-        Largest difference in a log-probability.
-    states : float or None
-        Largest difference of a layer's hidden states, as a share of their length; None where no row keeps any.
-    """
-
-    nats: float
+    nats: float  # largest difference in a log-probability
+    # Largest difference of a layer's hidden states, as a share of their length; None where no row keeps any
     states: float | None = None
 
 

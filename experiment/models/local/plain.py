@@ -22,14 +22,9 @@ from stimuli.seeds import generator
 class PlainWay:
     """Computes rows in full.
 
-    Parameters
-    ----------
-    model : CausalModel
-    keeps_memory : bool
-        Whether a row that is continued goes on from what its prompt left in the model's cache, as everybody's
-        generation does; without it every token is found by a full pass.
-    alone : bool
-        Whether every row is computed by itself. Rows that are continued always are.
+    ``keeps_memory``: whether a row that is continued goes on from what its prompt left in the model's cache, as
+    everybody's generation does; without it every token is found by a full pass.
+    ``alone``: whether every row is computed by itself. Rows that are continued always are.
     """
 
     def __init__(self, model: CausalModel, *, keeps_memory: bool = False, alone: bool = True) -> None:

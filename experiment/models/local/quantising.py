@@ -13,13 +13,7 @@ QUANTISATIONS = ("4bit", "8bit")
 
 
 def choose_quantisation(asked: object, device: str, dtype: str) -> str | None:
-    """Return ``4bit`` or ``8bit`` where one is asked for and a package can do it here.
-
-    Raises
-    ------
-    UserError
-        It is another word, or what it needs is not installed.
-    """
+    """Return ``4bit`` or ``8bit`` where one is asked for and a package can do it here."""
     if asked is None:
         return None
     if asked not in QUANTISATIONS:

@@ -26,22 +26,13 @@ _BLANK_BYTES = frozenset({"<0x20>", "<0x0A>", "<0x09>", "<0x0D>"})
 
 @dataclass(frozen=True)
 class RegionTokens:
-    """Tokens of one region in a row.
+    """Tokens of one region in a row."""
 
-    Attributes
-    ----------
-    first, last : int
-        Positions of its first token and behind its last.
-    begins_word : bool
-        Whether its first token can begin a word: it holds the blank before it.
-    ends_word : bool
-        Whether the next token can begin a word, or there is none.
-    """
-
+    # first, last: positions of its first token and behind its last
     first: int
     last: int
-    begins_word: bool
-    ends_word: bool
+    begins_word: bool  # whether its first token can begin a word: it holds the blank before it
+    ends_word: bool  # whether the next token can begin a word, or there is none
 
     @property
     def is_scored(self) -> bool:
@@ -62,18 +53,11 @@ def find_regions(
     and a single blank right before a region with the region. A token over a border between two regions is the first
     one's.
 
-    Parameters
-    ----------
-    text : str
-    offsets : sequence of (int, int)
-        First character of each token and the one behind its last; tokenizers differ in whether the blank before a word
-        lies within.
-    spans : sequence of (int, int)
-        In order of the text, not overlapping.
-    begins : sequence of bool
-        Whether each token can begin a word.
-    special_before : int
-        How many special tokens stand before the text; positions in the result count them.
+    ``offsets``: first character of each token and the one behind its last; tokenizers differ in whether the blank
+    before a word lies within.
+    ``spans``: in order of the text, not overlapping.
+    ``begins``: whether each token can begin a word.
+    ``special_before``: how many special tokens stand before the text; positions in the result count them.
     """
     offsets = _without_gaps(text, offsets)
     starts: list[int] = []
@@ -121,10 +105,8 @@ def score(
 ) -> tuple[RegionScore, ...]:
     """Return what each region cost, in nats.
 
-    Parameters
-    ----------
-    marks_beginnings : bool
-        Whether the tokenizer's tokens hold the blank before a word; without such tokens nothing is corrected.
+    ``marks_beginnings``: whether the tokenizer's tokens hold the blank before a word; without such tokens nothing
+    is corrected.
     """
     scores = []
     for region in regions:
@@ -145,10 +127,7 @@ def score(
 def word_beginnings(tokenizer: Any, vocabulary: int) -> list[bool]:
     """Return for every token whether a new word can begin with it: it opens with a blank, or is special (ends the text).
 
-    Parameters
-    ----------
-    vocabulary : int
-        Size of the model's output; ids beyond the tokenizer's own begin nothing.
+    ``vocabulary``: size of the model's output; ids beyond the tokenizer's own begin nothing.
     """
     special = set(tokenizer.all_special_ids)
     begins = [False] * vocabulary

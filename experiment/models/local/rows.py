@@ -13,60 +13,31 @@ Ids = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Decoding:
-    """How one row is to be continued.
-
-    Attributes
-    ----------
-    max_tokens : int
-    temperature : float
-        0 takes the most probable token each time.
-    seed : int
-        Of this row's own draws.
-    stopped : callable
-        Says of the tokens so far whether a stop text has been reached.
-    top_p : float
-        Draws come from the most probable tokens that together reach this probability.
-    top_k : int or None
-        Draws come from this many most probable tokens.
-    """
+    """How one row is to be continued."""
 
     max_tokens: int
-    temperature: float
-    seed: int
-    stopped: Callable[[Sequence[int]], bool]
-    top_p: float = 1.0
-    top_k: int | None = None
+    temperature: float  # 0 takes the most probable token each time
+    seed: int  # of this row's own draws
+    stopped: Callable[[Sequence[int]], bool]  # says of the tokens so far whether a stop text has been reached
+    top_p: float = 1.0  # draws come from the most probable tokens that together reach this probability
+    top_k: int | None = None  # draws come from this many most probable tokens
 
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """One sequence of tokens to compute and what is asked of it.
+    """One sequence of tokens to compute and what is asked of it."""
 
-    Attributes
-    ----------
-    ids : ndarray of int32, shape (length,)
-        At least one token.
-    targets : tuple of (int, int)
-        Position and token: the log-probability of the token at that position after all before it, 1 ≤ position ≤ length.
-    borders : tuple of int
-        Positions at which the log-probability that a new word begins is asked, 1 ≤ position ≤ length.
-    states : tuple of int
-        Positions whose hidden states are kept, 0 ≤ position < length.
-    decoding : Decoding, optional
-        How the row is to be continued.
-    source : ndarray of int32, optional
-        What an encoder reads, where the model has one; ``ids`` is then what its decoder begins with.
-    mean : bool
-        Whether the mean of the hidden states over all its tokens is kept.
-    """
-
-    ids: Ids
+    ids: Ids  # shape (length,); at least one token
+    # Position and token: the log-probability of the token at that position after all before it, 1 ≤ position
+    # ≤ length
     targets: tuple[tuple[int, int], ...] = ()
+    # Positions at which the log-probability that a new word begins is asked, 1 ≤ position ≤ length
     borders: tuple[int, ...] = ()
-    states: tuple[int, ...] = ()
-    decoding: Decoding | None = None
+    states: tuple[int, ...] = ()  # positions whose hidden states are kept, 0 ≤ position < length
+    decoding: Decoding | None = None  # how the row is to be continued
+    # What an encoder reads, where the model has one; ``ids`` is then what its decoder begins with
     source: Ids | None = None
-    mean: bool = False
+    mean: bool = False  # whether the mean of the hidden states over all its tokens is kept
 
     def asked_at(self) -> set[int]:
         """Return the positions of tokens after which the next token's distribution is needed."""
@@ -91,52 +62,31 @@ class Decoded:
 
 @dataclass
 class Found:
-    """What was found of a row.
+    """What was found of a row."""
 
-    Attributes
-    ----------
-    logprobs : dict
-        Natural log-probability of each of the row's targets.
-    borders : dict
-        Natural log-probability at each position asked that the next token begins a word.
-    states : dict
-        Position to an array, shape (layers + 1, width), float16.
-    mean : ndarray of float16 or None
-        Mean of the hidden states over all tokens of the row, shape (layers + 1, width).
-    computed : int
-        Tokens of the row that were computed for it; the others came with earlier rows.
-    decoded : Decoded or None
-    milliseconds, first_ms : float or None
-        Time from beginning to end and to the first token chosen; only where a row ran alone.
-    """
-
+    # Natural log-probability of each of the row's targets
     logprobs: dict[tuple[int, int], float] = field(default_factory=dict)
+    # Natural log-probability at each position asked that the next token begins a word
     borders: dict[int, float] = field(default_factory=dict)
+    # Position to an array, shape (layers + 1, width), float16
     states: dict[int, NDArray[np.float16]] = field(default_factory=dict)
+    # Mean of the hidden states over all tokens of the row, shape (layers + 1, width)
     mean: NDArray[np.float16] | None = None
-    computed: int = 0
+    computed: int = 0  # tokens of the row that were computed for it; the others came with earlier rows
     decoded: Decoded | None = None
+    # milliseconds, first_ms: time from beginning to end and to the first token chosen; only where a row ran
+    # alone
     milliseconds: float | None = None
     first_ms: float | None = None
 
 
 @dataclass
 class Budget:
-    """How much is computed at once; halved when memory runs out, for the rest of the run.
+    """How much is computed at once; halved when memory runs out, for the rest of the run."""
 
-    Attributes
-    ----------
-    tokens : int
-        Most tokens in one pass, padding counted.
-    held : int
-        Most tokens whose keys and values are held for rows under way.
-    positions : int
-        Most positions whose logits are held at once.
-    """
-
-    tokens: int
-    held: int
-    positions: int = 2**31
+    tokens: int  # most tokens in one pass, padding counted
+    held: int  # most tokens whose keys and values are held for rows under way
+    positions: int = 2**31  # most positions whose logits are held at once
 
     @property
     def exhausted(self) -> bool:

@@ -41,16 +41,8 @@ _WARM_UP = 3
 class SeeingEngine:
     """Answers with a checkpoint on this machine that takes pictures.
 
-    Parameters
-    ----------
-    settings : ModelSettings
-        Reads ``leading_space``, ``dtype``, ``device``, ``revision``, ``quantisation``, ``token_budget``, ``determinism``, ``timing``
-        and ``order_seed``, as :class:`experiment.models.local.LocalEngine` does.
-
-    Raises
-    ------
-    UserError
-        PyTorch or the model is missing, the model takes no pictures, or an option is not valid.
+    ``settings``: reads ``leading_space``, ``dtype``, ``device``, ``revision``, ``quantisation``, ``token_budget``,
+    ``determinism``, ``timing`` and ``order_seed``, as :class:`experiment.models.local.LocalEngine` does.
     """
 
     def __init__(self, settings: ModelSettings) -> None:

@@ -23,40 +23,26 @@ _TEXT_TOKENS = 16
 
 @dataclass(frozen=True)
 class Compared:
-    """How far two computations of the same trials are apart.
-
-    Attributes
-    ----------
-    determinism : str
-    left, right : str
-        ``alone``, ``batched``, ``shuffled`` or ``resumed``.
-    trials : int
-    largest_difference : float or None
-        Of a label's log-probability or a region's surprisal, in nats; None where neither was asked.
-    changed_answers : int
-        Trials whose text (label or generated) is another one.
-    """
+    """How far two computations of the same trials are apart."""
 
     determinism: str
+    # left, right: ``alone``, ``batched``, ``shuffled`` or ``resumed``
     left: str
     right: str
     trials: int
+    # Of a label's log-probability or a region's surprisal, in nats; None where neither was asked
     largest_difference: float | None
-    changed_answers: int
+    changed_answers: int  # trials whose text (label or generated) is another one
 
 
 @dataclass(frozen=True)
 class SelfTest:
-    """What a self-test found.
-
-    Attributes
-    ----------
-    holds : bool
-        Whether each level kept its promise: ``exact`` the same numbers throughout, ``stable`` the same batched and resumed.
-    """
+    """What a self-test found."""
 
     model: str
     comparisons: tuple[Compared, ...]
+    # Whether each level kept its promise: ``exact`` the same numbers throughout, ``stable`` the same batched
+    # and resumed
     holds: bool
 
     def to_json(self) -> dict[str, object]:
@@ -80,21 +66,10 @@ def self_test(
 
     Beside the labels of a trial a short text is generated, so that both are compared.
 
-    Parameters
-    ----------
-    settings : ModelSettings
-        Of a local model (``hf:…``).
-    requests : sequence of Request
-        Planned ones, in order; the first ``trials`` are taken.
-    levels : sequence of str
-        Of ``fast``, ``stable``, ``exact``.
-    seed : int
-        Of the order in which they are shuffled.
-
-    Raises
-    ------
-    UserError
-        There is no request, or the model cannot be opened.
+    ``settings``: of a local model (``hf:…``).
+    ``requests``: planned ones, in order; the first ``trials`` are taken.
+    ``levels``: of ``fast``, ``stable``, ``exact``.
+    ``seed``: of the order in which they are shuffled.
     """
     some = [
         replace(one, also_text=one.labels is not None, max_tokens=min(max(one.max_tokens, 1), _TEXT_TOKENS))

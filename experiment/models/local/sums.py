@@ -26,16 +26,10 @@ LARGEST = float(np.finfo(np.float16).max)
 
 @dataclass
 class Hidden:
-    """What was seen of the hidden states in passes, a layer each.
+    """What was seen of the hidden states in passes, a layer each."""
 
-    Attributes
-    ----------
-    at : list of ndarray of float32, shape (places, width)
-    sums : list of ndarray of float32, shape (sums, width)
-    """
-
-    at: list[NDArray[np.float32]] = field(default_factory=list)
-    sums: list[NDArray[np.float32]] = field(default_factory=list)
+    at: list[NDArray[np.float32]] = field(default_factory=list)  # shape (places, width)
+    sums: list[NDArray[np.float32]] = field(default_factory=list)  # shape (sums, width)
 
     def of_place(self, number: int) -> NDArray[np.float32]:
         """Return the states at one place, shape (layers + 1, width)."""
@@ -59,15 +53,8 @@ def up_to(marks: Mapping[int, Sums], most: int) -> Marks:
 def weights_of(sums: Sequence[tuple[int, Sequence[int]]], lines: int, tokens: int, device: Any) -> Any:
     """Return which tokens are in which sum.
 
-    Parameters
-    ----------
-    sums : sequence of (int, sequence of int)
-        A line, and the tokens of it that are summed.
-
-    Returns
-    -------
-    tuple of tensor
-        Ones and zeros, shape (lines, most sums of a line, tokens); line and place there of each sum.
+    ``sums``: a line, and the tokens of it that are summed.
+    Ones and zeros, shape (lines, most sums of a line, tokens); line and place there of each sum.
     """
     import torch
 

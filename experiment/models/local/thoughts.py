@@ -29,33 +29,19 @@ _TURN = "<|end|><|start|>assistant"
 
 @dataclass(frozen=True)
 class Apart:
-    """A generated text, taken apart.
-
-    Attributes
-    ----------
-    reasoning : str or None
-    tokens : int
-        How many leading tokens are thought, its marks among them.
-    answer : str
-    is_ended : bool
-        Whether no thought is open at the end.
-    """
+    """A generated text, taken apart."""
 
     reasoning: str | None
-    tokens: int
+    tokens: int  # how many leading tokens are thought, its marks among them
     answer: str
-    is_ended: bool
+    is_ended: bool  # whether no thought is open at the end
 
 
 class Thoughts:
     """Finds the thoughts in what a model generates.
 
-    Parameters
-    ----------
-    tokenizer
-        A transformers tokenizer; its vocabulary and its chat template say which marks the model knows.
-    decode : callable
-        Turns tokens into text without special tokens.
+    ``tokenizer``: a transformers tokenizer; its vocabulary and its chat template say which marks the model knows.
+    ``decode``: turns tokens into text without special tokens.
     """
 
     def __init__(self, tokenizer: Any, decode: Callable[[Sequence[int]], str]) -> None:
@@ -74,10 +60,7 @@ class Thoughts:
     def apart(self, ids: Sequence[int], *, opened: bool) -> Apart:
         """Take generated tokens apart; a thought that never ends is all there is.
 
-        Parameters
-        ----------
-        opened : bool
-            Whether the prompt has opened the thought.
+        ``opened``: whether the prompt has opened the thought.
         """
         if self.marks is None:
             return Apart(None, 0, self._decode(ids), True)
@@ -114,15 +97,9 @@ class Thoughts:
 class Stops:
     """Says of the tokens so far whether a generation has come to its end by what it says.
 
-    Parameters
-    ----------
-    texts : sequence of str
-        Stop texts; within a thought they mean nothing.
-    thoughts : Thoughts
-    opened : bool
-        Whether the prompt has opened a thought.
-    thought_only : bool
-        Whether the end of the thought is the end.
+    ``texts``: stop texts; within a thought they mean nothing.
+    ``opened``: whether the prompt has opened a thought.
+    ``thought_only``: whether the end of the thought is the end.
     """
 
     def __init__(

@@ -29,19 +29,11 @@ _PLACEHOLDER = "\ue0f5{}\ue0f6"
 
 @dataclass(frozen=True)
 class LabelTokens:
-    """A label in its place after a prompt.
-
-    Attributes
-    ----------
-    ids : tuple of int
-        Tokens of prompt and label as one string.
-    start : int
-        Index of the first token that is scored; the same for all labels of a request.
-    """
+    """A label in its place after a prompt."""
 
     label: str
-    ids: tuple[int, ...]
-    start: int
+    ids: tuple[int, ...]  # tokens of prompt and label as one string
+    start: int  # index of the first token that is scored; the same for all labels of a request
 
     @property
     def targets(self) -> tuple[int, ...]:
@@ -51,36 +43,26 @@ class LabelTokens:
 
 @dataclass(frozen=True)
 class Tokens:
-    """A request in tokens; ``labels`` is empty where text is generated, ``regions`` where none is asked.
-
-    Attributes
-    ----------
-    source : tuple of int or None
-        What an encoder reads, where the model has one; ``ids`` is then what its decoder begins with.
-    """
+    """A request in tokens; ``labels`` is empty where text is generated, ``regions`` where none is asked."""
 
     text: str
     ids: tuple[int, ...]
     labels: tuple[LabelTokens, ...]
     regions: tuple[RegionTokens, ...] = ()
+    # What an encoder reads, where the model has one; ``ids`` is then what its decoder begins with
     source: tuple[int, ...] | None = None
 
 
 class Wording:
     """How one tokenizer turns messages into text and ids.
 
-    Parameters
-    ----------
-    tokenizer
-        A transformers tokenizer.
-    template : {"chat", "plain"} or None
-        None takes the tokenizer's chat template where it has one.
-    leading_space : bool or None
-        Whether a space stands before a label; None puts one after plain text and none after a chat template.
-    thinking : bool
-        Given to chat templates that know of reasoning (``enable_thinking``).
-    decoder_start : tuple of int or None
-        With which tokens the decoder begins, for models that read with an encoder and answer with a decoder.
+    ``tokenizer``: a transformers tokenizer.
+    ``template``: None takes the tokenizer's chat template where it has one.
+    ``leading_space``: whether a space stands before a label; None puts one after plain text and none after a chat
+    template.
+    ``thinking``: given to chat templates that know of reasoning (``enable_thinking``).
+    ``decoder_start``: with which tokens the decoder begins, for models that read with an encoder and answer with a
+    decoder.
     """
 
     def __init__(
@@ -134,13 +116,7 @@ class Wording:
         return found if self.template == "chat" else (*self._before, *found)
 
     def tokens(self, request: Request) -> Tokens:
-        """Return a request in tokens, with every label in its place.
-
-        Raises
-        ------
-        ValueError
-            When the prompt has no token, or a label adds none or leaves none before it.
-        """
+        """Return a request in tokens, with every label in its place."""
         text = self.text(request.messages)
         if self.decoder_start is not None:
             return self._of_two_texts(text, request.labels or ())
@@ -198,13 +174,7 @@ class Wording:
         return Tokens(text, begun, tuple(found), (), source)
 
     def _regions(self, text: str, request: Request) -> tuple[tuple[int, ...], tuple[RegionTokens, ...]]:
-        """Return the tokens of a text and those of a request's regions.
-
-        Raises
-        ------
-        ValueError
-            Where the tokenizer does not say where its tokens stand, or the template has changed a message.
-        """
+        """Return the tokens of a text and those of a request's regions."""
         spans = self._places(text, request)
         whole = self.encoder.whole(text)
         begins = self.beginnings
@@ -340,33 +310,18 @@ _MOST = 32
 
 @dataclass(frozen=True)
 class Encoded:
-    """A whole text in tokens.
-
-    Attributes
-    ----------
-    ids : tuple of int
-    offsets : list of (int, int)
-        First character of each token and the one behind its last.
-    words : list of int or None
-        Which piece of the text each token is part of.
-    """
+    """A whole text in tokens."""
 
     ids: tuple[int, ...]
-    offsets: list[tuple[int, int]]
-    words: list[int | None]
+    offsets: list[tuple[int, int]]  # first character of each token and the one behind its last
+    words: list[int | None]  # which piece of the text each token is part of
 
 
 @dataclass(frozen=True)
 class _Border:
-    """A place in a text before which its tokens are known.
+    """A place in a text before which its tokens are known."""
 
-    Attributes
-    ----------
-    text : str
-        Up to the end of the piece that begins at the border; texts that begin so have these tokens.
-    """
-
-    text: str
+    text: str  # up to the end of the piece that begins at the border; texts that begin so have these tokens
     cut: int
     ids: tuple[int, ...]
 
@@ -374,15 +329,8 @@ class _Border:
 class TextEncoder:
     """Turns texts into tokens without special ones.
 
-    Parameters
-    ----------
-    tokenizer
-        A transformers tokenizer.
-
-    Attributes
-    ----------
-    characters : int
-        How many characters were tokenised so far.
+    ``tokenizer``: a transformers tokenizer.
+    ``characters``: how many characters were tokenised so far.
     """
 
     def __init__(self, tokenizer: Any) -> None:
@@ -407,13 +355,7 @@ class TextEncoder:
         return whole.ids
 
     def whole(self, text: str) -> Encoded:
-        """Return the tokens of a whole text and where they stand.
-
-        Raises
-        ------
-        ValueError
-            The tokenizer does not say where its tokens stand.
-        """
+        """Return the tokens of a whole text and where they stand."""
         if not getattr(self.tokenizer, "is_fast", False):
             raise ValueError("this tokenizer does not say which characters its tokens stand for")
         self.characters += len(text)

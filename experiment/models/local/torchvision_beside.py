@@ -19,15 +19,7 @@ def version_beside(torch: str) -> str:
 
     Both come out together: torchvision 0.15.x with PyTorch 2.0.x, 0.16.x with 2.1.x and so on.
 
-    Parameters
-    ----------
-    torch : str
-        Such as ``2.13.0+cpu``.
-
-    Raises
-    ------
-    ValueError
-        It is no release of PyTorch 2.
+    ``torch``: such as ``2.13.0+cpu``.
     """
     released = re.fullmatch(r"2\.(\d+)\.(\d+)(\+.*)?", torch)
     if released is None:

@@ -24,61 +24,30 @@ WORTH_SHARING = 16
 
 @dataclass(frozen=True)
 class Line:
-    """One row within a pass.
+    """One row within a pass."""
 
-    Attributes
-    ----------
-    place : int
-        Place of the row in the sequence that was planned.
-    index : ndarray of int, shape (n,)
-        Where in the pass the row's tokens stand, from the start of the pass on.
-    new : int
-        How many tokens of the pass were added for this row.
-    ends : bool
-        Whether the row's last token is among them.
-    """
-
-    place: int
+    place: int  # place of the row in the sequence that was planned
+    # shape (n,); where in the pass the row's tokens stand, from the start of the pass on
     index: NDArray[np.int64]
-    new: int
-    ends: bool
+    new: int  # how many tokens of the pass were added for this row
+    ends: bool  # whether the row's last token is among them
 
 
 @dataclass(frozen=True)
 class Pass:
-    """Tokens to compute at once.
+    """Tokens to compute at once."""
 
-    Attributes
-    ----------
-    start : int
-        Length of the path that all of them follow; what lay beyond it on the path is given up.
-    tokens : ndarray of int32, shape (n,)
-    depths : ndarray of int, shape (n,)
-        Position of each token in its rows.
-    lines : tuple of Line
-        The rows that run through this pass.
-    extends : bool
-        Whether the tokens are one stretch that lengthens the path.
-    """
-
-    start: int
-    tokens: Ids
-    depths: NDArray[np.int64]
-    lines: tuple[Line, ...]
-    extends: bool
+    start: int  # length of the path that all of them follow; what lay beyond it on the path is given up
+    tokens: Ids  # shape (n,)
+    depths: NDArray[np.int64]  # shape (n,); position of each token in its rows
+    lines: tuple[Line, ...]  # the rows that run through this pass
+    extends: bool  # whether the tokens are one stretch that lengthens the path
 
 
 class Trie:
     """Rows in the order of their tokens.
 
-    Parameters
-    ----------
-    rows : sequence of Row
-
-    Attributes
-    ----------
-    size : int
-        Number of nodes: the least number of tokens to compute.
+    ``size``: number of nodes: the least number of tokens to compute.
     """
 
     def __init__(self, rows: Sequence[Row]) -> None:
@@ -108,10 +77,8 @@ class Trie:
     def passes(self, budget: Budget, known: int = 0) -> Iterator[Pass]:
         """Yield passes in the order of a walk; the budget is read anew for each.
 
-        Parameters
-        ----------
-        known : int
-            How many leading tokens lie on the path already: common to all rows, and none of them asked for anything.
+        ``known``: how many leading tokens lie on the path already: common to all rows, and none of them asked for
+        anything.
         """
         if not self.order:
             return

@@ -20,18 +20,9 @@ FIRST = 32
 class Windows:
     """The order of requests.
 
-    Parameters
-    ----------
-    requests : sequence of Request
-    bundle : int or None
-        How many planned requests always come together; then every turn that follows comes by itself.
-    leads_on : bool
-        Whether replies may lead to further requests.
-
-    Attributes
-    ----------
-    conversations : bool
-        Whether a reply has led to a further request so far.
+    ``bundle``: how many planned requests always come together; then every turn that follows comes by itself.
+    ``leads_on``: whether replies may lead to further requests.
+    ``conversations``: whether a reply has led to a further request so far.
     """
 
     def __init__(self, requests: Iterable[Request], bundle: int | None, *, leads_on: bool) -> None:
@@ -53,10 +44,7 @@ class Windows:
     def next(self, most: int) -> tuple[list[Request], bool]:
         """Return the next window, and whether what it leaves in memory is likely to be gone on from.
 
-        Parameters
-        ----------
-        most : int
-            How many conversations memory holds; others wait until these are at their end.
+        ``most``: how many conversations memory holds; others wait until these are at their end.
         """
         self._turns.extendleft(reversed(self._news))
         self._news = []
@@ -74,10 +62,7 @@ class Windows:
 def conversations_held(rows: Sequence[Row], budget: Budget, *, share: bool) -> int:
     """Return how many conversations as long as these memory holds.
 
-    Parameters
-    ----------
-    share : bool
-        Whether what all of them begin with is held once.
+    ``share``: whether what all of them begin with is held once.
     """
     longest = max(len(row.ids) for row in rows)
     common = min(common_length(rows[0].ids, row.ids) for row in rows) if share and len(rows) > 1 else 0

@@ -22,15 +22,7 @@ _NUMBERED = re.compile(f"{MARK}([0-9]+){MARK}")
 def pictured(trial: Mapping[str, Any], *, of_examples: bool) -> tuple[dict[str, Any], list[Picture]]:
     """Return a trial with numbered marks in place of its texts, and the pictures that they number.
 
-    Parameters
-    ----------
-    of_examples : bool
-        Texts of solved examples become pictures, too; otherwise they stay text.
-
-    Raises
-    ------
-    UserError
-        A text cannot be a picture.
+    ``of_examples``: texts of solved examples become pictures, too; otherwise they stay text.
     """
     pictures: list[Picture] = []
 

@@ -29,32 +29,17 @@ _WORD = re.compile(r"\S+")
 
 @dataclass(frozen=True)
 class Turn:
-    """One trial as a model meets it, without what comes before it.
-
-    Attributes
-    ----------
-    text : str
-    labels : tuple of str or None
-        What to score by log-probability; None asks for generated text.
-    max_tokens : int
-        Most tokens to generate.
-    stop : tuple of str
-        Where a local model stops generating; an API gets none (its first line is read instead).
-    words : tuple of (int, int)
-        Where each word of the text that is read stands, in characters of ``text``; empty where nothing is read.
-    temperature : float or None
-        The paper's, in its own prompts.
-    pictures : tuple of Picture
-        What stands where ``text`` has marks.
-    """
+    """One trial as a model meets it, without what comes before it."""
 
     text: str
-    labels: tuple[str, ...] | None
-    max_tokens: int
+    labels: tuple[str, ...] | None  # what to score by log-probability; None asks for generated text
+    max_tokens: int  # most tokens to generate
+    # Where a local model stops generating; an API gets none (its first line is read instead)
     stop: tuple[str, ...] = ()
+    # Where each word of the text that is read stands, in characters of ``text``; empty where nothing is read
     words: tuple[tuple[int, int], ...] = ()
-    temperature: float | None = None
-    pictures: tuple[Picture, ...] = ()
+    temperature: float | None = None  # the paper's, in its own prompts
+    pictures: tuple[Picture, ...] = ()  # what stands where ``text`` has marks
 
 
 def read_step(trial: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -69,15 +54,10 @@ def read_step(trial: Mapping[str, Any]) -> Mapping[str, Any] | None:
 class Prompter:
     """Words the turns of one plan.
 
-    Parameters
-    ----------
-    plan : mapping
-        A session plan; its ``prompt_variant``, its own ``wording``, else its ``language``, say which wordings.
-    strategy : {"direct", "chain_of_thought", "unscramble_first"}
-    is_local : bool
-        For papers that asked local models in other words.
-    presentation, of_examples : {"text", "image"}
-        Whether what the procedure shows of an item, and of solved examples before it, stands there as text or as a picture.
+    ``plan``: a session plan; its ``prompt_variant``, its own ``wording``, else its ``language``, say which wordings.
+    ``is_local``: for papers that asked local models in other words.
+    ``presentation, of_examples``: whether what the procedure shows of an item, and of solved examples before it,
+    stands there as text or as a picture.
     """
 
     def __init__(
@@ -107,14 +87,10 @@ class Prompter:
     ) -> Turn:
         """Return a trial's turn.
 
-        Parameters
-        ----------
-        with_exemplars : bool
-            Solved examples stand before it; False where an earlier turn of the conversation has shown them.
-        text : str, optional
-            What stands in place of the text that conditions change: a model's own restored text.
-        with_words : bool
-            Find the words that are read, too.
+        ``with_exemplars``: solved examples stand before it; False where an earlier turn of the conversation has
+        shown them.
+        ``text``: what stands in place of the text that conditions change: a model's own restored text.
+        ``with_words``: find the words that are read, too.
         """
         if self.presentation == "image":
             return self._pictured(trial, with_exemplars=with_exemplars)

@@ -32,26 +32,13 @@ BY_READING_FIELD = {
 
 @dataclass(frozen=True)
 class PaperPrompt:
-    """A trial in a paper's prompt.
+    """A trial in a paper's prompt."""
 
-    Attributes
-    ----------
-    text : str
-        The one user message.
-    is_scored : bool
-        Labels are scored where a model tells their probability; the other prompts ask for text.
-    max_tokens : int
-    stop : tuple of str
-        Where the paper's local models stopped.
-    temperature : float
-        The paper's.
-    """
-
-    text: str
-    is_scored: bool
+    text: str  # the one user message
+    is_scored: bool  # labels are scored where a model tells their probability; the other prompts ask for text
     max_tokens: int
-    stop: tuple[str, ...]
-    temperature: float
+    stop: tuple[str, ...]  # where the paper's local models stopped
+    temperature: float  # the paper's
 
 
 @cache
@@ -72,14 +59,10 @@ def prompt_name(
 ) -> str | None:
     """Return the name of the prompt that a paper used for such a trial; None where there is none.
 
-    Parameters
-    ----------
-    task : str
-        The set of the item: a task on a corpus, ``letter_geometry``, or a rule of H-TEST.
-    fields : sequence of str
-        What the item shows, the text that changes first.
-    has_options, has_exemplars, thinks, is_local : bool
-        Whether there are options to choose from, solved examples before, a thought is asked for, the model is local.
+    ``task``: the set of the item: a task on a corpus, ``letter_geometry``, or a rule of H-TEST.
+    ``fields``: what the item shows, the text that changes first.
+    ``has_options, has_exemplars, thinks, is_local``: whether there are options to choose from, solved examples
+    before, a thought is asked for, the model is local.
     """
     if task in ("recover", "recovery"):
         return "scrambled_bench_recovery_few_shot" if has_exemplars else "scrambled_bench_recovery"
@@ -99,13 +82,7 @@ def prompt_name(
 
 
 def paper_prompt(trial: Mapping[str, Any], *, thinks: bool = False, is_local: bool = True) -> PaperPrompt:
-    """Return a trial as the paper's code sent it.
-
-    Raises
-    ------
-    ValueError
-        No paper asked for such a thing; studies are checked before.
-    """
+    """Return a trial as the paper's code sent it."""
     step = trial["steps"][-1]
     shown = trial["shown"]
     options = step.get("options") or (step.get("labels") if step["step"] == "choose" else None)

@@ -12,26 +12,14 @@ from experiment.models.prompts.prompter import BLANK, Prompter
 
 @dataclass(frozen=True)
 class Rendered:
-    """A trial as a model meets it.
-
-    Attributes
-    ----------
-    messages : tuple of Message
-    labels : tuple of str or None
-        What to score by log-probability; None asks for generated text.
-    max_tokens : int
-        Most tokens to generate.
-    stop : tuple of str
-        Where a local model stops generating; an API gets none (its first line is read instead).
-    regions : tuple of Span
-        Words whose surprisal is asked.
-    """
+    """A trial as a model meets it."""
 
     messages: tuple[Message, ...]
-    labels: tuple[str, ...] | None
-    max_tokens: int
+    labels: tuple[str, ...] | None  # what to score by log-probability; None asks for generated text
+    max_tokens: int  # most tokens to generate
+    # Where a local model stops generating; an API gets none (its first line is read instead)
     stop: tuple[str, ...]
-    regions: tuple[Span, ...] = ()
+    regions: tuple[Span, ...] = ()  # words whose surprisal is asked
 
 
 def render(plan: Mapping[str, Any], trial: Mapping[str, Any]) -> Rendered:
