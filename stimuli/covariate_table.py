@@ -12,33 +12,15 @@ ENGLISH = "English"
 
 @dataclass(frozen=True)
 class CovariateInfo:
-    """A covariate of items.
+    """A covariate of items."""
 
-    Parameters
-    ----------
-    name : str
-        Its key in items and column in tables.
-    title : str
-        In a few words, for figures and tables.
-    definition : str
-        What it is, with its formula.
-    unit : str
-        What one of it is.
-    source : str
-        Paper or resource.
-    languages : str
-        Where it is available.
-    group : str
-        ``word``, ``change``, ``form`` or ``token``.
-    """
-
-    name: str
-    title: str
-    definition: str
-    unit: str
-    source: str
-    languages: str
-    group: str
+    name: str  # its key in items and column in tables
+    title: str  # in a few words, for figures and tables
+    definition: str  # what it is, with its formula
+    unit: str  # what one of it is
+    source: str  # paper or resource
+    languages: str  # where it is available
+    group: str  # word, change, form or token
 
 
 _BIGRAM = "log10(1 + count)"

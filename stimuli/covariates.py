@@ -80,10 +80,10 @@ def text_covariates(
 ) -> Covariates:
     """Describe a text as one condition shows it.
 
-    Target words are those that conditions change, all words where there are none. Measures of changed forms are means
-    over the words whose letters changed here; where none did (the intact condition, or words and sentences that moved
-    whole) they are those of the target words as they stand, so that matches are 1, distances 0 and shown bigrams the
-    words' own, and every condition has a value to regress on.
+    Target words are those that conditions change, all words where there are none. Measures of changed forms are
+    means over the words whose letters changed here; where none did (the intact condition, or words and sentences
+    that moved whole) they are those of the target words as they stand, so that matches are 1, distances 0 and
+    shown bigrams the words' own, and every condition has a value to regress on.
     """
     found = _words_of(text)
     described = [word for word in found if targets and word.index in targets] or list(found)

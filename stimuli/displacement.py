@@ -9,10 +9,7 @@ from stimuli.item import ChangeRecord
 
 
 def displacement(changes: Iterable[ChangeRecord]) -> float:
-    """Return how many places displaced letters (words, sentences) moved on average; 0 where none moved.
-
-    The sum of all distances over the number of pieces that stand at another place, both by the records' permutations.
-    """
+    """Return how many places displaced letters (words, sentences) moved on average; 0 where none moved."""
     moved = [
         abs(place - source)
         for change in changes

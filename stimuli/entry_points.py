@@ -12,13 +12,7 @@ T = TypeVar("T")
 
 
 def added(group: str, kind: type[T]) -> Iterator[tuple[str, T]]:
-    """Yield what the entry points of a group give, each with words for errors that say which entry point it was.
-
-    Raises
-    ------
-    UserError
-        When an entry point gives nothing, or something of another kind.
-    """
+    """Yield what the entry points of a group give, each with words for errors that say which entry point it was."""
     for entry in metadata.entry_points(group=group):
         where = f"entry point {entry.name!r} ({entry.value})"
         found = entry.load()

@@ -27,14 +27,7 @@ class UserError(Exception):
 
 
 def together(faults: Sequence[UserError], most: int = 20) -> UserError:
-    """Make one error of several, each with its mend; of more than ``most`` the first, and how many there are.
-
-    Parameters
-    ----------
-    faults : sequence of UserError
-        At least one.
-    most : int
-    """
+    """Make one error of several, each with its mend; of more than ``most`` the first, and how many there are."""
     if len(faults) == 1:
         return faults[0]
     more = [f"… and {len(faults) - most} more."] if len(faults) > most else []

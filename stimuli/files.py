@@ -27,11 +27,7 @@ def replace_file(path: Path, content: str | bytes, *, is_private: bool = False) 
 
 @contextmanager
 def replacing(path: Path, *, is_private: bool = False) -> Iterator[Path]:
-    """Lend an empty file beside another; when the block ends it is put on the disk and takes the other's place.
-
-    After an error inside the block the old file stands as it was, and the new one is gone. Rights are as of a file opened for
-    writing: those of the old file, for a new one those that the process gives (umask).
-    """
+    """Lend an empty file beside another; when the block ends it is put on the disk and takes the other's place."""
     partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600 if is_private else 0o666))
     try:

@@ -41,11 +41,7 @@ _MATTERS = (
 
 
 class ChangeRecord(TypedDict):
-    """One changed span of a field: a word, a sentence whose words moved, a text whose sentences moved.
-
-    ``start`` counts characters (NFC) of the shown text; the permutation holds places of letters (grapheme clusters), words
-    or sentences, after ``unit``, and None for new letters (see :class:`stimuli.scramble.changes.Change`).
-    """
+    """One changed span of a field: a word, a sentence whose words moved, a text whose sentences moved."""
 
     field: str
     unit: Literal["letter", "word", "sentence"]
@@ -289,11 +285,7 @@ def read_meta(path: Path) -> dict[str, Any]:
 
 
 def read_items(path: Path, *, verify: bool = True) -> list[Item]:
-    """Read and check an items file.
-
-    A file that still has the hash in its sidecar was checked when it was written; any other is checked line by line,
-    so that an edit by hand is told with its line where it broke something.
-    """
+    """Read and check an items file."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:

@@ -97,13 +97,8 @@ def _ended(text: str, number: int) -> bytes:
 class Draw:
     """Small draws from one 64-bit number, further numbers by the counter of SplitMix64 (Steele, Lea & Flood, 2014).
 
-    Made for a few draws a word: it costs a tenth of seeding :class:`random.Random`. The bias of :meth:`below` stays
-    under 2**-16.
-
-    Parameters
-    ----------
-    number : int
-        From :func:`stable_draws`.
+    Made for a few draws a word: it costs a tenth of seeding :class:`random.Random`. The bias of :meth:`below`
+    stays under 2**-16.
     """
 
     __slots__ = ("_left", "_room", "_state")
@@ -135,10 +130,7 @@ class Draw:
             yield pool.pop(self.below(len(pool)))
 
     def _dealt_of_many(self, pool: Sequence[Thing]) -> Iterator[Thing]:
-        """Yield the same as by taking drawn things out of the pool one by one, in the time of its size's logarithm each.
-
-        A tree of counts (Fenwick, 1994) finds the thing at a place among those that are left.
-        """
+        """Yield the same as by taking drawn things out of the pool one by one, in the time of its size's logarithm each."""
         size = len(pool)
         left = [place & -place for place in range(size + 1)]
         top = 1 << size.bit_length() - 1

@@ -19,12 +19,7 @@ class Tokenizer(Protocol):
 
 
 def token_measures(intact: str, shown: str, tokenizer: Tokenizer) -> dict[str, float | None]:
-    """Compare the tokens of a text before and after a change.
-
-    Returns dict: ``tokens_intact`` and ``tokens_shown``, ``token_edit_distance`` (Levenshtein distance between the
-    two lists of tokens), ``characters_per_token`` (characters of the shown text per token; None for a text without
-    tokens).
-    """
+    """Compare the tokens of a text before and after a change."""
     from rapidfuzz.distance import Levenshtein
 
     before = token_ids(intact, tokenizer)
@@ -38,10 +33,7 @@ def token_measures(intact: str, shown: str, tokenizer: Tokenizer) -> dict[str, f
 
 
 def token_ids(text: str, tokenizer: Tokenizer) -> Sequence[int]:
-    """Return the ids of a text's tokens, without those set around every text.
-
-    A text that spells a special token (``<|endoftext|>``) is text here, also for tiktoken.
-    """
+    """Return the ids of a text's tokens, without those set around every text."""
     encoded: Any = tokenizer.encode(text, **_plain(tokenizer))
     ids = getattr(encoded, "ids", encoded)
     return [int(one) for one in ids]

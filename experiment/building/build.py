@@ -221,10 +221,7 @@ def _made_to_differ(study: Study, items: Sequence[Item]) -> set[str]:
 
 
 def _together(study: Study, items: Sequence[Item]) -> dict[str, str] | None:
-    """Name, for each item, the group of items that lists show in one condition together, by what list 1 shows.
-
-    Levels that hold for an item as a whole make no groups: items of both are shown in every condition.
-    """
+    """Name, for each item, the group of items that lists show in one condition together, by what list 1 shows."""
     if study.get("design", "lists") == "one" or conditions(items) == 1:
         return None
     lines: dict[str, list[Item]] = {}

@@ -26,27 +26,15 @@ OWN_COLUMNS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Made:
-    """Items of one kind of material, and what a build tells about how they came about.
+    """Items of one kind of material, and what a build tells about how they came about."""
 
-    Parameters
-    ----------
-    items : list of Item
-        In the order of the items file.
-    sources : list of Path
-        Files and folders that were read.
-    remarks : list of str
-        What was read and how, licences, what matching reached.
-    skipped : list of str
-        Records that were left out, each with its place and reason.
-    language : str or None
-        Language of the items where it does not follow the study's.
-    """
-
-    items: list[Item]
-    sources: list[Path] = field(default_factory=list)
+    items: list[Item]  # in the order of the items file
+    sources: list[Path] = field(default_factory=list)  # files and folders that were read
+    # what was read and how, licences, what matching reached
     remarks: list[str] = field(default_factory=list)
+    # records that were left out, each with its place and reason
     skipped: list[str] = field(default_factory=list)
-    language: str | None = None
+    language: str | None = None  # language of the items where it does not follow the study's
 
 
 def in_design(study: Study, items: Iterable[Item], picked: Mapping[str, str] | None = None) -> list[Item]:
@@ -92,10 +80,7 @@ def shown_fields(study: Study, set_name: str | None = None) -> list[str]:
 
 
 def known_columns(study: Study, set_name: str | None = None) -> list[str]:
-    """Return the columns that are read of the table of the materials, or of that of a practice set.
-
-    Of practice also those that name levels; of materials those by which levels pick rows and on which items are matched.
-    """
+    """Return the columns that are read of the table of the materials, or of that of a practice set."""
     materials = study.get("materials")
     kind = next((name for name in OWN_COLUMNS if name in materials), None)
     known = [*OWN_COLUMNS.get(str(kind), ("item", "answer", "choices")), *shown_fields(study, set_name)]

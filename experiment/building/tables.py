@@ -42,11 +42,7 @@ ANSWERS = ("word", "nonword")
 
 
 def items_from_lexical_decision(study: Study) -> Made:
-    """Make items of a lexical decision, ``materials: {lexical_decision: …}``.
-
-    The levels of the study's factor are the forms of a base word; its words come from a file, or are drawn by the
-    bounds that the study gives.
-    """
+    """Make items of a lexical decision, ``materials: {lexical_decision: …}``."""
     materials = study.get("materials")
     asked: dict[str, Any] = materials["lexical_decision"] or {}
     records: list[Record] = []
@@ -266,13 +262,7 @@ def sentences(
     left_out: list[Skipped] | None = None,
     lines: Mapping[str, int] | None = None,
 ) -> list[Item]:
-    """Make sentence items of rows in every condition, or each row in that which a column of practice rows says.
-
-    Fillers are shown as they are, without a condition.
-
-    A row that gives no items stops the build, or is put into ``left_out`` where that is given; ``lines`` is the line of
-    each item's row in its file.
-    """
+    """Make sentence items of rows in every condition, or each row in that which a column of practice rows says."""
     choosing, answering = step_of_kind(study, "choose"), step_of_kind(study, "answer")
     asked = choosing is not None or (answering is not None and "answer" in rows[0])
     keys = None if choosing is None else choosing["keys"]
@@ -411,10 +401,7 @@ def read_rows(
 
 
 def word_rows(study: Study, file: Path, remarks: list[str], skipped: list[str] | None = None) -> Table:
-    """Read words and the columns that come with them: a table with the column word, or one word a line.
-
-    A word that stands twice stops the build, or is listed in ``skipped`` where bad rows are left out.
-    """
+    """Read words and the columns that come with them: a table with the column word, or one word a line."""
     left_out: list[str] = [] if skipped is None else skipped
     table = read_rows(study, file, remarks, left_out, field="word", required=("word",))
     stop = study.get("materials", "on_bad") != "skip" or skipped is None

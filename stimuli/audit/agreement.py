@@ -25,33 +25,18 @@ _MOST_NAMED = 4
 
 @dataclass(frozen=True)
 class Covariate:
-    """One covariate in one grouping.
+    """One covariate in one grouping."""
 
-    Attributes
-    ----------
-    name : str
-        The covariate.
-    largest : float or None
-        Largest absolute standardised mean difference of two groups; None where groups differ without any spread.
-    missing : int
-        Items without it.
-    role : {"item", "condition", "design", "wordness"}
-        ``item``: describes the item and should agree; ``condition``: differs within an item from condition to condition,
-        so it follows from what the condition does; ``design``: differs because the study says so; ``wordness``: says how
-        near a string is to the words of the language, where words are told from nonwords.
-    flagged : bool
-        It should agree and differs by more than the limit.
-    by_chance : bool
-        It is flagged, the groups are answer classes, and dealing the items to them at random would give as much: the
-        bound is simultaneous over the covariates. So it is with the items that a list shows in one condition. Conditions
-        themselves are never excused so, for their items were chosen.
-    """
-
-    name: str
-    largest: float | None
-    missing: int
+    name: str  # the covariate
+    largest: float | None  # largest absolute standardised mean difference of two groups
+    missing: int  # items without it
+    # item: describes the item and should agree; condition: differs within an item from condition to condition, so it
+    # follows from what the condition does; design: differs because the study says so; wordness: says how near a
+    # string is to the words of the language, where words are told from nonwords
     role: str
-    flagged: bool
+    flagged: bool  # it should agree and differs by more than the limit
+    # it is flagged, the groups are answer classes, and dealing the items to them at random would give as much: the
+    # bound is simultaneous over the covariates
     by_chance: bool
 
 
@@ -152,23 +137,7 @@ def agreement(
     fillers: Sequence[Item] = (),
     every_line: bool = False,
 ) -> Agreement | None:
-    """Compare covariates between conditions, answer classes and lists; None where there is nothing to compare.
-
-    Parameters
-    ----------
-    items : sequence of Item
-        Test items.
-    language : str
-        Language tag, to measure strings of a lexical decision.
-    lists : mapping of str to str, optional
-        For each item id, a name of the items that lists show in one condition together.
-    by_design : collection of str
-        Covariates that the study varies on purpose, such as ``zipf`` where frequency is a factor; shown, not flagged.
-    fillers : sequence of Item
-        Fillers, which count where answers are compared: words among nonwords.
-    every_line : bool
-        Sessions show all lines, not one of each item.
-    """
+    """Compare covariates between conditions, answer classes and lists; None where there is nothing to compare."""
     found = []
     for set_name in dict.fromkeys(item.set_name for item in items):
         own = [item for item in items if item.set_name == set_name]
@@ -282,10 +251,7 @@ def _covariate(name: str, table: Balance, by: str, role: str, missing: int, toge
 
 
 def _by_chance(name: str, table: Balance, together: int) -> float:
-    """Return the standardised difference that 95 of 100 random deals keep in every covariate and pair of groups.
-
-    The difference of two means of n and m values of one population has the standard error SD · √(1/n + 1/m).
-    """
+    """Return the standardised difference that 95 of 100 random deals keep in every covariate and pair of groups."""
     sizes = sorted(spread.n for spread in table.spreads if spread.covariate == name)
     pairs = len(sizes) * (len(sizes) - 1) // 2
     if not pairs:

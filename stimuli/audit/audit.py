@@ -33,11 +33,7 @@ WITHHELD = "withheld"
 
 @dataclass(frozen=True)
 class Double:
-    """A text that several items of one set show.
-
-    ``kind`` is ``same`` (the same characters), ``folded`` (the same up to case, spaces and composition) or ``intact``
-    (the same before it was changed).
-    """
+    """A text that several items of one set show."""
 
     set_name: str
     kind: str
@@ -99,11 +95,7 @@ class Duplicates:
 
 @dataclass(frozen=True)
 class Leak:
-    """What an item shown before the test gives away.
-
-    ``kind`` is ``same text``, ``same but for case``, ``same carrier``, ``shared words`` (``overlap`` of them) or
-    ``answer in the text``.
-    """
+    """What an item shown before the test gives away."""
 
     set_name: str
     kind: str
@@ -151,10 +143,7 @@ class Leaks:
 
 
 def duplicates(items: Sequence[Item]) -> Duplicates:
-    """Find texts that several test items of one set show; the conditions of one item are one text each.
-
-    Items whose text is withheld are left aside: their questions may well be the same.
-    """
+    """Find texts that several test items of one set show; the conditions of one item are one text each."""
     found: list[Double] = []
     for set_name in dict.fromkeys(item.set_name for item in items):
         own = [
@@ -187,16 +176,7 @@ def _doubles(set_name: str, kind: str, items: Sequence[Item], texts: Sequence[st
 
 
 def leaks(items: Sequence[Item], near: float = SIMILAR) -> Leaks | None:
-    """Find what exemplars, practice items and questions give away; None where nothing could leak.
-
-    Parameters
-    ----------
-    items : sequence of Item
-        All items, of every role.
-    near : float
-        Share of different words in common (Jaccard index) from which texts count as near; texts of fewer than three words
-        are compared as wholes only.
-    """
+    """Find what exemplars, practice items and questions give away; None where nothing could leak."""
     test = [item for item in items if item.role == "test"]
     before = [item for item in items if item.role in _SHOWN_BEFORE]
     found = _answers_in_text(test)
@@ -309,24 +289,13 @@ class Doubt:
 
 @dataclass(frozen=True)
 class Kept:
-    """How many changed texts of a set still follow its rule, at one level of a factor.
-
-    Attributes
-    ----------
-    set_name, level : str
-    items : int
-        Items whose text the level changes.
-    kept : int
-        Those to whose changed text the rule still gives the right answer.
-    low : float
-        Lower bound of their share (exact, 95%, simultaneous over all sets and levels).
-    """
+    """How many changed texts of a set still follow its rule, at one level of a factor."""
 
     set_name: str
     level: str
-    items: int
-    kept: int
-    low: float
+    items: int  # items whose text the level changes
+    kept: int  # those to whose changed text the rule still gives the right answer
+    low: float  # lower bound of their share (exact, 95%, simultaneous over all sets and levels)
 
 
 @dataclass(frozen=True)
@@ -366,13 +335,7 @@ class Labels:
 
 
 def labels(items: Sequence[Item]) -> Labels | None:
-    """Hold answers against the rule of their set and the word of their maker; None where neither speaks.
-
-    Parameters
-    ----------
-    items : sequence of Item
-        Items of every role; of an item in several conditions the first line counts.
-    """
+    """Hold answers against the rule of their set and the word of their maker; None where neither speaks."""
     checked = 0
     doubts = []
     for set_name in dict.fromkeys(item.set_name for item in items):
@@ -449,32 +412,19 @@ CHECKS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Audit:
-    """What was found in a study's items. A section is None where it does not apply.
-
-    Attributes
-    ----------
-    language : str
-    lines : int
-        Items in the file, one line each per condition.
-    roles : dict
-        Number of items (not lines) by set and role.
-    balance, duplicates, labels, leaks, changes, choices, shortcut
-        The sections.
-    left_out : dict of str to str
-        Why a section is missing.
-    """
+    """What was found in a study's items. A section is None where it does not apply."""
 
     language: str
-    lines: int
-    roles: dict[str, dict[str, int]]
-    balance: Agreement | None
+    lines: int  # items in the file, one line each per condition
+    roles: dict[str, dict[str, int]]  # number of items (not lines) by set and role
+    balance: Agreement | None  # the sections
     duplicates: Duplicates | None
     labels: Labels | None
     leaks: Leaks | None
     changes: Changes | None
     choices: Choices | None
     shortcut: ShortcutTest | None
-    left_out: dict[str, str]
+    left_out: dict[str, str]  # why a section is missing
 
     def findings(self) -> tuple[Finding, ...]:
         """Return everything found, the grave first."""
@@ -531,38 +481,7 @@ def audit_items(
     about: Mapping[str, Collection[str]] | None = None,
     every_line: bool = False,
 ) -> Audit:
-    """Audit the items of a study.
-
-    Parameters
-    ----------
-    items : sequence of Item
-        All items, of every role and condition.
-    language : str
-        Language tag, for the word list.
-    tokenizer : callable or object with ``tokenize``, optional
-        Text → tokens, for two further features of the shortcut test.
-    shortcut : bool
-        Run the shortcut test on sets whose items all offer the same choices.
-    seed : int
-        Deals groups of items to folds.
-    lists : mapping of str to str, optional
-        For each item id, a name of the items that lists show in one condition together, to compare their covariates.
-    by_design : collection of str
-        Covariates that the study varies on purpose; shown in the balance table, not flagged.
-    about : mapping of str to names, optional
-        Features that each set is about; for items of a rule what the rule declares (``Rule.about``), unless given.
-    every_line : bool
-        Sessions show all lines (``lists: one``), not each item in one condition.
-
-    Returns
-    -------
-    Audit
-
-    Raises
-    ------
-    UserError
-        When ``about`` names an unknown feature.
-    """
+    """Audit the items of a study."""
     test = [item for item in items if item.role == "test"]
     left_out: dict[str, str] = {}
     tasks = _tasks([*test, *_of_role(items, "filler")])

@@ -18,24 +18,13 @@ from stimuli.similarity import without_case
 
 @dataclass(frozen=True)
 class Alike:
-    """Two levels of a factor that show items alike.
-
-    Attributes
-    ----------
-    set_name, factor : str
-    levels : tuple of str
-        The two.
-    same : int
-        Items shown alike in both, all else equal.
-    compared : int
-        Items that either of the two changes (all items where neither changes any).
-    """
+    """Two levels of a factor that show items alike."""
 
     set_name: str
     factor: str
-    levels: tuple[str, str]
-    same: int
-    compared: int
+    levels: tuple[str, str]  # the two
+    same: int  # items shown alike in both, all else equal
+    compared: int  # items that either of the two changes (all items where neither changes any)
 
     def finding(self) -> Finding:
         """Say how many items the two levels show alike, and what to do where it is all of them."""
@@ -54,8 +43,8 @@ class Alike:
 def levels_alike(items: Sequence[Item]) -> tuple[Alike, ...]:
     """Find levels of factors within items that show some items alike.
 
-    Items that no level of the two changes (the intact condition crossed with options of a scramble) count only where
-    the two change no item at all.
+    Items that no level of the two changes (the intact condition crossed with options of a scramble) count only
+    where the two change no item at all.
     """
     lines: dict[tuple[str, str, tuple[tuple[str, str], ...]], dict[str, Item]] = {}
     for item in items:
@@ -104,55 +93,27 @@ class RealWord:
 
 @dataclass(frozen=True)
 class Condition:
-    """What one condition of one set does.
+    """What one condition of one set does."""
 
-    Attributes
-    ----------
-    set_name, level : str
-        The set, and its condition in words.
-    items : int
-        Items shown in it.
-    unchanged : int
-        Items of it in which nothing is changed.
-    words : float
-        Mean number of changed words (or sentences) per item.
-    fewest, most : int
-        Least and greatest number of them.
-    displaced : float
-        Mean number of pieces that left their place, per changed word.
-    displacement : float
-        Mean distance from their place of those that left it, in places; 0 where none did.
-    made : dict of str to float
-        Mean number of pieces substituted, inserted and deleted per changed word, where there are any.
-    real_words, identical : int
-        Changed forms that are words of the language; that equal the intact word.
-    left_intact : dict of str to int
-        Words that should have changed, by reason.
-    """
-
-    set_name: str
+    set_name: str  # the set, and its condition in words
     level: str
-    items: int
-    unchanged: int
-    words: float
-    fewest: int
+    items: int  # items shown in it
+    unchanged: int  # items of it in which nothing is changed
+    words: float  # mean number of changed words (or sentences) per item
+    fewest: int  # least and greatest number of them
     most: int
-    displaced: float
-    displacement: float
+    displaced: float  # mean number of pieces that left their place, per changed word
+    displacement: float  # mean distance from their place of those that left it, in places; 0 where none did
+    # mean number of pieces substituted, inserted and deleted per changed word, where there are any
     made: dict[str, float]
-    real_words: int
+    real_words: int  # changed forms that are words of the language; that equal the intact word
     identical: int
-    left_intact: dict[str, int]
+    left_intact: dict[str, int]  # words that should have changed, by reason
 
 
 @dataclass(frozen=True)
 class Changes:
-    """Every condition with its changes, the changed forms that are words, and levels that show the same.
-
-    ``lexicon`` is False where the language has no word list: then nothing is known about real words. ``copied`` names the
-    sets that were made as published: their changed forms are what the published procedure makes, words or not. ``left`` is
-    the number of words by set that should have changed and did not in some condition, each counted once.
-    """
+    """Every condition with its changes, the changed forms that are words, and levels that show the same."""
 
     cut: float
     lexicon: bool
@@ -211,17 +172,7 @@ def level_of(item: Item) -> str:
 
 
 def changes(items: Sequence[Item], language: str, *, aside: Collection[str] = ()) -> Changes | None:
-    """Describe the changes of every condition; None where no item has any, and no two levels show the same.
-
-    Parameters
-    ----------
-    items : sequence of Item
-        Test items.
-    language : str
-        Language tag, for the word list.
-    aside : collection of str
-        Factors whose levels need not differ in the items, since what comes before them does.
-    """
+    """Describe the changes of every condition; None where no item has any, and no two levels show the same."""
     alike = tuple(one for one in levels_alike(items) if one.factor not in aside)
     sets = {item.set_name for item in items if item.changes or item.left_intact}
     sets |= {one.set_name for one in alike}

@@ -19,10 +19,7 @@ _MOST_ANSWERS = 12
 
 @dataclass(frozen=True)
 class Heuristic:
-    """A way to answer without reading: how often it is right, with a simultaneous 95% interval, and what chance gives.
-
-    ``right`` counts ties by their share, so it may be no whole number; the interval is that of the next lower whole.
-    """
+    """A way to answer without reading: how often it is right, with a simultaneous 95% interval, and what chance gives."""
 
     name: str
     right: float
@@ -38,30 +35,16 @@ class Heuristic:
 
 @dataclass(frozen=True)
 class ChoiceSet:
-    """The choices of one set.
-
-    Attributes
-    ----------
-    set_name : str
-    items : float
-        Items with choices and an answer that a session shows. In a set whose answers depend on the condition the places,
-        the answers and what is right are means over lists.
-    options : tuple of int
-        Numbers of choices that occur.
-    places : tuple of float
-        How often the right answer stands in the first, second … place.
-    answers : tuple of (str, float)
-        How often each answer is right, the most frequent first; at most twelve.
-    heuristics : tuple of Heuristic
-        Best first.
-    """
+    """The choices of one set."""
 
     set_name: str
+    # items with choices and an answer that a session shows. In a set whose answers depend on the condition the
+    # places, the answers and what is right are means over lists
     items: float
-    options: tuple[int, ...]
-    places: tuple[float, ...]
-    answers: tuple[tuple[str, float], ...]
-    heuristics: tuple[Heuristic, ...]
+    options: tuple[int, ...]  # numbers of choices that occur
+    places: tuple[float, ...]  # how often the right answer stands in the first, second … place
+    answers: tuple[tuple[str, float], ...]  # how often each answer is right, the most frequent first
+    heuristics: tuple[Heuristic, ...]  # best first
 
 
 @dataclass(frozen=True)
@@ -85,15 +68,7 @@ class Choices:
 
 
 def choices(items: Sequence[Item], *, every_line: bool = False) -> Choices | None:
-    """Test what the choices of each set give away; None where no item has choices.
-
-    Parameters
-    ----------
-    items : sequence of Item
-        Lines of test items and fillers, which readers meet alike.
-    every_line : bool
-        Sessions show all lines, not one of each item (see :func:`stimuli.audit.lines.line_weights`).
-    """
+    """Test what the choices of each set give away; None where no item has choices."""
     sets = []
     for set_name in dict.fromkeys(item.set_name for item in items):
         own = [

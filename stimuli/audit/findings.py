@@ -12,22 +12,13 @@ LEVELS: tuple[Level, ...] = ("grave", "mend", "look")
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing found.
+    """One thing found."""
 
-    Attributes
-    ----------
-    level : {"grave", "mend", "look"}
-        ``grave``: results could not be trusted (one text under two answers, test texts among the exemplars);
-        ``mend``: a confound that a reviewer would ask about; ``look``: to be judged by a person.
-    section : str
-        Section of the page that holds the details.
-    text : str
-        One sentence.
-    """
-
+    # grave: results could not be trusted (one text under two answers, test texts among the exemplars); mend: a
+    # confound that a reviewer would ask about; look: to be judged by a person
     level: Level
-    section: str
-    text: str
+    section: str  # section of the page that holds the details
+    text: str  # one sentence
 
     def line(self) -> str:
         """Return the finding as a line for the command line."""

@@ -30,9 +30,9 @@ def folded(text: str) -> str:
 def groups_of(items: Sequence[Item]) -> list[int]:
     """Give every item the number of its group of items that belong together, groups in the order of their first item.
 
-    Items belong together when they share their id, their pair or carrier (covariates ``pair`` and ``carrier``), or
-    their text up to case and spaces. Where an item names neither pair nor carrier, texts that share most of their words
-    belong together too, unless that would chain more than a tenth of all items into one group.
+    Items belong together when they share their id, their pair or carrier (covariates ``pair`` and ``carrier``),
+    or their text up to case and spaces. Where an item names neither pair nor carrier, texts that share most of
+    their words belong together too, unless that would chain more than a tenth of all items into one group.
     """
     joined = _Joined(len(items))
     _join_equal(joined, [[("id", item.item_id)] for item in items])

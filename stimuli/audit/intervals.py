@@ -38,10 +38,10 @@ def exact_interval(right: int, number: int, tests: int = 1) -> Interval:
 def cluster_interval(scores: Sequence[float], weights: Sequence[float], tests: int = 1) -> Interval:
     """Return the interval of a weighted share over clusters, simultaneous over ``tests`` of them.
 
-    Members of a pair are answered alike more or less often than strangers, so the cluster is what varies: the share is a
-    ratio of cluster totals, its variance that of the linearised totals (Cochran, 1977, eq. 6.13), its distribution
-    Student's t. Two clusters that are all right and two that are all wrong are added, after Agresti and Coull
-    (1998), so that the interval has a width even where all clusters agree.
+    Members of a pair are answered alike more or less often than strangers, so the cluster is what varies: the
+    share is a ratio of cluster totals, its variance that of the linearised totals (Cochran, 1977, eq. 6.13), its
+    distribution Student's t. Two clusters that are all right and two that are all wrong are added, after Agresti
+    and Coull (1998), so that the interval has a width even where all clusters agree.
     """
     from scipy.special import stdtrit
 

@@ -12,8 +12,8 @@ from stimuli.item import Item
 def line_weights(items: Sequence[Item], *, every_line: bool = False) -> list[Fraction]:
     """Return how often a session shows each line of a set, on average over the lists.
 
-    A Latin square shows each item once a session, in every condition equally often over the lists: a line of an item in
-    three conditions weighs a third, a filler's only line weighs 1.
+    A Latin square shows each item once a session, in every condition equally often over the lists: a line of an
+    item in three conditions weighs a third, a filler's only line weighs 1.
     """
     if every_line:
         return [Fraction(1)] * len(items)

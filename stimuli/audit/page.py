@@ -408,10 +408,7 @@ def audit_schema() -> Mapping[str, Any]:
 
 
 def render(audit: Audit, drawn: Sequence[Drawing] | None = None) -> str:
-    """Return the audit's page: HTML with its style and figures inside, nothing fetched from elsewhere.
-
-    Figures that are drawn already need not be drawn again.
-    """
+    """Return the audit's page: HTML with its style and figures inside, nothing fetched from elsewhere."""
     import jinja2
     from markupsafe import Markup
 

@@ -36,24 +36,13 @@ _FEWEST_TEXTS = 5
 
 @dataclass(frozen=True)
 class Telling:
-    """One feature that differs between answers.
+    """One feature that differs between answers."""
 
-    Attributes
-    ----------
-    feature : str
-        Name of a feature, or ``word: …``.
-    measures : str
-        What it is, in plain words.
-    by_answer : tuple of float
-        Its mean in each answer class (for a word: the share of texts that hold it).
-    alone : float
-        Share of texts that one cut on this feature alone sorts rightly, classes weighted alike.
-    """
-
-    feature: str
-    measures: str
+    feature: str  # name of a feature, or word: …
+    measures: str  # what it is, in plain words
+    # its mean in each answer class (for a word: the share of texts that hold it)
     by_answer: tuple[float, ...]
-    alone: float
+    alone: float  # share of texts that one cut on this feature alone sorts rightly, classes weighted alike
 
 
 def most_telling(
@@ -63,10 +52,7 @@ def most_telling(
     labels: NDArray[np.int64],
     answers: Sequence[str],
 ) -> tuple[Telling, ...]:
-    """Return the features and words that sort the most texts by one cut each, best first.
-
-    ``labels``: place of each text's answer among ``answers``.
-    """
+    """Return the features and words that sort the most texts by one cut each, best first."""
     classes = len(answers)
     found = [
         Telling(
@@ -134,41 +120,20 @@ _SMOOTH = 1.0
 
 @dataclass(frozen=True)
 class Shortcut:
-    """How well nuisance features sort the items of one task.
+    """How well nuisance features sort the items of one task."""
 
-    Attributes
-    ----------
-    task : str
-        The set.
-    items, groups : int
-        Items tested (lines, where the answer of an item depends on its condition), and groups that belong together.
-    answers : tuple of str
-        The classes.
-    chance : float
-        Share right by guessing; classes of unequal size are weighted alike.
-    accuracy : dict of str to Interval
-        By classifier; simultaneous 95% intervals.
-    upper, lower : float or None
-        Bounds of the classifier that does better.
-    verdict : str
-        ``passes``, ``leaks``, ``too few to tell`` or ``not settled``.
-    about : tuple of str
-        What the rule declares itself to be about; not used.
-    telling : tuple of Telling
-        The features and words that differ most between the classes.
-    """
-
-    task: str
+    task: str  # the set
+    # items tested (lines, where the answer of an item depends on its condition), and groups that belong together
     items: int
     groups: int
-    answers: tuple[str, ...]
-    chance: float
-    accuracy: Mapping[str, Interval]
-    upper: float | None
+    answers: tuple[str, ...]  # the classes
+    chance: float  # share right by guessing; classes of unequal size are weighted alike
+    accuracy: Mapping[str, Interval]  # by classifier; simultaneous 95% intervals
+    upper: float | None  # bounds of the classifier that does better
     lower: float | None
-    verdict: Verdict
-    about: tuple[str, ...]
-    telling: tuple[Telling, ...]
+    verdict: Verdict  # passes, leaks, too few to tell or not settled
+    about: tuple[str, ...]  # what the rule declares itself to be about; not used
+    telling: tuple[Telling, ...]  # the features and words that differ most between the classes
 
     @property
     def best(self) -> float | None:
@@ -201,35 +166,7 @@ def shortcut_test(
     together: int | None = None,
     every_line: bool = False,
 ) -> ShortcutTest:
-    """Test whether nuisance features tell the answers.
-
-    Parameters
-    ----------
-    tasks : mapping of str to sequence of Item
-        Items of each task; all items of a task share their choices.
-    language : str
-        Language tag, for word frequencies.
-    seed : int
-        Deals groups to folds.
-    tokenizer : callable, optional
-        Text → tokens, for two further features.
-    about : mapping of str to names, optional
-        Features that a task is about (see :mod:`stimuli.features`); they are not used.
-    together : int, optional
-        Number of tasks over which intervals hold together; those given here, unless more are tested elsewhere.
-    every_line : bool
-        Lines of one item count one each, not one together (see :func:`stimuli.audit.lines.line_weights`).
-
-    Returns
-    -------
-    ShortcutTest
-        In the order of the tasks; numbers rounded to four decimals.
-
-    Raises
-    ------
-    UserError
-        When a task declares an unknown feature.
-    """
+    """Test whether nuisance features tell the answers."""
     # The limit holds for libraries that are loaded when it is set.
     import sklearn.ensemble
     import sklearn.linear_model  # noqa: F401
@@ -390,10 +327,7 @@ def _presence(bags: Sequence[frozenset[str]]) -> Any:
 
 
 def _of_known(presence: Any, train: Labels) -> Any:
-    """Return word presence divided by the number of words known from training, times its mean.
-
-    So the bag says which words there are and not how many.
-    """
+    """Return word presence divided by the number of words known from training, times its mean."""
     from scipy.sparse import diags_array
 
     known = presence[:, np.flatnonzero(presence[train].sum(axis=0) > 1)]
@@ -413,10 +347,7 @@ def _scaled(numbers: Numbers, train: Labels) -> Numbers:
 def _evidence(
     presence: Any, labels: Labels, groups: Labels, train: Labels, test: Labels, classes: int
 ) -> Numbers:
-    """Return how much a text's words speak for each class: mean log share over its words (naive Bayes).
-
-    For texts of the training part it comes from training texts of other groups, as it does for the texts of the test.
-    """
+    """Return how much a text's words speak for each class: mean log share over its words (naive Bayes)."""
     found = np.zeros((len(labels), classes), dtype=float)
     inner = groups % _INNER_FOLDS
     for fold in range(_INNER_FOLDS):

@@ -14,21 +14,11 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class BadRow:
-    """A row that could not be read.
+    """A row that could not be read."""
 
-    Parameters
-    ----------
-    line : int
-        Line of the file where it begins; row of the sheet in a workbook.
-    reason : str
-        What is wrong, in one sentence.
-    mend : str, optional
-        What to do about it.
-    """
-
-    line: int
-    reason: str
-    mend: str | None = None
+    line: int  # line of the file where it begins; row of the sheet in a workbook
+    reason: str  # what is wrong, in one sentence
+    mend: str | None = None  # what to do about it
 
     def error(self, path: Path) -> UserError:
         """Build the error for a table that must have no bad rows."""
@@ -45,29 +35,15 @@ class Line:
 
 @dataclass(frozen=True)
 class Grid:
-    """Rows under a header.
+    """Rows under a header."""
 
-    Parameters
-    ----------
-    columns : tuple of str
-        Names in the header.
-    rows : tuple of (int, Row)
-        Line and cells by column.
-    bad : tuple of BadRow
-        Lines that do not fit the header.
-    """
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[int, Row], ...]
-    bad: tuple[BadRow, ...]
+    columns: tuple[str, ...]  # names in the header
+    rows: tuple[tuple[int, Row], ...]  # line and cells by column
+    bad: tuple[BadRow, ...]  # lines that do not fit the header
 
 
 def under_header(lines: Iterable[Line | BadRow], path: Path) -> Grid:
-    """Take the first filled line as the header and put the others under it.
-
-    Columns without a name and without a cell are left out, such as those that trailing delimiters make; empty
-    cells beyond the header are dropped.
-    """
+    """Take the first filled line as the header and put the others under it."""
     header: list[str] = []
     at = 0
     filled: list[Line] = []

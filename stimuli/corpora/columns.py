@@ -14,7 +14,8 @@ MOST_NAMED = 6
 def misspelt(column: str, known: Iterable[str]) -> str | None:
     """Return the known name that differs from a column by capitals, blanks or a slip of the keyboard; None without one.
 
-    A slip is one letter changed, left out, added or exchanged with its neighbour, two in names of six letters or more.
+    A slip is one letter changed, left out, added or exchanged with its neighbour, two in names of six letters or
+    more.
     """
     plain = _plain(column)
     for name in known:

@@ -101,20 +101,7 @@ def read(row: RawRecord, place: Place) -> Iterator[Record]:
 
 
 def annotated(records: Sequence[Record], files: Sequence[Path]) -> list[Record]:
-    """Return the questions that Cao et al. (2023) asked, in the order of annotation: 512 of test, 513 of dev.
-
-    Parameters
-    ----------
-    records : sequence of Record
-        From the same files.
-    files : sequence of Path
-        Files that were read; the annotators' files stand beside them.
-
-    Raises
-    ------
-    UserError
-        When the annotators' files are missing or name a question that is not there.
-    """
+    """Return the questions that Cao et al. (2023) asked, in the order of annotation: 512 of test, 513 of dev."""
     asked: list[Record] = []
     by_id = {(record.split, record.record_id): record for record in records}
     for split in dict.fromkeys(record.split for record in records):

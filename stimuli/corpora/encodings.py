@@ -101,21 +101,11 @@ _LOOKED_AT = 200_000
 
 @dataclass(frozen=True)
 class Decoded:
-    """A file's text and how it was read.
+    """A file's text and how it was read."""
 
-    Parameters
-    ----------
-    text : str
-        The text, without a byte-order mark.
-    encoding : str
-        Python's name of the encoding.
-    known_by : str
-        How the encoding is known: ``byte-order mark``, ``valid UTF-8``, ``zero bytes``, ``given``, or ``guessed…``.
-    """
-
-    text: str
-    encoding: str
-    known_by: str
+    text: str  # the text, without a byte-order mark
+    encoding: str  # Python's name of the encoding
+    known_by: str  # how the encoding is known: byte-order mark, valid UTF-8, zero bytes, given, or guessed…
 
     @property
     def is_guess(self) -> bool:
@@ -195,10 +185,7 @@ def _certain(raw: bytes, path: Path) -> Decoded | None:
 
 
 def _utf_16_without_mark(raw: bytes) -> Decoded | None:
-    """Take zero bytes that stand all at even or all at odd places as halves of UTF-16 characters.
-
-    They are an eighth of the bytes at least, as in any text with Latin words, or most line ends have one.
-    """
+    """Take zero bytes that stand all at even or all at odd places as halves of UTF-16 characters."""
     even, odd = raw[0::2].count(0), raw[1::2].count(0)
     if len(raw) % 2 or not even + odd or min(even, odd) > 0:
         return None

@@ -17,18 +17,10 @@ _NAME = re.compile(r"(?P<repository>[^:@]+)(?::(?P<configuration>[^:@]+))?(?:@(?
 
 @dataclass(frozen=True)
 class HubName:
-    """A data set of the hub: ``owner/name``, with ``:configuration`` and ``@revision`` where wanted.
+    """A data set of the hub: ``owner/name``, with ``:configuration`` and ``@revision`` where wanted."""
 
-    Parameters
-    ----------
-    repository : str
-        Owner and name, or a local folder.
-    configuration, revision : str, optional
-        As the hub calls them.
-    """
-
-    repository: str
-    configuration: str | None = None
+    repository: str  # owner and name, or a local folder
+    configuration: str | None = None  # as the hub calls them
     revision: str | None = None
 
     @classmethod

@@ -23,13 +23,7 @@ _SAME_SPLIT = {"validation": "dev", "valid": "dev", "val": "dev"}
 
 @functools.cache
 def corpora() -> Mapping[str, Corpus]:
-    """Return every corpus by its name: the built-in ones and those that installed packages add.
-
-    Raises
-    ------
-    UserError
-        When an installed package adds a corpus whose name is taken or whose reading field is none of its fields.
-    """
+    """Return every corpus by its name: the built-in ones and those that installed packages add."""
     from stimuli.corpora import aqua, boolq, csqa, dream, gsm8k, mbpp, realtimeqa, squad
 
     built_in = (realtimeqa, dream, aqua, gsm8k, mbpp, boolq, squad, csqa)
@@ -117,15 +111,7 @@ def _beside(corpus: Corpus, files: Sequence[Path]) -> list[Path]:
 
 
 def duplicates(records: Sequence[Record], same: Sequence[str] = ()) -> tuple[tuple[str, ...], ...]:
-    """Return the ids of records that are the same, a tuple for each of them.
-
-    Parameters
-    ----------
-    records : sequence of Record
-        What to compare: all their texts, whatever capitals and spaces.
-    same : sequence of str
-        Entries of ``extra`` that tell the same record as well.
-    """
+    """Return the ids of records that are the same, a tuple for each of them."""
     earlier = list(range(len(records)))
 
     def first_of(place: int) -> int:

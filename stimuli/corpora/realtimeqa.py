@@ -30,30 +30,14 @@ _SPACES = re.compile(r" +")
 
 @dataclass(frozen=True)
 class Question:
-    """One record of a weekly file.
+    """One record of a weekly file."""
 
-    Parameters
-    ----------
-    question_id : str
-        Week and number, such as ``20230317_0``.
-    question : str
-        The question, without mark-up.
-    choices : tuple of str
-        The options, without mark-up.
-    answer : str
-        The right option.
-    evidence : str or None
-        The sentences that hold the answer, without mark-up; None where the record has none.
-    file, line : str, int
-        Where the record stands.
-    """
-
-    question_id: str
-    question: str
-    choices: tuple[str, ...]
-    answer: str
-    evidence: str | None
-    file: str
+    question_id: str  # week and number, such as 20230317_0
+    question: str  # the question, without mark-up
+    choices: tuple[str, ...]  # the options, without mark-up
+    answer: str  # the right option
+    evidence: str | None  # the sentences that hold the answer, without mark-up
+    file: str  # where the record stands
     line: int
 
     @property
@@ -134,19 +118,13 @@ def recovery_sentences(questions: Sequence[Question]) -> list[SourceText]:
 
 
 def answerable_questions(questions: Sequence[Question]) -> list[tuple[Question, str]]:
-    """Return the questions that Cao et al. (2023) asked about the evidence, with the evidence as they prepared it.
-
-    Of the published sentences those stay whose evidence answers the question: 346 of the 408.
-    """
+    """Return the questions that Cao et al. (2023) asked about the evidence, with the evidence as they prepared it."""
     left_out = frozenset(_published()["not_asked"])
     return [(question, text) for text, question in _evidence(questions) if question.record_id not in left_out]
 
 
 def published_list(questions: Sequence[Question]) -> PublishedList:
-    """Return the list that the published pass went over: all sentences, and those that questions were asked about.
-
-    The questions are those of :func:`answerable_questions`, in the same order.
-    """
+    """Return the list that the published pass went over: all sentences, and those that questions were asked about."""
     texts = tuple(text.text for text in recovery_sentences(questions))
     places = {text: place for place, text in enumerate(texts)}
     return PublishedList(texts, tuple(places[evidence] for _, evidence in answerable_questions(questions)))

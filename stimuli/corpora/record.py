@@ -62,41 +62,20 @@ class Record:
 
 @dataclass(frozen=True)
 class BadRecord:
-    """A record that could not be read.
+    """A record that could not be read."""
 
-    Parameters
-    ----------
-    file, line : str, int
-        Where it stands; line 0 where the file has no lines.
-    reason : str
-        What is wrong, in one sentence.
-    """
-
-    file: str
+    file: str  # where it stands; line 0 where the file has no lines
     line: int
-    reason: str
+    reason: str  # what is wrong, in one sentence
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """What a corpus gave.
+    """What a corpus gave."""
 
-    Parameters
-    ----------
-    records : tuple of Record
-        In the order of the corpus.
-    bad : tuple of BadRecord
-        What could not be read; empty where a bad record stops the load.
-    duplicates : tuple of tuple of str
-        Ids of records with the same texts, a tuple a text; none is left out.
-    warnings : tuple of str
-        What who uses the corpus has to know: a licence that binds, records without an answer.
-    files : tuple of Path
-        What was read, for the hashes of a build's sources; empty for the hub.
-    """
-
-    records: tuple[Record, ...]
-    bad: tuple[BadRecord, ...] = ()
-    duplicates: tuple[tuple[str, ...], ...] = ()
+    records: tuple[Record, ...]  # in the order of the corpus
+    bad: tuple[BadRecord, ...] = ()  # what could not be read; empty where a bad record stops the load
+    duplicates: tuple[tuple[str, ...], ...] = ()  # ids of records with the same texts, a tuple a text
+    # what who uses the corpus has to know: a licence that binds, records without an answer
     warnings: tuple[str, ...] = ()
-    files: tuple[Path, ...] = ()
+    files: tuple[Path, ...] = ()  # what was read, for the hashes of a build's sources; empty for the hub

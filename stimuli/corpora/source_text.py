@@ -13,27 +13,13 @@ from stimuli.errors import UserError
 
 @dataclass(frozen=True)
 class SourceText:
-    """An intact text of a corpus.
+    """An intact text of a corpus."""
 
-    Parameters
-    ----------
-    source_id : str
-        Names the text within its corpus.
-    text : str
-        The text.
-    source : str
-        Corpus or file that it comes from.
-    split : str, optional
-        Part of the corpus, where it has parts.
-    licence : str, optional
-        Licence of the corpus, None where none is stated.
-    """
-
-    source_id: str
-    text: str
-    source: str
-    split: str | None = None
-    licence: str | None = None
+    source_id: str  # names the text within its corpus
+    text: str  # the text
+    source: str  # corpus or file that it comes from
+    split: str | None = None  # part of the corpus, where it has parts
+    licence: str | None = None  # licence of the corpus, None where none is stated
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -69,7 +69,8 @@ def find_delimiter(text: str, wanted: Sequence[str] = ()) -> str | None:
     """Find the delimiter of a table: comma, semicolon, tab or bar; None for a table of one column.
 
     The one delimiter of the header is it. Of several, the one under which the header has most of the wanted
-    columns, then the one under which most lines have as many cells as the header, then the one that gives most cells.
+    columns, then the one under which most lines have as many cells as the header, then the one that gives most
+    cells.
     """
     tried: list[tuple[int, float, int, str]] = []
     for delimiter in DELIMITERS:
@@ -84,10 +85,7 @@ def find_delimiter(text: str, wanted: Sequence[str] = ()) -> str | None:
 
 
 def lines_of(text: str, delimiter: str | None) -> Iterator[Line | BadRow]:
-    """Yield the lines of a table; one that cannot be read as bad, where it begins.
-
-    ``delimiter``: one character; None for one column.
-    """
+    """Yield the lines of a table; one that cannot be read as bad, where it begins."""
     if delimiter is not None and len(delimiter) != 1:
         raise UserError(f"delimiter {delimiter!r} is not one character")
     return _parsed(text, delimiter or _absent_from(text))
@@ -134,10 +132,7 @@ def _reader(written: list[str], delimiter: str) -> Reader:
 
 
 def _are_rows(written: list[str], delimiter: str, width: int | None) -> bool:
-    """Tell whether lines are rows as wide as the header; the last may itself be broken.
-
-    In a table of one column any line would be one, so there it is not to be told.
-    """
+    """Tell whether lines are rows as wide as the header; the last may itself be broken."""
     if not written or width is None or width < 2:
         return False
     try:
@@ -171,20 +166,11 @@ _FIXED = re.compile(r"(?P<group>#,##)?0(?:\.(?P<places>0+))?(?P<percent>%)?")
 
 @dataclass(frozen=True)
 class Sheet:
-    """Lines of one sheet.
+    """Lines of one sheet."""
 
-    Parameters
-    ----------
-    name : str
-        The sheet.
-    lines : tuple of Line or BadRow
-        Rows by their numbers in the sheet.
-    notes : tuple of str
-        What a reader may not expect: other sheets with texts, dates rewritten, merged cells.
-    """
-
-    name: str
-    lines: tuple[Line | BadRow, ...]
+    name: str  # the sheet
+    lines: tuple[Line | BadRow, ...]  # rows by their numbers in the sheet
+    # what a reader may not expect: other sheets with texts, dates rewritten, merged cells
     notes: tuple[str, ...]
 
 
@@ -315,39 +301,17 @@ _WIDEST = 60
 
 @dataclass(frozen=True)
 class TableDescription:
-    """How a table was understood, to be shown to who gave it: a wrong guess has to meet the eye.
+    """How a table was understood, to be shown to who gave it: a wrong guess has to meet the eye."""
 
-    Parameters
-    ----------
-    file : str
-        Its name.
-    format : str
-        ``text``, ``csv``, ``tsv``, ``xlsx`` or ``jsonl``.
-    encoding : str or None
-        Python's name of the encoding; None for a workbook.
-    known_by : str or None
-        How the encoding is known, such as ``byte-order mark`` or ``guessed …``.
-    delimiter : str or None
-        The delimiter of CSV and TSV.
-    columns : tuple of str
-        Columns after renaming.
-    rows : int
-        How many rows were read.
-    first : tuple of mapping
-        The first three of them.
-    notes : tuple of str
-        What a reader may not expect.
-    """
-
-    file: str
-    format: Format
-    encoding: str | None
-    known_by: str | None
-    delimiter: str | None
-    columns: tuple[str, ...]
-    rows: int
-    first: tuple[Mapping[str, Any], ...]
-    notes: tuple[str, ...] = ()
+    file: str  # its name
+    format: Format  # text, csv, tsv, xlsx or jsonl
+    encoding: str | None  # Python's name of the encoding; None for a workbook
+    known_by: str | None  # how the encoding is known, such as byte-order mark or guessed …
+    delimiter: str | None  # the delimiter of CSV and TSV
+    columns: tuple[str, ...]  # columns after renaming
+    rows: int  # how many rows were read
+    first: tuple[Mapping[str, Any], ...]  # the first three of them
+    notes: tuple[str, ...] = ()  # what a reader may not expect
 
     def lines(self) -> list[str]:
         """Return the description as lines of text, the first rows last."""
@@ -366,24 +330,13 @@ class TableDescription:
 
 @dataclass(frozen=True, eq=False)
 class Table(Sequence[Row]):
-    """Rows of a table, and what came with them.
+    """Rows of a table, and what came with them."""
 
-    Parameters
-    ----------
-    rows : tuple of Row
-        A mapping a row. Cells of CSV, TSV and XLSX are text without outer spaces; JSONL keeps its values.
-    numbers : tuple of int
-        Line of each row in its file; row of the sheet in a workbook.
-    bad : tuple of BadRow
-        Rows that could not be read.
-    description : TableDescription
-        How the table was understood.
-    """
-
+    # a mapping a row. Cells of CSV, TSV and XLSX are text without outer spaces; JSONL keeps its values
     rows: tuple[Row, ...]
-    numbers: tuple[int, ...]
-    bad: tuple[BadRow, ...]
-    description: TableDescription
+    numbers: tuple[int, ...]  # line of each row in its file; row of the sheet in a workbook
+    bad: tuple[BadRow, ...]  # rows that could not be read
+    description: TableDescription  # how the table was understood
 
     @overload
     def __getitem__(self, place: int) -> Row: ...

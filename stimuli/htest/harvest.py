@@ -210,10 +210,7 @@ def _palindrome(texts: Texts) -> Found:
 
 
 def _repeated_word(texts: Texts) -> Found:
-    """Sort the parts of shuffled sentences into four slots: two parts of one sentence are of different slots.
-
-    A first guess by form (capital, -s, -ly) is mended by where parts never meet.
-    """
+    """Sort the parts of shuffled sentences into four slots: two parts of one sentence are of different slots."""
     sentences = [_joined_article(text.removesuffix(".").split()) for text in texts["B"]]
     parts = sorted({part for sentence in sentences for part in sentence})
     slot_of = {part: _slot_by_form(part) for part in parts}

@@ -53,9 +53,9 @@ def inner_capital_pair(draw: random.Random) -> Pair:
 def palindrome_pair(draw: random.Random) -> Pair:
     """Seven or nine letters that no one knows as a word, mirrored, and the same letters with inner ones moved.
 
-    Invented strings because the rule's published look, one real word, cannot be matched: of the words in the lexicon's
-    vocabulary few are palindromes, they are short, readers may know them by heart, and no other word has their letters.
-    First and last letter are the same in both, and both look about as much like English.
+    Invented strings because the rule's published look, one real word, cannot be matched: of the words in the
+    lexicon's vocabulary few are palindromes, they are short, readers may know them by heart, and no other word
+    has their letters. First and last letter are the same in both, and both look about as much like English.
     """
     while True:
         outer, inner = (_CONSONANTS, _VOWELS) if draw.randrange(2) else (_VOWELS, _CONSONANTS)
@@ -128,11 +128,11 @@ def _twins(holds: Callable[[str], bool]) -> tuple[tuple[str, str], ...]:
 def rhyme_pair(draw: random.Random) -> Pair:
     """Two couples of words that rhyme (A), and the same words with the two inner ones exchanged (B).
 
-    The released items show one couple. Two of them here, so that A and B have every word in common and begin and end with
-    the same one: with one couple the last words differ, words are too few for those to be equally common, and the audit's
-    classifiers sorted 2,000 items at up to .56 (upper bound .59). The inner words are as long and as common as each
-    other, and the words of a couple end in different spellings, in A as in B. A set of rhyming words is in exemplars or in
-    test items, never in both.
+    The released items show one couple. Two of them here, so that A and B have every word in common and begin and
+    end with the same one: with one couple the last words differ, words are too few for those to be equally
+    common, and the audit's classifiers sorted 2,000 items at up to .56 (upper bound .59). The inner words are as
+    long and as common as each other, and the words of a couple end in different spellings, in A as in B. A set of
+    rhyming words is in exemplars or in test items, never in both.
     """
     rhyming, alike = _rhyming()
     while True:
@@ -153,10 +153,7 @@ _Rhymes = tuple[tuple[str, str, int], ...]
 
 @functools.cache
 def _rhyming() -> tuple[_Rhymes, dict[object, _Rhymes]]:
-    """Return every two words of a set, in both orders, with their set; and the same sorted by the look of the first.
-
-    They are spelled otherwise at the end and are no homophones.
-    """
+    """Return every two words of a set, in both orders, with their set; and the same sorted by the look of the first."""
     every = tuple(
         (one, other, number)
         for number, words in enumerate(data("rhymes")["sets"])

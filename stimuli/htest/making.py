@@ -29,25 +29,14 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 
 @dataclass(frozen=True)
 class GeneratedItem:
-    """One generated text with its label.
+    """One generated text with its label."""
 
-    Parameters
-    ----------
-    text : str
-        What is shown.
-    label : {"A", "B"}
-        Its class.
-    number : int
-        Its place in the alternating order of its part, from 1; does not depend on how many are asked for, nor on
-        the order in which they are shown.
-    pair : int or None
-        The matched pair that it belongs to, from 1 in each part; None in published making, which pairs nothing.
-    """
-
-    text: str
-    label: Label
+    text: str  # what is shown
+    label: Label  # its class
+    # its place in the alternating order of its part, from 1; does not depend on how many are asked for, nor on the
+    # order in which they are shown
     number: int
-    pair: int | None = None
+    pair: int | None = None  # the matched pair that it belongs to, from 1 in each part
 
 
 @dataclass(frozen=True)
@@ -68,31 +57,7 @@ def generate(
     folder: Path | None = None,
     order: Order = "alternating",
 ) -> RuleItems:
-    """Generate exemplars and test items of a rule.
-
-    Parameters
-    ----------
-    name : str
-        Name of the rule.
-    exemplars, items : int
-        How many texts of each part, even: half of them A. Fewer exemplars are a part of more, in the same order.
-    seed : int
-        The study's seed.
-    making : {"corrected", "published"}
-        ``corrected``: matched pairs from our own words. Carriers are dealt to the two parts by a hash, and each is
-        used once: no text comes twice, no carrier is in both parts, and asking for more of either extends that part
-        and leaves the other as it was. ``published``: as the paper's code made the released items, faults included,
-        from the words of the released files (see :func:`stimuli.htest.published.generate_published`).
-    folder : Path, optional
-        Where the released files are; needed for ``published``.
-    order : {"alternating", "random"}
-        Order of the exemplars: A, B, A, B … as published, or drawn with the seed. Test items alternate.
-
-    Raises
-    ------
-    UserError
-        For an unknown rule, making or order, an odd number, or more pairs than the words give.
-    """
+    """Generate exemplars and test items of a rule."""
     for kind, given, known in (("making", making, MAKINGS), ("order of exemplars", order, ORDERS)):
         if given not in known:
             raise unknown_name(kind, str(given), known)

@@ -111,8 +111,9 @@ def _number() -> re.Pattern[str]:
 def rhymes(text: str) -> Label:
     """Tell A where the first and the last word of each couple rhyme; commas part couples, without one there is one.
 
-    Words rhyme that have the same sounds from the last stressed vowel on, in any listed pronunciation; words that sound
-    the same all through do, a word with itself does not, nor does one that the CMU Pronouncing Dictionary lacks.
+    Words rhyme that have the same sounds from the last stressed vowel on, in any listed pronunciation; words that
+    sound the same all through do, a word with itself does not, nor does one that the CMU Pronouncing Dictionary
+    lacks.
     """
     couples = [words for part in text.split(",") if (words := plain_words(part))]
     return _label(

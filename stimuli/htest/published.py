@@ -42,12 +42,12 @@ def generate_published(
 ) -> tuple[list[tuple[str, Label]], list[tuple[str, Label]]]:
     """Make exemplars and test items of a released task with a seed of one's own.
 
-    As published, 150 texts of each class are made, A before B (repeated_word: B first), rejecting what came before
-    in its class (but for spelled_math, which repeats); 100 of each class are drawn as test items and stay in the
-    order of the draw, the first of the others in the order of their making are exemplars. A and B alternate. Texts that were
-    released, too, stand behind those that were not. The A couples of ``rhyme`` are a word and its first rhyme in
-    alphabetical order that is not taken; rhymes in released couples are taken, for the first few of every word would come
-    again.
+    As published, 150 texts of each class are made, A before B (repeated_word: B first), rejecting what came
+    before in its class (but for spelled_math, which repeats); 100 of each class are drawn as test items and stay
+    in the order of the draw, the first of the others in the order of their making are exemplars. A and B
+    alternate. Texts that were released, too, stand behind those that were not. The A couples of ``rhyme`` are a
+    word and its first rhyme in alphabetical order that is not taken; rhymes in released couples are taken, for
+    the first few of every word would come again.
     """
     if name not in RELEASED_TASKS:
         raise unknown_name("H-TEST task", name, RELEASED_TASKS)

@@ -112,29 +112,16 @@ FaultKind = Literal["label", "duplicate", "leak"]
 
 @dataclass(frozen=True)
 class Fault:
-    """One released text that a careful study leaves out or mends.
+    """One released text that a careful study leaves out or mends."""
 
-    Parameters
-    ----------
-    task, split : str
-        Task and file: ``dev`` (exemplars) or ``test``.
-    line : int
-        Its line in the file, from 1.
-    text, label : str
-        As released.
-    kind : {"label", "duplicate", "leak"}
-        The rule gives it the other label; its text came before in its file; a test text is an exemplar too.
-    reason : str
-        The same in words.
-    """
-
-    task: str
+    task: str  # task and file: dev (exemplars) or test
     split: str
-    line: int
-    text: str
+    line: int  # its line in the file, from 1
+    text: str  # as released
     label: str
+    # the rule gives it the other label; its text came before in its file; a test text is an exemplar too
     kind: FaultKind
-    reason: str
+    reason: str  # the same in words
 
 
 def label_noise(name: str, released: Iterable[ReleasedItem]) -> list[ReleasedItem]:
@@ -144,10 +131,7 @@ def label_noise(name: str, released: Iterable[ReleasedItem]) -> list[ReleasedIte
 
 
 def released_faults(folder: Path, tasks: Iterable[str] = RELEASED_TASKS) -> list[Fault]:
-    """List the faults of the released items, task by task, exemplars before test items.
-
-    An item with several faults is listed once for each.
-    """
+    """List the faults of the released items, task by task, exemplars before test items."""
     found: list[Fault] = []
     for name, task in load_released(folder, tasks).items():
         exemplars = {item.text: item for item in reversed(task.exemplars)}

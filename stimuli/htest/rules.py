@@ -145,13 +145,7 @@ BUILT_IN = (
 
 @functools.cache
 def rules() -> Mapping[str, Rule]:
-    """Return every rule by its name, those of installed packages included.
-
-    Raises
-    ------
-    UserError
-        When an entry point gives no rule or one whose name is taken.
-    """
+    """Return every rule by its name, those of installed packages included."""
     found = {one.name: one for one in BUILT_IN}
     for where, one in added(ENTRY_POINTS, Rule):
         if one.name in found:
@@ -164,13 +158,7 @@ def rules() -> Mapping[str, Rule]:
 
 
 def rule(name: str) -> Rule:
-    """Return a rule by its name.
-
-    Raises
-    ------
-    UserError
-        When there is none of that name; gives the nearest.
-    """
+    """Return a rule by its name."""
     if name not in rules():
         raise unknown_name("H-TEST rule", name, rules())
     return rules()[name]

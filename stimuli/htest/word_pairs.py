@@ -47,9 +47,9 @@ def hyphen_pair(draw: random.Random) -> Pair:
 def operation_pair(draw: random.Random) -> Pair:
     """Sum and name of its sign: spelled between the numbers and a sign as the name (A), or the reverse.
 
-    The released items show one notation (``The sum plus 12.``, ``The limit < 10.``). Both stand here, because a spelled
-    operation alone makes a text longer by words, letters and tokens than a sign does: with both, A and B have the same
-    characters and words, and only which of them stands between the numbers tells them apart.
+    The released items show one notation (``The sum plus 12.``, ``The limit < 10.``). Both stand here, because a
+    spelled operation alone makes a text longer by words, letters and tokens than a sign does: with both, A and B
+    have the same characters and words, and only which of them stands between the numbers tells them apart.
     """
     operation = draw.choice(data("numbers")["used_in_items"])
     low, high = sorted(draw.sample(range(2, 13), 2))
@@ -74,8 +74,9 @@ def operation_pair(draw: random.Random) -> Pair:
 def number_pair(draw: random.Random) -> Pair:
     """One number twice, first in letters and then in digits (A), or the reverse.
 
-    The released items show it once. Both notations stand here, because a number in letters alone is longer than in digits
-    and adds a frequent word: with both, A and B have the same characters and words, and the first number tells.
+    The released items show it once. Both notations stand here, because a number in letters alone is longer than
+    in digits and adds a frequent word: with both, A and B have the same characters and words, and the first
+    number tells.
     """
     value = draw.randrange(2, 21)
     ways = data("numbers")["number_words"][value], str(value)

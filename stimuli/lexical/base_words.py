@@ -34,21 +34,13 @@ VOWELS = frozenset("aeiouyæøœ")
 
 @dataclass(frozen=True)
 class Relation:
-    """How a string differs from its base word, capitals aside.
+    """How a string differs from its base word, capitals aside."""
 
-    Parameters
-    ----------
-    kind : {"same", "transposed", "replaced", "other"}
-        ``transposed``: two letters stand in each other's place; ``replaced``: two letters are new ones at their
-        places; ``other``: anything else.
-    places : tuple of int
-        Letters of the base word that differ, from 0; empty where lengths differ.
-    classes : tuple of str
-        ``consonant`` or ``vowel`` for each of these letters of the base word (``y`` counts as a vowel).
-    """
-
+    # transposed: two letters stand in each other's place; replaced: two letters are new ones at their places; other:
+    # anything else
     kind: Kind
-    places: tuple[int, ...] = ()
+    places: tuple[int, ...] = ()  # letters of the base word that differ, from 0; empty where lengths differ
+    # consonant or vowel for each of these letters of the base word (y counts as a vowel)
     classes: tuple[str, ...] = ()
 
     @property
@@ -86,10 +78,7 @@ Made = TypeVar("Made")
 def draw_bases(
     make: Callable[[str], Made | None], number: int, *, bounds: WordBounds, language: str, seed: int
 ) -> list[Made]:
-    """Draw base words that look unlike each other, by the alphabet; a larger draw holds a smaller one.
-
-    ``make``: word → what is made of it, None where nothing can be: then another word is drawn.
-    """
+    """Draw base words that look unlike each other, by the alphabet; a larger draw holds a smaller one."""
     if number < 1:
         raise UserError(f"{number} base words are asked for; ask for one or more")
     made: dict[str, Made] = {}
@@ -149,18 +138,10 @@ _ENDINGS = (
 
 @dataclass(frozen=True)
 class WordBounds:
-    """Bounds of length and frequency.
+    """Bounds of length and frequency."""
 
-    Parameters
-    ----------
-    letters : tuple of int
-        Fewest and most letters.
-    zipf : tuple of float
-        Lowest and highest Zipf frequency (log10 per billion words).
-    """
-
-    letters: tuple[int, int]
-    zipf: tuple[float, float]
+    letters: tuple[int, int]  # fewest and most letters
+    zipf: tuple[float, float]  # lowest and highest Zipf frequency (log10 per billion words)
 
     def __post_init__(self) -> None:
         for name, (low, high) in (("letters", self.letters), ("zipf", self.zipf)):

@@ -84,15 +84,7 @@ def is_plain(word: str) -> bool:
 
 @functools.lru_cache(maxsize=200_000)
 def zipf(word: str, language: str) -> float | None:
-    """Return a word's Zipf frequency (log10 per billion words), 0 where unlisted, None without a list.
-
-    Parameters
-    ----------
-    word : str
-        One word; case is ignored.
-    language : str
-        Language tag, such as ``en`` or ``de-AT``.
-    """
+    """Return a word's Zipf frequency (log10 per billion words), 0 where unlisted, None without a list."""
     return _zipf(word, language)
 
 

@@ -28,10 +28,7 @@ _DIGITS = 6
 
 @dataclass(frozen=True)
 class Spread:
-    """How one covariate is spread in one group: number of values, mean, sample SD, least and greatest value.
-
-    Where values weigh less than 1, the number is the rounded sum of their weights.
-    """
+    """How one covariate is spread in one group: number of values, mean, sample SD, least and greatest value."""
 
     covariate: str
     group: str
@@ -102,8 +99,8 @@ def balance(
 def standardised_difference(one: Sequence[float], other: Sequence[float]) -> float | None:
     """Return the standardised mean difference of two groups.
 
-    The difference of the means over the root of the mean of both sample variances (Cohen, 1988, p. 44). Equal means
-    give 0 whatever the spread; unequal means without any spread give None.
+    The difference of the means over the root of the mean of both sample variances (Cohen, 1988, p. 44). Equal
+    means give 0 whatever the spread; unequal means without any spread give None.
     """
     return _difference(_Values(one), _Values(other))
 
@@ -167,44 +164,23 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How closely sets agree on a covariate.
+    """How closely sets agree on a covariate."""
 
-    Parameters
-    ----------
-    within : float or None
-        Items matched with each other differ by at most this; 0 asks for the same value. None asks nothing of single
-        items. Texts match only where they are the same.
-    smd : float
-        Largest absolute standardised mean difference between two sets.
-    """
-
+    # items matched with each other differ by at most this; 0 asks for the same value. None asks nothing of single
+    # items. Texts match only where they are the same
     within: float | None = None
-    smd: float = SMD_LIMIT
+    smd: float = SMD_LIMIT  # largest absolute standardised mean difference between two sets
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Candidates in a fixed order that depends on the seed and on their ids only.
+    """Candidates in a fixed order that depends on the seed and on their ids only."""
 
-    Attributes
-    ----------
-    candidates : tuple of Candidate
-        n candidates without missing covariates.
-    numbers : dict of str to ndarray, shape (n,)
-        Values of each numeric covariate.
-    whole : ndarray of int, shape (n, c)
-        The c numeric covariates, in thousandths of their SD from the least value.
-    codes : dict of str to ndarray, shape (n,)
-        A number for each text of a text-valued covariate.
-    excluded : tuple of (id, covariate)
-        Candidates left out because a covariate is missing.
-    """
-
-    candidates: tuple[Candidate, ...]
-    numbers: dict[str, NDArray[np.float64]]
-    whole: Whole
-    codes: dict[str, Whole]
-    excluded: tuple[tuple[str, str], ...]
+    candidates: tuple[Candidate, ...]  # n candidates without missing covariates
+    numbers: dict[str, NDArray[np.float64]]  # values of each numeric covariate
+    whole: Whole  # the c numeric covariates, in thousandths of their SD from the least value
+    codes: dict[str, Whole]  # a number for each text of a text-valued covariate
+    excluded: tuple[tuple[str, str], ...]  # candidates left out because a covariate is missing
 
 
 def tolerances(on: Mapping[str, float | Tolerance]) -> dict[str, Tolerance]:
@@ -228,13 +204,7 @@ def tolerances(on: Mapping[str, float | Tolerance]) -> dict[str, Tolerance]:
 def measure(
     candidates: Sequence[Candidate], on: Mapping[str, Tolerance], *, seed: int, missing: Missing
 ) -> Measured:
-    """Check candidates and bring them into an order that their given order does not touch.
-
-    Raises
-    ------
-    UserError
-        An id stands twice, a covariate is missing (with ``missing="error"``), unknown, or a number here and a text there.
-    """
+    """Check candidates and bring them into an order that their given order does not touch."""
     twice = [name for name, number in Counter(one.id for one in candidates).items() if number > 1]
     if twice:
         raise UserError(f"match: the id {min(twice)!r} stands twice among the candidates")

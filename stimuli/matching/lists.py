@@ -33,36 +33,7 @@ def match_lists(
     seed: int,
     missing: Missing = "error",
 ) -> Matched:
-    """Divide items into lists of equal size (within one) that agree on covariates.
-
-    Items of each group are dealt evenly over the lists, then swapped between lists of the same group, the best swap
-    first, until no swap brings the lists' sums nearer. All arithmetic is in whole numbers.
-
-    Parameters
-    ----------
-    items : sequence of Candidate
-        Every one comes into exactly one list; their order does not matter.
-    lists : int
-        Number of lists, 2 or more.
-    on : mapping of str to float or Tolerance
-        Covariates to balance. Items of different lists are not matched one by one, so a plain number or ``within`` above 0
-        is how far the means of two lists may differ, beside the limit ``smd``; 0 only names the covariate. A text-valued
-        covariate is dealt evenly, like a group.
-    seed : int
-        Decides between equally good divisions.
-    missing : {"error", "exclude"}
-        What an item without a covariate is; an excluded one is in no list.
-
-    Returns
-    -------
-    Matched
-        Ids by list, named ``"1"`` to ``str(lists)``, sorted; ``unmet`` names covariates above their limit.
-
-    Raises
-    ------
-    UserError
-        For fewer than two lists, fewer items than lists, a doubled id, or a missing covariate.
-    """
+    """Divide items into lists of equal size (within one) that agree on covariates."""
     wanted = tolerances(on)
     if isinstance(lists, bool) or not isinstance(lists, int) or lists < 2:
         raise UserError(f"lists is {lists!r}; items are divided into two or more")
@@ -114,10 +85,7 @@ def _strata(measured: Measured) -> list[Whole]:
 
 
 def _deal(strata: Sequence[Whole], whole: Whole, lists: int) -> Whole:
-    """Deal the items of each stratum in turn over the lists, from the largest covariates to the smallest.
-
-    The turn runs on from stratum to stratum, so that lists differ by one item at most, in each stratum and in all.
-    """
+    """Deal the items of each stratum in turn over the lists, from the largest covariates to the smallest."""
     place = np.zeros(len(whole), dtype=np.int64)
     turn = 0
     for members in strata:

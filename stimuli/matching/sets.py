@@ -142,18 +142,7 @@ def choose(
     matches: Whole,
     size: int | None,
 ) -> Whole:
-    """Return the most matches, ``size`` at most, whose sets keep every standardised difference.
-
-    Parameters
-    ----------
-    measured : Measured
-    wanted : mapping of str to Tolerance
-    groups : sequence of ndarray
-        Candidates of each group.
-    matches : ndarray of int, shape (matches, groups)
-        Nearest first; the first ``size`` are where the search begins.
-    size : int, optional
-    """
+    """Return the most matches, ``size`` at most, whose sets keep every standardised difference."""
     choice = _Choice(measured, wanted, groups, matches)
     choice.chosen[: len(matches) if size is None else size] = True
     while choice.chosen.any():
@@ -177,24 +166,12 @@ CANDIDATES = "(candidates)"
 
 @dataclass(frozen=True)
 class Unmet:
-    """A wish that the candidates do not allow.
+    """A wish that the candidates do not allow."""
 
-    Attributes
-    ----------
-    covariate : str
-        The covariate at fault.
-    rule : str
-        What cannot be met, in words.
-    reachable : int
-        With how many items per set it could be met, all else as asked.
-    without : int
-        How many items per set there could be without this covariate.
-    """
-
-    covariate: str
-    rule: str
-    reachable: int
-    without: int
+    covariate: str  # the covariate at fault
+    rule: str  # what cannot be met, in words
+    reachable: int  # with how many items per set it could be met, all else as asked
+    without: int  # how many items per set there could be without this covariate
 
     def __str__(self) -> str:
         if self.covariate == CANDIDATES:
@@ -207,36 +184,17 @@ class Unmet:
 
 @dataclass(frozen=True)
 class Matched:
-    """Sets that agree on covariates, and how well they do.
+    """Sets that agree on covariates, and how well they do."""
 
-    Attributes
-    ----------
-    sets : mapping of str to tuple of str
-        Ids by group; equal places of two sets hold items matched with each other.
-    balance : Balance
-        Mean, SD, range and n of every numeric covariate by group; standardised mean difference of every pair of groups.
-    unmet : tuple of Unmet
-        What could not be met at the asked size; empty where all is met.
-    reachable : int
-        The largest number of items per set found to meet everything.
-    excluded : tuple of (id, covariate)
-        Candidates left out because the covariate is missing.
-    """
-
+    # ids by group; equal places of two sets hold items matched with each other
     sets: Mapping[str, tuple[str, ...]]
-    balance: Balance
-    unmet: tuple[Unmet, ...]
-    reachable: int
-    excluded: tuple[tuple[str, str], ...] = ()
+    balance: Balance  # mean, SD, range and n of every numeric covariate by group
+    unmet: tuple[Unmet, ...]  # what could not be met at the asked size; empty where all is met
+    reachable: int  # the largest number of items per set found to meet everything
+    excluded: tuple[tuple[str, str], ...] = ()  # candidates left out because the covariate is missing
 
     def require(self) -> Matched:
-        """Return the sets, or refuse them where a wish is not met.
-
-        Raises
-        ------
-        UserError
-            Says which covariate cannot be met and with how many items it could.
-        """
+        """Return the sets, or refuse them where a wish is not met."""
         if self.unmet:
             raise UserError("match: " + "; ".join(str(one) for one in self.unmet), mend=self._mend())
         return self
@@ -261,36 +219,7 @@ def match_sets(
     seed: int,
     missing: Missing = "error",
 ) -> Matched:
-    """Pick sets of items, one per group, that agree on covariates.
-
-    Parameters
-    ----------
-    candidates : sequence of Candidate
-        Of two or more groups; their order does not matter.
-    on : mapping of str to float or Tolerance
-        Covariate → how far matched items may differ (0: not at all). Text-valued covariates match exactly.
-    size : int, optional
-        Items per set; the most that meet everything where None.
-    seed : int
-        Decides between equally good sets.
-    missing : {"error", "exclude"}
-        What a candidate without a covariate is.
-
-    Returns
-    -------
-    Matched
-        Where the size cannot be reached, the largest sets that meet everything, with ``unmet`` saying why.
-
-    Raises
-    ------
-    UserError
-        For fewer than two groups, a doubled id, an unknown or missing covariate, or a size below 1.
-
-    Notes
-    -----
-    ``reachable`` is what the search found: exact for two groups without regard to the standardised differences, a lower
-    bound otherwise.
-    """
+    """Pick sets of items, one per group, that agree on covariates."""
     wanted = tolerances(on)
     if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
         raise UserError(f"match: size is {size!r}; it is a whole number from 1 upwards")
@@ -320,11 +249,7 @@ def match_sets(
 
 
 def _assign(measured: Measured, wanted: Mapping[str, Tolerance], groups: Sequence[Whole]) -> Whole:
-    """Match candidates across groups, shape (matches, groups), nearest first.
-
-    Groups join by size, the smallest first, each by optimal assignment to the matches so far; then each is assigned
-    anew given all others, until nothing gets better.
-    """
+    """Match candidates across groups, shape (matches, groups), nearest first."""
     order = sorted(range(len(groups)), key=lambda g: (len(groups[g]), g))
     rows = np.full((len(groups[order[0]]), len(groups)), -1, dtype=np.int64)
     rows[:, order[0]] = groups[order[0]]

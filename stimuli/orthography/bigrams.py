@@ -29,27 +29,15 @@ class _Count(NamedTuple):
 
 @dataclass(frozen=True)
 class BigramFrequency:
-    """Bigram frequencies of a string: mean and minimum over its bigrams, log10(1 + count).
+    """Bigram frequencies of a string: mean and minimum over its bigrams, log10(1 + count)."""
 
-    Parameters
-    ----------
-    bigram_mean, bigram_min : float
-        Token counts per million, anywhere in a word.
-    bigram_type_mean, bigram_type_min : float
-        Type counts, anywhere in a word.
-    bigram_position_mean, bigram_position_min : float
-        Token counts per million, same place and word length.
-    bigram_position_type_mean, bigram_position_type_min : float
-        Type counts, same place and word length.
-    """
-
-    bigram_mean: float
+    bigram_mean: float  # token counts per million, anywhere in a word
     bigram_min: float
-    bigram_type_mean: float
+    bigram_type_mean: float  # type counts, anywhere in a word
     bigram_type_min: float
-    bigram_position_mean: float
+    bigram_position_mean: float  # token counts per million, same place and word length
     bigram_position_min: float
-    bigram_position_type_mean: float
+    bigram_position_type_mean: float  # type counts, same place and word length
     bigram_position_type_min: float
 
 
@@ -87,11 +75,7 @@ _NONE = _Count(0.0, 0.0)
 
 @functools.lru_cache(maxsize=200_000)
 def bigram_frequency(word: str, language: str) -> BigramFrequency | None:
-    """Return the bigram frequencies of any string of letters, real word or not.
-
-    Returns BigramFrequency or None: none for strings of fewer than two letters, and where the language has no
-    vocabulary.
-    """
+    """Return the bigram frequencies of any string of letters, real word or not."""
     found = _found(word, language)
     if found is None:
         return None

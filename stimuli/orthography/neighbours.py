@@ -20,17 +20,11 @@ SMALL_STEPS = 3
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """Neighbours of a string in a language's vocabulary.
+    """Neighbours of a string in a language's vocabulary."""
 
-    Parameters
-    ----------
-    coltheart_n : int
-        Words of the same length that differ in one letter (Coltheart, Davelaar, Jonasson & Besner, 1977).
-    old20 : float
-        Mean Levenshtein distance to the 20 nearest words (Yarkoni, Balota & Yap, 2008), in letters.
-    """
-
+    # words of the same length that differ in one letter (Coltheart, Davelaar, Jonasson & Besner, 1977)
     coltheart_n: int
+    # mean Levenshtein distance to the 20 nearest words (Yarkoni, Balota & Yap, 2008), in letters
     old20: float
 
 
@@ -45,10 +39,7 @@ class _Index:
     known: dict[str, Neighbourhood] = field(default_factory=dict)
 
     def within(self, word: str, edits: int) -> tuple[list[str], npt.NDArray[np.bool_]]:
-        """Return all words that may be no more than ``edits`` away, with some that are further, and which are as long.
-
-        An edit changes the length by one at most, and adds or takes one letter at most to or from those that occur.
-        """
+        """Return all words that may be no more than ``edits`` away, with some that are further, and which are as long."""
         begin, end = np.searchsorted(self.lengths, [len(word) - edits, len(word) + edits + 1])
         own, theirs = _letter_bits(word), self.letters[begin:end]
         lost, new = np.bitwise_count(own & ~theirs), np.bitwise_count(theirs & ~own)
@@ -57,10 +48,7 @@ class _Index:
 
 
 def _letter_bits(word: str) -> np.uint64:
-    """Return which letters occur, one bit each, and in the upper half which occur again.
-
-    Letters that share a bit only make the filter coarser.
-    """
+    """Return which letters occur, one bit each, and in the upper half which occur again."""
     bits = 0
     for letter in word:
         bit = 1 << (ord(letter) % 32)
@@ -72,11 +60,7 @@ _indices: dict[str, _Index] = {}
 
 
 def neighbourhoods(words: Iterable[str], language: str) -> list[Neighbourhood | None]:
-    """Return the neighbourhoods of words; those of words that were asked for before are remembered.
-
-    Returns list: in the order of the words; None for strings without letters, and for all where the language has no
-    vocabulary.
-    """
+    """Return the neighbourhoods of words; those of words that were asked for before are remembered."""
     listed = vocabulary(language)
     if listed is None:
         return [None for _ in words]
@@ -106,10 +90,7 @@ def _index(listed: Vocabulary) -> _Index:
 
 
 def _measured(word: str, index: _Index) -> Neighbourhood:
-    """Compare a word with those that may be near, with more of them until the 20 nearest are settled.
-
-    A word left out is at least ``edits`` + 1 away, so a 20th neighbour no further than that settles the mean.
-    """
+    """Compare a word with those that may be near, with more of them until the 20 nearest are settled."""
     most = max(len(word), int(index.lengths[-1]))
     edits = 1
     while True:

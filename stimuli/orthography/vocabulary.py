@@ -23,24 +23,12 @@ _PRIVATE = 0xF0000
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Words of a language, most frequent first.
+    """Words of a language, most frequent first."""
 
-    Parameters
-    ----------
-    language : str
-        Base language, such as ``en``.
-    spelled : tuple of str
-        The words with one character a letter (see :func:`spell`).
-    per_million : tuple of float
-        Their frequencies per million words.
-    members : frozenset of str
-        The words again, to look up.
-    """
-
-    language: str
-    spelled: tuple[str, ...]
-    per_million: tuple[float, ...]
-    members: frozenset[str] = field(repr=False)
+    language: str  # base language, such as en
+    spelled: tuple[str, ...]  # the words with one character a letter (see spell)
+    per_million: tuple[float, ...]  # their frequencies per million words
+    members: frozenset[str] = field(repr=False)  # the words again, to look up
 
 
 def vocabulary_reason(language: str) -> str | None:
@@ -80,9 +68,9 @@ def vocabulary(language: str) -> Vocabulary | None:
 def spell(word: str, language: str) -> str:
     """Return a word's letters, one character each, as the language's list has them.
 
-    wordfreq's own preparation folds case and, by language, variants of letters (``ß`` is ``ss`` there, Turkish ``I`` is
-    ``ı``). What is no letter is left out; of parts between apostrophes the longest is kept, as scrambles do. A grapheme
-    cluster of several characters gets a private one of its own, the same throughout the process.
+    wordfreq's own preparation folds case and, by language, variants of letters (``ß`` is ``ss`` there, Turkish
+    ``I`` is ``ı``). What is no letter is left out; of parts between apostrophes the longest is kept, as scrambles
+    do. A grapheme cluster of several characters gets a private one of its own, the same throughout the process.
     """
     # Lower-case letters a to z stand for themselves in every language, and most forms have no others.
     return word if word.isascii() and word.isalpha() and word.islower() else _spelled(word, language)

@@ -58,30 +58,14 @@ class Unsuitable(UserError):
 
 @dataclass(frozen=True)
 class Asked:
-    """One record as a task asks it.
+    """One record as a task asks it."""
 
-    Parameters
-    ----------
-    record : Record
-        The record.
-    field : str
-        The text that conditions change.
-    beside : tuple of str
-        Further texts, shown as they are.
-    choices : tuple of str or None
-        Options in the order of the corpus; None for open answers.
-    answer : str or None
-        What is right: an option, a phrase, the intact text; None where nothing is scored by comparison.
-    key : mapping
-        What scoring needs besides (see :class:`stimuli.item.Item`).
-    """
-
-    record: Record
-    field: str
-    beside: tuple[str, ...] = ()
-    choices: tuple[str, ...] | None = None
-    answer: str | None = None
-    key: Mapping[str, Any] | None = None
+    record: Record  # the record
+    field: str  # the text that conditions change
+    beside: tuple[str, ...] = ()  # further texts, shown as they are
+    choices: tuple[str, ...] | None = None  # options in the order of the corpus; None for open answers
+    answer: str | None = None  # what is right: an option, a phrase, the intact text
+    key: Mapping[str, Any] | None = None  # what scoring needs besides (see stimuli.item.Item)
 
     @property
     def text(self) -> str:
@@ -105,21 +89,11 @@ class Asked:
 
 @dataclass(frozen=True)
 class Levels:
-    """The levels of a factor: what is done to the text, and at which of them it is withheld instead.
+    """The levels of a factor: what is done to the text, and at which of them it is withheld instead."""
 
-    Parameters
-    ----------
-    factor : str or None
-        Name of the factor; None for texts as they are, at one level without a name.
-    given : mapping of str to operation
-        Operation by level as written, ``none`` where the text is withheld.
-    withheld : frozenset of str
-        Levels that show no text.
-    """
-
-    factor: str | None
-    given: Mapping[str, OperationSpec]
-    withheld: frozenset[str] = frozenset()
+    factor: str | None  # name of the factor; None for texts as they are, at one level without a name
+    given: Mapping[str, OperationSpec]  # operation by level as written, none where the text is withheld
+    withheld: frozenset[str] = frozenset()  # levels that show no text
 
     @classmethod
     def parse(cls, factor: str | None, levels: Mapping[str, OperationSpec]) -> Levels:
@@ -157,10 +131,7 @@ class Levels:
 
 
 def speaker_labels(field: str, text: str) -> list[tuple[int, int]]:
-    """Return where a dialogue says who speaks: begin and end of what stands before the colon of each line.
-
-    A text of another field has no such places.
-    """
+    """Return where a dialogue says who speaks: begin and end of what stands before the colon of each line."""
     return [match.span() for match in _SPEAKER.finditer(text)] if field == DIALOGUE else []
 
 
@@ -175,13 +146,7 @@ def where_is(record: Record) -> str:
 
 
 def reading_field(record: Record, field: str | None = None) -> str:
-    """Return the name of the text that conditions change: as asked for, else the corpus's, else the only one.
-
-    Raises
-    ------
-    UserError
-        When a record of an unknown corpus has several texts and none is named.
-    """
+    """Return the name of the text that conditions change: as asked for, else the corpus's, else the only one."""
     if field is not None:
         return field
     if record.corpus in corpora():

@@ -48,17 +48,7 @@ class Shown:
         also_shown: Mapping[str, str] | None = None,
         also_known: Mapping[str, float | str | None] | None = None,
     ) -> Item:
-        """Make the item of this condition.
-
-        Parameters
-        ----------
-        item_id, set_name, factor, field, seed, answer, choices, role
-            As the item has them; without a factor its condition is empty.
-        source, split, licence : str or None
-            Where the text comes from; there it has the item's id.
-        also_shown, also_known : mapping, optional
-            Further fields that are shown as they are, and further covariates.
-        """
+        """Make the item of this condition."""
         return Item(
             item_id=item_id,
             set_name=set_name,
@@ -174,7 +164,8 @@ def option_to_change(one: Shown) -> str:
 def require_change(shown: list[Shown], operations: Mapping[str, Operation], item_id: str) -> None:
     """Refuse an item in which a condition changes no letter, unless its rate is too low for a text so short.
 
-    A text of one sentence, or of one word, cannot change its order; it says so in ``left_intact`` and is no error.
+    A text of one sentence, or of one word, cannot change its order; it says so in ``left_intact`` and is no
+    error.
     """
     for one in shown:
         operation = operations[one.level]

@@ -112,10 +112,7 @@ def _covariates(one: GeometryItem) -> dict[str, float | str | None]:
 
 
 def other_questions(items: Sequence[Item], seed: int, language: str = "en") -> dict[str, str]:
-    """Return each item's question with other symbols, of which none of its options is the result.
-
-    No question comes twice, and none is one that another item asks, as long as there are enough.
-    """
+    """Return each item's question with other symbols, of which none of its options is the result."""
     taken = {str(item.provenance["source_id"]) for item in items} | {item.shown[FIELD] for item in items}
     found: dict[str, str] = {}
     for item in items:
@@ -140,22 +137,7 @@ def _questions_by_name() -> Mapping[str, Question]:
 def geometry_released_items(
     folder: Path, *, family_factor: str | None = "family", task_factor: str | None = None
 ) -> list[Item]:
-    """Make items from the 90 released questions, options and keys as released.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder with ``letter_geometry_test.jsonl``, or one above it.
-    family_factor : str or None
-        Factor whose level is the kind of question: ``rotation``, ``flip``, ``add_subtract`` or ``composite``.
-    task_factor : str or None
-        Factor whose level is ``letter_geometry``.
-
-    Raises
-    ------
-    UserError
-        For a missing or broken file (file and line are named).
-    """
+    """Make items from the 90 released questions, options and keys as released."""
     made = []
     for one in load_released_geometry(folder):
         condition: dict[str, str] = {}

@@ -35,29 +35,7 @@ def htest_released_items(
     seed: int,
     factor: str | None = FACTOR,
 ) -> list[Item]:
-    """Make items from the released tasks.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the released files are (see :func:`stimuli.htest.released.load_released_task`).
-    tasks : sequence of str
-        Tasks, in order; each is a set of that name.
-    exemplars : int
-        Exemplars per task, even; the first of the released ones.
-    items : int, optional
-        Test items per task, even, half of each label, drawn with the seed and kept in the released order; all
-        where None.
-    seed : int
-        The study's seed.
-    factor : str or None
-        Factor whose level is the task.
-
-    Raises
-    ------
-    UserError
-        For an unknown task, a broken file, or numbers that do not fit.
-    """
+    """Make items from the released tasks."""
     made: list[Item] = []
     for name in tasks:
         task = load_released_task(folder, name)
@@ -123,28 +101,7 @@ def htest_rule_items(
     factor: str | None = FACTOR,
     order: Order = "alternating",
 ) -> list[Item]:
-    """Make items from rules (see :func:`stimuli.htest.making.generate`); each rule is a set of its name.
-
-    Covariate ``pair`` names the matched pair of an item: its A and its B share a carrier.
-
-    Parameters
-    ----------
-    rules : sequence of str
-        Rules, in order.
-    exemplars, items : int
-        Exemplars and test items per rule, even.
-    seed : int
-        The study's seed.
-    factor : str or None
-        Factor whose level is the rule.
-    order : {"alternating", "random"}
-        Order of the exemplars.
-
-    Raises
-    ------
-    UserError
-        For an unknown rule or numbers that do not fit.
-    """
+    """Make items from rules (see :func:`stimuli.htest.making.generate`); each rule is a set of its name."""
     return [
         item
         for name in rules
@@ -242,10 +199,7 @@ Levels = Mapping[str, str]
 def text_in_arms(
     items: Sequence[Item], factor: str, levels: Levels, *, field: str, seed: int, language: str
 ) -> list[Item]:
-    """Show the text of test items as it is, with other letters, or not at all; other items stay as they are.
-
-    Other letters are those of the operation ``Sub``: length, capitals, spaces, digits and marks stay.
-    """
+    """Show the text of test items as it is, with other letters, or not at all; other items stay as they are."""
     settings = ScrambleSettings(language=language)
     operations = {
         level: parse_operation(SUBSTITUTED) for level, does in levels.items() if does == SUBSTITUTED

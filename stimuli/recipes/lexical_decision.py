@@ -53,21 +53,13 @@ _LIST, _LIST_LICENCE = "wordfreq", "CC BY-SA 4.0"
 
 @dataclass(frozen=True)
 class WordOptions:
-    """How words are drawn.
+    """How words are drawn."""
 
-    Parameters
-    ----------
-    letters : tuple of int
-        Fewest and most letters of base words.
-    zipf, filler_zipf : tuple of float
-        Lowest and highest Zipf frequency of base words, and of word fillers.
-    fillers : int or None
-        Number of word fillers; None for as many as make yes and no equally frequent in every list.
-    """
-
-    letters: tuple[int, int] = (6, 9)
+    letters: tuple[int, int] = (6, 9)  # fewest and most letters of base words
+    # lowest and highest Zipf frequency of base words, and of word fillers
     zipf: tuple[float, float] = (3.0, 5.0)
     filler_zipf: tuple[float, float] = (4.0, 7.0)
+    # number of word fillers; None for as many as make yes and no equally frequent in every list
     fillers: int | None = None
 
     @classmethod
@@ -114,43 +106,7 @@ def lexical_decision_items(
     on_bad: OnBad = "stop",
     set_name: str = "lexical_decision",
 ) -> TaskItems:
-    """Make items for a lexical decision: base words in every form, then word fillers.
-
-    Parameters
-    ----------
-    records : sequence of Record
-        Base words (text ``word``) and fillers (``role: filler`` among their extras); see :func:`word_records`. Where
-        there are no base words, or too few fillers are named, words are drawn from wordfreq by the rules of
-        :mod:`stimuli.lexical.base_words`.
-    factor : str or None
-        Factor whose levels are the forms of a base word.
-    levels : mapping of str to operation
-        Form by level, such as ``{"TL": "transpose:internal", "SL": "substitute:internal"}``; ``none`` shows the base
-        word itself, for which ``word`` is right.
-    seed : int
-        The study's seed.
-    settings : ScrambleSettings
-        Capitals and language; listed words are always avoided.
-    number : int, optional
-        Base words; all of the records, or 80 drawn ones, where None.
-    options : mapping, optional
-        See :class:`WordOptions`.
-    on_bad : {"stop", "skip"}
-        What a given base word does of which some form cannot be made; for a drawn one another is drawn.
-    set_name : str
-        Name of the materials.
-
-    Returns
-    -------
-    TaskItems
-        Base words (role ``test``) in the order given, drawn ones by the alphabet; then fillers (role ``filler``).
-
-    Raises
-    ------
-    UserError
-        For levels that make no nonword, a word that stands twice, an unsuitable one (``on_bad="stop"``), or more
-        words than can be drawn.
-    """
+    """Make items for a lexical decision: base words in every form, then word fillers."""
     require_lexicon(settings.language)
     _require_once(records)
     wanted = WordOptions.from_mapping(options or {})
@@ -234,13 +190,9 @@ class _Forms:
     def of(self, record: Record) -> _Formed:
         """Return a word's form at every level; none of the changed ones is a listed string.
 
-        Out of several draws that one is taken whose forms have the fewest bigrams that no word of the language has, then
-        the fewest that none has at that place, then the least difference in their rarest bigram.
-
-        Raises
-        ------
-        Unsuitable
-            When some form cannot be made.
+        Out of several draws that one is taken whose forms have the fewest bigrams that no word of the
+        language has, then the fewest that none has at that place, then the least difference in their rarest
+        bigram.
         """
         word = record.texts[has_text(record, FIELD)]
         drawn: list[Mapping[str, Scrambled]] = []

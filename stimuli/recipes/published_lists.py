@@ -20,17 +20,10 @@ _OF_TYPOBENCH = ("complete", "rectify", "summarise", "translate")
 
 @dataclass(frozen=True)
 class PublishedList:
-    """Records in the published order.
+    """Records in the published order."""
 
-    Parameters
-    ----------
-    records : tuple of Record
-        What is asked.
-    pass_over : tuple of Record
-        What the published pass goes over: these, or a longer list that holds them.
-    """
-
-    records: tuple[Record, ...]
+    records: tuple[Record, ...]  # what is asked
+    # what the published pass goes over: these, or a longer list that holds them
     pass_over: tuple[Record, ...]
 
 

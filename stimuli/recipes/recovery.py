@@ -48,25 +48,7 @@ def recovery_items(
     published: bool = False,
     number: int | None = None,
 ) -> list[Item]:
-    """Make recovery items: text by text, each in every condition, with the intact text as the answer.
-
-    Parameters
-    ----------
-    texts : sequence of SourceText
-        For example from :func:`stimuli.corpora.realtimeqa.recovery_sentences`.
-    factor, levels, seed, field, settings, set_name
-        As in :func:`stimuli.recipes.sentences.sentence_items`.
-    published : bool
-        Copy the published stimuli: levels ``RS-20``, ``KFL``, ``REO-INT`` … over the whole list in the order given,
-        with the paper's seed; ``settings`` other than the language have no say.
-    number : int, optional
-        Draw so many texts, after scrambling; all where None.
-
-    Raises
-    ------
-    UserError
-        For an operation that was not published where a copy is asked for, or more texts than there are.
-    """
+    """Make recovery items: text by text, each in every condition, with the intact text as the answer."""
     show: Callable[[int], list[Shown]]
     if published:
         given = {"": "none"} if factor is None else levels
@@ -102,35 +84,16 @@ def _published_seeds(levels: Mapping[str, Given]) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class PublishedPasses:
-    """Texts as published passes left them.
+    """Texts as published passes left them."""
 
-    A pass goes over all texts, but what an item says of one is found when it is asked for: a study may draw few of many.
-
-    Attributes
-    ----------
-    intact : tuple of str
-        In NFC as all items are, tidied as the paper's own were.
-    passed : mapping of str to sequence of Passed
-        By level.
-    operations : mapping of str to PublishedOperation
-        By level.
-    field, language : str
-    """
-
-    intact: tuple[str, ...]
-    passed: Mapping[str, Sequence[Passed]]
+    intact: tuple[str, ...]  # in NFC as all items are, tidied as the paper's own were
+    passed: Mapping[str, Sequence[Passed]]  # by level
     operations: Mapping[str, PublishedOperation]
     field: str
     language: str
 
     def shown(self, place: int) -> list[Shown]:
-        """Show one text in every condition; ``words_dropped`` among the covariates says how many words were lost, where some were.
-
-        Parameters
-        ----------
-        place : int
-            In the list that was passed over.
-        """
+        """Show one text in every condition; ``words_dropped`` among the covariates says how many words were lost, where some were."""
         done = {level: texts[place] for level, texts in self.passed.items()}
         return _described(self.intact[place], done, self.operations, self.field, self.language)
 

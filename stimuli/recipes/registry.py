@@ -91,8 +91,8 @@ def ask_completion(record: Record, field: str) -> Asked:
 def worked(record: Record) -> dict[str, Any]:
     """Return a record's worked solution as an item's key holds it.
 
-    What is no part of the prose goes: GSM8K's calculator marks, and an ending that only names the letter of an option, which
-    would be wrong where options are dealt anew.
+    What is no part of the prose goes: GSM8K's calculator marks, and an ending that only names the letter of an
+    option, which would be wrong where options are dealt anew.
     """
     prose = _CALCULATOR.sub("", record.rationale or "").strip()
     if record.choices is not None and (found := _LETTER_LAST.search(prose)):
@@ -114,39 +114,19 @@ LEXICAL_DECISION = "lexical_decision"
 
 @dataclass(frozen=True)
 class Task:
-    """What a task asks of a record.
+    """What a task asks of a record."""
 
-    Parameters
-    ----------
-    name : str
-        As a study names it.
-    about : str
-        What the reader does.
-    needs : str
-        What a record must have.
-    corpora : tuple of str
-        Corpora of the registry that suit it; records of others do where they have what it needs.
-    source : str
-        Where the task was described.
-    ask : callable
-        (record, field, options of the task) → Asked; raises Unsuitable.
-    options : tuple of str
-        Names of the options that it takes beside those of every task.
-    one_per_text : bool
-        Whether records with the same text make one item: the task does not look at the question.
-    examples_need : callable, optional
-        Refuses a record that cannot be an example.
-    """
-
-    name: str
-    about: str
-    needs: str
+    name: str  # as a study names it
+    about: str  # what the reader does
+    needs: str  # what a record must have
+    # corpora of the registry that suit it; records of others do where they have what it needs
     corpora: tuple[str, ...]
-    source: str
-    ask: Callable[[Record, str, Mapping[str, Any]], Asked]
-    options: tuple[str, ...] = ()
+    source: str  # where the task was described
+    ask: Callable[[Record, str, Mapping[str, Any]], Asked]  # (record, field, options of the task) → Asked
+    options: tuple[str, ...] = ()  # names of the options that it takes beside those of every task
+    # whether records with the same text make one item: the task does not look at the question
     one_per_text: bool = False
-    examples_need: Callable[[Record], None] | None = None
+    examples_need: Callable[[Record], None] | None = None  # refuses a record that cannot be an example
 
 
 _CAO = "Cao et al. (2023), Unnatural error correction"

@@ -19,26 +19,7 @@ def draw_some(
     key: Callable[[Thing], str],
     what: str = "items",
 ) -> list[Thing]:
-    """Draw a number of things and keep them in the order given.
-
-    Parameters
-    ----------
-    things : sequence
-        What to draw from.
-    number : int or None
-        How many; all where None.
-    seed : int
-        The study's seed.
-    key : callable
-        Thing → its id; each thing's luck hangs on its id alone.
-    what : str
-        What they are called in an error.
-
-    Raises
-    ------
-    UserError
-        When more are asked for than there are.
-    """
+    """Draw a number of things and keep them in the order given."""
     if number is None:
         return list(things)
     if not 0 <= number <= len(things):

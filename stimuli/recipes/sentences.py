@@ -108,32 +108,19 @@ SEPARATOR = "|"
 
 @dataclass(frozen=True)
 class TargetRule:
-    """Chooses words of a sentence by what they are and where they stand; every part given must hold.
+    """Chooses words of a sentence by what they are and where they stand; every part given must hold."""
 
-    Parameters
-    ----------
-    min_letters, max_letters : int, optional
-        Bounds of the number of letters.
-    min_zipf, max_zipf : float, optional
-        Bounds of the Zipf frequency (log10 per billion words); a word that is not listed has 0.
-    skip_frequent : int, optional
-        None of the so many most frequent words of the language, which are function words in the main.
-    place : {"first", "last"}, optional
-        Only the first or the last word of the sentence, if the rest holds for it.
-    every : int, optional
-        Of the words for which the rest holds, every second, third … in reading order: the 2nd, 4th … for 2.
-    number : int, optional
-        So many of these a sentence, drawn with the study's seed; a smaller number is among a larger one.
-    """
-
-    min_letters: int | None = None
+    min_letters: int | None = None  # bounds of the number of letters
     max_letters: int | None = None
-    min_zipf: float | None = None
+    min_zipf: float | None = None  # bounds of the Zipf frequency (log10 per billion words)
     max_zipf: float | None = None
+    # none of the so many most frequent words of the language, which are function words in the main
     skip_frequent: int | None = None
+    # only the first or the last word of the sentence, if the rest holds for it
     place: Literal["first", "last"] | None = None
+    # of the words for which the rest holds, every second, third … in reading order: the 2nd, 4th … for 2
     every: int | None = None
-    number: int | None = None
+    number: int | None = None  # so many of these a sentence, drawn with the study's seed
 
     def __post_init__(self) -> None:
         for name in ("min_letters", "max_letters", "skip_frequent", "every", "number"):
@@ -180,24 +167,7 @@ class TargetRule:
                 )
 
     def choose(self, text: str, *, language: str, seed: int, item_id: str) -> tuple[int, ...]:
-        """Return the places of the words that the rule chooses, in reading order.
-
-        Parameters
-        ----------
-        text : str
-            The intact text in NFC.
-        language : str
-            Language tag.
-        seed : int
-            The study's seed; has a say with ``number`` only.
-        item_id : str
-            The item; each word's luck hangs on it and on the word's place alone.
-
-        Raises
-        ------
-        UserError
-            When no word fits, or fewer than ``number``.
-        """
+        """Return the places of the words that the rule chooses, in reading order."""
         found = find_words(text)
         places = {None: slice(None), "first": slice(1), "last": slice(-1, None)}
         fitting = [word for word in found[places[self.place]] if self._fits(word, language)]
@@ -376,54 +346,7 @@ def sentence_items(
     skipped: list[Skipped] | None = None,
     lines: Mapping[str, int] | None = None,
 ) -> list[Item]:
-    """Make items from sentences: row by row, each in every condition.
-
-    Parameters
-    ----------
-    rows : sequence of mapping
-        From :func:`stimuli.corpora.tables.read_table`.
-    factor : str or None
-        The factor that scrambles; None for sentences shown as they are.
-    levels : mapping of str to operation
-        Operation by level, such as ``{"intact": "none", "initial": {"transpose": "initial"}}``; ``hand-made`` takes
-        the level's texts from the column ``<factor>:<level>``, ``{"column": name}`` from another one.
-    seed : int
-        The study's seed.
-    field : str
-        Column with the sentence; the item's field has the same name.
-    settings : ScrambleSettings
-        How words change; with ``eligibility="common"`` texts made by hand change the same words as all others.
-    targets : str, mapping, TargetColumn or TargetRule, optional
-        Which words may change (see :func:`stimuli.recipes.sentences.parse_targets`); ``settings.words`` where None.
-    set_name : str
-        Name of the materials.
-    id_column : str
-        Column with the item's id.
-    also_show : sequence of str
-        Columns shown as they are, such as the question.
-    answer : str or None
-        Column with the answer; None where nothing is asked.
-    choices : sequence of str, str or None
-        The choices, or the column that holds them (a list, or text with ``|`` between); None for typed answers.
-    level_column : str, optional
-        Column that says in which one condition a row is shown (practice items); its conditions change the same
-        words as if the row were shown in all.
-    only_level : str, optional
-        The one condition in which all rows are shown, where no column says it.
-    role, source, licence
-        As in :class:`stimuli.item.Item`.
-    skipped : list of Skipped, optional
-        Where given, a row that gives no items is put here with the reason and the others are still made; without it
-        such rows are refused, all of them at once.
-    lines : mapping of str to int, optional
-        Line of each item in its file, by id, for what is said of rows; without it their number among ``rows`` is.
-
-    Raises
-    ------
-    UserError
-        Names line or row, item and what is wrong: a missing cell, a word to change that is not there, an answer that is no
-        choice, a text made by hand with other words, a condition that can change no word.
-    """
+    """Make items from sentences: row by row, each in every condition."""
     columns = set().union(*rows) if rows else set()
     made, operations = by_hand(factor, levels, columns) if factor is not None else ({}, dict(levels))
     recipe = _Recipe(
@@ -504,11 +427,7 @@ class _Recipe:
             self.targets.require_language(self.settings.language)
 
     def shown(self, row: Mapping[str, Any], item_id: str, where: str, only: str | None) -> list[Shown]:
-        """Return a row's text in every condition, or in the only one in which it is shown.
-
-        Where words to change are starred, a text without stars is one that no word of is to change: it can be shown
-        as it is.
-        """
+        """Return a row's text in every condition, or in the only one in which it is shown."""
         given = _cell(row, self.field, where)
         wanted = self.order if only is None else (only,)
         columns = {level: _cell(row, column.column, where) for level, column in self.made.items()}

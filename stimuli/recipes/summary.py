@@ -16,66 +16,35 @@ from stimuli.scramble.words import nfc, word_starts
 
 @dataclass(frozen=True)
 class ConditionSummary:
-    """One condition of one set of materials.
+    """One condition of one set of materials."""
 
-    Parameters
-    ----------
-    set_name : str
-        The materials.
-    condition : mapping of str to str
-        Level by factor.
-    items : int
-        Number of items.
-    changed_words : float
-        Mean number of changed words an item: words whose letters changed, or words that left their place (numbers and signs
-        that moved with them are no words, as they are none of ``share_changed``).
-    changed_words_sd : float or None
-        Standard deviation of that number over items; None for a single item.
-    share_changed : float
-        Share of all words that changed, 0 to 1.
-    moved_sentences : float
-        Mean number of sentences an item that left their place; their words do not count as changed.
-    displaced : float
-        Mean number of letters that left their place in a changed word, of words in a clause or sentence, of sentences in a text:
-        after ``unit``.
-    displacement : float
-        Mean distance from their place of those that left it, in places: the sum of all distances over the number of
-        pieces displaced; 0 where none was. Neighbours that changed places are 1 apart, whatever the word's length.
-    mean_displacement : float
-        Mean of the records' ``mean_displacement`` over changed words: the distance averaged over all letters of a
-        word, those that stayed included, in places.
-    substituted, inserted, deleted : int
-        Letters replaced, added and taken out, over all items.
-    left_intact : mapping of str to int
-        Number of words that were meant to change and stay, by reason; a word with two reasons counts under both.
-    operations : tuple of str
-        Operations that made the items, as in their provenance.
-    asked : int or None
-        How many exchanges, insertions or deletions a word the operation asks for; None where it has no such count.
-    words_by_count : mapping of int to int
-        Number of changed words by how many of them they took; empty where none are asked for.
-    unit : str
-        What left its place: ``letter``, ``word`` or ``sentence``; several joined by ``, ``.
-    """
-
-    set_name: str
-    condition: Mapping[str, str]
-    items: int
+    set_name: str  # the materials
+    condition: Mapping[str, str]  # level by factor
+    items: int  # number of items
+    # mean number of changed words an item: words whose letters changed, or words that left their place (numbers and
+    # signs that moved with them are no words, as they are none of share_changed)
     changed_words: float
-    changed_words_sd: float | None
-    share_changed: float
-    moved_sentences: float
+    changed_words_sd: float | None  # standard deviation of that number over items; None for a single item
+    share_changed: float  # share of all words that changed, 0 to 1
+    moved_sentences: float  # mean number of sentences an item that left their place
+    # mean number of letters that left their place in a changed word, of words in a clause or sentence, of sentences
+    # in a text: after unit
     displaced: float
+    # mean distance from their place of those that left it, in places: the sum of all distances over the number of
+    # pieces displaced; 0 where none was
     displacement: float
+    # mean of the records' mean_displacement over changed words: the distance averaged over all letters of a word,
+    # those that stayed included, in places
     mean_displacement: float
-    substituted: int
+    substituted: int  # letters replaced, added and taken out, over all items
     inserted: int
     deleted: int
-    left_intact: Mapping[str, int]
-    operations: tuple[str, ...]
-    asked: int | None = None
+    left_intact: Mapping[str, int]  # number of words that were meant to change and stay, by reason
+    operations: tuple[str, ...]  # operations that made the items, as in their provenance
+    asked: int | None = None  # how many exchanges, insertions or deletions a word the operation asks for
+    # number of changed words by how many of them they took; empty where none are asked for
     words_by_count: Mapping[int, int] = field(default_factory=dict)
-    unit: str = "letter"
+    unit: str = "letter"  # what left its place: letter, word or sentence; several joined by ,
 
     @property
     def fewer(self) -> Mapping[int, int]:

@@ -147,10 +147,7 @@ def _changed(intact: str, shown: str) -> Scrambled:
 
 
 def demonstration_pass(texts: Sequence[str], given: OperationSpec) -> list[str]:
-    """Scramble examples as the published ones were: the whole rate at once, one random stream over the list.
-
-    The rate of the test texts is reached in steps instead, so that the two are other draws.
-    """
+    """Scramble examples as the published ones were: the whole rate at once, one random stream over the list."""
     operation = parse_operation(given)
     if operation.changes_nothing:
         return list(texts)
@@ -182,57 +179,7 @@ def task_items(
     on_bad: OnBad = "stop",
     set_name: str | None = None,
 ) -> TaskItems:
-    """Make the items of a task: record by record, each in every condition, behind its examples.
-
-    Parameters
-    ----------
-    task : str
-        One of :func:`tasks`, or ``lexical_decision`` (see
-        :func:`stimuli.recipes.lexical_decision.lexical_decision_items`).
-    records : sequence of Record
-        From :func:`stimuli.corpora.load_corpus`. For ``lexical_decision`` records with a text ``word``, or none, to
-        have words drawn.
-    factor : str or None
-        The factor that scrambles the reading field; None for texts as they are.
-    levels : mapping of str to operation
-        Operation by level, or ``withhold``: the question is asked without the text.
-    seed : int
-        The study's seed.
-    settings : ScrambleSettings
-        What holds for every condition.
-    published : bool
-        Scramble as the papers' code did: one pass over each split in the order given, with the paper's seed; examples
-        likewise. Levels go by the papers' names (``RS-50``, ``KFL``, ``Sub``).
-    number : int, optional
-        Draw so many records of those that suit; a larger draw holds a smaller one. All where None.
-    exemplars : sequence of Record, or "printed"
-        Solved examples in their order, or those that the papers print for ``recover`` and ``problem``.
-    options : mapping
-        ``field`` (the text that changes, else the corpus's reading field), ``also_scramble`` (further fields that
-        change with it; ``choices`` for the options), ``demonstrations`` (operation of the examples' text, ``none``
-        by default) and, to cross it with the items' condition, ``demonstration_factor`` (then ``demonstrations``
-        is a mapping of level to operation); for ``recover`` ``unit: sentence`` (each sentence of the text by itself)
-        with ``words`` (fewest and most, 5 to 40 by default); for ``summarise`` and ``translate`` ``reference`` (the text that is the
-        answer), for ``translate`` ``target_language``.
-    pass_over : sequence of Record, optional
-        The list that the published pass goes over, where it is longer than what is asked (RealtimeQA: 408 texts, 346
-        questions; see :func:`stimuli.recipes.published_lists.published_list`).
-    on_bad : {"stop", "skip"}
-        What a record does that lacks what the task needs, or in which a condition can change nothing: stop with its
-        name, or be listed in ``skipped`` (where some are drawn, as far as the draw came to them).
-    set_name : str, optional
-        Name of the materials; the task's name by default.
-
-    Returns
-    -------
-    TaskItems
-        Corrected items do not depend on the order of the records.
-
-    Raises
-    ------
-    UserError
-        For an unknown task, option or operation, a record that stands twice, or (``on_bad="stop"``) an unsuitable one.
-    """
+    """Make the items of a task: record by record, each in every condition, behind its examples."""
     if on_bad not in ("stop", "skip"):
         raise unknown_name("on_bad:", str(on_bad), ("stop", "skip"))
     if task == LEXICAL_DECISION:

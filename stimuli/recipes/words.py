@@ -38,30 +38,7 @@ def word_items(
     licence: str | None = None,
     skipped: list[Skipped] | None = None,
 ) -> list[Item]:
-    """Make items from words: word by word, each in every condition, with the word and its foil as choices.
-
-    Parameters
-    ----------
-    words : sequence of str
-        The words; each names its item.
-    foils : sequence of str, or mapping of str to str
-        Candidates for foils (see :func:`choose_foils`), or the foil of each word, which may then be an anagram of it.
-    factor, levels, seed, settings, set_name, role, source, licence
-        As in :func:`stimuli.recipes.sentences.sentence_items`. All words are open to change.
-    skipped : list of Skipped, optional
-        Where given, a word that a condition cannot change is put here with the reason and the others are still made;
-        without it the first such word stops.
-
-    Returns
-    -------
-    list of Item
-        Choices stand in alphabetical order, so that the place of the right one tells nothing.
-
-    Raises
-    ------
-    UserError
-        Names a word that stands twice, has no foil, turns into its foil, or that a condition cannot change.
-    """
+    """Make items from words: word by word, each in every condition, with the word and its foil as choices."""
     plain = [nfc(word.strip()) for word in words]
     twice = [word for word, number in Counter(plain).items() if number > 1]
     if twice:
@@ -126,8 +103,8 @@ def choose_foils(words: Sequence[str], candidates: Sequence[str]) -> dict[str, s
     """Choose for each word the closest other word of its length.
 
     Close means the fewest edits with transpositions (optimal string alignment), then the most letters in common,
-    then the alphabet. Anagrams of the word are no foils, since a scrambled word would fit both; neither is a word of
-    the list itself. A foil is used once as long as there are others; the closest pairs choose first.
+    then the alphabet. Anagrams of the word are no foils, since a scrambled word would fit both; neither is a word
+    of the list itself. A foil is used once as long as there are others; the closest pairs choose first.
     """
     taken = {word.casefold() for word in words}
     pool = sorted({nfc(c.strip()) for c in candidates if nfc(c.strip()).casefold() not in taken})

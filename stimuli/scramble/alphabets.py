@@ -23,20 +23,11 @@ def scramble_data(name: str) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class Alphabet:
-    """The letters of a language.
+    """The letters of a language."""
 
-    Parameters
-    ----------
-    language : str
-        Its code.
-    letters : tuple of str
-        Small letters that may be put in as new ones.
-    vowels, either : frozenset of str
-        Vowels, and letters that are neither vowel nor consonant for us since they can be both.
-    """
-
-    language: str
-    letters: tuple[str, ...]
+    language: str  # its code
+    letters: tuple[str, ...]  # small letters that may be put in as new ones
+    # vowels, and letters that are neither vowel nor consonant for us since they can be both
     vowels: frozenset[str]
     either: frozenset[str]
 
@@ -59,20 +50,7 @@ class Alphabet:
 
 @functools.cache
 def alphabet(language: str, wanted_by: str) -> Alphabet:
-    """Return the letters of a language.
-
-    Parameters
-    ----------
-    language : str
-        Language tag, such as ``de-AT``.
-    wanted_by : str
-        What needs them, for the error.
-
-    Raises
-    ------
-    UserError
-        When we have no letters for the language.
-    """
+    """Return the letters of a language."""
     known = scramble_data("letters")["languages"]
     entry = known.get(base_language(language))
     if entry is None:
@@ -96,10 +74,7 @@ def script(letter: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def shape(letter: str) -> str:
-    """Return the outline of a small letter: ``ascender``, ``descender``, ``both`` or ``neutral``.
-
-    Letters that are in no list and carry no mark count as neutral.
-    """
+    """Return the outline of a small letter: ``ascender``, ``descender``, ``both`` or ``neutral``."""
     data = scramble_data("shapes")
     for outline in ("ascender", "descender", "both", "neutral"):
         if letter in data[outline]:

@@ -13,10 +13,7 @@ _TURKIC_LOWER = {"İ": "i", "I": "ı"}
 
 
 def upper(letter: str, language: str) -> str:
-    """Return a letter as a capital, or unchanged where the capital would not be one character for one.
-
-    The case is that of the cluster's first character; its marks stay as they are.
-    """
+    """Return a letter as a capital, or unchanged where the capital would not be one character for one."""
     special = {**_UPPER, **_TURKIC_UPPER} if is_turkic(language) else _UPPER
     return _one_for_one(letter, special.get(letter[0], letter[0].upper()))
 
@@ -29,11 +26,7 @@ def lower(letter: str, language: str) -> str:
 
 @functools.lru_cache(maxsize=1 << 13)
 def with_case_of(letter: str, model: str, language: str) -> str | None:
-    """Return ``letter`` as a capital where ``model`` is one, in lower case where it is not.
-
-    None where the letter has a case but not, as one character, the one asked for (``ŉ``, ``İ`` outside Turkic
-    languages).
-    """
+    """Return ``letter`` as a capital where ``model`` is one, in lower case where it is not."""
     if model[0].isupper() or model[0].istitle():
         changed = upper(letter, language)
         return None if changed[0].islower() and changed[0].upper() != changed[0] else changed

@@ -47,20 +47,7 @@ def _settled_options(operation: Operation, *, common: bool) -> Options:
 
 
 class LetterConditions:
-    """Conditions that change letters, made ready for any number of texts.
-
-    Parameters
-    ----------
-    operations : mapping of str to Operation
-        Operation by level, all of unit ``letter``.
-    settings : ScrambleSettings
-        What holds for every condition.
-
-    Raises
-    ------
-    UserError
-        When a type needs letters of a language that we have none for.
-    """
+    """Conditions that change letters, made ready for any number of texts."""
 
     def __init__(self, operations: Mapping[str, Operation], settings: ScrambleSettings) -> None:
         self._common = settings.eligibility == "common"
@@ -87,17 +74,7 @@ class LetterConditions:
         self._has_sites = any(maker.site_rule for maker in self._makers.values())
 
     def scrambled(self, text: str, draws: Draws, asked: Collection[int] | None) -> dict[str, Scrambled]:
-        """Change letters of words of one text under every condition.
-
-        Parameters
-        ----------
-        text : str
-            The intact text, in NFC.
-        draws : Draws
-            The text's draws.
-        asked : collection of int or None
-            Places of the words that may change; all where None.
-        """
+        """Change letters of words of one text under every condition."""
         pieces, fixed = cut(text)
         if self._whole is not None and asked is None and not fixed:
             return {self._whole: self._every_word(pieces, draws)}

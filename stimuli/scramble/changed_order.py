@@ -20,15 +20,7 @@ from stimuli.scramble.words import find_words, word_starts
 
 
 class OrderConditions:
-    """Conditions that move words within sentences, or sentences within a text, made ready for any number of texts.
-
-    Parameters
-    ----------
-    operations : mapping of str to Operation
-        Operation by level, all of unit ``word`` or all of unit ``sentence``.
-    settings : ScrambleSettings
-        What holds for every condition.
-    """
+    """Conditions that move words within sentences, or sentences within a text, made ready for any number of texts."""
 
     def __init__(self, operations: Mapping[str, Operation], settings: ScrambleSettings) -> None:
         self._settings = settings
@@ -44,18 +36,7 @@ class OrderConditions:
         self._whole = all(kind.type.unit == "sentence" for kind in kinds.values())
 
     def scrambled(self, text: str, draws: Draws, asked: Collection[int] | None) -> dict[str, Scrambled]:
-        """Change the order of words, or of sentences, of one text under every condition.
-
-        Parameters
-        ----------
-        text : str
-            The intact text, in NFC.
-        draws : Draws
-            The text's draws.
-        asked : collection of int or None
-            Places of the words that may change: those of one sentence change places among themselves. All where None;
-            they have no say over sentences.
-        """
+        """Change the order of words, or of sentences, of one text under every condition."""
         spans, outcomes = self._texts(text, draws) if self._whole else self._sentences(text, draws, asked)
         starts = word_starts(text) if len(spans) > 1 else ()
         some = any(rate < 1 for _, rate in self._operations.values())

@@ -17,43 +17,23 @@ KEPT_UP_TO = 64
 
 
 class Change(NamedTuple):
-    """One changed span of a text: a word, and for words that moved their sentence, for sentences the text.
+    """One changed span of a text: a word, and for words that moved their sentence, for sentences the text."""
 
-    A named tuple, since texts of millions of words have as many of them.
-
-    Parameters
-    ----------
-    word : int
-        Place, in reading order from 0, of the span's first word in the intact text.
-    start : int
-        Characters of the shown text (NFC) before the span.
-    intact, shown : str
-        The span before and after.
-    permutation : tuple of int or None
-        For each place of the shown span, the place of the intact span whose piece (grapheme cluster, word, sentence)
-        stands there; None where a new letter stands. Spaces that were set between letters are no places.
-    displaced : int
-        Number of pieces that stand at another place than before; a letter set before them displaces all that follow.
-    mean_displacement : float
-        Mean distance from their place, over the letters of the intact word (the words or sentences of the span), in
-        places, three decimals.
-    substituted, inserted, deleted : int
-        Number of letters replaced by new ones, added, and taken out.
-    unit : {"letter", "word", "sentence"}
-        What moved.
-    """
-
-    word: int
-    start: int
-    intact: str
+    word: int  # place, in reading order from 0, of the span's first word in the intact text
+    start: int  # characters of the shown text (NFC) before the span
+    intact: str  # the span before and after
     shown: str
+    # for each place of the shown span, the place of the intact span whose piece (grapheme cluster, word, sentence)
+    # stands there; None where a new letter stands. Spaces that were set between letters are no places
     permutation: Permutation
-    displaced: int
+    displaced: int  # number of pieces that stand at another place than before
+    # mean distance from their place, over the letters of the intact word (the words or sentences of the span), in
+    # places, three decimals
     mean_displacement: float
-    substituted: int = 0
+    substituted: int = 0  # number of letters replaced by new ones, added, and taken out
     inserted: int = 0
     deleted: int = 0
-    unit: str = "letter"
+    unit: str = "letter"  # what moved
 
 
 class Form(NamedTuple):
@@ -132,10 +112,7 @@ def known_tail(permutation: Permutation, letters: int, pieces: int | None = None
 
 
 def fewest_moves(letters: Sequence[str], wanted: Sequence[str]) -> list[int]:
-    """Return from which place each wanted letter comes when equal letters move least.
-
-    A letter that stands where the same letter stood has not moved; further copies keep their order.
-    """
+    """Return from which place each wanted letter comes when equal letters move least."""
     stays = [letter == letters[place] for place, letter in enumerate(wanted)]
     free: dict[str, list[int]] = {}
     for place, letter in enumerate(letters):
@@ -156,15 +133,7 @@ def _equal_places(letters: Sequence[str]) -> tuple[tuple[int, ...], ...]:
 
 
 def settled(letters: Sequence[str], order: list[int]) -> list[int]:
-    """Return an order of letters with equal ones moving least, as :func:`fewest_moves`, from the order itself.
-
-    Parameters
-    ----------
-    letters : str or tuple of str
-        Before the change.
-    order : list of int
-        For each place, the place of the letter that comes there; it is changed.
-    """
+    """Return an order of letters with equal ones moving least, as :func:`fewest_moves`, from the order itself."""
     size = len(letters)
     if len(set(letters)) == size:
         return order

@@ -33,17 +33,7 @@ def _at_most_half(size: int, count: int) -> int:
 
 
 class Deleted(Tabled):
-    """Letters are taken out: the first, the last, or drawn inner ones; at most half of the word's letters.
-
-    Parameters
-    ----------
-    position : {"initial", "internal", "final"}
-        Where.
-    count : int
-        How many.
-    full : bool
-        Whether a word that cannot lose as many stays; else it loses as many as it can.
-    """
+    """Letters are taken out: the first, the last, or drawn inner ones; at most half of the word's letters."""
 
     least = 2
 
@@ -123,19 +113,7 @@ def _left_by_choice(size: int, count: int) -> Sequence[tuple[int, ...]]:
 
 
 class Inserted:
-    """New letters of the language's alphabet are put in: before the first, after the last, or between inner letters.
-
-    Parameters
-    ----------
-    position : {"initial", "internal", "final"}
-        Where; ``internal`` puts each in a gap of its own.
-    count : int
-        How many; at most half of the word's letters.
-    letters : Alphabet
-        Where new letters come from, each equally likely.
-    full : bool
-        Whether a word that cannot get as many stays; else it gets as many as it can.
-    """
+    """New letters of the language's alphabet are put in: before the first, after the last, or between inner letters."""
 
     least = 2
 
@@ -203,13 +181,7 @@ class Inserted:
 
 
 class AllSubstituted:
-    """Every letter is replaced by another one.
-
-    Parameters
-    ----------
-    replacements : Replacements
-        Which new letters may stand for a letter.
-    """
+    """Every letter is replaced by another one."""
 
     least = 1
 

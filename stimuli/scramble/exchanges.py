@@ -38,15 +38,7 @@ class _Order(NamedTuple):
 
 
 class Exchanges(Tabled):
-    """``count`` exchanges of two inner letters that do not cancel: no fewer exchanges undo them.
-
-    Parameters
-    ----------
-    count : int
-        Number of exchanges.
-    full : bool
-        Whether a word whose inner letters cannot take as many stays; else it gets as many as it can.
-    """
+    """``count`` exchanges of two inner letters that do not cancel: no fewer exchanges undo them."""
 
     least = 4
 
@@ -62,10 +54,7 @@ class Exchanges(Tabled):
         return _orders_by_exchanges(pattern_of(inner), self.count, self._full)
 
     def ready(self, letters: str) -> tuple[Sequence[_Order] | None, bool] | None:
-        """Return a word's orders, None for many, and whether they need no look at which letters are equal.
-
-        A word with few orders is listed with its forms instead.
-        """
+        """Return a word's orders, None for many, and whether they need no look at which letters are equal."""
         size = len(letters)
         inner = letters[1:-1]
         if size - 2 <= TABLE_UP_TO:
@@ -139,10 +128,7 @@ def _orders_taken(pattern: tuple[int, ...], count: int, full: bool) -> list[_Ord
 
 @functools.lru_cache(maxsize=64)
 def _orders_by_cycles(size: int, count: int) -> list[_Order] | None:
-    """Return the orders of inner letters that need so many exchanges; None where they are many.
-
-    An order of different letters needs as many exchanges as it has letters beyond one a cycle.
-    """
+    """Return the orders of inner letters that need so many exchanges; None where they are many."""
     if size - 2 > ORDERS_UP_TO - 1:
         return None
     found = []
@@ -260,8 +246,9 @@ def _found_orders(pattern: tuple[int, ...], count: int) -> tuple[tuple[int, ...]
 def exchanges_needed(before: Sequence[str], after: Sequence[str]) -> int:
     """Return the fewest exchanges of two pieces that turn one sequence into another of the same pieces.
 
-    A misplaced piece is an edge from what stood at its place to what stands there; every closed walk through distinct
-    pieces saves one exchange, so the most disjoint ones are looked for. Meant for ten misplaced pieces or fewer.
+    A misplaced piece is an edge from what stood at its place to what stands there; every closed walk through
+    distinct pieces saves one exchange, so the most disjoint ones are looked for. Meant for ten misplaced pieces
+    or fewer.
     """
     edges = [(a, b) for a, b in zip(before, after, strict=True) if a != b]
     return len(edges) - _most_cycles(edges)

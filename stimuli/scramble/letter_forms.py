@@ -56,21 +56,7 @@ _SEGMENTED = frozenset({"zh", "ja", "ko"})
 
 
 class Writing:
-    """How forms are written under certain settings.
-
-    Parameters
-    ----------
-    gap : str
-        What stands between the characters of the form; empty where nothing does.
-    as_it_is : bool
-        Whether a word may stand with its letters as they were, spaced only.
-    capitals_stay : bool
-        Whether capitals stay at their place in the word.
-    avoid_real_words : bool
-        Whether forms that are real words count as such; a word of more than 64 letters is none.
-    language : str
-        For capitals and real words.
-    """
+    """How forms are written under certain settings."""
 
     def __init__(
         self, *, gap: str, as_it_is: bool, capitals_stay: bool, avoid_real_words: bool, language: str
@@ -119,10 +105,7 @@ class Writing:
     def _put_together(
         self, word: str, letters: Sequence[str], counted: int, arrangement: Arrangement
     ) -> Spelt | None:
-        """Put letters in their places one by one; None where they cannot stand there.
-
-        They may join into other characters there, or lack the case of the place.
-        """
+        """Put letters in their places one by one; None where they cannot stand there."""
         parts = parts_of(word)
         arranged = [letters[one] if isinstance(one, int) else one for one in arrangement]
         if arranged == list(letters) and not self._as_it_is:
@@ -136,10 +119,7 @@ class Writing:
     def _in_front(
         self, word: str, arranged: list[str], arrangement: Arrangement, size: int, counted: int
     ) -> Spelt | None:
-        """Do the same for small ASCII letters, or with a capital first, and what comes after them: ``film's``.
-
-        None where the capitals are others.
-        """
+        """Do the same for small ASCII letters, or with a capital first, and what comes after them: ``film's``."""
         front, joined = word[:size], "".join(arranged)
         title = self._capitals_stay and size > 1 and front.istitle()
         if not (title or front.islower()) or not joined.isascii() or self._turkic:
@@ -181,10 +161,7 @@ class Writing:
         return shown, sources
 
     def _in_order(self, parts: Parts, arrangement: Arrangement) -> tuple[list[str | None], list[int | None]]:
-        """Put letters in or leave some out; what may not change keeps its neighbours in order.
-
-        A capital stays at its place counted from the word's beginning; in a word of capitals new letters are capitals.
-        """
+        """Put letters in or leave some out; what may not change keeps its neighbours in order."""
         written = [parts.clusters[place] for place in parts.movable]
         capitals = len(written) > 1 and all(one[0].isupper() for one in written)
         models = [*written, *(["A" if capitals else "a"] * len(arrangement))]
@@ -291,27 +268,7 @@ _Remembered: TypeAlias = "_Listed | _Plain | _Wider | str | Plan"
 
 
 class LetterForms:
-    """New forms under one letter rule with certain settings.
-
-    Parameters
-    ----------
-    rule : Rule
-        What is done to the letters.
-    least : int
-        Fewest letters of a word that changes.
-    leaves_runs : bool
-        Whether runs of letters of a script written without spaces stay.
-    gap : str
-        What stands between the characters of the form; empty where nothing does.
-    reorders : bool
-        Whether the rule only moves letters.
-    capitals_stay : bool
-        Whether capitals stay at their place in the word.
-    avoid_real_words : bool
-        Whether a form that is a real word is passed over.
-    language : str
-        For capitals and real words.
-    """
+    """New forms under one letter rule with certain settings."""
 
     def __init__(
         self,
@@ -365,36 +322,13 @@ class LetterForms:
         return len(letters) < self._least
 
     def row(self, words: Sequence[str], numbers: Sequence[int], sites: Sequence[int]) -> list[Outcome]:
-        """Return, for a row of words, the first form of each that suits, or why there is none.
-
-        Parameters
-        ----------
-        words : sequence of str
-            As they stand in the text.
-        numbers, sites : sequence of int
-            64 random bits for each word and this type, and for each word alone (used by rules with sites).
-
-        Returns
-        -------
-        list of (str, Tail) or str
-            The form and what a record says of it after ``shown``, or a reason.
-        """
+        """Return, for a row of words, the first form of each that suits, or why there is none."""
         self._make_room()
         drawn = sites if self.site_rule is not None else numbers
         return list(map(self.first, words, numbers, drawn))
 
     def changed(self, pieces: list[str], numbers: Sequence[int], sites: Sequence[int]) -> Changed:
-        """Change every word of a text that can be, as :meth:`row` would.
-
-        Written out rather than called, for this is where long texts spend their time.
-
-        Parameters
-        ----------
-        pieces : list of str
-            A text as :func:`stimuli.scramble.words.cut` cuts it.
-        numbers, sites : sequence of int
-            As for :meth:`row`.
-        """
+        """Change every word of a text that can be, as :meth:`row` would."""
         self._make_room()
         barred = self._barred_words()
         # Where no list says which forms are real words, every word goes the long way.
@@ -459,15 +393,7 @@ class LetterForms:
         return _MAKE(Changed, ("".join(shown), changes, failed))
 
     def first(self, word: str, number: int, site_number: int) -> Outcome:
-        """Return the first form of a word that suits, or why there is none.
-
-        Parameters
-        ----------
-        word : str
-            As it stands in the text.
-        number, site_number : int
-            64 random bits of this word and type, and of this word alone (used by rules with sites).
-        """
+        """Return the first form of a word that suits, or why there is none."""
         found = self._known.get(word) or self._recall(word) or self._meet(word)
         if isinstance(found, str):
             return found

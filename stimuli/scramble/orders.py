@@ -79,23 +79,11 @@ class Spelling(Protocol[Ready]):
     """A rule that spells its first candidate of a plain word straight away, for speed."""
 
     def ready(self, letters: str) -> Ready | None:
-        """Return what of a word's forms hangs on no draw; None where forms have to be listed or searched for.
-
-        Parameters
-        ----------
-        letters : str
-            Small letters of one character each.
-        """
+        """Return what of a word's forms hangs on no draw; None where forms have to be listed or searched for."""
         ...
 
     def spelled(self, letters: str, ready: Ready, number: int, site_number: int) -> Spelt | None:
-        """Return the letters in their new order, and what a record says of them.
-
-        None, or letters that are as they were, where only a search finds a form.
-
-        ``number, site_number``: 64 random bits of this word and type, and of this word alone (used by rules with
-        sites).
-        """
+        """Return the letters in their new order, and what a record says of them."""
         ...
 
 
@@ -139,15 +127,7 @@ def pattern_of(pieces: Sequence[str]) -> tuple[int, ...]:
 
 
 class Shuffled(Tabled):
-    """All pieces but the outer ones in any other order, each distinct one equally likely.
-
-    For short words every other order comes up; for longer ones sixty-five drawn orders and all single exchanges.
-
-    Parameters
-    ----------
-    first, last : int
-        How many pieces keep their place at the beginning and at the end.
-    """
+    """All pieces but the outer ones in any other order, each distinct one equally likely."""
 
     def __init__(self, first: int = 0, last: int = 0) -> None:
         self.first, self.last = first, last
@@ -245,15 +225,7 @@ def _shuffles(size: int, number: int) -> Iterator[list[int]]:
 
 
 class ShuffledButDrawn(Tabled):
-    """Pieces at drawn places (and perhaps an outer one) keep their place, all others are shuffled.
-
-    Parameters
-    ----------
-    first, last : int
-        How many outer pieces keep their place.
-    drawn : int
-        How many further ones, drawn anew for each word, keep theirs.
-    """
+    """Pieces at drawn places (and perhaps an outer one) keep their place, all others are shuffled."""
 
     def __init__(self, first: int, last: int, drawn: int) -> None:
         self.first, self.last, self.drawn_places = first, last, drawn

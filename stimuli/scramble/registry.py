@@ -28,28 +28,17 @@ Options = tuple[tuple[str, Value], ...]
 
 @dataclass(frozen=True)
 class Operation:
-    """A scramble type with options, at a rate.
+    """A scramble type with options, at a rate."""
 
-    Parameters
-    ----------
-    type : ScrambleType
-        What is done.
-    rate : float
-        Share of the eligible words (for words that move: of the sentences) that change, 0 to 1.
-    texts : float
-        Share of the texts that change at all, 0 to 1: each text has its own stable draw, so texts that change at a
-        lower share also do at a higher one; how many do in a list is met on average only.
-    said : str
-        The name as given, in capitals, without options' defaults and rates: ``KFL``, ``REO-INT``.
-    options : tuple of (str, value)
-        Options that differ from their defaults, in the type's order.
-    """
-
-    type: ScrambleType
+    type: ScrambleType  # what is done
+    # share of the eligible words (for words that move: of the sentences) that change, 0 to 1
     rate: float = 1.0
+    # share of the texts that change at all, 0 to 1: each text has its own stable draw, so texts that change at a
+    # lower share also do at a higher one; how many do in a list is met on average only
     texts: float = 1.0
+    # the name as given, in capitals, without options' defaults and rates: KFL, REO-INT
     said: str = field(default="", compare=False)
-    options: Options = ()
+    options: Options = ()  # options that differ from their defaults, in the type's order
 
     @property
     def name(self) -> str:

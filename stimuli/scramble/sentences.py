@@ -250,8 +250,8 @@ def word_pieces(sentence: str, language: str) -> list[str]:
     """Cut a sentence into words that may move and what stands between them.
 
     A word is what stands between spaces, without the marks around it: hyphened words, numbers, addresses and
-    abbreviations and ordinal numbers with their full stop are one word each, abbreviations of several parts
-    (``z. B.``) with their spaces; marks that stand alone are none.
+    abbreviations and ordinal numbers with their full stop are one word each, abbreviations of several parts (``z.
+    B.``) with their spaces; marks that stand alone are none.
     """
     words = _spaced_word(language) if _STOP_AND_GAP.search(sentence) else _WORD
     pieces = words.split(sentence)

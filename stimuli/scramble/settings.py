@@ -18,34 +18,20 @@ Eligibility = Literal["common", "own"]
 
 @dataclass(frozen=True)
 class ScrambleSettings:
-    """What holds for a whole set of materials, beside the operation.
+    """What holds for a whole set of materials, beside the operation."""
 
-    Parameters
-    ----------
-    min_letters : int
-        Fewest letters of a word that may change; a type's own minimum holds where it is higher.
-    capitals : {"stay_in_place", "move"}
-        Whether a capital stays at its place in the word or goes with its letter.
-    avoid_real_words : bool or None
-        Never show a real word (see :data:`stimuli.lexicon.REAL_WORD_ZIPF`) in place of another: a word with no other
-        form stays intact. None does so where the language has a word list.
-    language : str
-        Language tag, for the word list and for capitals.
-    words : {"all", "starred"}
-        Which words may change; stars are read by whoever reads the materials.
-    eligibility : {"common", "own"}
-        ``common``: the same words change in every condition. ``own``: each operation follows its own rule.
-    rate : float
-        Share of the eligible words that change, where an operation does not say its own.
-    """
-
+    # fewest letters of a word that may change; a type's own minimum holds where it is higher
     min_letters: int = 0
+    # whether a capital stays at its place in the word or goes with its letter
     capitals: Capitals = "stay_in_place"
+    # never show a real word (see stimuli.lexicon.REAL_WORD_ZIPF) in place of another: a word with no other form
+    # stays intact. None does so where the language has a word list
     avoid_real_words: bool | None = None
-    language: str = "en"
+    language: str = "en"  # language tag, for the word list and for capitals
+    # which words may change; stars are read by whoever reads the materials
     words: Literal["all", "starred"] = "all"
-    eligibility: Eligibility = "common"
-    rate: float = 1.0
+    eligibility: Eligibility = "common"  # common: the same words change in every condition
+    rate: float = 1.0  # share of the eligible words that change, where an operation does not say its own
 
     def __post_init__(self) -> None:
         if (
@@ -102,34 +88,14 @@ class Scrambled(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """The draws that belong to one text.
+    """The draws that belong to one text."""
 
-    Parameters
-    ----------
-    seed : int
-        The study's seed.
-    item : str
-        Id of the item, or the text itself.
-    occurrence : int
-        How many times the same text came before.
-    """
-
-    seed: int
-    item: str
-    occurrence: int
+    seed: int  # the study's seed
+    item: str  # id of the item, or the text itself
+    occurrence: int  # how many times the same text came before
 
     def numbers(self, count: int, purpose: str, *names: str) -> tuple[int, ...]:
-        """Return 64 random bits for each of a row of words or sentences.
-
-        Parameters
-        ----------
-        count : int
-            How many there are.
-        purpose : str
-            What is drawn: ``which words``, ``new form``, …
-        *names : str
-            The type, where types have draws of their own.
-        """
+        """Return 64 random bits for each of a row of words or sentences."""
         return stable_draws_of(count, (self.seed, f"scramble: {purpose}", *names), self.item, self.occurrence)
 
 

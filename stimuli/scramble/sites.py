@@ -50,21 +50,7 @@ POSITIONS: Mapping[str, Callable[[int, int, int], list[Site]]] = {
 
 
 class SiteRule(ABC):
-    """What a transposition and a substitution share: which pairs of letters they may take.
-
-    Parameters
-    ----------
-    position : str
-        One of :data:`POSITIONS`.
-    distance : int
-        1 for neighbours, 2 for one letter between, …
-    of_class : str
-        ``any``, ``consonants`` or ``vowels``: what both letters must be.
-    letter : int
-        First letter of the pair, from 1, for the position ``N``.
-    letters : Alphabet or None
-        Needed where ``of_class`` is not ``any``.
-    """
+    """What a transposition and a substitution share: which pairs of letters they may take."""
 
     least = 2
 
@@ -169,15 +155,7 @@ class Transposed(SiteRule):
 
 
 class Substituted(SiteRule):
-    """The letters of a site are replaced by new ones: never by either of the two, never both by the same.
-
-    Parameters
-    ----------
-    position, distance, of_class, letter, letters
-        As :class:`SiteRule`.
-    replacements : Replacements
-        Which new letters may stand for a letter.
-    """
+    """The letters of a site are replaced by new ones: never by either of the two, never both by the same."""
 
     def __init__(
         self,
@@ -289,18 +267,7 @@ def _without(size: int, one: int, other: int) -> Tail:
 
 
 class Replacements:
-    """Which new letters may stand for a letter.
-
-    Parameters
-    ----------
-    letters : Alphabet
-        Where new letters come from.
-    cv : str
-        ``keep``: a vowel for a vowel and a consonant for a consonant (also for a letter that can be both, which
-        itself never comes in); ``any``: whatever letter.
-    outline : str
-        ``keep``: a letter of the same outline; ``change``: one of another; ``any``: whatever outline.
-    """
+    """Which new letters may stand for a letter."""
 
     def __init__(self, letters: Alphabet, cv: str, outline: str) -> None:
         self._letters, self._cv, self._outline = letters, cv, outline

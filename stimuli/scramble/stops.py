@@ -30,21 +30,11 @@ _KINDS_KEPT = ("never_last", "always", "may_be_last", "often_last")
 
 
 class Token(NamedTuple):
-    """What stands before a full stop.
+    """What stands before a full stop."""
 
-    Parameters
-    ----------
-    text : str
-        The word, an abbreviation of several parts without its spaces: ``Dr``, ``U.S``, ``z.B``.
-    begin : int
-        Characters of the text before it.
-    inside : bool
-        Whether the stop is an inner one of an abbreviation with spaces.
-    """
-
-    text: str
-    begin: int
-    inside: bool = False
+    text: str  # the word, an abbreviation of several parts without its spaces: Dr, U.S, z.B
+    begin: int  # characters of the text before it
+    inside: bool = False  # whether the stop is an inner one of an abbreviation with spaces
 
 
 @functools.cache

@@ -20,8 +20,8 @@ _NUMBER = struct.Struct(">Q")
 class Occurrences:
     """Counts how often each text came before, in sixteen to thirty-two bytes a distinct text.
 
-    Texts are told apart by 64 bits of their BLAKE2 hash: in a million distinct ones two are taken for the same with a
-    chance of one in thirty million, and then the second merely has the draws of a repeated text.
+    Texts are told apart by 64 bits of their BLAKE2 hash: in a million distinct ones two are taken for the same
+    with a chance of one in thirty million, and then the second merely has the draws of a repeated text.
     """
 
     def __init__(self) -> None:
@@ -62,31 +62,7 @@ def scramble_stream(
     rate: float | None = None,
     settings: ScrambleSettings = DEFAULT,
 ) -> Iterator[Scrambled]:
-    """Scramble texts one by one as they come.
-
-    Parameters
-    ----------
-    texts : iterable of str
-        Any number of texts; a text that came before has draws of its own each time.
-    operation : str, mapping or Operation
-        What to do (see :func:`stimuli.scramble.registry.parse_operation`).
-    seed : int
-        Same seed, same result.
-    rate : float, optional
-        Share of the eligible words to change.
-    settings : ScrambleSettings
-        What holds for every text.
-
-    Yields
-    ------
-    Scrambled
-        One for each text, in their order.
-
-    Raises
-    ------
-    UserError
-        For an unknown operation or a rate outside 0 to 1, before the first text is taken.
-    """
+    """Scramble texts one by one as they come."""
     return _scrambled(texts, parse_operation(operation, rate=rate), seed, settings)
 
 

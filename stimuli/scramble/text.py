@@ -67,32 +67,7 @@ def scramble_text(
     avoid_real_words: bool | None = None,
     language: str = "en",
 ) -> Scrambled:
-    """Scramble one text.
-
-    Parameters
-    ----------
-    text : str
-        Any text; the result is in NFC whatever the form given.
-    operation : str, mapping or Operation
-        What to do (see :func:`stimuli.scramble.registry.parse_operation`).
-    seed : int
-        The study's seed.
-    rate : float, optional
-        Share of the eligible words to change, 0 to 1; 1 where neither this nor the operation says one.
-    item_id : str, optional
-        Names the item; without it the text itself does.
-    occurrence : int
-        How many times the same text came before, where texts have no ids.
-    words : collection of int, optional
-        Places of the words that may change; all where None. They have no say over types that move sentences.
-    min_letters, capitals, avoid_real_words, language
-        See :class:`ScrambleSettings`.
-
-    Raises
-    ------
-    UserError
-        For an unknown operation, a rate outside 0 to 1, or a language without a word list.
-    """
+    """Scramble one text."""
     settings = ScrambleSettings(min_letters, capitals, avoid_real_words, language)
     conditions = {"": parse_operation(operation, rate=rate)}
     return scramble_conditions(
@@ -112,29 +87,13 @@ def scramble_conditions(
 ) -> dict[str, Scrambled]:
     """Scramble one text once per condition.
 
-    With ``eligibility: common`` the words that change are those that *every* condition can change, so conditions of
-    the same rate change exactly the same words; a word that one of them cannot change stays intact in all and is
-    reported. Conditions of different rates are nested. ``none`` conditions put no bound on the others. Conditions that
-    move words share sentences in the same way; units put no bound on each other.
+    With ``eligibility: common`` the words that change are those that *every* condition can change, so conditions
+    of the same rate change exactly the same words; a word that one of them cannot change stays intact in all and
+    is reported. Conditions of different rates are nested. ``none`` conditions put no bound on the others.
+    Conditions that move words share sentences in the same way; units put no bound on each other.
 
-    A transposition and a substitution of the same position, distance and letter class act on the same pair of letters
-    wherever both can.
-
-    Parameters
-    ----------
-    text : str
-        The intact text.
-    conditions : mapping of str to operation
-        Operation by level.
-    seed, item_id, occurrence, words
-        See :func:`scramble_text`.
-    settings : ScrambleSettings
-        What holds for every condition.
-
-    Returns
-    -------
-    dict of str to Scrambled
-        Result by level, in the order given.
+    A transposition and a substitution of the same position, distance and letter class act on the same pair of
+    letters wherever both can.
     """
     operations = {
         level: parse_operation(given, default_rate=settings.rate) for level, given in conditions.items()
@@ -144,20 +103,7 @@ def scramble_conditions(
 
 
 class Conditions:
-    """Conditions of a study, made ready for any number of texts.
-
-    Parameters
-    ----------
-    operations : mapping of str to Operation
-        Operation by level.
-    settings : ScrambleSettings
-        What holds for every condition.
-
-    Raises
-    ------
-    UserError
-        When a type needs letters of a language that we have none for.
-    """
+    """Conditions of a study, made ready for any number of texts."""
 
     def __init__(self, operations: Mapping[str, Operation], settings: ScrambleSettings) -> None:
         self._operations = dict(operations)
@@ -205,10 +151,7 @@ def common_words(
     words: Collection[int] | None = None,
     settings: ScrambleSettings = DEFAULT,
 ) -> tuple[int, ...]:
-    """Return the places of the words that every one of the operations can change, whatever their rates.
-
-    The seed matters only where an operation draws among several forms and real words are to be avoided.
-    """
+    """Return the places of the words that every one of the operations can change, whatever their rates."""
     conditions = {
         str(place): replace(parse_operation(given), rate=1.0, texts=1.0)
         for place, given in enumerate(operations)

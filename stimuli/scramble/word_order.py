@@ -27,18 +27,10 @@ NO_OTHER_ORDER = "no other order"
 
 
 class Sentence(NamedTuple):
-    """A sentence of a text.
+    """A sentence of a text."""
 
-    Parameters
-    ----------
-    span : Span
-        Where it stands.
-    pieces : list of str
-        What stands before its first word that may move, that word, what stands between, …
-    """
-
-    span: Span
-    pieces: list[str]
+    span: Span  # where it stands
+    pieces: list[str]  # what stands before its first word that may move, that word, what stands between, …
 
 
 def sentences_of(text: str, language: str, allowed: Sequence[Span] | None = None) -> list[Sentence]:
@@ -71,10 +63,7 @@ def _only(pieces: Sequence[str], start: int, allowed: Sequence[Span], ends: Sequ
 def reordered_words(
     text: str, sentence: Sentence, rule: Rule, number: int, *, capital_stays: bool, language: str
 ) -> Form | str:
-    """Return a sentence with its words in another order, or why there is none.
-
-    ``number``: 64 random bits of this sentence and type.
-    """
+    """Return a sentence with its words in another order, or why there is none."""
     words = sentence.pieces[1::2]
     if len(words) < max(2, rule.least):
         return WITHOUT_SPACES if any(map(written_without_spaces, words)) else ONE_WORD
@@ -137,10 +126,7 @@ def _marks_after(word: str, marks: str, *, lent: bool) -> str:
 
 
 def reordered_sentences(text: str, spans: Sequence[Span], rule: Rule, number: int) -> Form | str:
-    """Return a text with its sentences in another order, or why there is none.
-
-    ``number``: 64 random bits of this text and type.
-    """
+    """Return a text with its sentences in another order, or why there is none."""
     if len(spans) < max(2, rule.least):
         return ONE_SENTENCE
     sentences = tuple(text[span.begin : span.end] for span in spans)

@@ -12,22 +12,12 @@ from stimuli.scramble.words import clusters_of, is_letter, movable_places
 
 
 class Plan(NamedTuple):
-    """What of a word may change.
+    """What of a word may change."""
 
-    Parameters
-    ----------
-    letters : str or tuple of str
-        The letters that may move, in lower case; a string where every letter is one character.
-    counted : int
-        Number of letters of the word.
-    case : str
-        ``lower``, ``title`` or ``upper`` where the whole word is letters in that pattern, one character each;
-        ``mixed`` where it has to be put together letter by letter.
-    """
-
+    # the letters that may move, in lower case; a string where every letter is one character
     letters: Sequence[str]
-    counted: int
-    case: str
+    counted: int  # number of letters of the word
+    case: str  # lower, title or upper where the whole word is letters in that pattern, one character each
 
 
 _PLAN = tuple.__new__  # half the time of a call

@@ -48,23 +48,12 @@ _ESCAPED_STAR = "\ue000"
 
 @dataclass(frozen=True)
 class Word:
-    """A word of a text.
+    """A word of a text."""
 
-    Parameters
-    ----------
-    index : int
-        Place in reading order, from 0.
-    start : int
-        Characters of the text (NFC) before it.
-    clusters : tuple of str
-        Its grapheme clusters.
-    movable : tuple of int
-        Places of the letters that may move: those of the longest part between apostrophes.
-    """
-
-    index: int
-    start: int
-    clusters: tuple[str, ...]
+    index: int  # place in reading order, from 0
+    start: int  # characters of the text (NFC) before it
+    clusters: tuple[str, ...]  # its grapheme clusters
+    # places of the letters that may move: those of the longest part between apostrophes
     movable: tuple[int, ...]
 
     @property
@@ -112,25 +101,15 @@ def is_letter(cluster: str) -> bool:
 
 
 class Cut(NamedTuple):
-    """A text in pieces.
+    """A text in pieces."""
 
-    Parameters
-    ----------
-    pieces : list of str
-        What stands before the first word, the first word, what stands between, …, what stands after the last word.
-    fixed : frozenset of int
-        Places of the words whose letters stay: addresses and names of files.
-    """
-
+    # what stands before the first word, the first word, what stands between, …, what stands after the last word
     pieces: list[str]
-    fixed: frozenset[int]
+    fixed: frozenset[int]  # places of the words whose letters stay: addresses and names of files
 
 
 def cut(text: str) -> Cut:
-    """Cut a text in NFC into words and what stands between them.
-
-    Most texts take one regular expression; those with marks of their own, joiners or emoji go cluster by cluster.
-    """
+    """Cut a text in NFC into words and what stands between them."""
     addresses = find_addresses(text)
     if not addresses:
         return _MAKE(Cut, (_words_of(text), _NONE))
@@ -253,10 +232,7 @@ def _longest_part(run: list[str]) -> tuple[int, ...]:
 
 
 def parse_stars(text: str) -> Starred:
-    r"""Take ``*stars*`` out of a text and return which words they marked.
-
-    A pair of stars may enclose several words; a star that is part of the text is written ``\*``.
-    """
+    r"""Take ``*stars*`` out of a text and return which words they marked."""
     rest = nfc(text).replace(r"\*", _ESCAPED_STAR)
     plain: list[str] = []
     spans: list[tuple[int, int]] = []

@@ -27,8 +27,8 @@ def spatial_coding(target: str, shown: str, sigma: float = MATCH_CALCULATOR_SIGM
     """Match of spatial coding as the Match Calculator computes it (Davis, 2010; SOLAR).
 
     Letters of the target find their like in the shown form one to one, the nearest first. A pair at delay d adds
-    exp(−(x − d)² / 2σ²) to the superposition at x; its height at the best of the delays, and 1 for each outer letter
-    that the two words share, are divided by the target's letters + 2.
+    exp(−(x − d)² / 2σ²) to the superposition at x; its height at the best of the delays, and 1 for each outer
+    letter that the two words share, are divided by the target's letters + 2.
     """
     return _spatial(target, shown, 2 * sigma * sigma)
 
@@ -83,20 +83,14 @@ def _delays(template: Letters, code: Letters) -> tuple[int, ...]:
 class OverlapParameters:
     """The two parameters of the overlap model's short form: the SD of the i-th letter is d · (1 − exp(−r · i)).
 
-    The first letter is placed best, and the SDs of later ones approach ``asymptote``. The defaults are this package's,
-    not Gomez and colleagues' estimates: the asymptote is the uncertainty of places that the Match Calculator uses,
-    and the rate lets the first letter's SD be 63 % of it. Give those of your source where you have one.
-
-    Parameters
-    ----------
-    asymptote : float
-        d, in letters.
-    rate : float
-        r, per letter.
+    The first letter is placed best, and the SDs of later ones approach ``asymptote``. The defaults are this
+    package's, not Gomez and colleagues' estimates: the asymptote is the uncertainty of places that the Match
+    Calculator uses, and the rate lets the first letter's SD be 63 % of it. Give those of your source where you
+    have one.
     """
 
-    asymptote: float = MATCH_CALCULATOR_SIGMA
-    rate: float = 1.0
+    asymptote: float = MATCH_CALCULATOR_SIGMA  # d, in letters
+    rate: float = 1.0  # r, per letter
 
     def sd(self, place: int) -> float:
         """Return the SD of a letter's place, in letters; ``place`` counts from 0."""
@@ -109,9 +103,9 @@ DEFAULT_OVERLAP = OverlapParameters()
 def overlap_model(target: str, shown: str, parameters: OverlapParameters = DEFAULT_OVERLAP) -> float:
     """Match of the overlap model (Gomez, Ratcliff & Perea, 2008).
 
-    The letter at place i of the shown form is spread normally around i; each letter of the target adds what of its like
-    lies inside its own slot, from half a place before to half a place after. Divided by what the target's own letters
-    give, at most 1.
+    The letter at place i of the shown form is spread normally around i; each letter of the target adds what of
+    its like lies inside its own slot, from half a place before to half a place after. Divided by what the
+    target's own letters give, at most 1.
     """
     template, code = letters_of(target), letters_of(shown)
     if not template or not code:

@@ -59,10 +59,7 @@ def _of_words(target: str, shown: str, language: str | None) -> tuple[float, ...
 
 
 def _pattern(target: Letters, shown: Letters) -> tuple[str, str]:
-    """Write both words with the same few signs in place of their letters, numbered as they first occur.
-
-    Scores only ask which letters are the same, so the thousands of words scrambled in one way share a calculation.
-    """
+    """Write both words with the same few signs in place of their letters, numbered as they first occur."""
     signs: dict[str, str] = {}
     for letter in (*target, *shown):
         if letter not in signs:

@@ -78,13 +78,7 @@ def _digits() -> dict[str, str]:
 
 
 class HeldOut:
-    """Texts of a study that samples of running text, prompts and replies must not hold.
-
-    Parameters
-    ----------
-    texts : iterable of str
-        What readers are shown, and its intact form.
-    """
+    """Texts of a study that samples of running text, prompts and replies must not hold."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._whole: set[Key] = set()

@@ -19,21 +19,12 @@ from stimuli.training.records import Exchange
 
 @dataclass(frozen=True)
 class ReleasedTraining:
-    """One released fine-tuning file.
+    """One released fine-tuning file."""
 
-    Parameters
-    ----------
-    task : str
-        Name of the task.
-    exchanges : tuple of Exchange
-        What is trained on.
-    lines, doubles, near_copies, unbalanced : int
-        Lines of the file; lines whose text came before; lines that are texts of the study or near copies; lines of
-        the larger class beyond the smaller one. The last three are left out, unless the file is taken as published.
-    """
-
-    task: str
-    exchanges: tuple[Exchange, ...]
+    task: str  # name of the task
+    exchanges: tuple[Exchange, ...]  # what is trained on
+    # lines of the file; lines whose text came before; lines that are texts of the study or near copies; lines of the
+    # larger class beyond the smaller one
     lines: int
     doubles: int
     near_copies: int
@@ -49,28 +40,7 @@ def released_training_set(
     of_other_tasks: Iterable[str] = (),
     published: bool = False,
 ) -> ReleasedTraining:
-    """Load the fine-tuning file of a task.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder with files such as ``uppercase_train.jsonl``, or the one that holds it as ``train``.
-    task : str
-        One of the ten released tasks.
-    seed : int
-        Seeds the order.
-    held_out : iterable of str
-        Every text of the study's items of the task.
-    of_other_tasks : iterable of str
-        Every text of its other items, on which the trained model is tested, too.
-    published : bool
-        Take every line as it stands and in its order, all A before all B; faults are counted all the same.
-
-    Raises
-    ------
-    UserError
-        For an unknown task, a missing file, or a broken line.
-    """
+    """Load the fine-tuning file of a task."""
     if task not in RELEASED_TASKS:
         raise unknown_name("H-TEST task", task, RELEASED_TASKS)
     barred = barred_keys(task, held_out, of_other_tasks)
@@ -133,24 +103,13 @@ _MORE = 1.5
 
 @dataclass(frozen=True)
 class HtestSet:
-    """The training set of one task.
+    """The training set of one task."""
 
-    Parameters
-    ----------
-    task : str
-        Name of the rule.
-    exchanges : tuple of Exchange
-        Each text by itself with its label, in an order drawn with the seed.
-    near_copies : int
-        Pairs that were made and left out because one of their texts is a text of the study or a near copy.
-    repeated : int
-        Pairs left out because they are near copies of others of the set.
-    """
-
-    task: str
-    exchanges: tuple[Exchange, ...]
+    task: str  # name of the rule
+    exchanges: tuple[Exchange, ...]  # each text by itself with its label, in an order drawn with the seed
+    # pairs that were made and left out because one of their texts is a text of the study or a near copy
     near_copies: int
-    repeated: int
+    repeated: int  # pairs left out because they are near copies of others of the set
 
 
 def htest_training_set(
@@ -161,26 +120,7 @@ def htest_training_set(
     of_other_tasks: Iterable[str] = (),
     number: int = NUMBER,
 ) -> HtestSet:
-    """Make the training set of one task with the rule's own generator.
-
-    Parameters
-    ----------
-    task : str
-        Name of a rule, such as ``uppercase``.
-    seed : int
-        Seed of the training; texts are drawn apart from those of a study of the same seed.
-    held_out : iterable of str
-        Every text of the study's items of the task: exemplars, practice and test items.
-    of_other_tasks : iterable of str
-        Every text of its other items, on which the trained model is tested, too.
-    number : int
-        How many texts, even: half of them A.
-
-    Raises
-    ------
-    UserError
-        For an unknown rule, an odd number, or more pairs than the rule gives beside the texts held out.
-    """
+    """Make the training set of one task with the rule's own generator."""
     if isinstance(number, bool) or not isinstance(number, int) or number < 2 or number % 2:
         raise UserError(
             f"number of texts is {number!r}; both labels get the same number, so it is an even whole number from 2"

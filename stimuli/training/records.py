@@ -11,17 +11,10 @@ Told = str | int | float | None
 
 @dataclass(frozen=True)
 class Passage:
-    """A text for language modelling: every token of it is to be predicted.
+    """A text for language modelling: every token of it is to be predicted."""
 
-    Parameters
-    ----------
-    text : str
-        The text, in NFC.
-    provenance : mapping
-        Where it comes from and what was done to it.
-    """
-
-    text: str
+    text: str  # the text, in NFC
+    # where it comes from and what was done to it
     provenance: Mapping[str, Told] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -31,20 +24,11 @@ class Passage:
 
 @dataclass(frozen=True)
 class Exchange:
-    """A prompt and the reply to learn: only the reply is to be predicted.
+    """A prompt and the reply to learn: only the reply is to be predicted."""
 
-    Parameters
-    ----------
-    prompt : str
-        What the model reads.
-    reply : str
-        What it is to answer.
-    provenance : mapping
-        Task, label, number of the pair, and how it was made.
-    """
-
-    prompt: str
-    reply: str
+    prompt: str  # what the model reads
+    reply: str  # what it is to answer
+    # task, label, number of the pair, and how it was made
     provenance: Mapping[str, Told] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:

@@ -40,30 +40,18 @@ LONG = 3
 
 @dataclass
 class Counts:
-    """What became of the samples that were read so far.
+    """What became of the samples that were read so far."""
 
-    Parameters
-    ----------
-    samples, drawn, changed : int
-        Samples; those that the share drew; those in which a word changed.
-    left_out : int
-        Samples that hold texts of the study, which no training sees; not among ``samples``.
-    words, long_words : int
-        Words of the drawn samples; those with more than two letters.
-    wanted, changed_words : int
-        Words that the share asks for; those that changed (under the control: that change under the other rules).
-    cannot_change : Counter of str
-        Words with more than two letters that some rule cannot change, by the reason.
-    """
-
-    samples: int = 0
+    samples: int = 0  # samples; those that the share drew; those in which a word changed
     drawn: int = 0
     changed: int = 0
-    left_out: int = 0
-    words: int = 0
+    left_out: int = 0  # samples that hold texts of the study, which no training sees; not among samples
+    words: int = 0  # words of the drawn samples; those with more than two letters
     long_words: int = 0
+    # words that the share asks for; those that changed (under the control: that change under the other rules)
     wanted: int = 0
     changed_words: int = 0
+    # words with more than two letters that some rule cannot change, by the reason
     cannot_change: Counter[str] = field(default_factory=Counter)
 
     def to_json(self) -> dict[str, object]:
@@ -88,39 +76,7 @@ def _share(part: int, of: int) -> float | None:
 
 
 class ScrambledTexts:
-    """Samples of a training under one rule, matched with the other rules of the same seed and source.
-
-    Gone through again, it gives the same passages again; memory stays flat but for sixteen to thirty-two bytes a text.
-
-    Parameters
-    ----------
-    texts : iterable of SourceText or str
-        The samples. Something that can be gone through more than once, such as
-        :class:`~stimuli.training.sources.TextFiles` or a list.
-    rule : str
-        Name of the rule: one of ``rules``.
-    seed : int
-        Same seed, same samples and words under every rule.
-    samples, words : float
-        Shares of the samples, and of their words with more than two letters, that change.
-    rules : mapping of str to operation
-        All rules among which trainings are compared (see :func:`stimuli.scramble.parse_operation`; their own rates are
-        not used). Matching goes over all of them, whichever is asked for.
-    settings : ScrambleSettings
-        Capitals, real words and language, as for the materials of a study.
-    held_out : HeldOut, optional
-        Texts of the study: samples that hold one are left out.
-
-    Attributes
-    ----------
-    counts : Counts
-        Of the last (or running) pass.
-
-    Raises
-    ------
-    UserError
-        For an unknown rule, a share outside 0 to 1, or an operation that moves words or sentences.
-    """
+    """Samples of a training under one rule, matched with the other rules of the same seed and source."""
 
     def __init__(
         self,

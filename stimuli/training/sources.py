@@ -27,43 +27,18 @@ _KNOWN = "texts (.txt), JSON Lines (.jsonl, .ndjson, .json), Parquet (.parquet),
 
 @dataclass(frozen=True)
 class TextFiles:
-    """Texts of files and folders; each time it is gone through, the files are read again, with flat memory.
+    """Texts of files and folders; each time it is gone through, the files are read again, with flat memory."""
 
-    A ``.txt`` file of a folder is one text; one that is named by itself is cut into paragraphs at its empty lines.
-
-    Parameters
-    ----------
-    paths : tuple of Path
-        Files, or folders whose files of a known kind count, in the order of their names.
-    field : str
-        Which field of a row holds the text.
-
-    Yields
-    ------
-    SourceText
-        Named by its file and line (or the row's ``id``); empty texts are passed over.
-
-    Raises
-    ------
-    UserError
-        When a path is missing or of no known kind, a row lacks the field, or a file is broken.
-    """
-
+    # files, or folders whose files of a known kind count, in the order of their names
     paths: tuple[Path, ...]
-    field: str = "text"
+    field: str = "text"  # which field of a row holds the text
 
     def __post_init__(self) -> None:
         if not self.paths:
             raise UserError("no file of texts is given", mend="Give a file or a folder with texts.")
 
     def files(self) -> list[tuple[Path, bool]]:
-        """Return the files that are read, each with whether it was found in a folder.
-
-        Raises
-        ------
-        UserError
-            When a path is missing, or a folder holds no file of a known kind.
-        """
+        """Return the files that are read, each with whether it was found in a folder."""
         found: list[tuple[Path, bool]] = []
         for path in self.paths:
             if path.is_file():

@@ -82,11 +82,7 @@ def has_glyph(symbol: str, style: str) -> bool:
 
 @functools.cache
 def glyph(symbol: str, style: str = "sans") -> Ink:
-    """Render one symbol, cropped to its ink.
-
-    Returns ndarray of bool, shape (height, width): true where there is ink; rows from top to bottom, 12 font units a
-    pixel. Read-only.
-    """
+    """Render one symbol, cropped to its ink."""
     if not has_glyph(symbol, style):
         raise UserError(f"font {FONTS[style]} draws no {symbol!r}", mend="Use a single printed character.")
     contours = _contours(symbol, style)

@@ -36,28 +36,14 @@ Table = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Reading:
-    """What a shape looks like in one font.
+    """What a shape looks like in one font."""
 
-    Parameters
-    ----------
-    symbol : str
-        The most similar symbol.
-    match : float
-        Its similarity, 0 to 1.
-    next_symbol : str
-        The most similar one of those that may stand beside it among options.
-    next_match : float
-        Its similarity.
-    flaw : float
-        The largest share of a patch (a fifth of the size wide and high) that is ink of the shape or of the symbol and
-        has none of the other near: a stroke too many or too few, which a similarity of the whole forgives too easily.
-        None where match or margin already say that the shape reads as nothing.
-    """
-
-    symbol: str
-    match: float
-    next_symbol: str
-    next_match: float
+    symbol: str  # the most similar symbol
+    match: float  # its similarity, 0 to 1
+    next_symbol: str  # the most similar one of those that may stand beside it among options
+    next_match: float  # its similarity
+    # the largest share of a patch (a fifth of the size wide and high) that is ink of the shape or of the symbol and
+    # has none of the other near: a stroke too many or too few, which a similarity of the whole forgives too easily
     flaw: float | None
 
     @property
@@ -165,15 +151,7 @@ def similarities(ink: Ink, style: str = "sans") -> dict[str, float]:
 
 
 def read(inks: Sequence[Ink], style: str = "sans") -> list[Reading | None]:
-    """Read many shapes at once; None where no symbol can reach the threshold.
-
-    Parameters
-    ----------
-    inks : sequence of ndarray of bool
-        Shapes cropped to their ink; an empty array reads as nothing.
-    style : str
-        Font whose symbols they are compared with.
-    """
+    """Read many shapes at once; None where no symbol can reach the threshold."""
     filled = [place for place, ink in enumerate(inks) if ink.size]
     readings: list[Reading | None] = [None] * len(inks)
     if not filled:

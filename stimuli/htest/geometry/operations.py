@@ -23,27 +23,13 @@ _ABSENT = 0.40  # … and one that is added is ink so far to at most this share
 
 @dataclass(frozen=True)
 class Operation:
-    """One thing done to one symbol or, for ``overlay``, ``beside`` and ``above``, to two.
+    """One thing done to one symbol or, for ``overlay``, ``beside`` and ``above``, to two."""
 
-    Parameters
-    ----------
-    name : str
-        As in ``operations.json``.
-    family : str
-        Rotation, reflection, addition or subtraction.
-    does : str
-        ``rotate``, ``mirror``, ``add``, ``erase``, ``erase_bar``, ``keep``, ``overlay``, ``beside`` or ``above``.
-    said : mapping
-        The predicate by language.
-    quarters, axis, line, box
-        What ``does`` needs: quarter turns clockwise, mirror line, stroke, part that stays.
-    """
-
-    name: str
-    family: Family
-    does: str
-    said: Mapping[str, str]
-    quarters: int = 0
+    name: str  # as in operations.json
+    family: Family  # rotation, reflection, addition or subtraction
+    does: str  # rotate, mirror, add, erase, erase_bar, keep, overlay, beside or above
+    said: Mapping[str, str]  # the predicate by language
+    quarters: int = 0  # what does needs: quarter turns clockwise, mirror line, stroke, part that stays
     axis: str = ""
     line: tuple[tuple[float, float], ...] = ()
     box: tuple[float, float, float, float] = (0, 0, 1, 1)
@@ -54,13 +40,7 @@ class Operation:
         return 2 if self.does in ("overlay", "beside", "above") else 1
 
     def apply(self, inks: Sequence[Ink], thickness: float) -> Ink | None:
-        """Do it to the ink of one or two symbols.
-
-        ``thickness``: width of an added or erased stroke in pixels: that of the font's upright
-        (:func:`glyphs.stem`).
-        Returns ndarray of bool or None: the shape, cropped; None where the operation says what is not so: a
-        stroke is to be taken away that is not there, or added where ink is.
-        """
+        """Do it to the ink of one or two symbols."""
         if self.takes == 2:
             return PAIRED[self.does](inks[0], inks[1])
         ink = inks[0]
@@ -109,23 +89,14 @@ def operations() -> Mapping[str, Operation]:
 
 
 def operation(name: str) -> Operation:
-    """Return an operation by its name.
-
-    Raises
-    ------
-    UserError
-        When there is none; gives the nearest.
-    """
+    """Return an operation by its name."""
     if name not in operations():
         raise unknown_name("geometry operation", name, operations())
     return operations()[name]
 
 
 def drawn(symbols: Sequence[str], names: Sequence[str], style: str = "sans") -> Ink | None:
-    """Draw symbols and do operations to them, one after the other.
-
-    Returns ndarray of bool or None: the shape; None where a stroke to be erased is not there or one to be added is.
-    """
+    """Draw symbols and do operations to them, one after the other."""
     steps = [operation(name) for name in names]
     inks: list[Ink] = [glyph(symbol, style) for symbol in symbols]
     for step in steps:
@@ -139,13 +110,7 @@ def drawn(symbols: Sequence[str], names: Sequence[str], style: str = "sans") -> 
 
 
 def sentence(symbols: Sequence[str], names: Sequence[str], language: str = "en") -> str:
-    """Put a question into words.
-
-    Raises
-    ------
-    UserError
-        For a language without templates.
-    """
+    """Put a question into words."""
     if language not in LANGUAGES:
         raise unknown_name("language of the questions", language, LANGUAGES)
     words = _table()["sentences"][language]

@@ -31,26 +31,13 @@ _UNTOUCHED = 0.25  # share of items with the untouched symbol among the options 
 
 @dataclass(frozen=True)
 class GeometryItem:
-    """A question with its four options.
+    """A question with its four options."""
 
-    Parameters
-    ----------
-    question : Question
-        The question; its answer is one of the options.
-    options : tuple of str
-        Four symbols, in the order in which they stand.
-    likeness : tuple of float
-        How much the computed shape looks like each option, 0 to 1.
-    group : int
-        Number of the list of options within the family; four items share it.
-    errors : tuple of str
-        Options that a plausible error gives: the untouched symbol, or the result of another operation of the family.
-    """
-
-    question: Question
-    options: tuple[str, ...]
-    likeness: tuple[float, ...]
-    group: int
+    question: Question  # the question; its answer is one of the options
+    options: tuple[str, ...]  # four symbols, in the order in which they stand
+    likeness: tuple[float, ...]  # how much the computed shape looks like each option, 0 to 1
+    group: int  # number of the list of options within the family; four items share it
+    # options that a plausible error gives: the untouched symbol, or the result of another operation of the family
     errors: tuple[str, ...]
 
     @property
@@ -62,11 +49,7 @@ class GeometryItem:
 def generate_geometry(
     n: int, *, seed: int, families: Sequence[str] = FAMILIES, asked_of_each: int = OPTIONS
 ) -> tuple[GeometryItem, ...]:
-    """Make letter-geometry items, as nearly as can be the same number of each family.
-
-    Asking for more items with the same families and seed extends each family's part and leaves the others' as they
-    were.
-    """
+    """Make letter-geometry items, as nearly as can be the same number of each family."""
     for family in families:
         if family not in FAMILIES:
             raise unknown_name("family of geometry questions", family, FAMILIES)
@@ -134,10 +117,7 @@ def _returns(question: Question) -> bool:
 
 
 def _group(left: Mapping[str, Question], draw: random.Random, balance: Sequence[int]) -> list[Question]:
-    """Put four questions together whose answers tempt each other's readers; [] where no four answers are left.
-
-    At most one of them returns to the untouched symbol, and none while that was right too often so far.
-    """
+    """Put four questions together whose answers tempt each other's readers; [] where no four answers are left."""
     returning = balance[0] <= _UNTOUCHED * balance[1]
     by_answer: dict[str, list[Question]] = {}
     for question in left.values():
@@ -197,11 +177,7 @@ def _temptation(question: Question, option: str) -> float:
 
 @functools.cache
 def plausible_errors(question: Question) -> frozenset[str]:
-    """Return what a reader who errs may answer: the untouched symbol, or what another operation gives.
-
-    For one step these are the other operations of its kind (the wrong direction, the other axis, the other edge);
-    for two steps each step alone.
-    """
+    """Return what a reader who errs may answer: the untouched symbol, or what another operation gives."""
     if len(question.operations) == 2:
         others = [(name,) for name in question.operations]
     else:

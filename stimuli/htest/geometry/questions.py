@@ -23,27 +23,13 @@ MAIN_FONT = "sans"
 
 @dataclass(frozen=True)
 class Question:
-    """A question with a computed answer.
+    """A question with a computed answer."""
 
-    Parameters
-    ----------
-    family : str
-        Rotation, reflection, addition, subtraction or composition.
-    symbols : tuple of str
-        What it is about: one symbol or two.
-    operations : tuple of str
-        What is done, in order.
-    reading : Reading
-        What the result looks like in the main font; its symbol is the answer.
-    fonts : tuple of str
-        Fonts in which it clearly reads as that symbol.
-    """
-
-    family: Family
-    symbols: tuple[str, ...]
-    operations: tuple[str, ...]
-    reading: Reading
-    fonts: tuple[str, ...]
+    family: Family  # rotation, reflection, addition, subtraction or composition
+    symbols: tuple[str, ...]  # what it is about: one symbol or two
+    operations: tuple[str, ...]  # what is done, in order
+    reading: Reading  # what the result looks like in the main font; its symbol is the answer
+    fonts: tuple[str, ...]  # fonts in which it clearly reads as that symbol
 
     @property
     def answer(self) -> str:
@@ -130,15 +116,7 @@ def _sources(kind: str) -> tuple[str, ...]:
 
 @functools.cache
 def questions(family: Family) -> tuple[Question, ...]:
-    """Return every valid question of a family, in a fixed order, as ``questions.json`` keeps them.
-
-    The file holds what :func:`computed_questions` gives, which takes seconds; a test computes them again and compares.
-
-    Raises
-    ------
-    UserError
-        For an unknown family.
-    """
+    """Return every valid question of a family, in a fixed order, as ``questions.json`` keeps them."""
     if family not in FAMILIES:
         raise unknown_name("family of geometry questions", family, FAMILIES)
     text = resources.files(__package__).joinpath("questions.json").read_text(encoding="utf-8")

@@ -31,63 +31,32 @@ class ReleasedGeometry:
 
 @dataclass(frozen=True)
 class KeyReading:
-    """What rendering says about one released key.
+    """What rendering says about one released key."""
 
-    Parameters
-    ----------
-    item : ReleasedGeometry
-        The question.
-    verdict : str
-        ``agree``: the described shape looks like the key. ``weak``: it looks like the key more than like any other
-        symbol, but not enough to be read as it. ``dispute``: another symbol is clearly nearer. ``unread``: the question
-        cannot be interpreted, or its shape looks like no symbol.
-    way : str
-        How the symbols were placed in the drawing that is nearest to the key.
-    nearest : tuple of (str, float)
-        The three symbols that this drawing looks like most, with similarities.
-    key_match : float or None
-        Similarity to the key.
-    note : str
-        Why it cannot be interpreted.
-    """
-
-    item: ReleasedGeometry
+    item: ReleasedGeometry  # the question
+    # agree: the described shape looks like the key
     verdict: Verdict
-    way: str
+    way: str  # how the symbols were placed in the drawing that is nearest to the key
+    # the three symbols that this drawing looks like most, with similarities
     nearest: tuple[tuple[str, float], ...]
-    key_match: float | None
-    note: str = ""
+    key_match: float | None  # similarity to the key
+    note: str = ""  # why it cannot be interpreted
 
 
 @dataclass(frozen=True)
 class GeometryFaults:
-    """What is wrong with the released letter geometry.
+    """What is wrong with the released letter geometry."""
 
-    Parameters
-    ----------
-    readings : tuple of KeyReading
-        One for each question, in the order of the file.
-    contradictions : tuple of (int, int)
-        Lines of questions that are word for word the same and have different keys.
-    two_right : tuple of int
-        Lines whose options hold two symbols that look the same (O and 0), one of them the key.
-    empty_symbol : tuple of int
-        Lines that name an empty symbol.
-    common_options : tuple of str
-        The three options that stand in most items.
-    leak : int
-        Items answered rightly by "the option that is none of these three" (the key where exactly one is left).
-    non_ascii : tuple of int
-        Lines whose key is not ASCII: more than one token for many models.
-    """
-
-    readings: tuple[KeyReading, ...]
+    readings: tuple[KeyReading, ...]  # one for each question, in the order of the file
+    # lines of questions that are word for word the same and have different keys
     contradictions: tuple[tuple[int, int], ...]
+    # lines whose options hold two symbols that look the same (O and 0), one of them the key
     two_right: tuple[int, ...]
-    empty_symbol: tuple[int, ...]
-    common_options: tuple[str, ...]
+    empty_symbol: tuple[int, ...]  # lines that name an empty symbol
+    common_options: tuple[str, ...]  # the three options that stand in most items
+    # items answered rightly by "the option that is none of these three" (the key where exactly one is left)
     leak: int
-    non_ascii: tuple[int, ...]
+    non_ascii: tuple[int, ...]  # lines whose key is not ASCII: more than one token for many models
 
     def by_verdict(self) -> Mapping[str, int]:
         """Return how many questions got each verdict."""
@@ -121,13 +90,7 @@ def _item(record: Mapping[str, Any], where: str, number: int) -> ReleasedGeometr
 
 
 def geometry_faults(folder: Path) -> GeometryFaults:
-    """Compare every released key with the rendering, and look for what makes options give the answer away.
-
-    Parameters
-    ----------
-    folder : Path
-        See :func:`load_released_geometry`.
-    """
+    """Compare every released key with the rendering, and look for what makes options give the answer away."""
     items = load_released_geometry(folder)
     counts = Counter(option for item in items for option in item.options)
     common = tuple(sorted(counts, key=lambda option: (-counts[option], option))[:3])

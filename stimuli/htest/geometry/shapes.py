@@ -47,12 +47,7 @@ def scaled(ink: Ink, height: int, width: int) -> Ink:
 
 @functools.lru_cache(maxsize=2048)
 def stroke_region(shape: tuple[int, int], line: Line, thickness: float) -> Ink:
-    """Return the pixels within half a thickness of a line, with square ends cut at the array's edge.
-
-    ``shape``: height and width of the box in pixels.
-    ``line``: points in the box, 0 to 1.
-    Returns ndarray of bool, shape (height, width): read-only.
-    """
+    """Return the pixels within half a thickness of a line, with square ends cut at the array's edge."""
     height, width = shape
     inset = min(thickness, height, width) / 2
     y, x = np.mgrid[0:height, 0:width] + 0.5
@@ -102,11 +97,7 @@ def erase_stroke(ink: Ink, line: Line, thickness: float) -> Ink:
 
 
 def bar_height(ink: Ink, thickness: float) -> float | None:
-    """Find a horizontal bar between 30 and 70 % of the height: ink without a gap from side to side.
-
-    Returns float or None: where its middle line stands in the box, 0 at the top; None where there is none, or more
-    than one.
-    """
+    """Find a horizontal bar between 30 and 70 % of the height: ink without a gap from side to side."""
     height, width = ink.shape
     inset = min(thickness, height, width) / 2
     solid = []

@@ -29,11 +29,7 @@ _TRIES = 40
 def other_symbols(
     question: Question, options: Sequence[str], seed: int, name: str, taken: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """Return symbols for a computed question, drawn by the seed, whose result is none of the options and like none.
-
-    Symbols of questions that are asked with the same operations come first; where none fits, symbols of any
-    question of the family whose result cannot be read as an option.
-    """
+    """Return symbols for a computed question, drawn by the seed, whose result is none of the options and like none."""
     family = questions(question.family)
 
     def drawn(found: Iterator[tuple[str, ...]]) -> list[tuple[str, ...]]:
@@ -66,10 +62,7 @@ def other_symbols(
 def other_wording(
     question: str, options: Sequence[str], seed: int, name: str, taken: Collection[str] = ()
 ) -> str:
-    """Return a released question with other symbols of the same kinds, of which no option can be the result.
-
-    A question that names no symbol stays as it is; none of ``taken`` is asked again while there are others.
-    """
+    """Return a released question with other symbols of the same kinds, of which no option can be the result."""
     symbols = list(dict.fromkeys(_QUOTED.findall(question)))
     if not symbols:
         return question

@@ -28,22 +28,13 @@ _DASHES = {"-": "−", "–": "−", "_": "−"}  # what the data call by three 
 
 @dataclass(frozen=True)
 class Described:
-    """What a released question describes.
+    """What a released question describes."""
 
-    Parameters
-    ----------
-    family : str
-        ``rotation``, ``flip``, ``add_subtract`` or ``composite``.
-    drawings : mapping of str to ndarray, or None
-        Shape by the way in which symbols are placed (``as said`` where there is one way only); None where the question
-        cannot be read.
-    reason : str
-        Why it cannot.
-    """
-
-    family: ReleasedFamily
+    family: ReleasedFamily  # rotation, flip, add_subtract or composite
+    # shape by the way in which symbols are placed (as said where there is one way only); None where the question
+    # cannot be read
     drawings: Mapping[str, Ink] | None
-    reason: str = ""
+    reason: str = ""  # why it cannot
 
 
 def released_family(question: str) -> ReleasedFamily:
@@ -58,15 +49,7 @@ def released_family(question: str) -> ReleasedFamily:
 
 
 def describe(question: str, style: str = "sans") -> Described:
-    """Draw what a released question describes, in every way in which its symbols can be placed.
-
-    Parameters
-    ----------
-    question : str
-        Its text.
-    style : str
-        Font.
-    """
+    """Draw what a released question describes, in every way in which its symbols can be placed."""
     family = released_family(question)
     symbols = [_DASHES.get(symbol, symbol) for symbol in re.findall(_SYMBOL, question)]
     if not symbols:

@@ -33,10 +33,7 @@ def listed(name: str, *, of: str = "sentences") -> tuple[str, ...]:
 
 
 def drawn(kind: str, draw: random.Random) -> str:
-    """Draw a word of a kind that a carrier sentence names (``person``, ``things``, ``verb``, ``place``).
-
-    Nouns come in the singular (``thing``) or plural (``things``), verbs as ``verb`` (third person) or ``base``.
-    """
+    """Draw a word of a kind that a carrier sentence names (``person``, ``things``, ``verb``, ``place``)."""
     if kind in _NOUNS:
         return draw.choice(listed(_NOUNS[kind], of="nouns"))
     if kind == "people" or kind in _NOUNS.values():
@@ -47,17 +44,7 @@ def drawn(kind: str, draw: random.Random) -> str:
 
 
 def fill(sentence: str, draw: random.Random, **given: str) -> str:
-    """Fill the gaps of a carrier: with what is given, else with draws; a gap's name gets one word, others another.
-
-    Parameters
-    ----------
-    sentence : str
-        Carrier with gaps such as ``{person}`` or ``{things2}`` (the number only tells draws of a kind apart).
-    draw : random.Random
-        Where draws come from.
-    **given : str
-        Text by gap.
-    """
+    """Fill the gaps of a carrier: with what is given, else with draws; a gap's name gets one word, others another."""
     words = dict(given)
 
     def word(gap: re.Match[str]) -> str:
@@ -81,10 +68,7 @@ def mentioned_words() -> tuple[str, ...]:
 
 @functools.cache
 def twins(*, as_long: bool = True) -> tuple[tuple[str, str], ...]:
-    """Return every two mentioned words with one Zipf frequency and as many runs of vowels, in both orders.
-
-    A frequency that is merely near would name the word to a classifier that has seen it before.
-    """
+    """Return every two mentioned words with one Zipf frequency and as many runs of vowels, in both orders."""
     alike: dict[tuple[float | None, int], list[str]] = {}
     for word in mentioned_words():
         alike.setdefault((zipf(word, "en"), vowel_groups(word)), []).append(word)

@@ -22,17 +22,7 @@ _KEPT = {"KF": (1, 0), "KFL": (1, 1)}
 
 
 def scramble(texts: Sequence[str], operation: PublishedOperation, seed: int) -> list[str]:
-    """Make one pass over a list of texts: RS in its nested steps of 10 %, KF, KFL or Sub.
-
-    Parameters
-    ----------
-    texts : sequence of str
-        In the published order.
-    operation : PublishedOperation
-        A protocol of this paper.
-    seed : int
-        10 gives the published stimuli.
-    """
+    """Make one pass over a list of texts: RS in its nested steps of 10 %, KF, KFL or Sub."""
     assert operation.protocol is not None
     name = operation.protocol.name
     if name == "RS":
@@ -48,11 +38,7 @@ def scramble(texts: Sequence[str], operation: PublishedOperation, seed: int) -> 
 
 
 def scramble_demonstrations(texts: Sequence[str], rate: float, *, seed: int = PUBLISHED_SEED) -> list[str]:
-    """Scramble few-shot demonstrations as published: RS in one go, without the steps of 10 %.
-
-    ``rate``: share of the words of two or more letters that change, 0 to 1 (the papers' prompts have 0, 0.2, 0.5 and
-    1; those for sentence recovery always 0.5).
-    """
+    """Scramble few-shot demonstrations as published: RS in one go, without the steps of 10 %."""
     share = checked_rate(rate)
     draw = random.Random(seed)
     return [

@@ -25,29 +25,16 @@ _LETTERED = re.compile(r"\s*[A-E]\)\s*")
 
 @dataclass(frozen=True)
 class PublishedList:
-    """The texts of one pass in their order.
+    """The texts of one pass in their order."""
 
-    Parameters
-    ----------
-    texts : tuple of str
-        What the pass goes over.
-    asked : tuple of int
-        Places of the texts that questions were asked about, in the order of the questions.
-    """
-
-    texts: tuple[str, ...]
+    texts: tuple[str, ...]  # what the pass goes over
+    # places of the texts that questions were asked about, in the order of the questions
     asked: tuple[int, ...]
 
     def shown(
         self, operation: Given | PublishedOperation, *, rate: float | None = None, seed: int | None = None
     ) -> list[str]:
-        """Scramble the whole list and return the texts that were asked about.
-
-        Parameters
-        ----------
-        operation, rate, seed
-            See :func:`stimuli.scramble.published.published_pass`.
-        """
+        """Scramble the whole list and return the texts that were asked about."""
         done = published_pass(self.texts, operation, rate=rate, seed=seed)
         return [done[place] for place in self.asked]
 

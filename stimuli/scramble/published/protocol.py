@@ -25,58 +25,26 @@ _STEPS = 10
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that the released code does and a reader of the paper would not expect.
+    """Something that the released code does and a reader of the paper would not expect."""
 
-    Parameters
-    ----------
-    key : str
-        Short name, the same for every protocol that has the fault.
-    says : str
-        What happens, in a sentence, with shares measured on the papers' data where there are any.
-    """
-
-    key: str
-    says: str
+    key: str  # short name, the same for every protocol that has the fault
+    says: str  # what happens, in a sentence, with shares measured on the papers' data where there are any
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """A published protocol.
+    """A published protocol."""
 
-    Parameters
-    ----------
-    name : str
-        The paper's name in upper case: ``KFL``, ``REO-INT_2``, ``WORD-REO-ADJ``.
-    paper : str
-        ``cao2023`` or ``typobench2024``.
-    title : str
-        The paper.
-    code : str or None
-        The released code's name for it, where that differs.
-    seed : int
-        The seed of the published stream.
-    stream : str
-        How the published code draws, in words.
-    in_tenths : bool
-        Whether it has a rate, in steps of 10 %.
-    kin : str
-        A name of the same operation in the registry of scramble types, for describing what changed.
-    stand_in : bool
-        Whether draws that cannot be copied are replaced by others of the same making.
-    faults : tuple of Fault
-        What a copy reproduces.
-    """
-
-    name: str
-    paper: str
-    title: str
-    code: str | None
-    seed: int
-    stream: str
-    in_tenths: bool
-    kin: str
-    stand_in: bool
-    faults: tuple[Fault, ...]
+    name: str  # the paper's name in upper case: KFL, REO-INT_2, WORD-REO-ADJ
+    paper: str  # cao2023 or typobench2024
+    title: str  # the paper
+    code: str | None  # the released code's name for it, where that differs
+    seed: int  # the seed of the published stream
+    stream: str  # how the published code draws, in words
+    in_tenths: bool  # whether it has a rate, in steps of 10 %
+    kin: str  # a name of the same operation in the registry of scramble types, for describing what changed
+    stand_in: bool  # whether draws that cannot be copied are replaced by others of the same making
+    faults: tuple[Fault, ...]  # what a copy reproduces
 
 
 @dataclass(frozen=True)
@@ -306,13 +274,7 @@ def faults(given: Given) -> tuple[Fault, ...]:
 
 
 def describe(given: Given) -> str:
-    """Say in a few sentences what a published copy is: paper, name of the released code, stream, stand-ins, faults.
-
-    Raises
-    ------
-    UserError
-        As :func:`published_operation`.
-    """
+    """Say in a few sentences what a published copy is: paper, name of the released code, stream, stand-ins, faults."""
     chosen = published_operation(given)
     if chosen.protocol is None:
         return "The intact text."

@@ -33,26 +33,15 @@ _EXCHANGE = 0.5
 
 @dataclass(frozen=True)
 class MovedSpan:
-    """A clause whose words, or a text whose sentences, were put in another order.
+    """A clause whose words, or a text whose sentences, were put in another order."""
 
-    Parameters
-    ----------
-    begin, start : int
-        Characters of the intact and of the shown text before it.
-    intact, shown : str
-        The span before and after.
-    order : tuple of int
-        For each place of the shown span, the place of the intact span whose piece stands there.
-    pieces : int
-        Number of pieces of the intact span, dropped ones included.
-    """
-
-    begin: int
+    begin: int  # characters of the intact and of the shown text before it
     start: int
-    intact: str
+    intact: str  # the span before and after
     shown: str
+    # for each place of the shown span, the place of the intact span whose piece stands there
     order: tuple[int, ...]
-    pieces: int
+    pieces: int  # number of pieces of the intact span, dropped ones included
 
 
 @dataclass(frozen=True)
@@ -64,17 +53,7 @@ class Passed:
 
 
 def scramble(texts: Sequence[str], operation: PublishedOperation, seed: int) -> list[str]:
-    """Transform a list of texts with one stream.
-
-    Parameters
-    ----------
-    texts : sequence of str
-        In the order in which the stream is consumed.
-    operation : PublishedOperation
-        A protocol of this paper.
-    seed : int
-        42 is the released one.
-    """
+    """Transform a list of texts with one stream."""
     return [passed.text for passed in trace(texts, operation, seed)]
 
 
@@ -169,11 +148,7 @@ _LETTERS = {"REO": _reordered, "DEL": _masked, "INS": _lengthened}
 
 
 def _words_moved(text: str, reorder: Callable[[list[int]], None], *, reverse: bool) -> Passed:
-    """Reorder the words of each clause and set one space behind its mark; what follows the last mark is lost.
-
-    Reversing takes outer spaces off after the mark, the others while it still stands, so that a space before the mark
-    counts as a word there.
-    """
+    """Reorder the words of each clause and set one space behind its mark; what follows the last mark is lost."""
     done: list[str] = []
     spans: list[MovedSpan] = []
     start = 0
