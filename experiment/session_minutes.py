@@ -11,11 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from experiment.trials import presented_ms, trial_type
+
 WORDS_PER_MINUTE = 240
-SECONDS_PER_ANSWER = 1.5
-SECONDS_PER_TYPED_WORD = 1.5
-SECONDS_OF_STEP = {"choose": SECONDS_PER_ANSWER, "recover": 1.0, "answer": 15.0}
-SECONDS_OF_LINES = 60.0
 SECONDS_OF_QUESTION = {"text": 15.0, "several": 10.0}
 SECONDS_PER_QUESTION = 6.0
 SECONDS_PER_TICK = 1.5
@@ -79,11 +77,10 @@ def shortest_seconds(plan: Mapping[str, Any], answered: Collection[int]) -> floa
 
 
 def _shortest_step(step: Mapping[str, Any]) -> float:
-    if step["step"] == "prime":
-        shown = 0 if step.get("frames") else step["prime_ms"]
-        return float(step["mask_ms"] + shown + step["backward_ms"]) / 1000
-    minimum = (step.get("minimum_ms") or 0) / 1000
-    return max(minimum, FASTEST_ANSWER_S) if step["step"] in SECONDS_OF_STEP else minimum
+    declared = trial_type(step["step"])
+    entries = [name for name in declared.lasts if not step.get(declared.plan[name].frames or "")]
+    minimum: float = (sum(step[name] for name in entries) + (step.get("minimum_ms") or 0)) / 1000
+    return max(minimum, FASTEST_ANSWER_S) if declared.response is not None else minimum
 
 
 def _reading(text: str | None) -> float:
@@ -119,13 +116,13 @@ def _trial(trial: Mapping[str, Any]) -> tuple[float, float]:
     spare = 0.0
     for step in trial["steps"]:
         words = len((step["text"] or "").split())
-        seconds += max(words * 60 / WORDS_PER_MINUTE, (step.get("minimum_ms") or 0) / 1000)
-        answering = SECONDS_OF_STEP.get(step["step"], 0.0)
-        limit = (step.get("time_limit_ms") or 0) / 1000
-        if step["step"] == "recover":
-            answering += words * SECONDS_PER_TYPED_WORD
-        elif step["step"] == "answer":
-            answering = SECONDS_OF_LINES if step.get("multiline") else answering
+        least = ((step.get("minimum_ms") or 0) + presented_ms(step)) / 1000
+        seconds += max(words * 60 / WORDS_PER_MINUTE, least)
+        takes = trial_type(step["step"]).seconds
+        answering = takes.get("answer", 0.0) + words * takes.get("word", 0.0)
+        if "lines" in takes:
+            answering = takes["lines"] if step.get("multiline") else answering
+            limit = (step.get("time_limit_ms") or 0) / 1000
             if limit:
                 answering = min(answering, limit)
                 spare += limit - answering

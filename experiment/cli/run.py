@@ -413,7 +413,7 @@ def print_outcome(outcome: Outcome) -> None:
     )
     if not_valid := unread(outcome.response_statuses):
         click.echo(
-            f"  {not_valid}: wrods export shows them, and wrods score reads them anew without a call",
+            f"  {not_valid}: wrods export shows them, and wrods score parses them again without a new request",
             err=True,
         )
     if outcome.first_tokens:

@@ -60,11 +60,13 @@ def status_of(study: Study, store: Store) -> dict[str, Any]:
         ended = ended_of(connection, study.id)
         counted_only = {kind: number_of(connection, study.id, kind) for kind in (DECLINED, UNDECIDED)}
     budget = budget_of(study)
+    begun = {str(row["reader"]) for row in (*readers, *runs)}
     return {
         "study": study.id,
         "readers": readers,
         **counted_only,
         "ended": ended,
+        "not_run": [name for name in study.models if name not in begun],
         "runs": [_run(row) for row in runs],
         "batches": known_batches(study.folder),
         "money": {
@@ -129,6 +131,8 @@ def _print(told: Mapping[str, Any]) -> None:
             )
     if not told["readers"]:
         click.echo("  no sessions yet")
+    for name in told["not_run"]:
+        click.echo(f"  {name}: planned, not run yet")
     for kind, done in (
         ("declined", "declined to take part"),
         ("undecided", "left the consent form undecided"),

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
-from experiment.procedure.lines import LINE_LENGTH, break_lines
-from experiment.procedure.steps import TYPED
+from experiment.procedure.lines import LINE_LENGTH
+from experiment.procedure.steps import Labels, make_step
 from experiment.study import Study
+from experiment.trials import TYPED
 from stimuli.item import Item
 
 SET = "attention checks"
@@ -81,27 +82,13 @@ def check_step(
 ) -> dict[str, Any]:
     """Return the one step of a check: the block's answering step with the check's own text and no time limit."""
     (kind, settings), *_ = step.items()
-    text = item.shown[FIELD]
-    made: dict[str, Any] = {
-        "step": kind,
-        "caption": None,
-        "text": text,
-        "lines": break_lines(text, line_length, keeps_words=False),
-        "ask": None,
-        "minimum_ms": 0,
-        "time_limit_ms": None,
-    }
-    if kind in TYPED:
-        made["multiline"] = False
-        more = {"read_as": "text", "options": None, "decimal": ".", "hint": None}
-        return made | (more if kind == "answer" else {})
-    keys = settings["keys"]
-    return made | {
-        "labels": list(labels),
-        "responses": list(labels),
-        "options": None,
-        "keys": [str(key) for key in (keys.values() if isinstance(keys, dict) else keys)],
-    }
+    own = (
+        {"show": FIELD, "keys": settings["keys"], "answer_by": "text"}
+        if kind == "choose"
+        else {"show": FIELD}
+    )
+    names = Labels({label: label for label in labels})
+    return make_step(kind, own, item, range(len(labels)), names, line_length=line_length)
 
 
 def places(number: int, trials: int, draw: Random) -> list[int]:

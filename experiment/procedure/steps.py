@@ -10,13 +10,9 @@ from typing import Any
 from experiment.parsing.free_answers import decimal_mark
 from experiment.procedure.lines import LINE_LENGTH, break_lines
 from experiment.study.durations import milliseconds
+from experiment.trials import trial_type
 from stimuli.errors import UserError
 from stimuli.item import Item
-
-TYPED = ("recover", "answer")
-"""Steps that are answered by typing."""
-MASK = "#"
-MASK_MS, PRIME_MS = 500, 50
 
 
 @dataclass(frozen=True)
@@ -40,18 +36,12 @@ def make_step(
     line_length: int = LINE_LENGTH,
     language: str = "en",
 ) -> dict[str, Any]:
-    """Return a step of a trial.
+    """Return a step of a trial: the entries that its declaration takes from settings, then those computed here.
 
     Parameters
     ----------
-    kind : str
-        A declared type.
-    settings : mapping
-        What the study sets of it.
-    item : Item
     order : sequence of int
         The order of the item's choices.
-    labels : Labels
     line_length : int
         Cells of a line of text.
     language : str
@@ -63,38 +53,45 @@ def make_step(
         The item has no such field, or another number of choices than there are keys.
     """
     text = shown_text(settings["show"], item) if "show" in settings else None
-    options = list(item.choices or ()) if settings.get("read_as") == "option" else None
-    if options is not None:
-        if not options:
-            raise UserError(
-                f"item {item.item_id!r} has no options, which `read_as: option` answers with",
-                mend="Read answers as text or number.",
-            )
-        options = [options[i] for i in order] if order else options
-        text = with_options(text, options)
+    made: dict[str, Any] = {}
+    if kind == "choose":
+        made = _choices(settings, item, order, labels)
+    elif kind == "answer":
+        options = _lettered(item, order) if settings.get("read_as") == "option" else None
+        text = text if options is None else with_options(text, options)
+        made = {"options": options, "decimal": decimal_mark(language)}
+    elif kind == "prime":
+        made = {name: _mask(_setting(kind, name, settings), str(text)) for name in ("mask", "backward_mask")}
     by_word = settings.get("as") == "moving_window"
     lines = None if text is None else break_lines(text, line_length, keeps_words=by_word)
-    step: dict[str, Any] = {"step": kind, "caption": settings.get("caption"), "text": text, "lines": lines}
-    if kind == "read":
-        return {**step, "as": settings.get("as", "whole"), "minimum_ms": _ms(settings.get("minimum")) or 0}
-    if kind == "prime":
-        return step | _prime(settings, str(text))
-    step |= {
-        "ask": settings.get("ask"),
-        "minimum_ms": _ms(settings.get("minimum")) or 0,
-        "time_limit_ms": _ms(settings.get("time_limit")),
-    }
-    if kind in TYPED:
-        step["multiline"] = settings.get("multiline", False)
-        if kind == "answer":
-            step |= {
-                "read_as": settings.get("read_as", "text"),
-                "options": options,
-                "decimal": decimal_mark(language),
-                "hint": settings.get("hint"),
-            }
-        return step
-    return step | _choices(settings, item, order, labels)
+    step: dict[str, Any] = {"step": kind, "caption": None, "text": text, "lines": lines}
+    for name, entry in trial_type(kind).plan.items():
+        if entry.setting is not None:
+            given = _setting(kind, entry.setting, settings)
+            step[name] = (None if entry.nullable else 0) if given is None else given
+    return step | made
+
+
+def _setting(kind: str, name: str, settings: Mapping[str, Any]) -> Any:
+    """Return what a study sets of a step, or the declared default; durations in ms."""
+    declared = trial_type(kind).parameters[name]
+    given = settings.get(name, declared.default)
+    return milliseconds(str(given)) if declared.type == "duration" and given else given
+
+
+def _lettered(item: Item, order: Sequence[int]) -> list[str]:
+    options = list(item.choices or ())
+    if not options:
+        raise UserError(
+            f"item {item.item_id!r} has no options, which `read_as: option` answers with",
+            mend="Read answers as text or number.",
+        )
+    return [options[i] for i in order] if order else options
+
+
+def _mask(mask: str | None, text: str) -> str | None:
+    """Return a mask as long as the prime, so that it covers and is covered in full."""
+    return mask * max(len(text), 1) if mask is not None and len(mask) == 1 else mask
 
 
 def with_options(text: str | None, options: Sequence[str]) -> str:
@@ -103,25 +100,6 @@ def with_options(text: str | None, options: Sequence[str]) -> str:
         f"({letter}) {option}" for letter, option in zip(string.ascii_uppercase, options, strict=False)
     ]
     return "\n".join([*([text] if text else []), *lettered])
-
-
-def _ms(duration: str | None) -> int | None:
-    return milliseconds(duration) if duration else None
-
-
-def _prime(settings: Mapping[str, Any], text: str) -> dict[str, Any]:
-    """Masks are as long as the prime, so that it covers and is covered in full."""
-    width = max(len(text), 1)
-    mask = settings.get("mask", MASK)
-    backward = settings.get("backward_mask")
-    return {
-        "mask": mask * width if len(mask) == 1 else mask,
-        "mask_ms": milliseconds(settings["mask_for"]) if "mask_for" in settings else MASK_MS,
-        "frames": settings.get("frames"),
-        "prime_ms": milliseconds(settings["for"]) if "for" in settings else PRIME_MS,
-        "backward_mask": None if backward is None else backward * width if len(backward) == 1 else backward,
-        "backward_ms": _ms(settings.get("backward_for")) or 0,
-    }
 
 
 def shown_text(show: str | Sequence[str], item: Item) -> str:

@@ -13,11 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from shutil import which
 from typing import TYPE_CHECKING, Any
 
-from experiment.procedure import TYPED
 from experiment.simulated.reader import SimulatedReader
 from experiment.simulated.truth import Truth
 from experiment.study import Study
 from experiment.study.keys import key_name, stroke_name
+from experiment.trials import LASTING, TYPED
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ class _Visit:
 
     def _step(self, step: Mapping[str, Any], trial: Mapping[str, Any], payload: Mapping[str, Any]) -> None:
         kind = step["step"]
-        if kind == "prime":
+        if kind in LASTING:
             return  # it comes and goes by itself
         shown = self.page.locator(f"section.trial.{kind}").first
         shown.wait_for()

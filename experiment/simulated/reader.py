@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from experiment.procedure import TYPED, participant_view, plan_session, trials_of
+from experiment.procedure import participant_view, plan_session, trials_of
 from experiment.simulated.truth import POSITIONS, Effects, Truth
 from experiment.study import Study
+from experiment.trials import FRAME_MS, LASTING, TYPED, frames_of, presented_ms
 from stimuli.errors import UserError
 from stimuli.item import ChangeRecord, Item
 from stimuli.seeds import generator
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 
 PLUGIN = "wrods-simulated 2"
-FRAME_MS = 1000 / 60
 
 
 def new_uuid(draw: Random) -> str:
@@ -124,7 +124,7 @@ class SimulatedReader:
         limit = answering.get("time_limit_ms")
         late = limit is not None and spent > limit
         prime = next((step for step in trial["steps"] if step["step"] == "prime"), None)
-        frames = None if prime is None else _frames(prime)
+        frames = None if prime is None else frames_of(prime, "prime_ms")
         return {
             "client_uuid": new_uuid(draw),
             "trial_index": trial["trial_index"],
@@ -161,8 +161,8 @@ class SimulatedReader:
         self, step: Mapping[str, Any], trial: Mapping[str, Any], onset: float, draw: Random
     ) -> tuple[float, list[dict[str, float]]]:
         """Return the time of a step and, of a moving window, those of its words."""
-        if step["step"] == "prime":
-            return step["mask_ms"] + _frames(step) * FRAME_MS + step["backward_ms"], []
+        if step["step"] in LASTING:
+            return presented_ms(step), []
         if step["step"] == "read" and step["as"] == "moving_window":
             regions = self._words(step, trial, onset)
             return sum(region["rt"] for region in regions), regions
@@ -275,10 +275,6 @@ def _word_at(text: str, start: int) -> int:
 
 def _key(set_name: str, item_id: str, condition: Mapping[str, str]) -> tuple[str, str, str]:
     return set_name, item_id, json.dumps(dict(condition), sort_keys=True)
-
-
-def _frames(prime: Mapping[str, Any]) -> int:
-    return int(prime["frames"] or max(1, round(prime["prime_ms"] / FRAME_MS)))
 
 
 def _said(question: Mapping[str, Any], draw: Random) -> Any:

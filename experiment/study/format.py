@@ -16,6 +16,7 @@ from analysis.plan import PLANNABLE
 from experiment.study.faults import Faults
 from experiment.study.keys import key_fault
 from experiment.study.yaml_source import KeyPath, YamlSource
+from experiment.trials import LASTING, TYPES, step_schema
 from stimuli.errors import UserError, nearest
 
 LATEST = 1
@@ -25,9 +26,12 @@ SYNONYMS = {"accuracy": "correct", "response_time": "rt", "reaction_time": "rt"}
 
 @cache
 def validator() -> Draft202012Validator:
-    """Return the validator of study.yaml, built once; the measures of plans come from ``analysis.plan``."""
+    """Return the validator of study.yaml, built once; measures come from ``analysis.plan``, steps from ``experiment.trials``."""
     schema = json.loads(resources.files(__package__).joinpath("study.schema.json").read_text("utf-8"))
-    schema["$defs"]["measure"] = {"enum": list(PLANNABLE)}
+    schema["$defs"] |= {"measure": {"enum": list(PLANNABLE)}, "step": step_schema()}
+    schema["$defs"]["planned"]["properties"]["trials"]["enum"] = [
+        name for name in TYPES if name not in LASTING
+    ]
     Draft202012Validator.check_schema(schema)
     formats = FormatChecker(formats=())
     formats.checks("key")(lambda key: key_fault(key) is None)

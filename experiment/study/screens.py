@@ -10,12 +10,12 @@ from experiment.study.durations import milliseconds
 from experiment.study.faults import FACTORS, Faults
 from experiment.study.keys import key_name
 from experiment.study.yaml_source import KeyPath
+from experiment.trials import ANSWERED, LASTING
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
     from experiment.study.study import Study
 
-ANSWERING = ("choose", "recover", "answer")
 ASKED = ("questions", "practice", "block")
 ONCE = ("consent", "full_screen", "screen_size", "debrief")
 
@@ -82,13 +82,14 @@ def _check_steps(study: Study, block: int) -> None:
     path = ("procedure", block, "block", "trial")
     steps = study.get(*path)
     kinds = [next(iter(step)) for step in steps]
-    if any(kind in ANSWERING for kind in kinds[:-1]) or (kinds[-1] == "read" and len(kinds) > 1):
+    if any(kind in ANSWERED for kind in kinds[:-1]) or (kinds[-1] == "read" and len(kinds) > 1):
+        named = f"{', '.join(ANSWERED[:-1])} or {ANSWERED[-1]}"
         raise UserError(
-            f"{study.place(*path)} has the steps {', '.join(kinds)}; one trial ends in at most one choose, recover or answer",
+            f"{study.place(*path)} has the steps {', '.join(kinds)}; one trial ends in at most one {named}"
         )
-    if kinds[-1] == "prime":
+    if kinds[-1] in LASTING:
         raise UserError(
-            f"{study.place(*path)} ends with a prime",
+            f"{study.place(*path)} ends with a {kinds[-1]}",
             mend="Let a target follow: `- choose: {show: …, keys: …}`.",
         )
     for i, step in enumerate(steps):

@@ -1,12 +1,13 @@
 """One declaration per trial type, checked when it is read: what a study may set, what a plan holds, what a page records.
 
-Types for the browser side and a page of documentation are made from the declarations by ``experiment.trials.generate``.
+The study format, types for the browser side and a page of documentation are made from the declarations.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -16,47 +17,29 @@ from jsonschema.exceptions import best_match
 
 from experiment.columns import trial_columns
 
-TYPES = ("read", "prime", "choose", "recover", "answer")
+EXPOSURE = "exposure"
+FRAME_MS = 1000 / 60
+"""A frame of the screens that most readers have."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """What a study may set of a step.
-
-    Attributes
-    ----------
-    type : {"text", "fields", "duration", "flag", "choice", "keys"}
-    prose : str
-    required : bool
-    values : tuple of str
-        What a choice is made from.
-    default : str or bool or None
-        What holds where nothing is set; None where the parameter then has no effect.
-    """
+    """What a study may set of a step: type, prose, choices, the value that holds where nothing is set, and further rules."""
 
     type: str
     prose: str
     required: bool = False
     values: tuple[str, ...] = ()
     default: str | bool | None = None
+    rule: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class PlanEntry:
     """An entry of the step in a session plan; every entry is always there.
 
-    Attributes
-    ----------
-    type : {"string", "number", "integer", "boolean", "key"}
-        Of the value.
-    prose : str
-    many : bool
-        A list of such values.
-    nullable : bool
-    default : str or float or bool or None
-        What the page's plugin takes where it is given none.
-    on_screen : bool
-        The page's plugin is given it.
+    ``default`` is what the page's plugin takes where it is given none; ``setting`` is the parameter whose value the entry is, and
+    ``frames`` the entry that may give its number of frames.
     """
 
     type: str
@@ -65,21 +48,13 @@ class PlanEntry:
     nullable: bool = False
     default: str | float | bool | None = None
     on_screen: bool = True
+    setting: str | None = None
+    frames: str | None = None
 
 
 @dataclass(frozen=True)
 class Field:
-    """Something that the page records of a step.
-
-    Attributes
-    ----------
-    type : {"string", "integer", "number", "boolean", "key_strokes"}
-    unit : str or None
-    prose : str
-    nullable : bool
-    in_table : bool
-        A column of the trials table; else it is kept in the store alone.
-    """
+    """Something that the page records of a step; without ``in_table`` it is kept in the store alone."""
 
     type: str
     unit: str | None
@@ -92,20 +67,9 @@ class Field:
 class TrialType:
     """A declared trial type.
 
-    Attributes
-    ----------
-    name, about : str
-    version : int
-    parameters : dict of str to Parameter
-    plan : dict of str to PlanEntry
-    fields : dict of str to Field
-        Without those that every type records (`exposure_fields`).
-    chance : str or None
-        How often a guess is right, in words.
-    parser, scorer : str or None
-        Names in `experiment.parsing.replies.PARSERS` and `experiment.scoring.trial.SCORERS`.
-    simulated : str
-        How a simulated reader answers.
+    ``response`` is how a step is answered (choice, typed), None where it takes no answer; ``lasts`` are the entries whose sum is the
+    duration of a step that ends by itself; ``seconds`` is what an answer takes people. ``parser`` and ``scorer`` are names in
+    `experiment.parsing.replies.PARSERS` and `experiment.scoring.trial.SCORERS`. ``fields`` come on top of `exposure_fields`.
     """
 
     name: str
@@ -114,6 +78,9 @@ class TrialType:
     parameters: dict[str, Parameter]
     plan: dict[str, PlanEntry]
     fields: dict[str, Field]
+    response: str | None
+    lasts: tuple[str, ...]
+    seconds: Mapping[str, float]
     chance: str | None
     parser: str | None
     scorer: str | None
@@ -140,25 +107,28 @@ def trial_type(name: str) -> TrialType:
     given = _declaration(name)
     return TrialType(
         name=given["type"],
-        about=given["about"],
-        version=given["version"],
         parameters={
             key: Parameter(**{**value, "values": tuple(value.get("values", ()))})
             for key, value in given["parameters"].items()
         },
-        plan={key: PlanEntry(**value) for key, value in given["plan"].items()},
+        plan={
+            key: PlanEntry(**{"setting" if word == "from" else word: said for word, said in value.items()})
+            for key, value in given["plan"].items()
+        },
         fields=_fields(name, given),
-        chance=given["chance"],
-        parser=given["parser"],
-        scorer=given["scorer"],
-        simulated=given["simulated"],
+        lasts=tuple(given.get("lasts", ())),
+        seconds=given.get("seconds", {}),
+        **{
+            key: given[key]
+            for key in ("about", "version", "response", "chance", "parser", "scorer", "simulated")
+        },
     )
 
 
 @cache
 def exposure_fields() -> dict[str, Field]:
     """Return the fields that every step records while its stimulus is up."""
-    return _fields("exposure", _declaration("exposure"))
+    return _fields(EXPOSURE, _declaration(EXPOSURE))
 
 
 @cache
@@ -166,9 +136,55 @@ def recorded_fields() -> dict[str, Field]:
     """Return every field that a trial's payload may hold, in order; null where its steps record no such thing."""
     every = dict(exposure_fields())
     for name in TYPES:
-        for key, field in trial_type(name).fields.items():
-            every.setdefault(key, field)
+        for key, recorded in trial_type(name).fields.items():
+            every.setdefault(key, recorded)
     return every
+
+
+def step_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a step in ``study.yaml``: one type by name, with its parameters."""
+    return {
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": 1,
+        "additionalProperties": False,
+        "properties": {name: _settings_schema(trial_type(name)) for name in TYPES},
+    }
+
+
+def _settings_schema(declared: TrialType) -> dict[str, Any]:
+    kinds: dict[str, dict[str, Any]] = {
+        "text": {"type": "string"},
+        "flag": {"type": "boolean"},
+        "count": {"type": "integer"},
+        **{kind: {"$ref": f"#/$defs/{kind}"} for kind in ("fields", "duration", "keys")},
+    }
+    given = declared.parameters
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": [name for name, one in given.items() if one.required],
+        "properties": {
+            name: {"enum": list(one.values)} if one.values else {**kinds[one.type], **one.rule}
+            for name, one in given.items()
+        },
+    }
+
+
+def presented_ms(step: Mapping[str, Any], frame_ms: float = FRAME_MS) -> float:
+    """Return how long a planned step shows what ends by itself, ms; 0 where the reader ends it."""
+    declared = trial_type(step["step"])
+    total = 0.0
+    for name in declared.lasts:
+        frames = declared.plan[name].frames
+        total += step[name] if frames is None else frame_ms * frames_of(step, name, frame_ms)
+    return total
+
+
+def frames_of(step: Mapping[str, Any], name: str, frame_ms: float = FRAME_MS) -> int:
+    """Return for how many frames a planned step shows something: those given, else whole ones nearest to its time."""
+    given = step[str(trial_type(step["step"]).plan[name].frames)]
+    return int(given or max(1, round(step[name] / frame_ms)))
 
 
 def check_declaration(name: str, given: object) -> None:
@@ -201,3 +217,16 @@ def _fields(name: str, given: dict[str, Any]) -> dict[str, Field]:
         else:
             raise ValueError(f"{name}.json: fields.{key}: no column of the trials table has this name")
     return fields
+
+
+def _declared_names() -> tuple[str, ...]:
+    files = (file.name for file in resources.files(__package__).iterdir() if file.name.endswith(".json"))
+    return tuple(sorted({name.removesuffix(".json") for name in files} - {EXPOSURE, "declaration.schema"}))
+
+
+TYPES = _declared_names()
+ANSWERED = tuple(name for name in TYPES if trial_type(name).response is not None)
+"""Types of steps that take an answer."""
+TYPED = tuple(name for name in TYPES if trial_type(name).response == "typed")
+LASTING = tuple(name for name in TYPES if trial_type(name).lasts)
+"""Types of steps that end by themselves; another step follows."""

@@ -54,6 +54,7 @@ def typescript() -> str:
             _record(_name(one, "Record"), f"What a step of {one.name} records.", one.fields, "ExposureRecord")
             for one in declared
         ),
+        f"export type StepRecord = {' | '.join(_name(one, 'Record') for one in declared)};",
         _trial_record(),
         _constant("exposureFields", "What every plugin records.", _data(exposure_fields())),
         *(block for one in declared for block in _info(one)),

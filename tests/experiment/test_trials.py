@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from experiment.columns import trial_columns
 from experiment.parsing.replies import PARSERS
@@ -24,6 +25,7 @@ from experiment.trials import (
     check_declaration,
     exposure_fields,
     recorded_fields,
+    step_schema,
     trial_type,
 )
 from experiment.trials.generate import PAGE, ROOT, TYPESCRIPT, page, typescript, write
@@ -102,24 +104,19 @@ def test_a_study_can_name_exactly_the_declared_trial_types() -> None:
     assert set(study_schema()["$defs"]["step"]["properties"]) == set(TYPES)
 
 
+def test_the_study_format_refuses_what_a_parameter_rules_out() -> None:
+    prime = {"prime": {"show": "word", "frames": 0, "mask": ""}}
+    schema = {"$defs": study_schema()["$defs"], **step_schema()}
+    faults = {".".join(map(str, one.path)) for one in Draft202012Validator(schema).iter_errors(prime)}
+    assert faults == {"prime.frames", "prime.mask"}
+
+
 @pytest.mark.parametrize("name", TYPES)
-def test_the_study_format_takes_the_declared_parameters(name: str) -> None:
-    taken = study_schema()["$defs"]["step"]["properties"][name]
-    declared = trial_type(name).parameters
-    assert set(taken["properties"]) == set(declared)
-    assert set(taken.get("required", ())) == {key for key, one in declared.items() if one.required}
-    for key, one in declared.items():
-        assert takes(taken["properties"][key]) == (one.type, one.values), key
-
-
-def takes(schema: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
-    if "enum" in schema:
-        return "choice", tuple(schema["enum"])
-    if "$ref" in schema:
-        return {"duration": "duration", "fields": "fields"}[schema["$ref"].rsplit("/", 1)[1]], ()
-    if "anyOf" in schema:
-        return "keys", ()
-    return {"string": "text", "boolean": "flag", "integer": "count"}[schema["type"]], ()
+def test_declared_entries_refer_to_declared_parameters_and_entries(name: str) -> None:
+    declared = trial_type(name)
+    entries = declared.plan.values()
+    assert {one.setting for one in entries} - {None} <= set(declared.parameters)
+    assert {*declared.lasts, *(one.frames for one in entries if one.frames)} <= set(declared.plan)
 
 
 @pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)

@@ -12,8 +12,8 @@ from experiment.models.prompts import Strategy
 from experiment.models.prompts.pictured import Presentation
 from experiment.models.servers import server_of
 from experiment.models.settings import ModelSettings
-from experiment.procedure import TYPED
 from experiment.study import Study
+from experiment.trials import TYPED
 from stimuli.errors import UserError
 
 Context = Literal["independent", "session", "teacher_forced"]

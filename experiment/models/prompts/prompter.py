@@ -17,8 +17,8 @@ from experiment.languages import wording
 from experiment.models.pictures import Picture
 from experiment.models.prompts.pictured import Presentation, in_order, pictured
 from experiment.models.prompts.published import paper_prompt
-from experiment.procedure import TYPED
 from experiment.procedure.feedback import feedback_text
+from experiment.trials import TYPED
 
 Strategy = Literal["direct", "chain_of_thought", "unscramble_first"]
 MAX_CHOICE_TOKENS = 16

@@ -2,88 +2,6 @@
 
 import { ParameterType } from "jspsych";
 
-/** The reader reads a text and goes on when done; no answer. */
-export type ReadStep = {
-  step: "read";
-  /** Short label before the text. */
-  caption: string | null;
-  /** The text to read. */
-  text: string;
-  /** The text as the lines in which everybody meets it; null where there is none. */
-  lines: string[] | null;
-  /** How the text is shown: whole or moving_window. */
-  as: string;
-  /** Time before which the reader cannot go on, ms. */
-  minimum_ms: number;
-};
-
-/** A mask, then a prime for a counted number of frames, then whatever step follows; no answer. */
-export type PrimeStep = {
-  step: "prime";
-  /** Short label before the prime, for models. */
-  caption: string | null;
-  /** The prime. */
-  text: string;
-  /** The prime as lines. */
-  lines: string[] | null;
-  /** The forward mask as shown. */
-  mask: string;
-  /** Time of the forward mask, ms. */
-  mask_ms: number;
-  /** Frames of the prime; null where its time says. */
-  frames: number | null;
-  /** Time of the prime, ms. */
-  prime_ms: number;
-  /** The backward mask as shown. */
-  backward_mask: string | null;
-  /** Time of the backward mask, ms. */
-  backward_ms: number;
-};
-
-/** The reader chooses one of two or more labels: A/B classification, yes/no, or multiple choice. */
-export type ChooseStep = {
-  step: "choose";
-  /** Short label before the text. */
-  caption: string | null;
-  /** What is judged; null where the question says it all. */
-  text: string | null;
-  /** The text as the lines in which everybody meets it; null where there is none. */
-  lines: string[] | null;
-  /** The question below the text. */
-  ask: string | null;
-  /** What the reader answers with. */
-  labels: string[];
-  /** The canonical answer that each label stands for. */
-  responses: string[];
-  /** The long text of each label, where labels are letters. */
-  options: string[] | null;
-  /** The key of each label. */
-  keys: string[];
-  /** Time from onset before which keys and buttons do nothing, ms. */
-  minimum_ms: number;
-  /** Time from onset after which the trial ends without an answer, ms. */
-  time_limit_ms: number | null;
-};
-
-/** The reader types the intact form of what is shown. */
-export type RecoverStep = {
-  step: "recover";
-  /** Short label before the text. */
-  caption: string | null;
-  /** The text whose intact form is asked for. */
-  text: string;
-  /** The text as the lines in which everybody meets it; null where there is none. */
-  lines: string[] | null;
-  /** The request above the field. */
-  ask: string | null;
-  /** Time from onset before which the field takes nothing, ms. */
-  minimum_ms: number;
-  /** Time from onset after which the trial ends with what has been typed, ms. */
-  time_limit_ms: number | null;
-  /** Whether the answer may have several lines; Enter submits where it may not. */
-  multiline: boolean;
-};
-
 /** The reader answers freely by typing: a word, a number, a sentence, a program, or the statement of a rule. */
 export type AnswerStep = {
   step: "answer";
@@ -111,7 +29,89 @@ export type AnswerStep = {
   hint: string | null;
 };
 
-export type Step = ReadStep | PrimeStep | ChooseStep | RecoverStep | AnswerStep;
+/** The reader chooses one of two or more labels: A/B classification, yes/no, or multiple choice. */
+export type ChooseStep = {
+  step: "choose";
+  /** Short label before the text. */
+  caption: string | null;
+  /** What is judged; null where the question says it all. */
+  text: string | null;
+  /** The text as the lines in which everybody meets it; null where there is none. */
+  lines: string[] | null;
+  /** The question below the text. */
+  ask: string | null;
+  /** What the reader answers with. */
+  labels: string[];
+  /** The canonical answer that each label stands for. */
+  responses: string[];
+  /** The long text of each label, where labels are letters. */
+  options: string[] | null;
+  /** The key of each label. */
+  keys: string[];
+  /** Time from onset before which keys and buttons do nothing, ms. */
+  minimum_ms: number;
+  /** Time from onset after which the trial ends without an answer, ms. */
+  time_limit_ms: number | null;
+};
+
+/** A mask, then a prime for a counted number of frames, then whatever step follows; no answer. */
+export type PrimeStep = {
+  step: "prime";
+  /** Short label before the prime, for models. */
+  caption: string | null;
+  /** The prime. */
+  text: string;
+  /** The prime as lines. */
+  lines: string[] | null;
+  /** The forward mask as shown. */
+  mask: string;
+  /** Time of the forward mask, ms. */
+  mask_ms: number;
+  /** Frames of the prime; null where its time says. */
+  frames: number | null;
+  /** Time of the prime, ms. */
+  prime_ms: number;
+  /** The backward mask as shown. */
+  backward_mask: string | null;
+  /** Time of the backward mask, ms. */
+  backward_ms: number;
+};
+
+/** The reader reads a text and goes on when done; no answer. */
+export type ReadStep = {
+  step: "read";
+  /** Short label before the text. */
+  caption: string | null;
+  /** The text to read. */
+  text: string;
+  /** The text as the lines in which everybody meets it; null where there is none. */
+  lines: string[] | null;
+  /** How the text is shown: whole or moving_window. */
+  as: string;
+  /** Time before which the reader cannot go on, ms. */
+  minimum_ms: number;
+};
+
+/** The reader types the intact form of what is shown. */
+export type RecoverStep = {
+  step: "recover";
+  /** Short label before the text. */
+  caption: string | null;
+  /** The text whose intact form is asked for. */
+  text: string;
+  /** The text as the lines in which everybody meets it; null where there is none. */
+  lines: string[] | null;
+  /** The request above the field. */
+  ask: string | null;
+  /** Time from onset before which the field takes nothing, ms. */
+  minimum_ms: number;
+  /** Time from onset after which the trial ends with what has been typed, ms. */
+  time_limit_ms: number | null;
+  /** Whether the answer may have several lines; Enter submits where it may not. */
+  multiline: boolean;
+};
+
+export type Step = AnswerStep | ChooseStep | PrimeStep | ReadStep | RecoverStep;
 
 /** What every step records while its stimulus is up. */
 export type ExposureRecord = {
@@ -135,56 +135,6 @@ export type ExposureRecord = {
   hidden_ms: number;
   /** Time for which the window had no focus during the trial, ms. */
   blurred_ms: number;
-};
-
-/** What a step of read records. */
-export type ReadRecord = ExposureRecord & {
-  /** Onset of the text to the key that ended reading, ms. */
-  reading_time: number | null;
-  /** Presses of a response key before the step's minimum time, which did nothing. */
-  early_responses: number;
-  /** Every press before the minimum time as [ms from the onset, key]. */
-  early_keys: [ms: number, key: string][];
-};
-
-/** What a step of prime records. */
-export type PrimeRecord = ExposureRecord & {
-  /** Frames for which the prime stood on the screen. */
-  prime_frames: number | null;
-  /** Time for which the prime stood on the screen, ms. */
-  prime_ms: number | null;
-};
-
-/** What a step of choose records. */
-export type ChooseRecord = ExposureRecord & {
-  /** The label that was chosen; null when time ran out. */
-  response_raw: string | null;
-  /** Presses of a response key before the step's minimum time, which did nothing. */
-  early_responses: number;
-  /** Every press of a label's key or button before the minimum time as [ms from the onset, label]. */
-  early_keys: [ms: number, key: string][];
-};
-
-/** What a step of recover records. */
-export type RecoverRecord = ExposureRecord & {
-  /** The text typed, also where time ran out; null where it ran out with nothing typed. */
-  response_raw: string | null;
-  /** Onset to first key of a typed answer, ms. */
-  first_key_ms: number | null;
-  /** First key to submission of a typed answer, ms. */
-  typing_ms: number | null;
-  /** Pastes and drops that were blocked. */
-  paste_count: number;
-  /** Typed characters that no key press accounts for. */
-  keyless_chars: number;
-  /** Every text that was not typed, refused or taken back unless the study allows assistive input, as [ms from the onset, how it came]: `paste`, `drop`, an input type of the browser, or `script`. */
-  insertions: [ms: number, key: string][];
-  /** Presses of a response key before the step's minimum time, which did nothing. */
-  early_responses: number;
-  /** Every key stroke before the minimum time as [ms from the onset, key]. */
-  early_keys: [ms: number, key: string][];
-  /** Every key stroke as [ms from the onset, key]. */
-  key_log: [ms: number, key: string][];
 };
 
 /** What a step of answer records. */
@@ -211,21 +161,73 @@ export type AnswerRecord = ExposureRecord & {
   key_log: [ms: number, key: string][];
 };
 
+/** What a step of choose records. */
+export type ChooseRecord = ExposureRecord & {
+  /** The label that was chosen; null when time ran out. */
+  response_raw: string | null;
+  /** Presses of a response key before the step's minimum time, which did nothing. */
+  early_responses: number;
+  /** Every press of a label's key or button before the minimum time as [ms from the onset, label]. */
+  early_keys: [ms: number, key: string][];
+};
+
+/** What a step of prime records. */
+export type PrimeRecord = ExposureRecord & {
+  /** Frames for which the prime stood on the screen. */
+  prime_frames: number | null;
+  /** Time for which the prime stood on the screen, ms. */
+  prime_ms: number | null;
+};
+
+/** What a step of read records. */
+export type ReadRecord = ExposureRecord & {
+  /** Onset of the text to the key that ended reading, ms. */
+  reading_time: number | null;
+  /** Presses of a response key before the step's minimum time, which did nothing. */
+  early_responses: number;
+  /** Every press before the minimum time as [ms from the onset, key]. */
+  early_keys: [ms: number, key: string][];
+};
+
+/** What a step of recover records. */
+export type RecoverRecord = ExposureRecord & {
+  /** The text typed, also where time ran out; null where it ran out with nothing typed. */
+  response_raw: string | null;
+  /** Onset to first key of a typed answer, ms. */
+  first_key_ms: number | null;
+  /** First key to submission of a typed answer, ms. */
+  typing_ms: number | null;
+  /** Pastes and drops that were blocked. */
+  paste_count: number;
+  /** Typed characters that no key press accounts for. */
+  keyless_chars: number;
+  /** Every text that was not typed, refused or taken back unless the study allows assistive input, as [ms from the onset, how it came]: `paste`, `drop`, an input type of the browser, or `script`. */
+  insertions: [ms: number, key: string][];
+  /** Presses of a response key before the step's minimum time, which did nothing. */
+  early_responses: number;
+  /** Every key stroke before the minimum time as [ms from the onset, key]. */
+  early_keys: [ms: number, key: string][];
+  /** Every key stroke as [ms from the onset, key]. */
+  key_log: [ms: number, key: string][];
+};
+
+export type StepRecord = AnswerRecord | ChooseRecord | PrimeRecord | ReadRecord | RecoverRecord;
+
 /** The recorded fields of a trial's row; null where its steps record no such thing. */
 export type TrialRecord = ExposureRecord & {
-  reading_time: number | null;
-  early_responses: number | null;
-  early_keys: [ms: number, key: string][] | null;
-  prime_frames: number | null;
-  prime_ms: number | null;
   response_raw: string | null;
   first_key_ms: number | null;
   typing_ms: number | null;
   paste_count: number | null;
   keyless_chars: number | null;
   insertions: [ms: number, key: string][] | null;
-  key_log: [ms: number, key: string][] | null;
+  early_responses: number | null;
+  early_keys: [ms: number, key: string][] | null;
   hint_ms: number | null;
+  key_log: [ms: number, key: string][] | null;
+  prime_frames: number | null;
+  prime_ms: number | null;
+  reading_time: number | null;
 };
 
 /** What every plugin records. */
@@ -250,132 +252,6 @@ export const exposureFields = <const>{
   hidden_ms: { type: ParameterType.FLOAT },
   /** Time for which the window had no focus during the trial, ms. */
   blurred_ms: { type: ParameterType.FLOAT },
-};
-
-/** What wrods-read is given. */
-export const readParameters = <const>{
-  /** Short label before the text. */
-  caption: { type: ParameterType.STRING, default: null },
-  /** The text to read. */
-  text: { type: ParameterType.STRING, default: undefined },
-  /** The text as the lines in which everybody meets it; null where there is none. */
-  lines: { type: ParameterType.STRING, array: true, default: [] },
-  /** How the text is shown: whole or moving_window. */
-  as: { type: ParameterType.STRING, default: "whole" },
-  /** Time before which the reader cannot go on, ms. */
-  minimum_ms: { type: ParameterType.FLOAT, default: 0 },
-};
-
-/** What wrods-read records. */
-export const readFields = <const>{
-  ...exposureFields,
-  /** Onset of the text to the key that ended reading, ms. */
-  reading_time: { type: ParameterType.FLOAT },
-  /** Presses of a response key before the step's minimum time, which did nothing. */
-  early_responses: { type: ParameterType.INT },
-  /** Every press before the minimum time as [ms from the onset, key]. */
-  early_keys: { type: ParameterType.COMPLEX, array: true },
-};
-
-/** What wrods-prime is given. */
-export const primeParameters = <const>{
-  /** The prime. */
-  text: { type: ParameterType.STRING, default: undefined },
-  /** The forward mask as shown. */
-  mask: { type: ParameterType.STRING, default: undefined },
-  /** Time of the forward mask, ms. */
-  mask_ms: { type: ParameterType.FLOAT, default: undefined },
-  /** Frames of the prime; null where its time says. */
-  frames: { type: ParameterType.INT, default: null },
-  /** Time of the prime, ms. */
-  prime_ms: { type: ParameterType.FLOAT, default: undefined },
-  /** The backward mask as shown. */
-  backward_mask: { type: ParameterType.STRING, default: null },
-  /** Time of the backward mask, ms. */
-  backward_ms: { type: ParameterType.FLOAT, default: 0 },
-};
-
-/** What wrods-prime records. */
-export const primeFields = <const>{
-  ...exposureFields,
-  /** Frames for which the prime stood on the screen. */
-  prime_frames: { type: ParameterType.INT },
-  /** Time for which the prime stood on the screen, ms. */
-  prime_ms: { type: ParameterType.FLOAT },
-};
-
-/** What wrods-choose is given. */
-export const chooseParameters = <const>{
-  /** Short label before the text. */
-  caption: { type: ParameterType.STRING, default: null },
-  /** What is judged; null where the question says it all. */
-  text: { type: ParameterType.STRING, default: null },
-  /** The text as the lines in which everybody meets it; null where there is none. */
-  lines: { type: ParameterType.STRING, array: true, default: [] },
-  /** The question below the text. */
-  ask: { type: ParameterType.STRING, default: null },
-  /** What the reader answers with. */
-  labels: { type: ParameterType.STRING, array: true, default: undefined },
-  /** The long text of each label, where labels are letters. */
-  options: { type: ParameterType.STRING, array: true, default: [] },
-  /** The key of each label. */
-  keys: { type: ParameterType.KEY, array: true, default: undefined },
-  /** Time from onset before which keys and buttons do nothing, ms. */
-  minimum_ms: { type: ParameterType.FLOAT, default: 0 },
-  /** Time from onset after which the trial ends without an answer, ms. */
-  time_limit_ms: { type: ParameterType.FLOAT, default: null },
-};
-
-/** What wrods-choose records. */
-export const chooseFields = <const>{
-  ...exposureFields,
-  /** The label that was chosen; null when time ran out. */
-  response_raw: { type: ParameterType.STRING },
-  /** Presses of a response key before the step's minimum time, which did nothing. */
-  early_responses: { type: ParameterType.INT },
-  /** Every press of a label's key or button before the minimum time as [ms from the onset, label]. */
-  early_keys: { type: ParameterType.COMPLEX, array: true },
-};
-
-/** What wrods-recover is given. */
-export const recoverParameters = <const>{
-  /** Short label before the text. */
-  caption: { type: ParameterType.STRING, default: null },
-  /** The text whose intact form is asked for. */
-  text: { type: ParameterType.STRING, default: undefined },
-  /** The text as the lines in which everybody meets it; null where there is none. */
-  lines: { type: ParameterType.STRING, array: true, default: [] },
-  /** The request above the field. */
-  ask: { type: ParameterType.STRING, default: null },
-  /** Time from onset before which the field takes nothing, ms. */
-  minimum_ms: { type: ParameterType.FLOAT, default: 0 },
-  /** Time from onset after which the trial ends with what has been typed, ms. */
-  time_limit_ms: { type: ParameterType.FLOAT, default: null },
-  /** Whether the answer may have several lines; Enter submits where it may not. */
-  multiline: { type: ParameterType.BOOL, default: false },
-};
-
-/** What wrods-recover records. */
-export const recoverFields = <const>{
-  ...exposureFields,
-  /** The text typed, also where time ran out; null where it ran out with nothing typed. */
-  response_raw: { type: ParameterType.STRING },
-  /** Onset to first key of a typed answer, ms. */
-  first_key_ms: { type: ParameterType.FLOAT },
-  /** First key to submission of a typed answer, ms. */
-  typing_ms: { type: ParameterType.FLOAT },
-  /** Pastes and drops that were blocked. */
-  paste_count: { type: ParameterType.INT },
-  /** Typed characters that no key press accounts for. */
-  keyless_chars: { type: ParameterType.INT },
-  /** Every text that was not typed, refused or taken back unless the study allows assistive input, as [ms from the onset, how it came]: `paste`, `drop`, an input type of the browser, or `script`. */
-  insertions: { type: ParameterType.COMPLEX, array: true },
-  /** Presses of a response key before the step's minimum time, which did nothing. */
-  early_responses: { type: ParameterType.INT },
-  /** Every key stroke before the minimum time as [ms from the onset, key]. */
-  early_keys: { type: ParameterType.COMPLEX, array: true },
-  /** Every key stroke as [ms from the onset, key]. */
-  key_log: { type: ParameterType.COMPLEX, array: true },
 };
 
 /** What wrods-answer is given. */
@@ -419,6 +295,132 @@ export const answerFields = <const>{
   early_keys: { type: ParameterType.COMPLEX, array: true },
   /** Onset to the moment a hint was asked for; null where none was, ms. */
   hint_ms: { type: ParameterType.FLOAT },
+  /** Every key stroke as [ms from the onset, key]. */
+  key_log: { type: ParameterType.COMPLEX, array: true },
+};
+
+/** What wrods-choose is given. */
+export const chooseParameters = <const>{
+  /** Short label before the text. */
+  caption: { type: ParameterType.STRING, default: null },
+  /** What is judged; null where the question says it all. */
+  text: { type: ParameterType.STRING, default: null },
+  /** The text as the lines in which everybody meets it; null where there is none. */
+  lines: { type: ParameterType.STRING, array: true, default: [] },
+  /** The question below the text. */
+  ask: { type: ParameterType.STRING, default: null },
+  /** What the reader answers with. */
+  labels: { type: ParameterType.STRING, array: true, default: undefined },
+  /** The long text of each label, where labels are letters. */
+  options: { type: ParameterType.STRING, array: true, default: [] },
+  /** The key of each label. */
+  keys: { type: ParameterType.KEY, array: true, default: undefined },
+  /** Time from onset before which keys and buttons do nothing, ms. */
+  minimum_ms: { type: ParameterType.FLOAT, default: 0 },
+  /** Time from onset after which the trial ends without an answer, ms. */
+  time_limit_ms: { type: ParameterType.FLOAT, default: null },
+};
+
+/** What wrods-choose records. */
+export const chooseFields = <const>{
+  ...exposureFields,
+  /** The label that was chosen; null when time ran out. */
+  response_raw: { type: ParameterType.STRING },
+  /** Presses of a response key before the step's minimum time, which did nothing. */
+  early_responses: { type: ParameterType.INT },
+  /** Every press of a label's key or button before the minimum time as [ms from the onset, label]. */
+  early_keys: { type: ParameterType.COMPLEX, array: true },
+};
+
+/** What wrods-prime is given. */
+export const primeParameters = <const>{
+  /** The prime. */
+  text: { type: ParameterType.STRING, default: undefined },
+  /** The forward mask as shown. */
+  mask: { type: ParameterType.STRING, default: undefined },
+  /** Time of the forward mask, ms. */
+  mask_ms: { type: ParameterType.FLOAT, default: undefined },
+  /** Frames of the prime; null where its time says. */
+  frames: { type: ParameterType.INT, default: null },
+  /** Time of the prime, ms. */
+  prime_ms: { type: ParameterType.FLOAT, default: undefined },
+  /** The backward mask as shown. */
+  backward_mask: { type: ParameterType.STRING, default: null },
+  /** Time of the backward mask, ms. */
+  backward_ms: { type: ParameterType.FLOAT, default: 0 },
+};
+
+/** What wrods-prime records. */
+export const primeFields = <const>{
+  ...exposureFields,
+  /** Frames for which the prime stood on the screen. */
+  prime_frames: { type: ParameterType.INT },
+  /** Time for which the prime stood on the screen, ms. */
+  prime_ms: { type: ParameterType.FLOAT },
+};
+
+/** What wrods-read is given. */
+export const readParameters = <const>{
+  /** Short label before the text. */
+  caption: { type: ParameterType.STRING, default: null },
+  /** The text to read. */
+  text: { type: ParameterType.STRING, default: undefined },
+  /** The text as the lines in which everybody meets it; null where there is none. */
+  lines: { type: ParameterType.STRING, array: true, default: [] },
+  /** How the text is shown: whole or moving_window. */
+  as: { type: ParameterType.STRING, default: "whole" },
+  /** Time before which the reader cannot go on, ms. */
+  minimum_ms: { type: ParameterType.FLOAT, default: 0 },
+};
+
+/** What wrods-read records. */
+export const readFields = <const>{
+  ...exposureFields,
+  /** Onset of the text to the key that ended reading, ms. */
+  reading_time: { type: ParameterType.FLOAT },
+  /** Presses of a response key before the step's minimum time, which did nothing. */
+  early_responses: { type: ParameterType.INT },
+  /** Every press before the minimum time as [ms from the onset, key]. */
+  early_keys: { type: ParameterType.COMPLEX, array: true },
+};
+
+/** What wrods-recover is given. */
+export const recoverParameters = <const>{
+  /** Short label before the text. */
+  caption: { type: ParameterType.STRING, default: null },
+  /** The text whose intact form is asked for. */
+  text: { type: ParameterType.STRING, default: undefined },
+  /** The text as the lines in which everybody meets it; null where there is none. */
+  lines: { type: ParameterType.STRING, array: true, default: [] },
+  /** The request above the field. */
+  ask: { type: ParameterType.STRING, default: null },
+  /** Time from onset before which the field takes nothing, ms. */
+  minimum_ms: { type: ParameterType.FLOAT, default: 0 },
+  /** Time from onset after which the trial ends with what has been typed, ms. */
+  time_limit_ms: { type: ParameterType.FLOAT, default: null },
+  /** Whether the answer may have several lines; Enter submits where it may not. */
+  multiline: { type: ParameterType.BOOL, default: false },
+};
+
+/** What wrods-recover records. */
+export const recoverFields = <const>{
+  ...exposureFields,
+  /** The text typed, also where time ran out; null where it ran out with nothing typed. */
+  response_raw: { type: ParameterType.STRING },
+  /** Onset to first key of a typed answer, ms. */
+  first_key_ms: { type: ParameterType.FLOAT },
+  /** First key to submission of a typed answer, ms. */
+  typing_ms: { type: ParameterType.FLOAT },
+  /** Pastes and drops that were blocked. */
+  paste_count: { type: ParameterType.INT },
+  /** Typed characters that no key press accounts for. */
+  keyless_chars: { type: ParameterType.INT },
+  /** Every text that was not typed, refused or taken back unless the study allows assistive input, as [ms from the onset, how it came]: `paste`, `drop`, an input type of the browser, or `script`. */
+  insertions: { type: ParameterType.COMPLEX, array: true },
+  /** Presses of a response key before the step's minimum time, which did nothing. */
+  early_responses: { type: ParameterType.INT },
+  /** Every key stroke before the minimum time as [ms from the onset, key]. */
+  early_keys: { type: ParameterType.COMPLEX, array: true },
   /** Every key stroke as [ms from the onset, key]. */
   key_log: { type: ParameterType.COMPLEX, array: true },
 };

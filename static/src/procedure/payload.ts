@@ -1,17 +1,13 @@
 /** One trial's row: what its steps recorded, in the form that the server takes (docs/contracts.md). */
 
-import type { TrialRecord } from "../generated/trials";
-import type { AnswerData } from "../plugins/answer";
-import type { ChooseData } from "../plugins/choose";
+import type { PrimeRecord, ReadRecord, StepRecord, TrialRecord } from "../generated/trials";
 import type { Region } from "../plugins/moving_window";
-import type { PrimeData } from "../plugins/prime";
-import type { ReadData } from "../plugins/read";
-import type { RecoverData } from "../plugins/recover";
+import type { Simulated } from "../plugins/simulation";
 import type { TypingRecord } from "../plugins/typing";
 import type { PlannedTrial } from "./plan";
 
 /** What a step's plugin recorded, with the name and version that jsPsych adds. */
-export type StepData = (ReadData | PrimeData | ChooseData | RecoverData | AnswerData) & { trial_type: string; plugin_version: string };
+export type StepData = StepRecord & Simulated & { regions?: Region[]; trial_type: string; plugin_version: string };
 
 const NOT_TYPED: Pick<TrialRecord, keyof TypingRecord & keyof TrialRecord> = {
   insertions: null,
@@ -41,8 +37,8 @@ export function trialPayload(
 ): TrialPayload {
   const answering = steps.at(-1);
   if (!answering) throw new Error(`trial ${trial.trial_index} recorded no step`);
-  const read = steps.find((step): step is ReadData & StepData => "reading_time" in step);
-  const prime = steps.find((step): step is PrimeData & StepData => "prime_frames" in step);
+  const read = steps.find((step): step is ReadRecord & StepData => "reading_time" in step);
+  const prime = steps.find((step): step is PrimeRecord & StepData => "prime_frames" in step);
   const typed = "key_log" in answering ? answering : NOT_TYPED;
   const total = (field: "dropped_frames" | "hidden_ms" | "blurred_ms"): number =>
     steps.reduce((sum, step) => sum + step[field], 0);

@@ -53,6 +53,13 @@ def test_sessions_that_were_set_aside_are_named_and_not_counted(named: Path) -> 
     assert "excluded, not counted above: 4 sessions with 20 trials (superseded by" in said
 
 
+def test_planned_models_without_a_run_are_listed(study: Path, server: Any) -> None:
+    with_models(study, remote("m", server, "price: free"), remote("later", server, "price: free"))
+    assert invoke("run", study, "--model", "m", "--max-trials", "5").exit_code in (0, 1)
+    assert told(study)["not_run"] == ["later"]
+    assert "later: planned, not run yet" in invoke("status", study).output
+
+
 def test_an_excluded_trial_is_taken_from_what_counts(named: Path) -> None:
     assert invoke("run", named).exit_code == 0
     first = stored(named)[0]
