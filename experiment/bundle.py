@@ -16,16 +16,8 @@ _IN_TREE = _PACKAGE.parent / "static" / "dist"
 def bundle_folder(*, candidates: tuple[Path, ...] = (_IN_PACKAGE, _IN_TREE)) -> Path:
     """Return the folder that holds ``wrods.js``, ``wrods.css`` and ``fonts/``.
 
-    Parameters
-    ----------
-    candidates : tuple of Path
-        Where to look, first match wins: a wheel carries the bundle in ``experiment/_bundle``; an editable
-        installation and a source tree have it in ``static/dist``.
-
-    Raises
-    ------
-    UserError
-        Where no candidate holds all of the files; says how to build them.
+    ``candidates``: where to look, first match wins: a wheel carries the bundle in ``experiment/_bundle``; an editable installation
+    and a source tree have it in ``static/dist``.
     """
     for folder in candidates:
         if all((folder / name).is_file() for name in FILES):

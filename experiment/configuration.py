@@ -27,13 +27,7 @@ def config_file() -> Path:
 
 
 def read_config(file: Path | None = None) -> dict[str, Any]:
-    """Read the user's ``config.toml``; an absent file is empty.
-
-    Raises
-    ------
-    UserError
-        Others can read the file, or it is not TOML.
-    """
+    """Read the user's ``config.toml``; an absent file is empty."""
     path = file or config_file()
     if not path.exists():
         return {}

@@ -60,13 +60,7 @@ def labels_of_classes(labels: Sequence[str], label_map: int) -> dict[str, str]:
 
 
 def conditions(items: Sequence[Item]) -> int:
-    """Return the number of conditions in which each test item comes (1 where nothing varies within items).
-
-    Raises
-    ------
-    UserError
-        Items come in different numbers of conditions, so that no Latin square exists.
-    """
+    """Return the number of conditions in which each test item comes (1 where nothing varies within items)."""
     counts: dict[str, int] = {}
     for item in items:
         if item.role == "test":
@@ -164,13 +158,7 @@ def block_items(study: Study, chosen: Sequence[Item], number: int, list_id: int)
 
     A block that names ``sets`` has those; the others share the rest evenly, each condition of each set by itself.
 
-    Parameters
-    ----------
-    chosen : sequence of Item
-        The list's items.
-    number : int
-        The block, from 0.
-    list_id : int
+    ``number``: the block, from 0.
     """
     blocks = [study.get("procedure", place, "block") for place in blocks_of(study)]
     named = [block.get("sets") for block in blocks]
@@ -212,15 +200,8 @@ def ordered(
 
     Without a session key (models of a list) the order belongs to the list.
 
-    Parameters
-    ----------
-    settings : mapping
-        The block's: ``order`` (mixed, by_set, as_listed) and ``conditions`` (mixed, blocked).
-    order_row : int
-        Row of the balanced Latin square of sets, and of conditions: how many sessions the list has had.
-    place_among_lists : float
-        From 0 to 1: where the list stands among all; lists begin at different rows, so that few sessions in each still use
-        them evenly.
+    ``settings``: the block's: ``order`` (mixed, by_set, as_listed) and ``conditions`` (mixed, blocked); ``place_among_lists``: from
+    0 to 1: where the list stands among all; lists begin at different rows, so that few sessions in each still use them evenly.
     """
     order = settings.get("order", "mixed")
     if order == "as_listed":
@@ -269,12 +250,6 @@ def balanced_order(things: Sequence[T], row: int) -> list[T]:
     """Return a row of the balanced Latin square of things (Williams, 1949).
 
     Over all rows each thing stands equally often at each place, and each follows each other equally often.
-
-    Parameters
-    ----------
-    things : sequence
-    row : int
-        From 0; rows repeat after :func:`balanced_rows`.
     """
     n = len(things)
     if n < 2:

@@ -30,16 +30,9 @@ Probed = tuple[str, Capabilities]
 class Giving:
     """What is known of a model.
 
-    Attributes
-    ----------
-    known_from : str or None
-        ``its probe of 2026-11-21``, ``its checkpoint``, ``its kind``; None where nothing is known yet.
-    gaps : tuple of str
-        A sentence for each thing that is asked of it and that it does not give.
-    remark : str or None
-        Why nothing is known, and how it would be.
-    lacks : frozenset of Need
-        Everything that it is known not to give, asked for or not.
+    ``known_from``: ``its probe of 2026-11-21``, ``its checkpoint``, ``its kind``; None where nothing is known yet; ``gaps``: a
+    sentence for each thing that is asked of it and that it does not give; ``remark``: why nothing is known, and how it would be;
+    ``lacks``: everything that it is known not to give, asked for or not.
     """
 
     known_from: str | None
@@ -88,13 +81,7 @@ def giving_of(
     probes: Mapping[tuple[str, str, str], Probed],
     longest: Request | None = None,
 ) -> Giving:
-    """Hold what is asked of a model against what is known of it; asks nobody and loads no weights.
-
-    Parameters
-    ----------
-    longest : Request, optional
-        The longest request of a session, to hold against what a local model reads at most.
-    """
+    """Hold what is asked of a model against what is known of it; asks nobody and loads no weights."""
     needs = [one.need for one in asked]
     if settings.kind == "openai":
         known = probes.get(address_of(settings))
@@ -144,13 +131,7 @@ def reads_with_encoder(settings: ModelSettings) -> bool:
 
 
 def checkpoint_folder(settings: ModelSettings) -> Path | None:
-    """Return the folder on this machine with a local model's configuration; None where it was not downloaded yet.
-
-    Raises
-    ------
-    UserError
-        There is no such folder.
-    """
+    """Return the folder on this machine with a local model's configuration; None where it was not downloaded yet."""
     from experiment.models.local.checkpoints import find_source
 
     source = find_source(settings)

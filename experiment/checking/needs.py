@@ -30,15 +30,7 @@ class Asked:
 
 
 def needs_of(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> list[Asked]:
-    """Return what a study asks of a model.
-
-    Parameters
-    ----------
-    study : Study
-    settings : ModelSettings
-    plan : mapping
-        The plan of one of its sessions.
-    """
+    """Return what a study asks of a model."""
     manner = manner_of(study, settings)
     prompter = Prompter(plan, strategy=manner.strategy, is_local=manner.is_local)
     trials = [trial for trial in trials_of(plan) if not trial["is_practice"]]

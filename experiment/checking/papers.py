@@ -12,13 +12,7 @@ from stimuli.errors import UserError
 
 
 def check_papers(study: Study) -> None:
-    """Check that a study which wants a paper's prompts asks what a paper asked.
-
-    Raises
-    ------
-    UserError
-        No paper had a prompt for the study's trials.
-    """
+    """Check that a study which wants a paper's prompts asks what a paper asked."""
     if "prompts" not in study.published or papers_prompt(study) is not None:
         return
     raise UserError(

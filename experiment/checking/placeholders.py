@@ -41,19 +41,7 @@ def _texts(data: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
 
 
 def refuse_placeholders(study: Study, mend: str) -> None:
-    """Check that a study's texts are complete.
-
-    Parameters
-    ----------
-    study : Study
-    mend : str
-        What to do about a placeholder.
-
-    Raises
-    ------
-    UserError
-        Names every placeholder with its file and line.
-    """
+    """Check that a study's texts are complete."""
     found = placeholders(study)
     if found:
         listed = "\n  ".join(found)

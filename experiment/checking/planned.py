@@ -38,13 +38,8 @@ LACKS: dict[Need, str] = {
 class Planned:
     """One planned analysis that names a model.
 
-    Attributes
-    ----------
-    name, measure : str
-    lack : str or None
-        Why the model has no value for it; None where it has, or where nothing is known yet.
-    proviso : str or None
-        On what it depends that there are values.
+    ``lack``: why the model has no value for it; None where it has, or where nothing is known yet; ``proviso``: on what it depends
+    that there are values.
     """
 
     name: str
@@ -56,20 +51,7 @@ class Planned:
 def planned_of(
     study: Study, settings: ModelSettings, name: str, plan: Mapping[str, Any], giving: Giving
 ) -> list[Planned]:
-    """Hold every planned analysis that names a model against what its sessions hold and what is known that it gives.
-
-    Parameters
-    ----------
-    study : Study
-    settings : ModelSettings
-        Of the model.
-    name : str
-        Of the model in the study.
-    plan : mapping
-        The plan of one of its sessions.
-    giving : Giving
-        What is known of the model.
-    """
+    """Hold every planned analysis that names a model against what its sessions hold and what is known that it gives."""
     trials = [trial for trial in trials_of(plan) if not trial["is_practice"]]
     found = []
     for analysis in planned_analyses(study):

@@ -34,15 +34,8 @@ ENOUGH = 50
 class StatesSize:
     """How large the hidden states of one model will be.
 
-    Attributes
-    ----------
-    positions : tuple of str
-    rows : int
-        Of all sessions.
-    files, width : int or None
-        Layers and the embedding, and numbers of each; None where the model's configuration is not on this machine.
-    free : int
-        Bytes that are free where they will lie.
+    ``files, width``: layers and the embedding, and numbers of each; None where the model's configuration is not on this machine;
+    ``free``: bytes that are free where they will lie.
     """
 
     positions: tuple[str, ...]
@@ -86,15 +79,7 @@ class StatesSize:
 def states_size(
     study: Study, settings: ModelSettings, plan: Mapping[str, Any], trials: int
 ) -> StatesSize | None:
-    """Return how large a model's hidden states will be; None where it keeps none.
-
-    Parameters
-    ----------
-    plan : mapping
-        The plan of one of its sessions: others are as long.
-    trials : int
-        Of all its sessions.
-    """
+    """Return how large a model's hidden states will be; None where it keeps none."""
     if settings.kind != "hf":
         return None
     script = Script(dict(plan), manner_of(study, settings))

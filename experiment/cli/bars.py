@@ -12,15 +12,7 @@ SECONDS_BETWEEN_LINES = 10.0
 
 
 def bar_with(*columns: str | ProgressColumn, transient: bool = False) -> Progress:
-    """Return bars with a description, a bar and how many of how many, before columns of one's own.
-
-    Parameters
-    ----------
-    columns : str or rich.progress.ProgressColumn
-        A text may name the task's fields.
-    transient : bool
-        The bar goes when it ends.
-    """
+    """Return bars with a description, a bar and how many of how many, before columns of one's own."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 

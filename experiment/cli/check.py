@@ -224,10 +224,7 @@ def _probe_all(study: Study) -> dict[str, UserError]:
 def probing_lines(study: Study, models: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Say of each model whose states are probed about how long that takes; nothing where nothing is probed or sizes are unknown.
 
-    Parameters
-    ----------
-    models : mapping
-        What check knows of each model, in numbers: ``trials`` and ``states`` (``positions``, ``files``, ``width``).
+    ``models``: what check knows of each model, in numbers: ``trials`` and ``states`` (``positions``, ``files``, ``width``).
     """
     from analysis.inside.probing_fit import probing_bytes, probing_seconds, settings_of
     from experiment.disk import gigabytes

@@ -98,13 +98,7 @@ def _spelt(name: str) -> str:
 
 
 def refuse_idle_options(context: click.Context) -> None:
-    """Refuse options that others of the same command leave without effect.
-
-    Raises
-    ------
-    UserError
-        Naming the option and what it belongs to.
-    """
+    """Refuse options that others of the same command leave without effect."""
     asked: dict[str, Any] = context.params
     if asked["as_json"] and asked["r_script"]:
         raise UserError("--json and --r-script are both given", mend="Choose one.")

@@ -108,21 +108,7 @@ def copy_template(
     data: Path | None = None,
     corrected: bool = False,
 ) -> None:
-    """Copy a template into a new folder and name the study after the folder.
-
-    Parameters
-    ----------
-    template : str
-    directory : pathlib.Path
-        New, or empty.
-    part, data, corrected
-        Of a template that is a set of studies: which one, the user's copy of its data, and the form.
-
-    Raises
-    ------
-    UserError
-        The template or part is unknown, its data are not given, or the folder exists and is not empty.
-    """
+    """Copy a template into a new folder and name the study after the folder."""
     if template not in templates():
         raise unknown_name("template", template, templates())
     chosen = part_named(template, part)

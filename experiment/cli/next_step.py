@@ -13,13 +13,7 @@ if TYPE_CHECKING:
 
 
 def tell_report(study: Study, place: Path) -> None:
-    """Name the command that reports; where programs are among the answers, first the one that runs their tests.
-
-    Parameters
-    ----------
-    place : Path
-        The study as the user named it.
-    """
+    """Name the command that reports; where programs are among the answers, first the one that runs their tests."""
     where = shlex.quote(str(place))
     if any(item.key.get("tests") for item in study.items):
         click.echo(

@@ -28,15 +28,7 @@ _NUMBERED = re.compile(r"\[errno (\d+)\]", re.IGNORECASE)
 def as_user_error(error: OSError) -> UserError:
     """Turn an error of the operating system into one that says file, reason and mend.
 
-    Parameters
-    ----------
-    error : OSError
-        Also ``shutil.Error``, which gathers several, and the errors of pyarrow, which hold the number in their text.
-
-    Returns
-    -------
-    UserError
-        With exit code 1.
+    ``error``: also ``shutil.Error``, which gathers several, and the errors of pyarrow, which hold the number in their text.
     """
     number, file, text = _first_cause(error)
     reason = os.strerror(number) if number else text

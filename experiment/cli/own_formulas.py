@@ -11,13 +11,7 @@ if TYPE_CHECKING:
 
 
 def check_own_formulas(study: Study) -> None:
-    """Check each formula and fallback of the planned analyses.
-
-    Raises
-    ------
-    UserError
-        Says line, formula, rule and mend.
-    """
+    """Check each formula and fallback of the planned analyses."""
     from experiment.study.plans import PLANNED, planned_analyses
 
     given = [

@@ -14,13 +14,7 @@ from .bars import SECONDS_BETWEEN_LINES, bar_of
 
 
 class PowerProgress:
-    """Draws the progress of one plan on standard error; called as ``analysis.power.simulate`` asks.
-
-    Parameters
-    ----------
-    name : str
-        Name of the plan.
-    """
+    """Draws the progress of one plan on standard error; called as ``analysis.power.simulate`` asks."""
 
     def __init__(self, name: str) -> None:
         self.name = name

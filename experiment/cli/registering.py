@@ -35,11 +35,6 @@ def ask_registration(study: Study, store: Store, url: str | None, *, is_not_regi
     """Store where a study with planned analyses is registered, before its first session that is no pilot.
 
     An answer that is given is stored, also in place of an earlier one; without one, a person at the terminal is asked.
-
-    Raises
-    ------
-    UserError
-        Both answers are given, the address is none, or none is given and nobody can be asked.
     """
     from experiment.cli.study_store import this_user
     from experiment.custody.registering import (

@@ -18,12 +18,9 @@ PEOPLE = ("human", "simulated")
 def readers_of(connection: Connection, study: str) -> list[dict[str, Any]]:
     """Return counts per reader: trials in the tables and exclusions; people together, pilots separately.
 
-    Returns
-    -------
-    list of dict
-        ``reader``, ``reader_kind``; ``sessions``, ``states`` and ``trials`` that count; ``excluded``: by ``reason`` how many
-        whole ``sessions`` and how many ``trials``, those in sessions that count among them; ``unanswered``: trials that were
-        asked and have no answer yet, by the status of the last call.
+    ``reader``, ``reader_kind``; ``sessions``, ``states`` and ``trials`` that count; ``excluded``: by ``reason`` how many whole
+    ``sessions`` and how many ``trials``, those in sessions that count among them; ``unanswered``: trials that were asked and have
+    no answer yet, by the status of the last call.
     """
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for row in _standing(connection, study):

@@ -30,13 +30,7 @@ class Opened:
 
 @contextmanager
 def opened_study(folder: Path) -> Iterator[Opened]:
-    """Open a study that has a store.
-
-    Raises
-    ------
-    UserError
-        There is no study, or it has no answers yet, or its database is gone and backups hold sessions.
-    """
+    """Open a study that has a store."""
     from experiment.checking import load_study
 
     study = load_study(folder)

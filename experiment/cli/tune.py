@@ -314,11 +314,7 @@ def _finish(
 class Shown:
     """Draws one training on standard error.
 
-    Parameters
-    ----------
-    name : str
-    live : rich.progress.Progress or None
-        None where standard error is no terminal.
+    ``live``: none where standard error is no terminal.
     """
 
     def __init__(self, name: str, live: Any) -> None:

@@ -24,12 +24,8 @@ SENTENCE = 4
 class Own:
     """What a study's participants and models are told in its language.
 
-    Attributes
-    ----------
-    pack : Pack or None
-        wrods' pack with the lab's texts in place of its own, or the lab's; None where there is neither.
-    wording : Mapping or None
-        The lab's wordings for models; None where wrods' own hold.
+    ``pack``: wrods' pack with the lab's texts in place of its own, or the lab's; None where there is neither; ``wording``: the
+    lab's wordings for models; None where wrods' own hold.
     """
 
     pack: Pack | None
@@ -37,13 +33,7 @@ class Own:
 
 
 def read_own(language: str, folder: Path) -> Own:
-    """Return the texts of a study in a language, those of its ``texts.json`` first.
-
-    Raises
-    ------
-    UserError
-        The file is not as it must be: names every fault.
-    """
+    """Return the texts of a study in a language, those of its ``texts.json`` first."""
     brought = find_pack(language)
     file = folder / OWN_FILE
     if not file.is_file():

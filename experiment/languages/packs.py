@@ -23,18 +23,8 @@ PLACE = re.compile(r"\{(\w+)\}")
 class Pack:
     """The texts of one language.
 
-    Attributes
-    ----------
-    language : str
-        Language tag.
-    name, english_name : str
-        The language's name in itself and in English.
-    direction : {"ltr", "rtl"}
-        The direction in which it is written.
-    script : str
-        Code of its script (ISO 15924), such as ``Latn``.
-    texts : Mapping of str to str
-        Every text by its key, with ``{places}`` to fill.
+    ``name, english_name``: the language's name in itself and in English; ``direction``: the direction in which it is written;
+    ``script``: code of its script (ISO 15924), such as ``Latn``; ``texts``: every text by its key, with ``{places}`` to fill.
     """
 
     language: str
@@ -87,13 +77,7 @@ def find_pack(language: str) -> Pack | None:
 
 
 def pack_for(language: str) -> Pack:
-    """Return the pack for a language tag.
-
-    Raises
-    ------
-    UserError
-        wrods has none in this language and script.
-    """
+    """Return the pack for a language tag."""
     pack = find_pack(language)
     if pack is None:
         raise no_pack(language, "language")

@@ -53,20 +53,7 @@ def decimal_mark(language: str) -> str:
 def read_free(
     reply: str, read_as: str, *, multiline: bool, decimal: str = ".", options: Sequence[str] = ()
 ) -> str | None:
-    """Return the answer that a reply gives; None where it gives none that can be read so.
-
-    Parameters
-    ----------
-    reply : str
-        Not empty.
-    read_as : {"text", "number", "option", "code"}
-    multiline : bool
-        Whether an answer of words may have several lines.
-    decimal : {".", ","}
-        How numbers are written.
-    options : sequence of str
-        The options that letters stand for; an answer is one of these.
-    """
+    """Return the answer that a reply gives; None where it gives none that can be read so."""
     if read_as == "code":
         return program_of(reply) or None
     announced = [match["given"] for match in _ANNOUNCED.finditer(reply)]
@@ -144,17 +131,7 @@ def _option(reply: str, announced: Sequence[str], options: Sequence[str]) -> str
 
 
 def is_accepted(given: str, answers: Sequence[str], read_as: str, *, decimal: str = ".") -> bool:
-    """Say whether an answer is one of those that count.
-
-    Parameters
-    ----------
-    given : str
-        As read.
-    answers : sequence of str
-    read_as : {"text", "number", "option", "code"}
-    decimal : {".", ","}
-        How numbers are written.
-    """
+    """Say whether an answer is one of those that count."""
     if read_as == "number":
         value = number_of(given, decimal)
         return value is not None and any(number_of(answer, decimal) == value for answer in answers)

@@ -25,13 +25,7 @@ DETERMINERS = r"(?:(?:the|this|that|given|das|dieses|die|diese|la|esta|el|este) 
 class Told:
     """A reply as it is searched for labels.
 
-    Attributes
-    ----------
-    text : str
-        The reply.
-    labels : tuple of str
-    shown : mapping of str to str
-        For each label the text, of the same length, in which longer labels that hold it are blank.
+    ``shown``: for each label the text, of the same length, in which longer labels that hold it are blank.
     """
 
     text: str
@@ -51,8 +45,6 @@ class Told:
 def told(reply: str, labels: Sequence[str]) -> Told:
     """Return a tidy reply with words of longer labels put in their order, and sayings that hold a label blank.
 
-    Notes
-    -----
     Only a label that is another with words before or behind it is put in order: "agree strongly" becomes "strongly agree".
     """
     together = tuple(labels)

@@ -86,16 +86,7 @@ def _headings() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def parse_recovered(reply: str | None, *, multiline: bool = False, shown: str | None = None) -> Parsed:
-    """Return the restored text of a reply: its first line (or all of it), without what stands around it.
-
-    Parameters
-    ----------
-    reply : str or None
-    multiline : bool
-        Whether the text has several lines.
-    shown : str, optional
-        The text that was to be restored; it is what a reply gives that says that nothing is to be changed.
-    """
+    """Return the restored text of a reply: its first line (or all of it), without what stands around it."""
     if reply is None or not reply.strip():
         return Parsed(None, "empty")
     whole = inside(reply.replace("\r\n", "\n").replace("\r", "\n").strip())

@@ -21,26 +21,7 @@ WORDS = 4
 def checks(
     number: int, step: Mapping[str, Any], labels: Sequence[str], study: Study, draw: Random
 ) -> list[tuple[Item, str]]:
-    """Make checks for a block, each with the answer that it asks for.
-
-    Parameters
-    ----------
-    number : int
-        How many.
-    step : mapping
-        The block's answering step, kind → settings.
-    labels : sequence of str
-        What can be chosen, where something is to be chosen.
-    study : Study
-        Whose words they have; its seed is for the record.
-    draw : Random
-        Draws what is asked for.
-
-    Returns
-    -------
-    list of (Item, str)
-        The item, and the label or word to answer with.
-    """
+    """Make checks for a block, each with the answer that it asks for."""
     (kind,) = step
     if not number:
         return []

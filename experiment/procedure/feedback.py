@@ -29,12 +29,7 @@ def feedback_words(texts: Mapping[str, str]) -> dict[str, Any]:
 def block_feedback(settings: Mapping[str, Any], study: Study) -> Feedback | None:
     """Return a block's feedback as it stands in the plan; None where its readers are told nothing.
 
-    Parameters
-    ----------
-    settings : mapping
-        The block's: ``feedback`` (none, late, accuracy, accuracy_and_late) and ``feedback_for``.
-    study : Study
-        Whose words it has.
+    ``settings``: the block's: ``feedback`` (none, late, accuracy, accuracy_and_late) and ``feedback_for``.
     """
     given = settings.get("feedback", "none")
     if given == "none":
@@ -60,20 +55,7 @@ def verdict_of(
 ) -> Verdict | None:
     """Return what a reader is told of a trial.
 
-    Parameters
-    ----------
-    feedback : mapping or None
-        The block's entry in the plan.
-    trial : mapping
-        The planned trial.
-    correct : bool or None
-        The score's verdict; an answer that cannot be read (None) is not correct.
-    timed_out : bool
-
-    Returns
-    -------
-    {"correct", "incorrect", "late"} or None
-        None where nothing is told: of checks, of statements that nothing says right of, and of what the block leaves out.
+    ``correct``: the score's verdict; an answer that cannot be read (None) is not correct.
     """
     if feedback is None or trial["is_attention_check"]:
         return None

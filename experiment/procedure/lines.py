@@ -33,15 +33,6 @@ def break_lines(text: str, length: int = LINE_LENGTH, *, keeps_words: bool = Tru
 
     Line breaks in the text stay. A word longer than a line stands in a line of its own; nothing is ever lost but the
     single spaces at which lines break.
-
-    Parameters
-    ----------
-    text : str
-    length : int
-        Cells, at least 1.
-    keeps_words : bool
-        What stands between spaces is never cut, as where it is read word by word. Else what is longer than a line is broken
-        between signs of scripts that write no spaces (Chinese, Japanese).
     """
     lines: list[str] = []
     for paragraph in text.split("\n"):

@@ -71,13 +71,7 @@ def make_question(study: Study, name: str, given: Mapping[str, Any], pack: Pack 
 
 
 def vocabulary(study: Study, name: str, given: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the words and nonwords of a vocabulary test, and the order in which all participants see them.
-
-    Raises
-    ------
-    UserError
-        wrods has no words to draw for the study's language and the study brings none, or its file is not as it must be.
-    """
+    """Return the words and nonwords of a vocabulary test, and the order in which all participants see them."""
     from stimuli.lexical.vocabulary_test import vocabulary_test
 
     if "file" in given:
@@ -192,12 +186,8 @@ def is_eligible(questions: list[Question], answers: Mapping[str, Any]) -> tuple[
 def comprehension_screen(study: Study, number: int, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the screen of questions about instructions: asked again behind the instructions until enough are right.
 
-    Parameters
-    ----------
-    number : int
-        Of the screen among those of its kind, from 1.
-    given : mapping
-        The settings of the instructions: ``questions``, ``pass``, ``rounds``, ``if_failed``.
+    ``number``: of the screen among those of its kind, from 1; ``given``: the settings of the instructions: ``questions``, ``pass``,
+    ``rounds``, ``if_failed``.
     """
     questions = [make_question(study, name, one) for name, one in given["questions"].items()]
     share = int(str(given.get("pass", "100%")).rstrip("%")) / 100

@@ -36,22 +36,7 @@ def make_step(
     line_length: int = LINE_LENGTH,
     language: str = "en",
 ) -> dict[str, Any]:
-    """Return a step of a trial: the entries that its declaration takes from settings, then those computed here.
-
-    Parameters
-    ----------
-    order : sequence of int
-        The order of the item's choices.
-    line_length : int
-        Cells of a line of text.
-    language : str
-        Of the study: how numbers are written in it.
-
-    Raises
-    ------
-    UserError
-        The item has no such field, or another number of choices than there are keys.
-    """
+    """Return a step of a trial: the entries that its declaration takes from settings, then those computed here."""
     text = shown_text(settings["show"], item) if "show" in settings else None
     made: dict[str, Any] = {}
     if kind == "choose":
@@ -103,13 +88,7 @@ def with_options(text: str | None, options: Sequence[str]) -> str:
 
 
 def shown_text(show: str | Sequence[str], item: Item) -> str:
-    """Return the text of the fields that a step shows.
-
-    Raises
-    ------
-    UserError
-        The item lacks one of them.
-    """
+    """Return the text of the fields that a step shows."""
     names = [show] if isinstance(show, str) else show
     missing = [name for name in names if name not in item.shown]
     if missing:

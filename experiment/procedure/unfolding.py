@@ -42,16 +42,7 @@ def accepted(item: Item) -> list[str]:
 
 
 def right_answer(item: Item, step: Mapping[str, Any], *, is_mixed: bool) -> tuple[str | None, list[str]]:
-    """Return the answer of an item to a block's answering step, and all answers that count.
-
-    Parameters
-    ----------
-    step : mapping
-        Kind to settings.
-    is_mixed : bool
-        Blocks of the study answer in different ways: the item's answer is that of those which choose or answer freely,
-        and what is recovered is the intact form of what is shown.
-    """
+    """Return the answer of an item to a block's answering step, and all answers that count."""
     by_hand = item.role == "practice" and not item.intact
     if not is_mixed or "recover" not in step or by_hand:
         return item.answer, accepted(item)
@@ -73,16 +64,9 @@ def worked_answer(exemplar: Item, study: Study, given: str | None = None) -> str
 class Unfolding:
     """The screens of one session.
 
-    Parameters
-    ----------
-    study, items
-        What is unfolded.
-    list_id, session_key, order_row
-        See :func:`experiment.procedure.plan_session`.
-    label_map : int
-        Which labels stand for which classes where labels are arbitrary names; 0 is as written.
-    between : mapping
-        What the session's levels between sessions set: ``condition`` and ``exemplars``.
+    ``list_id, session_key, order_row``: see :func:`experiment.procedure.plan_session`; ``label_map``: which labels stand for which
+    classes where labels are arbitrary names; 0 is as written; ``between``: what the session's levels between sessions set:
+    ``condition`` and ``exemplars``.
     """
 
     def __init__(
@@ -396,13 +380,6 @@ def with_shuffled_labels(examples: Sequence[Item], seed: int) -> list[Item]:
 
     What an example is and what it is called are then unrelated, while texts, labels and their numbers are what readers
     with the right labels see.
-
-    Parameters
-    ----------
-    examples : sequence of Item
-        A multiple of four, half of them of each class.
-    seed : int
-        The study's; which examples are called otherwise depends on it and on them alone.
     """
     classes = list(dict.fromkeys(one.answer for one in examples))
     other = dict(zip(classes, reversed(classes), strict=True))

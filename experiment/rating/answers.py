@@ -40,20 +40,8 @@ class Given:
 class Answer:
     """One free answer to rate.
 
-    Attributes
-    ----------
-    place : tuple
-        Session, trial index, attempt.
-    item_set, item_id : str
-        What it answers.
-    text : str
-        The answer as it was read.
-    ratings : tuple of Given
-        Each rater's newest rating.
-    decided : Given or None
-        What was decided where raters disagreed.
-    is_rehearsed : bool
-        Whether a simulated reader gave it.
+    ``place``: session, trial index, attempt; ``text``: the answer as it was read; ``ratings``: each rater's newest rating;
+    ``decided``: what was decided where raters disagreed; ``is_rehearsed``: whether a simulated reader gave it.
     """
 
     place: Place
@@ -91,18 +79,9 @@ class Answer:
 class Card:
     """What a rater sees of an item.
 
-    Attributes
-    ----------
-    about : str or None
-        The set, where there is no text.
-    ask : str or None
-        The question.
-    texts : Mapping of str to str
-        The intact texts by field.
-    labels : Mapping of str to str
-        By class, as the rubric calls it, the label under which this answer's reader met it: where labels are counterbalanced,
-        a statement on “A” means the class that another reader knew as “B”. Which label stood for what is drawn apart from
-        the conditions, so it tells nothing of them.
+    ``about``: the set, where there is no text; ``texts``: the intact texts by field; ``labels``: by class, as the rubric calls it,
+    the label under which this answer's reader met it: where labels are counterbalanced, a statement on “A” means the class that
+    another reader knew as “B”. Which label stood for what is drawn apart from the conditions, so it tells nothing of them.
     """
 
     about: str | None

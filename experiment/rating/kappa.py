@@ -33,15 +33,7 @@ class Kappa:
 
 
 def cohens_kappa(counts: Sequence[Sequence[int]], *, quadratic: bool) -> Kappa | None:
-    """Return kappa of a table of counts, None where chance alone gives full agreement.
-
-    Parameters
-    ----------
-    counts : sequence of sequence of int
-        Square, levels × levels: how often the first rater gave the row's level and the second the column's.
-    quadratic : bool
-        Weights 1 − (i − j)² / (levels − 1)², else 1 for the same level and 0 for others.
-    """
+    """Return kappa of a table of counts, None where chance alone gives full agreement."""
     levels = range(len(counts))
     n = sum(map(sum, counts))
     p = [[counts[i][j] / n for j in levels] for i in levels]

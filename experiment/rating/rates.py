@@ -40,16 +40,8 @@ class Rated:
 class Agreement:
     """How far two raters agree.
 
-    Attributes
-    ----------
-    raters : tuple of str
-        The two.
-    answers, same : int
-        Answers that both rated, and to how many they gave the same rating.
-    kappa, low, high : float or None
-        Cohen's kappa with its 95 % interval; None where it is not defined, as where both always gave one rating.
-    weights : str
-        ``none`` or ``quadratic``.
+    ``answers, same``: answers that both rated, and to how many they gave the same rating; ``kappa, low, high``: Cohen's kappa with
+    its 95 % interval; None where it is not defined, as where both always gave one rating; ``weights``: ``none`` or ``quadratic``.
     """
 
     raters: tuple[str, str]
@@ -70,13 +62,7 @@ def rate(
     value: int,
     note: str | None = None,
 ) -> None:
-    """Store somebody's rating of an answer; the newest counts until all raters have rated it, then none is taken.
-
-    Raises
-    ------
-    NotRated
-        The answer is none to rate, the value is off the scale, or the ratings are complete.
-    """
+    """Store somebody's rating of an answer; the newest counts until all raters have rated it, then none is taken."""
     answer = _answer(connection, study, rating, place, value)
     if answer.is_complete(rating):
         raise NotRated("All raters have rated this answer; a difference is decided on the page of agreement.")
@@ -93,13 +79,7 @@ def decide(
     value: int,
     note: str,
 ) -> None:
-    """Store what was decided on an answer whose raters disagree.
-
-    Raises
-    ------
-    NotRated
-        The answer's raters agree or are not done, or the value is off the scale.
-    """
+    """Store what was decided on an answer whose raters disagree."""
     answer = _answer(connection, study, rating, place, value)
     if not answer.is_disputed(rating):
         raise NotRated("There is nothing to decide: the raters agree or have not all rated this answer.")

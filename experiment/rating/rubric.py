@@ -12,16 +12,8 @@ from experiment.study.texts import StudyText, read_text
 class Rating:
     """What raters are given.
 
-    Attributes
-    ----------
-    rubric : StudyText
-        What earns which rating; its version stands in every rating.
-    low, high : int
-        The scale, whole numbers.
-    raters : int
-        How many people rate each answer.
-    sets : frozenset of str or None
-        The item sets whose answers are rated; None for all.
+    ``rubric``: what earns which rating; its version stands in every rating; ``low, high``: the scale, whole numbers; ``raters``:
+    how many people rate each answer; ``sets``: the item sets whose answers are rated; None for all.
     """
 
     rubric: StudyText

@@ -22,14 +22,11 @@ DISCUSSION = "discussion"
 def told_of_rating(study: Study, connection: Connection) -> dict[str, Any] | None:
     """Return how a study's free answers were rated; None where it has none rated.
 
-    Returns
-    -------
-    dict or None
-        ``rubric`` (its file), ``scale`` (lowest and highest rating), ``raters`` (how many are to rate each answer), ``people``
-        (how many have rated), ``answers`` (to be rated), ``complete`` (rated by all), ``differing`` (those among them that raters
-        gave different ratings), ``decided`` (those among the differing), ``by_discussion`` (those among the decided), and
-        ``agreements``: for each two raters, by number, ``answers``, ``same``, ``kappa``, ``low``, ``high`` and ``weights`` of
-        :class:`experiment.rating.rates.Agreement`.
+    ``rubric`` (its file), ``scale`` (lowest and highest rating), ``raters`` (how many are to rate each answer), ``people`` (how
+    many have rated), ``answers`` (to be rated), ``complete`` (rated by all), ``differing`` (those among them that raters gave
+    different ratings), ``decided`` (those among the differing), ``by_discussion`` (those among the decided), and ``agreements``:
+    for each two raters, by number, ``answers``, ``same``, ``kappa``, ``low``, ``high`` and ``weights`` of
+    :class:`experiment.rating.rates.Agreement`.
     """
     rating = rating_for(study)
     if rating is None:

@@ -36,12 +36,7 @@ SHOWN_CHANGES = 10
 class Response:
     """One stored response, ready to be scored again.
 
-    Attributes
-    ----------
-    counts : Score-like mapping or None
-        The verdict that counts now.
-    status : str or None
-        What the engine said of a model's reply; None for people.
+    ``counts``: the verdict that counts now; ``status``: what the engine said of a model's reply; None for people.
     """
 
     reader: str
@@ -66,29 +61,14 @@ class Response:
 class Rescored:
     """What came of scoring again.
 
-    Attributes
-    ----------
-    scorer : str
-    counts : bool
-        The study names this scorer: where it names no judge for a reader, the verdicts are those that count.
-    responses, rated, executed : int
-        Responses read; responses left to the people who rated them, and to the tests that they passed or failed.
-    changed, beside : int
-        Verdicts that change in the tables; verdicts that differ from those that count and are kept beside, in no table.
-    renewed : int
-        Verdicts that count and stay what they were under newer rules.
-    added : int
-        Verdicts that are new in the store: those that changed or were renewed, and those beside that did not stand there yet.
-    moved, moved_beside : Counter of (str, str)
-        From which verdict to which, in the tables and beside.
-    kept : Counter of str
-        For how many of those beside which scorer's verdict stays in the tables.
-    examples : list of dict
-        The first few that change or differ.
-    failed : int
-        Responses that a judge could not be asked about, for a fault on the way.
-    stopped : str or None
-        Why a judge was asked about no more.
+    ``counts``: the study names this scorer: where it names no judge for a reader, the verdicts are those that count; ``responses,
+    rated, executed``: responses read; responses left to the people who rated them, and to the tests that they passed or failed;
+    ``changed, beside``: verdicts that change in the tables; verdicts that differ from those that count and are kept beside, in no
+    table; ``renewed``: verdicts that count and stay what they were under newer rules; ``added``: verdicts that are new in the
+    store: those that changed or were renewed, and those beside that did not stand there yet; ``moved, moved_beside``: from which
+    verdict to which, in the tables and beside; ``kept``: for how many of those beside which scorer's verdict stays in the tables;
+    ``examples``: the first few that change or differ; ``failed``: responses that a judge could not be asked about, for a fault on
+    the way; ``stopped``: why a judge was asked about no more.
     """
 
     scorer: str
@@ -118,13 +98,7 @@ class Rescored:
 
 
 def responses(study: Study, connection: Connection, *, reader: str | None = None) -> Iterator[Response]:
-    """Iterate over a study's stored responses, session by session; teacher-forced sessions have none of their own.
-
-    Raises
-    ------
-    UserError
-        There is no such reader.
-    """
+    """Iterate over a study's stored responses, session by session; teacher-forced sessions have none of their own."""
     overview = queries.sessions_overview(connection, study.id)
     if reader is not None and reader not in {row["reader"] for row in overview}:
         raise unknown_name("reader", reader, {row["reader"] for row in overview})
@@ -162,19 +136,7 @@ def score_again(
 ) -> Rescored:
     """Score stored responses again and add the verdicts that differ.
 
-    Parameters
-    ----------
-    parser : str, optional
-        One of :data:`experiment.scoring.published.PARSERS`; the study's own where it is None.
-    reader : str, optional
-        Only this one's.
-    dry_run : bool
-        Write nothing.
-
-    Raises
-    ------
-    UserError
-        The parser or the reader is not known, or no paper scored answers to such materials.
+    ``parser``: one of :data:`experiment.scoring.published.PARSERS`; the study's own where it is None.
     """
     own = parser_of(study) or OWN
     asked = parser or own
@@ -315,13 +277,7 @@ def write_scores(store: Store, found: list[tuple[Response, Score]]) -> None:
 
 
 def require_judge(study: Study, judge: str) -> dict[str, Any]:
-    """Return the settings of the model that is to judge.
-
-    Raises
-    ------
-    UserError
-        The study has no such model, or it cannot read.
-    """
+    """Return the settings of the model that is to judge."""
     if judge not in study.models:
         raise unknown_name("model", judge, study.models)
     settings = study.models[judge]

@@ -40,14 +40,9 @@ _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 class Examined:
     """A test taken apart.
 
-    Attributes
-    ----------
-    steps : tuple of Step
-        What runs in the program's process, in order: statements to do, expressions to ask for.
-    judgement : str
-        Source that raises where the test does not hold; ``__answer_0__`` is the value of the first expression.
-    on_trust : bool
-        Whether the program's process could make the test hold without answering it.
+    ``steps``: what runs in the program's process, in order: statements to do, expressions to ask for; ``judgement``: source that
+    raises where the test does not hold; ``__answer_0__`` is the value of the first expression; ``on_trust``: whether the program's
+    process could make the test hold without answering it.
     """
 
     steps: tuple[Step, ...]
@@ -61,16 +56,7 @@ class Examined:
 
 
 def examine(test: str, setup: str = "") -> Examined:
-    """Take a test apart.
-
-    Parameters
-    ----------
-    test : str
-        Statements, of which assertions are judged.
-    setup : str
-        Source that runs before the program; a judge has what it imports, and those of its functions that need nothing of
-        the program.
-    """
+    """Take a test apart."""
     try:
         return _examined(test, setup)
     except _UNREADABLE:

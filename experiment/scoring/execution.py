@@ -37,18 +37,9 @@ FATES = {
 class Executed:
     """What came of running programs.
 
-    Attributes
-    ----------
-    programs : int
-        Programs that were run.
-    fates : Counter of str
-        How they ended, by reader: (reader, one of :data:`FATES`).
-    unread : int
-        Replies that hold no program (empty, refused, cut short).
-    unknown : int
-        Answers to items that the study no longer has, which nothing was run for.
-    on_trust : int
-        Tests of those programs that cannot be judged outside the program's own process.
+    ``programs``: programs that were run; ``fates``: how they ended, by reader: (reader, one of :data:`FATES`); ``unread``: replies
+    that hold no program (empty, refused, cut short); ``unknown``: answers to items that the study no longer has, which nothing was
+    run for; ``on_trust``: tests of those programs that cannot be judged outside the program's own process.
     """
 
     programs: int = 0
@@ -89,23 +80,7 @@ def execute_programs(
     dry_run: bool = False,
     limits: Limits = LIMITS,
 ) -> Executed:
-    """Run every program that a study's readers answered, and store the verdicts.
-
-    Parameters
-    ----------
-    study : Study
-    store : Store
-    reader : str, optional
-        Only this one's.
-    dry_run : bool
-        Run them, and write nothing.
-    limits : Limits
-
-    Raises
-    ------
-    UserError
-        The study asks for no programs, there is no such reader, or programs cannot be locked in on this machine.
-    """
+    """Run every program that a study's readers answered, and store the verdicts."""
     tested = {item.item_id: item for item in study.items if item.key.get("tests")}
     if not tested:
         raise UserError(

@@ -40,13 +40,7 @@ def has_published_parser(study: Study) -> bool:
 
 
 def parsed_rows(study: Study, connection: Connection) -> Iterator[dict[str, Any]]:
-    """Iterate over every model's reply to an item, read by both parsers.
-
-    Yields
-    ------
-    dict
-        As :data:`PARSED_COLUMNS` says.
-    """
+    """Iterate over every model's reply to an item, read by both parsers."""
     for one in responses(study, connection):
         if one.reader_kind not in MODEL_KINDS or one.raw is None or one.thinks:
             continue

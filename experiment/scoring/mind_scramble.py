@@ -38,14 +38,8 @@ _PUNCTUATION = "'\"`*.,;:!?() \t\r\n"
 class Given:
     """A reply as the rules read it.
 
-    Attributes
-    ----------
-    field : str or None
-        What the released parser found under the field's name; None where it found nothing.
-    gold : str
-        The first answer that counts.
-    accepted : tuple of str
-        All answers that count.
+    ``field``: what the released parser found under the field's name; None where it found nothing; ``gold``: the first answer that
+    counts; ``accepted``: all answers that count.
     """
 
     field: str | None
@@ -112,13 +106,8 @@ def _released_words(one: Given) -> float | None:
 class Scorer:
     """The released rule of a data set, and the same without each of its faults.
 
-    Attributes
-    ----------
-    fields : tuple of str
-        Names that the released parser marks, the one that is scored first.
-    released : callable
-    without : dict
-        Fault in words to the rule that lacks it.
+    ``fields``: names that the released parser marks, the one that is scored first; ``without``: fault in words to the rule that
+    lacks it.
     """
 
     fields: tuple[str, ...]
@@ -179,26 +168,7 @@ def data_set_of(trial: Mapping[str, Any]) -> str | None:
 def values_of(
     kind: str, reply: str, gold: str, accepted: Sequence[str], corrected: float | None
 ) -> Iterator[tuple[str, float | None]]:
-    """Iterate over the scores of a reply: released, without each error, corrected.
-
-    Parameters
-    ----------
-    kind : str
-        One of :data:`SCORERS`.
-    reply : str
-        Raw.
-    gold : str
-        The answer that the released scorer knew.
-    accepted : sequence of str
-        All that count.
-    corrected : float or None
-        The verdict of wrods' own scorer.
-
-    Yields
-    ------
-    tuple of (str, float or None)
-        The rule and 1, 0 or a share; None is left out of the rule's mean.
-    """
+    """Iterate over the scores of a reply: released, without each error, corrected."""
     scorer = SCORERS[kind]
     field = named_fields(reply, scorer.fields).get(scorer.fields[0])
     given = Given(field, gold, tuple(accepted) or (gold,))
@@ -232,10 +202,7 @@ def fault_rows(study: Study, connection: Connection) -> Iterator[dict[str, Any]]
     program is worth its cosine with the reference program as released, and whether it passes its tests without that fault; it is
     told of where ``wrods score`` has done both (``--similarity``, ``--execute``).
 
-    Yields
-    ------
-    dict
-        ``session_id, trial_index, attempt, data_set, rule, value``.
+    ``session_id, trial_index, attempt, data_set, rule, value``.
     """
     cosines: dict[tuple[str, int, int], tuple[str, float]] | None = None
     for one in responses(study, connection):

@@ -42,13 +42,7 @@ def htest_label(reply: str) -> str | None:
 
 
 def choice_letter(reply: str, options: Sequence[str], *, is_dialogue: bool = False) -> str:
-    """Read Scrambled Bench's choice: an option in its own words, else the first capital letter, also inside a word.
-
-    Returns
-    -------
-    str
-        The letter; empty where there is none.
-    """
+    """Read Scrambled Bench's choice: an option in its own words, else the first capital letter, also inside a word."""
     if not options:
         return ""
     letters = string.ascii_uppercase[: len(options)]
@@ -95,13 +89,7 @@ def recovered_sentence(reply: str) -> str:
 
 
 def named_fields(reply: str, names: Sequence[str]) -> dict[str, str]:
-    """Read Mind Scramble's fields (``>answer: …``): a bare name anywhere is taken for a mark, later doubles overwrite.
-
-    Parameters
-    ----------
-    names : sequence of str
-        In the order in which bare names are marked.
-    """
+    """Read Mind Scramble's fields (``>answer: …``): a bare name anywhere is taken for a mark, later doubles overwrite."""
     for name in names:
         if f">{name}" not in reply:
             reply = reply.replace(name, f">{name}", 1)
@@ -247,15 +235,7 @@ def _prompt_of(trial: Mapping[str, Any]) -> str | None:
 def published_score(parser: str, trial: Mapping[str, Any], reply: str) -> Score:
     """Return a paper's verdict on a reply; where it scored no such answers by rule, what its parser read stays unjudged.
 
-    Parameters
-    ----------
-    parser : str
-        ``published`` (the paper of the trial's materials) or one of :data:`PUBLISHED`.
-
-    Raises
-    ------
-    UserError
-        There is no such parser.
+    ``parser``: ``published`` (the paper of the trial's materials) or one of :data:`PUBLISHED`.
     """
     paper = paper_of(trial) if parser == "published" else parser
     if paper is None:

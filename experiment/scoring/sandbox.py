@@ -52,16 +52,7 @@ _TO_BEGIN = 60.0
 class Limits:
     """Limits of one program.
 
-    Attributes
-    ----------
-    wall_seconds : float
-        From its start to its end, all tests together.
-    cpu_seconds : int
-        Processor time.
-    memory_megabytes : int
-        Address space.
-    file_kilobytes : int
-        Its folder, and any file in it.
+    ``wall_seconds``: from its start to its end, all tests together; ``file_kilobytes``: its folder, and any file in it.
     """
 
     wall_seconds: float = 10.0
@@ -77,17 +68,10 @@ LIMITS = Limits()
 class Ran:
     """Result of running a program.
 
-    Attributes
-    ----------
-    fate : str
-        ``passed`` (every test held), ``failed`` (one did not, or the program could not be run), ``ended`` (it ended itself or was
-        ended before the tests were through: memory, processor time, ``os._exit``), ``too_slow`` (wall time).
-    held, tests : int
-        Tests that held, and all.
-    why : str or None
-        The first error, in Python's words.
-    on_trust : int
-        Tests that the program's own process says hold, because they could not be taken apart.
+    ``fate``: ``passed`` (every test held), ``failed`` (one did not, or the program could not be run), ``ended`` (it ended itself or
+    was ended before the tests were through: memory, processor time, ``os._exit``), ``too_slow`` (wall time); ``held, tests``: tests
+    that held, and all; ``why``: the first error, in Python's words; ``on_trust``: tests that the program's own process says hold,
+    because they could not be taken apart.
     """
 
     fate: Fate
@@ -104,20 +88,7 @@ class SandboxUnavailable(UserError):
 def run_program(program: str, tests: Sequence[str], *, setup: str = "", limits: Limits = LIMITS) -> Ran:
     """Run a program, then its tests, in a sandbox.
 
-    Parameters
-    ----------
-    program : str
-        Python source.
-    tests : sequence of str
-        Statements, each of which raises where the program is wrong (``assert …``).
-    setup : str
-        Source that runs before the program.
-    limits : Limits
-
-    Raises
-    ------
-    SandboxUnavailable
-        A lock is missing on this machine; nothing was run.
+    ``tests``: statements, each of which raises where the program is wrong (``assert …``).
     """
     if sys.platform != "linux":
         raise _unavailable(f"there are none on {sys.platform}")
@@ -182,13 +153,7 @@ def _calls(machine: str) -> dict[str, Any]:
 
 
 def require_sandbox() -> None:
-    """Try the sandbox with a harmless program.
-
-    Raises
-    ------
-    SandboxUnavailable
-        Names the lock that is missing and how it can be had.
-    """
+    """Try the sandbox with a harmless program."""
     found = run_program(_HARMLESS, ["assert answer == 1"])
     if found.fate != "passed":
         raise _unavailable(f"a harmless program did not pass: {found.fate.replace('_', ' ')}, {found.why}")

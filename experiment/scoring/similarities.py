@@ -74,13 +74,7 @@ def has_similarities(connection: Connection, study: str) -> bool:
 
 
 def similarity_rows(study: Study, connection: Connection) -> Iterator[dict[str, Any]]:
-    """Iterate over the answers that were compared.
-
-    Yields
-    ------
-    dict
-        The columns of :data:`SIMILARITY_COLUMNS`.
-    """
+    """Iterate over the answers that were compared."""
     cosines = stored_cosines(connection, study.id)
     if not cosines:
         return

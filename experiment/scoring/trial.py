@@ -114,14 +114,7 @@ def status_for_scoring(
 def log_likelihood(trial: Mapping[str, Any], answer: str, logprobs: Mapping[str, float] | None) -> Score:
     """Return how probable a model held what a person answered, in nats; it is no answer of the model's, so never right or wrong.
 
-    Parameters
-    ----------
-    trial : mapping
-        The trial of the plan.
-    answer : str
-        The label that the person chose, or the text typed.
-    logprobs : mapping of str to float or None
-        Log-probability of the labels that were scored; where the answer's is not among them, the status is ``unparsed``.
+    ``logprobs``: log-probability of the labels that were scored; where the answer's is not among them, the status is ``unparsed``.
     """
     step = trial["steps"][-1]
     response = step["responses"][step["labels"].index(answer)] if step["step"] == "choose" else answer

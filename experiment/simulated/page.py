@@ -39,33 +39,7 @@ def visit(
     speed: float = 1.0,
     told: Callable[[str, int], None] = lambda _, __: None,
 ) -> int:
-    """Send readers through the page, one after the other.
-
-    Parameters
-    ----------
-    study, truth
-        Who reads what.
-    address : str
-        The participants' page of the study.
-    given_pass : str
-        The server's pass for simulated readers.
-    readers, first : int
-        How many, and the number of the first.
-    speed : float
-        How many times faster than their own time readers are; 1 keeps reading times as they were put in.
-    told : callable
-        Called with the name and the number of trials of each reader that has finished.
-
-    Returns
-    -------
-    int
-        Trials answered.
-
-    Raises
-    ------
-    UserError
-        Playwright or a browser is missing, or the page did not go on.
-    """
+    """Send readers through the page, one after the other."""
     program = next((found for name in BROWSERS if (found := which(name))), None)
     try:
         import playwright.sync_api  # noqa: F401

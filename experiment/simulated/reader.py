@@ -33,13 +33,8 @@ def new_uuid(draw: Random) -> str:
 class SimulatedReader:
     """One simulated reader.
 
-    Parameters
-    ----------
-    name : str
-        Its number, such as S001.
-    study : Study
-        With built items: answers are drawn by item and condition, which pages are not told.
-    truth : Truth
+    ``name``: its number, such as S001; ``study``: with built items: answers are drawn by item and condition, which pages are not
+    told.
     """
 
     def __init__(self, name: str, study: Study, truth: Truth) -> None:
@@ -52,13 +47,7 @@ class SimulatedReader:
         self.answered = 0
 
     def plan(self, session: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the whole plan of a session, which only the study knows: with items, answers and what lets one in.
-
-        Raises
-        ------
-        UserError
-            The session was begun under another design and shows something else.
-        """
+        """Return the whole plan of a session, which only the study knows: with items, answers and what lets one in."""
         sent = session["plan"]
         plan = plan_session(
             self.study,
@@ -300,19 +289,7 @@ KeyLog = list[tuple[float, str]]
 
 
 def typed(text: str, given: Typing, seed: int, name: str, draw: Random) -> KeyLog:
-    """Return the keys by which a reader types a text, each with its time after the first in ms.
-
-    Parameters
-    ----------
-    text : str
-        What is typed; a line break is typed by Enter.
-    given : Typing
-        How readers type.
-    seed, name : int, str
-        The study's seed and the reader, who keeps a speed of their own.
-    draw : Random
-        Of this trial.
-    """
+    """Return the keys by which a reader types a text, each with its time after the first in ms."""
     own = generator(seed, "simulated reader", "typing", name).gauss(0, given.participant_sd)
     moment, log = 0.0, KeyLog()
     for place, letter in enumerate(text):

@@ -30,23 +30,7 @@ async def take_part(
 ) -> None:
     """Send readers through the participant interface, several at a time, each answering every trial of its plan.
 
-    Parameters
-    ----------
-    api : str
-        ``http://127.0.0.1:PORT/api/STUDY``.
-    given_pass : str
-        The server's pass for simulated readers.
-    at_once : int
-        Readers that answer at the same time.
-    pause : float
-        Seconds between a reader's trials; 0 goes as fast as the server takes them.
-    told : callable, optional
-        Called with the reader and its number of trials when it has finished.
-
-    Raises
-    ------
-    UserError
-        The server refused a reader or stayed unreachable.
+    ``api``: ``http://127.0.0.1:PORT/api/STUDY``.
     """
     gate = asyncio.Semaphore(at_once)
     async with aiohttp.ClientSession(headers={"X-Wrods": "1"}) as http:
@@ -79,24 +63,7 @@ def fill(
     pause: float = 0.0,
     told: Callable[[int], None] = lambda _: None,
 ) -> int:
-    """Send so many readers through the participant interface.
-
-    Parameters
-    ----------
-    study, truth, api, given_pass, pause
-        See :func:`take_part`.
-    readers : int
-        How many.
-    first : int
-        Number of the first.
-    told : callable
-        Called with the number of trials of each reader that has finished.
-
-    Returns
-    -------
-    int
-        Trials that the server acknowledged.
-    """
+    """Send so many readers through the participant interface."""
     everyone = [SimulatedReader(f"S{first + i:03d}", study, truth) for i in range(readers)]
     done = 0
 

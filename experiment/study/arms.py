@@ -27,13 +27,7 @@ LABELS_SHUFFLED = "shuffled"
 
 
 def check_arms(study: Study, kind: str) -> None:
-    """Check the factor that a study adds to those of its items.
-
-    Raises
-    ------
-    UserError
-        There are several, a level does what cannot be done to these items, or the first level changes them.
-    """
+    """Check the factor that a study adds to those of its items."""
     factors = study.get("design", "factors", default={})
     if not factors:
         return

@@ -16,13 +16,7 @@ DURATION = re.compile(r"([0-9.]+) ?(ms|s|min|h(?:ours?)?|d(?:ays?)?)")
 
 
 def milliseconds(text: str) -> int:
-    """Turn ``10 s`` into 10000.
-
-    Raises
-    ------
-    ValueError
-        The text is no duration; a study's schema lets none such through.
-    """
+    """Turn ``10 s`` into 10000."""
     found = DURATION.fullmatch(text.strip())
     if found is None:
         raise ValueError(f"{text!r} is no duration")

@@ -31,20 +31,10 @@ OWN_FACTOR = {"htest": "task", "letter_geometry": "family"}
 class Crossing:
     """The cells of a design, in the parts that make items.
 
-    Parameters
-    ----------
-    factors : tuple of str
-        All factors, in the order of the design.
-    factor : str or None
-        The factor that recipes are given: the one that scrambles, or ``condition`` where options are crossed with it.
-    levels : mapping
-        What is done to a text, by level of that factor.
-    conditions : mapping of str to mapping
-        Level of every scrambling factor, by level of that factor.
-    rows : tuple of (mapping, mapping)
-        Levels of the factors that pick rows, and the column and value of the rows that each picks; empty without any.
-    examples : tuple or None
-        The factor that changes examples, and operation by level.
+    ``factors``: all factors, in the order of the design; ``factor``: the factor that recipes are given: the one that scrambles, or
+    ``condition`` where options are crossed with it; ``levels``: what is done to a text, by level of that factor; ``conditions``:
+    level of every scrambling factor, by level of that factor; ``rows``: levels of the factors that pick rows, and the column and
+    value of the rows that each picks; empty without any; ``examples``: the factor that changes examples, and operation by level.
     """
 
     factors: tuple[str, ...]
@@ -101,19 +91,7 @@ def operation_families() -> frozenset[str]:
 
 
 def cross(factors: Mapping[str, Mapping[str, Any]]) -> Crossing:
-    """Cross the factors of a design.
-
-    Parameters
-    ----------
-    factors : mapping
-        Level and what it does, by factor.
-
-    Raises
-    ------
-    UserError
-        Two factors scramble, two change the examples, a factor's levels do different things, or options have no
-        scramble that they belong to.
-    """
+    """Cross the factors of a design."""
     families = operation_families()
     by_kind: dict[Kind, list[str]] = {kind: [] for kind in ABOUT}
     for name, levels in factors.items():

@@ -26,27 +26,14 @@ CONSEQUENCES = (LookupError, TypeError, ValueError, AttributeError, AssertionErr
 class Faults:
     """The faults found so far.
 
-    Attributes
-    ----------
-    found : list of UserError
-    broken : list of KeyPath
-        Settings that do not have the form of the schema; a check that reads them cannot be made.
+    ``broken``: settings that do not have the form of the schema; a check that reads them cannot be made.
     """
 
     found: list[UserError] = field(default_factory=list)
     broken: list[KeyPath] = field(default_factory=list)
 
     def check(self, check: Callable[..., object], *given: object, reads: Iterable[KeyPath] = ()) -> bool:
-        """Make a check and keep the fault that it raises; return whether it was made and found none.
-
-        Parameters
-        ----------
-        check : callable
-        *given : object
-            Its arguments.
-        reads : iterable of KeyPath
-            Settings on which it depends: where one of them is broken, the check is not made.
-        """
+        """Make a check and keep the fault that it raises; return whether it was made and found none."""
         if not self.is_sound(*reads):
             return False
         before = len(self.found)

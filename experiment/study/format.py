@@ -39,13 +39,7 @@ def validator() -> Draft202012Validator:
 
 
 def check_format(source: YamlSource, faults: Faults) -> None:
-    """Hold a study file against its schema; every fault is kept, with the setting that is broken by it.
-
-    Raises
-    ------
-    UserError
-        The file holds no settings, or is of a later format.
-    """
+    """Hold a study file against its schema; every fault is kept, with the setting that is broken by it."""
     data = source.data
     if not isinstance(data, dict):
         raise UserError(f"{source.file.name} holds no settings", mend="It opens with `wrods: 1`.")

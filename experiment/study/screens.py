@@ -60,13 +60,7 @@ def _check_once(study: Study) -> None:
 
 
 def check_consent_first(study: Study) -> None:
-    """Check that nothing is asked before the reader has agreed; by those who collect, since older studies still open.
-
-    Raises
-    ------
-    UserError
-        Questions, practice or a block come above the consent.
-    """
+    """Check that nothing is asked before the reader has agreed; by those who collect, since older studies still open."""
     screens = _screens(study)
     consent = next((i for i, screen in enumerate(screens) if "consent" in screen), 0)
     for i, screen in enumerate(screens[:consent]):

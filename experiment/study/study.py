@@ -78,24 +78,12 @@ class Study:
 
     @cached_property
     def own_texts(self) -> Own:
-        """Return what wrods and the study's ``texts.json`` say in its language.
-
-        Raises
-        ------
-        UserError
-            ``texts.json`` is not as it must be.
-        """
+        """Return what wrods and the study's ``texts.json`` say in its language."""
         return read_own(self.language, self.folder)
 
     @property
     def pack(self) -> Pack:
-        """Return what participants are told in the study's language.
-
-        Raises
-        ------
-        UserError
-            There are no texts in this language: nobody is shown those of another one.
-        """
+        """Return what participants are told in the study's language."""
         if self.own_texts.pack is None:
             raise no_pack(self.language, self.place("language"))
         return self.own_texts.pack
@@ -217,13 +205,7 @@ class Study:
 
     @cached_property
     def items(self) -> tuple[Item, ...]:
-        """Return the built items.
-
-        Raises
-        ------
-        UserError
-            ``wrods build`` has not run, or ``items.jsonl`` was changed by hand.
-        """
+        """Return the built items."""
         file = self.folder / ITEMS
         if not file.exists():
             raise UserError(

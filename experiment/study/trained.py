@@ -57,18 +57,6 @@ def as_trained(study: Trains, given: Mapping[str, Any], place: str) -> dict[str,
     """Return a model's settings with ``use: tuned:NAME`` turned into what runs; settings of other models as they are.
 
     ``trained`` and ``base`` then say which training it went through and from which model of the study.
-
-    Parameters
-    ----------
-    given : mapping
-        The model's settings as the study has them.
-    place : str
-        Where they stand, for errors.
-
-    Raises
-    ------
-    UserError
-        The study has no such training, or the training's model is none that the study names.
     """
     kind, _, name = str(given["use"]).partition(":")
     if kind != KIND:

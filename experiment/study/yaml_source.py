@@ -56,17 +56,7 @@ def read_yaml(
 ) -> YamlSource:
     """Read one YAML document.
 
-    Parameters
-    ----------
-    as_text : bool
-        Whether numbers, ``true`` and ``false`` stay text, as they are written; ``null`` is none either way.
-    begin : str
-        What is advised where the file is empty.
-
-    Raises
-    ------
-    UserError
-        The file is missing, is not UTF-8, is not YAML, repeats a key, or is empty.
+    ``as_text``: whether numbers, ``true`` and ``false`` stay text, as they are written; ``null`` is none either way.
     """
     try:
         text = file.read_text(encoding="utf-8-sig")

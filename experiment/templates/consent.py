@@ -22,14 +22,7 @@ def consent_source() -> dict[str, Any]:
 
 
 def consent_form(template: str, part: str | None = None) -> str:
-    """Return a template's consent form as Markdown.
-
-    Parameters
-    ----------
-    template : str
-    part : str, optional
-        Which study of a template that is a set of studies; a part that has no sentences has the template's.
-    """
+    """Return a template's consent form as Markdown."""
     source = consent_source()
     own = source["templates"]
     sentences = own[f"{template}/{part}"] if f"{template}/{part}" in own else own[template]

@@ -29,15 +29,8 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./~-]+")
 class Part:
     """A study of a template.
 
-    Attributes
-    ----------
-    name : str
-    about : str
-        A sentence.
-    data : str
-        Name of the folder in which the data set that it needs usually lies; empty where it needs none.
-    folder : str
-        Folder of the template whose files come into the study beside those of all parts; empty where there is none.
+    ``data``: name of the folder in which the data set that it needs usually lies; empty where it needs none; ``folder``: folder of
+    the template whose files come into the study beside those of all parts; empty where there is none.
     """
 
     name: str
@@ -63,13 +56,7 @@ def _told_of(template: str) -> dict[str, Any]:
 
 
 def part_named(template: str, name: str | None) -> Part | None:
-    """Return the part that a user asked for; None where the template has none.
-
-    Raises
-    ------
-    UserError
-        For a part of a template that has none, an unknown one, or none where one must be named.
-    """
+    """Return the part that a user asked for; None where the template has none."""
     parts = parts_of(template)
     if not parts:
         if name is not None:
@@ -87,21 +74,7 @@ def part_named(template: str, name: str | None) -> Part | None:
 
 
 def data_path(part: Part, given: Path | None, study: Path) -> str:
-    """Return the path of a part's data as study.yaml writes it, from the study's folder.
-
-    Parameters
-    ----------
-    part : Part
-    given : pathlib.Path or None
-        The data set's folder, or one that holds it under its usual name.
-    study : pathlib.Path
-        The study's folder.
-
-    Raises
-    ------
-    UserError
-        Where the part needs data and none are given, where there is nothing at the path, or where it needs none.
-    """
+    """Return the path of a part's data as study.yaml writes it, from the study's folder."""
     if not part.data:
         if given is not None:
             raise UserError(f"part {part.name} needs no data", mend="Leave --data out.")
@@ -122,15 +95,7 @@ def data_path(part: Part, given: Path | None, study: Path) -> str:
 
 
 def filled(text: str, path: str, *, corrected: bool) -> str:
-    """Return a part's study.yaml with its data named, in the published or the corrected form.
-
-    Parameters
-    ----------
-    text : str
-    path : str
-        From :func:`data_path`.
-    corrected : bool
-    """
+    """Return a part's study.yaml with its data named, in the published or the corrected form."""
     lines = []
     for line in text.splitlines():
         published, mended = _PUBLISHED.search(line), _CORRECTED.match(line)
