@@ -67,7 +67,7 @@ def count(value: float) -> str:
 
 
 def p_value(value: float | None) -> str:
-    """Write p without its name, to three decimals: ``.032``, ``< .001``, ``> .999``."""
+    """Write p without its name, to three decimals: ``.032``, ``< .001``, ``> .999``; ``< .050`` where rounding would hide that."""
     if value is None or math.isnan(value):
         return Written.of(MISSING, value)
     if not 0 <= value <= 1:
@@ -76,6 +76,8 @@ def p_value(value: float | None) -> str:
         return Written.of("< .001", value)
     if value >= 0.9995:
         return Written.of("> .999", value)
+    if 0.0495 <= value < 0.05:
+        return Written.of("< .050", value)
     return number(value, 3, leading_zero=False)
 
 

@@ -136,12 +136,12 @@ def untested_in_words(contrasts: Iterable[Contrast]) -> str:
     by_why: dict[str, dict[str, list[str]]] = {}
     for one in contrasts:
         if one.left_out:
-            who = " beside ".join(spoken(group) for group in one.groups)
+            who = " vs. ".join(spoken(group) for group in one.groups)
             by_why.setdefault(one.left_out, {}).setdefault(who, []).append(one.label)
     told = []
     for why, by_reader in by_why.items():
         labels = list(dict.fromkeys(label for own in by_reader.values() for label in own))
-        told.append(f"{', '.join(labels)} of {' and of '.join(by_reader)} ({why})")
+        told.append(f"{', '.join(labels)} for {', and for '.join(by_reader)} ({why})")
     return "; ".join(told)
 
 

@@ -131,10 +131,10 @@ def _of_analysis(one: Analysis) -> Iterator[str]:
     if not one.has_results:
         yield f"{plan.name}: nothing could be estimated. {' '.join(one.remarks)}".strip()
         return
-    yield from (f"{plan.name}: {said}" for said in plan.remarks if NOT_BEFOREHAND in said)
     missing = [group for group in plan.groups if group not in one.groups]
     if missing:
-        yield f"{plan.name}: {apa.listing([spoken(group) for group in missing])} not analyzed."
+        was = "was" if len(missing) == 1 else "were"
+        yield f"{plan.name}: {apa.listing([spoken(group) for group in missing])} {was} not analyzed."
     levels = [level for level in plan.levels if level not in one.levels]
     if levels:
         yield f"{plan.name}: no trials of {apa.listing(levels)} were analyzed."
@@ -144,3 +144,4 @@ def _of_analysis(one: Analysis) -> Iterator[str]:
         yield f"{plan.name}: not tested: {'; '.join(untested)}."
     if any(NO_MODEL_AS_WRITTEN in remark for remark in one.remarks):
         yield f"{plan.name}: {NO_MODEL_AS_WRITTEN}."
+    yield from (f"{plan.name}: {said}" for said in plan.remarks if NOT_BEFOREHAND in said)

@@ -56,7 +56,7 @@ def analyse(
 
 
 PLANNED_UNTESTED = "Planned and not estimable"
-COUNTED = "Each counts in its family as a test that found nothing."
+COUNTED = "Each still counts as a test when p values are adjusted."
 
 
 def _analysed(

@@ -243,8 +243,8 @@ def begun_uncorrelated(terms: list[RandomTerm], most: int) -> tuple[list[RandomT
         if term.group == "participant" and term.state == "correlated" and size > most:
             begun[place] = replace(term, state="uncorrelated")
             remarks.append(
-                f"Participants' slopes were begun without correlations, since a covariance matrix of {size} columns has "
-                f"{size * (size + 1) // 2} entries (such matrices have {most} columns at most here)."
+                f"Participants' slopes were uncorrelated from the start: A covariance matrix of {size} columns would have "
+                f"{size * (size + 1) // 2} entries, and at most {most} columns were correlated."
             )
     return begun, remarks
 

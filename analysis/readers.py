@@ -14,6 +14,8 @@ PARTICIPANT_KINDS = ("human", "simulated")
 DATA_KINDS = ("human", "model")
 MODELS_IN_GENERAL = "models in general"
 """The reader group of a comparison in which models are a sample of models, as participants are of people."""
+MOST_MODELS_NAMED = 4
+"""Models of a study that a sentence on all of them still names."""
 _RANK = {"human": 0, "simulated": 1, "model": 2, "baseline": 3}
 
 
@@ -84,11 +86,13 @@ def theirs(noun: str, groups: Sequence[str], kinds: dict[str, str]) -> str:
 
 
 def listed(groups: Sequence[str], kinds: dict[str, str]) -> str:
-    """Name several reader groups in a sentence: ``people, models a and b, and baseline random``."""
+    """Name several reader groups in a sentence: ``people, models a and b, and baseline random``, ``all eight models``."""
     single = [group for group in groups if is_several(group, kinds)]
     told = [named(group, kinds) for group in single]
     for kind in ("model", "baseline"):
         names = [group for group in groups if group not in single and kinds.get(group, "model") == kind]
-        if names:
+        if len(names) > MOST_MODELS_NAMED and len(names) == list(kinds.values()).count(kind):
+            told.append(f"all {apa.worded(len(names), kind)}")
+        elif names:
             told.append(f"{kind}{'s' if len(names) > 1 else ''} {apa.listing(names)}")
     return apa.listing(told)

@@ -130,11 +130,18 @@ def _trial(trial: Mapping[str, Any]) -> tuple[float, float]:
     return seconds, spare
 
 
+MOST_LENGTHS = 4
+"""Kinds of session whose lengths are named one by one; of more, the shortest and the longest."""
+
+
 def length_in_words(by_levels: Mapping[str, float]) -> str:
     """Say how many minutes sessions take, by their levels between sessions where that changes something."""
     said = {levels: minutes_in_words(minutes) for levels, minutes in by_levels.items()}
     if len(set(said.values())) == 1:
         return next(iter(said.values()))
+    if len(said) > MOST_LENGTHS:
+        few, many = min(by_levels, key=by_levels.__getitem__), max(by_levels, key=by_levels.__getitem__)
+        return f"{by_levels[few]:,.0f} ({few}) to {said[many]} ({many})"
     return ", ".join(f"{minutes} ({levels})" for levels, minutes in said.items())
 
 

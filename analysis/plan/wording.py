@@ -210,10 +210,10 @@ def _equivalence(one: PlannedAnalysis, plan: StudyPlan) -> Iterator[str]:
         yield "equivalence: not tested, since no bound was set"
     if bound is not None and several:
         first = readers_in_words(one.readers[:1])
-        pairs = ", ".join(f"{first} and {readers_in_words([other])}" for other in one.readers[1:])
+        others = readers_in_words(one.readers[1:]) if len(one.readers) == 2 else "each of the other readers"
         yield (
-            f"equivalence: {pairs} count as equal in a contrast if two one-sided tests at {_level(one)} reject a difference "
-            f"of {bound.said} or more between them, by Bonferroni's method over all such tests of the measure"
+            f"equivalence: {first} and {others} count as equal in a contrast if two one-sided tests at {_level(one)} "
+            f"reject a difference of {bound.said} or more between them, by Bonferroni's method over all such tests of the measure"
         )
     if bound is not None and plan.compares_items:
         yield (

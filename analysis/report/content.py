@@ -25,6 +25,7 @@ from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material, marks_of
 from analysis.report.described import (
     Description,
+    Pair,
     described,
     figures_of,
     means_analysed,
@@ -64,7 +65,6 @@ def gather(
     readers = tables.dictionary["readers"]
     begun = {name: str(one["kind"]) for name, one in readers.items() if one.get("kind")}
     planned = with_bounds_fixed_beforehand(plans(tables), tables.dictionary)
-    shown = {(one.measure.name, one.factor) for one in planned if one.planned}
     analyses = carry_out_all(planned, tables, lambda name: told(f"model: {name}"))
     analyses = sorted(analyses, key=lambda one: not one.plan.planned)
     analyses = [one.in_order(group_order(trials)) for one in analyses]
@@ -104,21 +104,22 @@ def gather(
     laid = [table for one in means for table in tables_of(one, prose)]
     described_already = {(measure.name, one.part.stem) for one in means for measure in one.cells}
     for one in (one for one in analyses if one.plan.planned):
-        key, pair = planned_of(one), (one.plan.measure.name, one.plan.factor)
+        key = planned_of(one)
         if key in described_already or key not in effects_drawn:
             continue
         described_already.add(key)
         cells = means_of(one.plan, used, tables) or _cells_of(one)
         for drawing, table in planned_means(one, cells, used, tables, effects_drawn):
-            drawn.append((pair, drawing))
-            laid.insert(0, (pair, table))
+            drawn.append((key, drawing))
+            laid.insert(0, (key, table))
+    shown = _means_of_plans(analyses, {key for key, _ in laid})
     drawn = sorted(drawn, key=lambda one: not one[1].has_contrasts)
     asked = models_table(tables)
     models = None
     if asked is not None:
         models = numbers.table(asked, MANUSCRIPT if len(asked.rows) > 1 else SUPPLEMENT)
-    descriptives = [numbers.table(one, MANUSCRIPT) for pair, one in laid if pair in shown or not shown]
-    figures = [numbers.figure(one, MANUSCRIPT) for pair, one in drawn if pair in shown or not shown]
+    descriptives = [numbers.table(one, MANUSCRIPT) for key, one in laid if key in shown or not shown]
+    figures = [numbers.figure(one, MANUSCRIPT) for key, one in drawn if key in shown or not shown]
     first = [numbers.chapter(one) for one in written if one.name == ROBUSTNESS]
     flow_table_ = numbers.table(counted)
     already = Already()
@@ -128,9 +129,9 @@ def gather(
         else _section(section, cells[0], kinds, numbers, already)
         for section, (own, cells) in zip(bare, with_means, strict=True)
     ]
-    further = [one for pair, one in laid if shown and pair not in shown]
+    further = [one for key, one in laid if shown and key not in shown]
     further_tables = [numbers.table(one) for one in (*further, *valid_only_tables(used, tables))]
-    further_figures = [numbers.figure(one) for pair, one in drawn if shown and pair not in shown]
+    further_figures = [numbers.figure(one) for key, one in drawn if shown and key not in shown]
     chapters = [*first, *(numbers.chapter(one) for one in written if one.name != ROBUSTNESS)]
     effects = [one for one in found if one.low is not None and not one.label.startswith("intercept")]
     recovery_figure_ = numbers.figure(recovery_figure("recovery", effects)) if effects else None
@@ -158,6 +159,16 @@ def gather(
     of_models, has_models = None if models is None else models.number, bool(content.all_fits())
     method = method_parts(tables, (*analyses, *extra), of_models, has_models=has_models)
     return replace(content, method=tuple(method))
+
+
+def _means_of_plans(analyses: Sequence[Analysis], laid: Collection[Pair]) -> set[Pair]:
+    """Return which means belong to the manuscript: those of planned analyses, or of the parts of a factor that has no others."""
+    shown: set[Pair] = set()
+    for one in (one for one in analyses if one.plan.planned):
+        measure, stem = planned_of(one)
+        parts = {key for key in laid if key[0] == measure and key[1].startswith(f"{stem}_")}
+        shown |= {(measure, stem)} if (measure, stem) in laid or not parts else parts
+    return shown
 
 
 def _recovery(

@@ -193,8 +193,11 @@ def test_models_alone_are_answered_one_by_one_and_their_pairs_are_no_models(cont
         replace(content, planned=(replace(section, analysis=analysis),), kinds=kinds)
     )
     assert "Which of the three models show this difference?" in of_models.question
-    assert "3 open (models a, b, and c)" in of_models.text
-    assert "Which of the three pairs of models" in of_pairs.question and "a vs. b, a vs. c" in of_pairs.text
+    assert "Open for all three models." in of_models.text
+    assert (
+        "Which of the three pairs of models" in of_pairs.question
+        and "Open for all three pairs." in of_pairs.text
+    )
 
 
 def test_contrasts_that_nobody_planned_are_not_called_planned(content: Content) -> None:
@@ -253,13 +256,13 @@ def test_a_table_of_contrasts_is_printed_or_else_in_its_file(content: Content) -
     numbered = content.answer_table
     assert numbered is not None and numbered in list(answer(content, ""))
     analyses = [section.analysis for section in content.planned]
-    for many, number in ((1, "1"), (40, "1"), (60, "F1")):
+    for many, number in ((1, "1"), (24, "1"), (60, "F1")):
         tested = [replace(one, contrasts=one.contrasts[:1] * many) for one in analyses[:1]]
         laid = answer_table(tested, content.matrix)
         assert laid is not None
         shown = Numbers().table(laid, MANUSCRIPT)
         nodes = list(answer(replace(content, answer_table=shown), ""))
-        assert (shown.number, shown in nodes, bool(shown.refused)) == (number, many <= 48, many > 48)
+        assert (shown.number, shown in nodes, bool(shown.refused)) == (number, many <= 24, many > 24)
     assert any(
         "Table F1 has every contrast (60 rows, in its file)" in str(getattr(one, "text", "")) for one in nodes
     )
@@ -282,10 +285,14 @@ def test_more_than_two_models_are_summed_up_in_one_answer(content: Content) -> N
     (found,) = findings(replace(content, planned=(replace(section, analysis=analysis),), kinds=kinds))
     assert found.question.endswith("Which of the three models show this difference?")
     said = plain_text(found.text)
-    assert said.startswith("3 open") and said.endswith("Estimates: −2.0 to 0.0 percentage points.")
+    assert said.startswith("Open for all three models.") and said.endswith(
+        "Estimates: −2.0 to 0.0 percentage points."
+    )
     lost = replace(analysis, contrasts=(*models[:2], replace(models[2], estimable=False)))
     (found,) = findings(replace(content, planned=(replace(section, analysis=lost),), kinds=kinds))
-    assert "1 not estimable (model m2). Estimates: −1.0 to 0.0" in plain_text(found.text)
+    assert "Open for models m0 and m1; not estimable for model m2. Estimates: −1.0 to 0.0" in plain_text(
+        found.text
+    )
 
 
 def test_results_tell_many_conditions_together_and_point_to_their_table(content: Content) -> None:
@@ -336,3 +343,30 @@ def test_a_logistic_model_with_a_random_effect_beyond_measure_is_no_check(conten
 def test_equal_means_are_told_once() -> None:
     assert by_level(["a", "b", "c"], ["0.0%"] * 3, [0.0] * 3) == "0.0% in each"
     assert by_level(["a"], ["0.0%"], [0.0]) == "0.0% in the a"
+
+
+def test_each_planned_analysis_is_answered_though_the_first_alone_has_too_many_questions(
+    content: Content,
+) -> None:
+    section = content.planned[0]
+    one = next(one for one in section.analysis.contrasts if one.groups == ("human",))
+    many = [replace(one, first=f"c{place}", second=f"d{place}") for place in range(8)]
+    first, second = (
+        replace(section, analysis=replace(section.analysis, contrasts=tuple(own))) for own in (many, [one])
+    )
+    told = findings(replace(content, planned=(first, second)))[:MOST_FINDINGS]
+    assert [found.question for found in told].count(
+        findings(replace(content, planned=(second,)))[0].question
+    ) == 1
+    assert sum("between the c" in found.question for found in told) == MOST_FINDINGS - 1
+
+
+def test_conditions_with_one_reference_share_an_answer_where_there_are_too_many_questions(
+    content: Content,
+) -> None:
+    few = findings(crowded(content, {"human": 1}, levels=4))
+    assert len(few) == 4 and all("differ between the c" in found.question for found in few)
+    section = crowded(content, {"human": 1}, levels=4).planned[0]
+    many = findings(replace(content, planned=(section, section)))
+    assert len(many) == 2
+    assert all(found.question.startswith("In which conditions does accuracy differ") for found in many)

@@ -256,6 +256,17 @@ def test_at_ceiling_no_reason_is_given_that_is_not_so(tmp_path: Path) -> None:
     assert not any("could not be computed" in one for one in content.matrix.remarks)
 
 
+def test_what_models_share_is_told_once_and_prices_are_no_settings(tmp_path: Path) -> None:
+    own = {
+        name: READERS["restorer"]
+        | {"settings": {"parameters": size, "price": "free", "temperature": 0}, "resolved": f"{name}-1"}
+        for name, size in (("restorer", "1B"), ("copyist", "7B"))
+    }
+    said = told(tmp_path, ("restorer", "copyist"), readers=READERS | own)["Language models"]
+    assert "Its settings were 1B parameters." in said and "Its settings were 7B parameters." in said
+    assert said.count("The settings of both models were temperature 0") == 1 and "price" not in said
+
+
 def test_models_alone_have_no_minutes(tmp_path: Path) -> None:
     allowed = "Free answers were counted with up to a minute each; their time limits allowed 3 minutes more."
     session = PROCEDURE | {"screens": ["block"], "limits": allowed, "told": ""}

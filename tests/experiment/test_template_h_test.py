@@ -120,7 +120,11 @@ def test_the_template_says_trials_tokens_minutes_and_what_it_costs(tmp_path: Pat
     told = re.search(r"guesser .*?: 12 sessions, ([0-9,]+) trials", said)
     # 8 lines, 2 statements and 2 checks a session
     assert told and told[1] == str(12 * 12)
-    assert "12 lists" in said and "prompt tokens" in said and "minutes (matched, k14)" in said
+    assert (
+        "12 lists" in said
+        and "prompt tokens" in said
+        and re.search(r"roughly \d+ \((released|fresh), k4\) to \d+ minutes \(matched, k50\)", said)
+    )
     assert (
         "asked each trial by itself in the wording of Lee & Lim (2024), H-TEST, without the study's instructions"
         in said

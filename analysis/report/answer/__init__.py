@@ -34,9 +34,10 @@ from analysis.report.grades import (
 from analysis.report.inline import plain_text
 from analysis.report.layout import Layout
 from analysis.report.many_levels import MOST_TOLD
+from analysis.report.method import fillers_named
 from analysis.report.nodes import Facts, Finding, Node, Paragraph
 from analysis.report.numbered import Content, Section
-from analysis.report.results import crowds, of_many_conditions, words_of_direction
+from analysis.report.results import MOST_LEVELS, crowds, of_many_conditions, words_of_direction
 from analysis.report.results.tables import origin_of_contrasts
 from analysis.report.results.together import Together
 from analysis.report.terms import contrast_in_words
@@ -46,7 +47,9 @@ from analysis.robustness import Matrix
 LAYOUT = Layout(Path(__file__).parent)
 MOST_FINDINGS = 6
 """Questions that are answered in sentences; the table has the others."""
-LONGEST_TABLE = 48
+FEWER_LEVELS = 2
+"""Conditions with one reference that are still told one by one where there are more questions than that."""
+LONGEST_TABLE = 24
 """Rows above which the table of contrasts is in its file only, so that the Answer takes two pages."""
 MOST_SINGLY = 2
 """Models whose comparison with people is a question of its own; more are summed up in one sentence."""
@@ -58,8 +61,7 @@ def answer(content: Content, recovered: str) -> Iterator[Node]:
     """Write the Answer; ``recovered`` is what the check of recovery found, empty without simulated readers."""
     told = content.planned or content.exploratory
     sections = [one for section in told for one in section.each]
-    answered: set[tuple[object, ...]] = set()
-    findings = [one for section in told for one in _Question(section, content, answered).findings()]
+    findings = _findings(content, told)
     for text in LAYOUT.paragraphs("opening", findings=findings, planned=content.planned):
         yield Paragraph(text)
     yield from findings[:MOST_FINDINGS]
@@ -98,6 +100,19 @@ def as_text(nodes: Iterable[Node]) -> str:
     return "\n".join(fill(one, 100, subsequent_indent="  ") for one in told)
 
 
+def _findings(content: Content, sections: Sequence[Section]) -> list[Finding]:
+    """Answer all questions, the first ones of each analysis first; if too many, those on conditions with one reference together."""
+    found: list[list[Finding]] = []
+    for most_levels in (MOST_LEVELS, FEWER_LEVELS):
+        if not found or sum(map(len, found)) > MOST_FINDINGS:
+            answered: set[tuple[object, ...]] = set()
+            found = [list(_Question(one, content, answered).findings(most_levels)) for one in sections]
+    in_turn = [(turn, place) for place, own in enumerate(found) for turn in range(len(own))]
+    first, rest = sorted(in_turn)[:MOST_FINDINGS], sorted(in_turn)[MOST_FINDINGS:]
+    by_section = sorted(first, key=lambda one: one[::-1])
+    return [found[place][turn] for turn, place in (*by_section, *rest)]
+
+
 @dataclass(frozen=True)
 class _Question:
     """The questions of one analysis."""
@@ -106,14 +121,14 @@ class _Question:
     content: Content
     answered: set[tuple[object, ...]]  # the tests that questions before this one report
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self, most_levels: int) -> Iterator[Finding]:
         """Answer for participants, then whether each model differs from them; without participants, for the models."""
         kinds = self.content.kinds
         if self.section.parts:
             together = Together(tuple(one.analysis for one in self.section.parts), kinds)
             yield self._finding("question_together", "together", together=together)
             return
-        crowded, others = crowds(self.section.analysis.contrasts)
+        crowded, others = crowds(self.section.analysis.contrasts, most_levels)
         for crowd in crowded:
             yield self._of_crowd(crowd)
         rest = [
@@ -267,6 +282,7 @@ def answer_table(analyses: Sequence[Analysis], matrix: Matrix) -> ApaTable | Non
     shown = [row["one"] for row in rows]
     facts: dict[str, Any] = {"is_any_constant": any(one.is_constant for one in shown), "planned": planned}
     facts["grades"] = {row["grade"].word for row in rows}
+    facts["is_any_one_sided"] = any(one.direction != "two-sided" for one in shown)
     facts["is_any_undetectable"] = any(np.isinf(one.detectable) for one in shown)
     laid = LAYOUT.table("answer", rows, origin=origin_of_contrasts(tested), **facts)
     return replace(laid, of_paper=len(rows) <= LONGEST_TABLE)
@@ -347,6 +363,7 @@ def _sample(content: Content) -> dict[str, Any]:
         many = int(own["reader"].nunique()) if names is None else len(names)
         readers += [{"noun": noun, "readers": many, "trials": len(own), "names": names}] if many else []
     lost = Counter(str(reason) for reason in tables.trials["excluded_reason"].dropna())
+    fillers = fillers_named(tables.trials)
     failed = (used["response_status"] != "valid").groupby(used["reader_group"], observed=True).mean()
     return {
         "kinds": kinds,
@@ -358,7 +375,10 @@ def _sample(content: Content) -> dict[str, Any]:
             for name, levels in tables.factors.items()
         },
         "most_told": MOST_TOLD,
-        "lost": [f"{apa.counted(many, 'trial')} ({reason})" for reason, many in lost.most_common(3)],
+        "lost": [
+            f"{apa.counted(many, 'trial')} ({fillers if reason == 'filler' else reason})"
+            for reason, many in lost.most_common(3)
+        ],
         "missing": [
             (one, failed[one])
             for one in kinds

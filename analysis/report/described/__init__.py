@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from analysis.figures.conditions import Conditions
 
 Pair = tuple[str, str]
-"""Names of a measure and of a factor."""
+"""Name of a measure, and stem of the means that are described."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def tables_of(one: Description, prose: str) -> Iterator[tuple[Pair, ApaTable]]:
             laid = layouts.descriptive_table(own, measure, part.factor)
         laid = table_of_part(laid, part, f"descriptives_{measure.name}_{part.stem}")
         yield (
-            (measure.name, part.factor),
+            (measure.name, part.stem),
             laid if measure.logged or measure is RATING else with_copies_told(laid, one.trials, part.factor),
         )
 
@@ -173,12 +173,12 @@ def figures_of(
         name = f"condition_{'_and_'.join(row.measure.name for row in some)}_{part.stem}"
         first = some[0].measure
         yield (
-            ("correct" if first is RECOVERED else first.name, factor),
+            ("correct" if first is RECOVERED else first.name, part.stem),
             condition_figure(name, some, part.told),
         )
     if any(cost.kind != "baseline" for _, lost, _ in panels for cost in lost):
         drawing = position_figure(f"cost_{part.stem}", panels, factor, levels, part.told)
-        yield (panels[0][0].name, factor), drawing
+        yield (panels[0][0].name, part.stem), drawing
 
 
 def _by_figure(shown: Sequence[Conditions]) -> Iterator[list[Conditions]]:

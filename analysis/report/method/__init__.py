@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -103,8 +103,8 @@ def _of_sessions(known: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _excluded(tables: Tables, group: str) -> list[dict[str, Any]]:
-    steps = flow_steps(tables.trials[tables.trials["reader_group"] == group])
-    names = {"attention check": "attention checks", "filler": _fillers_named(tables, group)}
+    own = tables.trials[tables.trials["reader_group"] == group]
+    steps, names = flow_steps(own), {"attention check": "attention checks", "filler": fillers_named(own)}
     lost = steps[steps["step"].astype(bool) & (steps["trials_lost"] > 0)]
     known = zip(lost["why"], lost["trials_lost"], lost["readers_lost"], strict=True)
     return [
@@ -133,6 +133,7 @@ def _models(tables: Tables, table: str | None) -> dict[str, Any]:
     together = [(key, names) for key, names in alike.items() if len(names) > 1]
     told = {name for _, names in together for name in names}
     heads = ("answers", "when", "trials", "sessions", "settings")
+    told_of = [_one_model(name, readers[name], trials[name]) for name in models if name not in told]
     return {
         **{"models": len(models), "baselines": baselines, "table": table},
         "all_imported": all(_imported(readers[name]) for name in models),
@@ -141,8 +142,18 @@ def _models(tables: Tables, table: str | None) -> dict[str, Any]:
         ],
         "wording": (tables.dictionary.get("procedure") or {}).get("wording"),
         "alike": [{**dict(zip(heads, key, strict=True)), "names": names} for key, names in together],
-        "told": [_one_model(name, readers[name], trials[name]) for name in models if name not in told],
+        "told": told_of,
+        "shared": _shared(told_of),
     }
+
+
+def _shared(told: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Return what several models did and had in common, to be told once; nothing that would leave a model without a verb."""
+    common = {
+        key: [said for said in told[0][key] if all(said in one[key] for one in told)] if len(told) > 1 else []
+        for key in ("done", "settings")
+    }
+    return common if all(set(one["done"]) - set(common["done"]) for one in told) else common | {"done": []}
 
 
 def _imported_alike(known: Mapping[str, Any], own: pd.DataFrame) -> tuple[Any, ...] | None:
@@ -186,12 +197,13 @@ def _imported(known: Mapping[str, Any]) -> bool:
 
 def _settings(known: Mapping[str, Any], own: pd.DataFrame) -> list[str]:
     """Name what the study set, number format, temperature, context, and prompt wordings of a model."""
-    apart = ("use", "base_url", "trained", "base", *(["dtype"] if known.get("dtype") else []))
+    apart = ("use", "base_url", "trained", "base", "price", *(["dtype"] if known.get("dtype") else []))
     settings = {key: value for key, value in (known.get("settings") or {}).items() if key not in apart}
     told = []
     for key, value in settings.items():
         said = str(value) if not isinstance(value, bool) else "yes" if value else "no"
-        told.append(f"{in_words(str(key))} {in_words(said) if key == 'strategy' else said}")
+        said = in_words(said) if key == "strategy" else said
+        told.append(f"{said} parameters" if key == "parameters" else f"{in_words(str(key))} {said}")
     told += [f"number format {apa.listing(known['dtype'])}"] if known.get("dtype") else []
     for column in ("temperature", "context"):
         seen = sorted(own[column].dropna().unique().tolist()) if column in own else []
@@ -199,7 +211,7 @@ def _settings(known: Mapping[str, Any], own: pd.DataFrame) -> list[str]:
             values = [f"{one:g}" if isinstance(one, float) else str(one) for one in seen]
             told.append(f"{column} {apa.listing(values)}")
     wordings = own["prompt_variant"].dropna().nunique() if "prompt_variant" in own else 0
-    return told + ([f"{wordings} prompt wordings"] if wordings > 1 else [])
+    return told + ([f"{wordings} prompt variants"] if wordings > 1 else [])
 
 
 def models_table(tables: Tables) -> ApaTable | None:
@@ -240,7 +252,7 @@ def _all_imported(tables: Tables) -> bool:
 
 def _procedure(tables: Tables) -> dict[str, Any]:
     readers, told = tables.dictionary["readers"].values(), tables.dictionary.get("procedure") or {}
-    stated = tables.trials[_statements(tables)]
+    stated = tables.trials[_statements(tables.trials)]
     came = tables.dictionary.get("participants") or {}
     imported = [one.get("kind") == "model" and _imported(one) for one in readers]
     return {
@@ -254,16 +266,15 @@ def _procedure(tables: Tables) -> dict[str, Any]:
     }
 
 
-def _statements(tables: Tables) -> Any:
+def _statements(trials: pd.DataFrame) -> Any:
     """Return which trials ask for the rule of a set of items."""
-    trials = tables.trials
     return trials["is_filler"].astype(bool) & trials["item_id"].astype(str).str.endswith(RULE)
 
 
-def _fillers_named(tables: Tables, group: str) -> str:
-    """Name what a reader group saw beside the items that are compared: fillers, statements of rules, or both."""
-    fillers = (tables.trials["reader_group"] == group) & (tables.trials["excluded_reason"] == "filler")
-    stated = fillers & _statements(tables)
+def fillers_named(trials: pd.DataFrame) -> str:
+    """Name what readers saw beside the items that are compared: fillers, statements of rules, or both."""
+    fillers = trials["excluded_reason"] == "filler"
+    stated = fillers & _statements(trials)
     if not stated.any():
         return "filler items"
     return STATED if stated.sum() == fillers.sum() else f"filler items and {STATED}"
@@ -280,7 +291,7 @@ def _rating(tables: Tables) -> dict[str, Any]:
     ways = ((talked, "discussion"), (rating["decided"] - talked, "a third rater"))
     return {
         "rating": {"people": 0, "scale": None} | rating,
-        "stated": bool(_statements(tables).any()),
+        "stated": bool(_statements(tables.trials).any()),
         "whose": apa.listing(named) or "readers",
         "ways": ", ".join(f"{apa.count(number)} by {how}" for number, how in ways if number),
         "has_simulated": bool((tables.trials["reader_kind"] == "simulated").any()),

@@ -178,13 +178,15 @@ def _is_open(one: Contrast, analysis: Analysis) -> bool:
     return one.estimable and one.p_adjusted >= analysis.plan.alpha and one.equivalence is None
 
 
-def crowds(found: Sequence[Contrast]) -> tuple[list[list[Contrast]], list[Contrast]]:
-    """Part comparisons into those of more than :data:`MOST_LEVELS` conditions with one reference, of all readers, and the rest."""
+def crowds(
+    found: Sequence[Contrast], most_levels: int = MOST_LEVELS
+) -> tuple[list[list[Contrast]], list[Contrast]]:
+    """Part comparisons into those of more than ``most_levels`` conditions with one reference, of all readers, and the rest."""
     together: dict[str, list[Contrast]] = {}
     for one in found:
         if one.estimable and not one.at:
             together.setdefault(one.second, []).append(one)
-    many = [own for own in together.values() if len({one.first for one in own}) > MOST_LEVELS]
+    many = [own for own in together.values() if len({one.first for one in own}) > most_levels]
     crowded = {id(one) for own in many for one in own}
     return many, [one for one in found if id(one) not in crowded]
 
