@@ -287,7 +287,7 @@ def test_slopes_of_many_conditions_can_begin_without_correlations() -> None:
     items = RandomTerm("item", "1", "task", columns, "correlated", "items differ")
     terms, remarks = begun_uncorrelated([people, items], 6)
     assert terms == [replace(people, state="uncorrelated"), items]
-    assert len(remarks) == 1 and "10 columns has 55 entries" in remarks[0]
+    assert len(remarks) == 1 and "10 columns would have 55 entries" in remarks[0]
     assert begun_uncorrelated([people, items], 10) == ([people, items], [])
 
 

@@ -349,7 +349,7 @@ def test_of_many_differences_the_text_tells_the_significant_ones(tmp_path: Path)
     )
     found = written(tables)
     assert found is not None
-    assert "a covariance matrix of 10 columns has 55 entries" in found.words
+    assert "A covariance matrix of 10 columns would have 55 entries" in found.words
     assert "significant on either scale, of 9 differences, all of which are in the table." in found.words
 
 
