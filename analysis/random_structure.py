@@ -235,6 +235,9 @@ def on_models_in_general(rows: pd.DataFrame) -> str | None:
     )
 
 
+BEGUN_UNCORRELATED = "Participants' slopes were uncorrelated from the start"
+
+
 def begun_uncorrelated(terms: list[RandomTerm], most: int) -> tuple[list[RandomTerm], list[str]]:
     """Begin without correlations of participants' slopes where their matrix has more columns: 10 conditions have 55 entries."""
     begun, remarks = list(terms), []
@@ -243,7 +246,7 @@ def begun_uncorrelated(terms: list[RandomTerm], most: int) -> tuple[list[RandomT
         if term.group == "participant" and term.state == "correlated" and size > most:
             begun[place] = replace(term, state="uncorrelated")
             remarks.append(
-                f"Participants' slopes were uncorrelated from the start: A covariance matrix of {size} columns would have "
+                f"{BEGUN_UNCORRELATED}: A covariance matrix of {size} columns would have "
                 f"{size * (size + 1) // 2} entries, and at most {most} columns were correlated."
             )
     return begun, remarks

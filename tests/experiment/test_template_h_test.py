@@ -123,7 +123,7 @@ def test_the_template_says_trials_tokens_minutes_and_what_it_costs(tmp_path: Pat
     assert (
         "12 lists" in said
         and "prompt tokens" in said
-        and re.search(r"roughly \d+ \((released|fresh), k4\) to \d+ minutes \(matched, k50\)", said)
+        and re.search(r"roughly \d+ \(released, k4\) to \d+ minutes \(matched, k14\)", said)
     )
     assert (
         "asked each trial by itself in the wording of Lee & Lim (2024), H-TEST, without the study's instructions"

@@ -36,6 +36,7 @@ from analysis.intervals import OF_SHARES
 from analysis.names import plain
 from analysis.plan import MEASURES, Plan, against_reference
 from analysis.preparing.exclusions import TIMED
+from analysis.random_structure import BEGUN_UNCORRELATED
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of, marked, named, spoken
 from analysis.report.apa_tables import ApaTable, decimals
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
@@ -469,7 +470,7 @@ def _scales(
 
 
 _VERDICTS = ("same", "one scale only", "opposite", "not estimable")
-_DOUBTFUL = ("Left out", "Participants' slopes were begun")
+_DOUBTFUL = ("Left out", BEGUN_UNCORRELATED)
 Both = tuple[Contrast, Contrast | None]  # a contrast on the log scale and in milliseconds
 
 
