@@ -317,7 +317,7 @@ def _needed(case: str, parts: set[str]) -> set[str]:
 def keep_databases(demo: Case, folder: Path) -> None:
     """Keep the demo's study with its database in each form that a database has had."""
     from experiment.store.database import address_of, make_engine
-    from experiment.store.upgrade import MIGRATIONS, upgrade
+    from experiment.store.store import MIGRATIONS, upgrade
 
     revisions = sorted(path.name[:4] for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))
     shutil.rmtree(folder, ignore_errors=True)

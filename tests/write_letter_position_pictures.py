@@ -19,7 +19,7 @@ from PIL import Image
 from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.cli.new import copy_template
-from experiment.people.local_server import LocalServer
+from experiment.people.app import LocalServer
 from experiment.simulated import read_truth
 from experiment.simulated.page import BROWSERS, _Visit
 from experiment.simulated.reader import SimulatedReader

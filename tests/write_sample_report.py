@@ -20,7 +20,7 @@ from analysis import load
 from analysis.report import write_report
 from experiment.cli import main
 from experiment.cli.study_store import opened_study
-from experiment.exporting.handover import hand_over
+from experiment.exporting.export import hand_over
 from tests.sample.keeping import keep, number_items, strings_in
 from tests.sample.letter_judge import train_judge
 

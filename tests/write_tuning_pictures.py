@@ -25,7 +25,7 @@ from analysis.report.blocks import Material
 from analysis.report.chapters.trained import write
 from experiment.cli import main
 from experiment.cli.study_store import opened_study
-from experiment.exporting.handover import hand_over
+from experiment.exporting.export import hand_over
 from stimuli.seeds import generator
 from tests.experiment.tuning.byte_model import byte_model
 

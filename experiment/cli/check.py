@@ -52,8 +52,7 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     from experiment.cli.wrapping import wrapped
     from experiment.configuration import config_file, read_config
     from experiment.describing.plain_english import tell
-    from experiment.people.recruitment.codes import recruitment_for
-    from experiment.people.recruitment.telling import missing_lines
+    from experiment.people.recruitment.codes import missing_lines, recruitment_for
     from experiment.study.faults import FACTORS, Faults
     from experiment.study.screens import check_consent_first
     from experiment.tuning import trainings

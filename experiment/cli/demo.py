@@ -152,7 +152,7 @@ def _one_model(console: Console, study: Study, store: Store, name: str, version:
 def _report(console: Console, study: Study, store: Store) -> Path:
     from analysis import load
     from analysis.report import write_report
-    from experiment.exporting.handover import hand_over
+    from experiment.exporting.export import hand_over
 
     console.print("[bold]5 of 5[/bold]  The report")
     tables = load(hand_over(study, store, study.folder / "handover"))

@@ -15,7 +15,7 @@ from experiment.cli.study_store import store_of
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
-    from experiment.custody.verification import Findings
+    from experiment.custody.freezing import Findings
     from experiment.study import Study
 
 SHOWN_BROKEN = 10
@@ -110,7 +110,7 @@ def _sessions_before(study: Study) -> int:
 def _check(study: Study, heads: Path | None, as_json: bool) -> None:
     from contextlib import ExitStack
 
-    from experiment.custody.verification import read_heads, verify_study, write_heads
+    from experiment.custody.freezing import read_heads, verify_study, write_heads
 
     known = None if heads is None else read_heads(heads)
     store = store_of(study)

@@ -111,7 +111,7 @@ def _copy(opened: Opened, file: Path, *, as_json: bool) -> None:
     from experiment.configuration import read_config
     from experiment.custody.withdrawal import clean_up, remember
     from experiment.people.recruitment.codes import recruitment_for
-    from experiment.people.uploads import read_copy, take_copy
+    from experiment.people.taking import read_copy, take_copy
     from experiment.store.records import add_audit
 
     recruitment = recruitment_for(opened.study, read_config())

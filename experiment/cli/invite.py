@@ -14,7 +14,7 @@ import click
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from experiment.people.recruitment.invitations import Invitation
+    from experiment.people.recruitment.admission import Invitation
     from experiment.study import Study
 
 
@@ -79,8 +79,8 @@ def invite(
     from experiment.configuration import read_config, store_address
     from experiment.custody.upkeep import note_place
     from experiment.custody.withdrawal import INVITED_TO
-    from experiment.people.recruitment.invitations import invite as invite_people
-    from experiment.people.recruitment.invitations import numbered
+    from experiment.people.recruitment.admission import invite as invite_people
+    from experiment.people.recruitment.admission import numbered
     from experiment.store import open_store
     from experiment.store.records import now
     from stimuli.audit.findings import counted
@@ -124,8 +124,8 @@ def invite(
 def _signed(study: Study, names: list[str], days: float | None, base_url: str) -> list[Invitation]:
     """Return a signed link for each id."""
     from experiment.configuration import config_file, read_config
+    from experiment.people.recruitment.admission import Invitation
     from experiment.people.recruitment.codes import recruitment_for
-    from experiment.people.recruitment.invitations import Invitation
     from experiment.people.recruitment.signed_links import signed_link
     from experiment.store.attendance import stamp
     from stimuli.errors import UserError
@@ -154,7 +154,7 @@ def _signed(study: Study, names: list[str], days: float | None, base_url: str) -
 
 def _write(file: Path, made: list[Invitation]) -> None:
     """Write links to a CSV that only its owner can read: it names people."""
-    from experiment.exporting.cells import cell
+    from experiment.exporting.files import cell
     from stimuli.files import replace_file
 
     text = io.StringIO()

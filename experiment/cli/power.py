@@ -344,7 +344,7 @@ def _tables(pilot: Path) -> Tables:
     if not (pilot / FILE).is_file() or (pilot / "trials.parquet").is_file():
         return load(pilot)
     from experiment.cli.study_store import opened_study
-    from experiment.exporting.handover import hand_over
+    from experiment.exporting.export import hand_over
 
     with opened_study(pilot) as opened, TemporaryDirectory() as folder:
         return load(hand_over(opened.study, opened.store, Path(folder)))

@@ -27,8 +27,7 @@ def preview(study: Path, model: str | None, port: int, no_browser: bool) -> None
     """
     from experiment.checking import load_study
     from experiment.cli.screen import has_screen
-    from experiment.people.preview import create_preview_app
-    from experiment.people.preview_source import preview_study, prompt_maker
+    from experiment.people.preview import create_preview_app, preview_study, prompt_maker
     from experiment.people.server import Server
 
     loaded = load_study(study)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from experiment.people.recruitment.reports import Line, Report
+    from experiment.people.recruitment.reconciliation import Line, Report
 
 SHOWN = 20
 
@@ -41,10 +41,13 @@ def reconcile(study: Path, file: Path, reward: str | None, as_json: bool, approv
     from experiment.checking import load_study
     from experiment.cli.study_store import this_user
     from experiment.configuration import read_config, store_address
-    from experiment.people.recruitment.approvals import approve_csv
     from experiment.people.recruitment.codes import read_reward, recruitment_for
-    from experiment.people.recruitment.reconciliation import import_submissions, reconciliation
-    from experiment.people.recruitment.submissions import read_export
+    from experiment.people.recruitment.reconciliation import (
+        approve_csv,
+        import_submissions,
+        read_export,
+        reconciliation,
+    )
     from experiment.store import open_store
     from stimuli.errors import UserError
     from stimuli.files import replace_file
@@ -86,7 +89,7 @@ def reconcile(study: Path, file: Path, reward: str | None, as_json: bool, approv
 
 
 def _tell(report: Report) -> None:
-    from experiment.people.recruitment.reports import MARKS
+    from experiment.people.recruitment.reconciliation import MARKS
 
     if report.median_minutes is not None:
         pay = (

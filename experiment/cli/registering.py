@@ -37,7 +37,7 @@ def ask_registration(study: Study, store: Store, url: str | None, *, is_not_regi
     An answer that is given is stored, also in place of an earlier one; without one, a person at the terminal is asked.
     """
     from experiment.cli.study_store import this_user
-    from experiment.custody.registering import (
+    from experiment.custody.freezing import (
         check_address,
         has_to_be_asked,
         note_registration,

@@ -73,7 +73,7 @@ def _handover(study: Path, out: Path | None, when: datetime) -> Path:
         return study
     from analysis.report.write import dated_folder
     from experiment.cli.study_store import opened_study
-    from experiment.exporting.handover import hand_over
+    from experiment.exporting.export import hand_over
 
     with opened_study(study) as opened:
         folder = dated_folder(out or opened.study.folder / "reports", when) / "data"

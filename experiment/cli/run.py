@@ -185,7 +185,7 @@ def run(
     """
     from experiment.checking import load_study
     from experiment.custody.origin import require_current_items
-    from experiment.describing.as_published import asked_in_english
+    from experiment.describing.plain_english import asked_in_english
     from experiment.models.money import dollars
     from experiment.models.runs import Limits
 

@@ -99,13 +99,12 @@ def serve(
     from experiment.people.app import create_app
     from experiment.people.lab.serving import open_lab
     from experiment.people.lab.settings import Lab, read_pin, set_lab
+    from experiment.people.recruitment.codes import link_for_platform, missing_lines
     from experiment.people.recruitment.outside import Bell
-    from experiment.people.recruitment.telling import link_for_platform, missing_lines
     from experiment.people.server import Server
     from experiment.people.server_health import HealthWatch
-    from experiment.people.service import service_for
+    from experiment.people.service import read_settings, service_for
     from experiment.people.serving_lock import serving
-    from experiment.people.settings import read_settings
     from experiment.store import open_store
     from experiment.store.database import address_of
     from experiment.study.screens import check_consent_first

@@ -34,7 +34,7 @@ def simulate(study: Path, readers: int, truth: Path | None, page: bool) -> None:
     from experiment.checking import load_study
     from experiment.configuration import read_config, store_address
     from experiment.exporting.dictionary import TRUTH_FILE
-    from experiment.people.local_server import LocalServer
+    from experiment.people.app import LocalServer
     from experiment.simulated import begin_at, fill, read_truth
     from experiment.store import open_store
 

@@ -51,7 +51,7 @@ def status_of(study: Study, store: Store) -> dict[str, Any]:
     from experiment.models.runs import budget_of, runs_of
     from experiment.models.runs.not_billed import dead_runs
     from experiment.models.runs.too_long import ended_of
-    from experiment.store.declining import DECLINED, UNDECIDED, number_of
+    from experiment.store.erasure import DECLINED, UNDECIDED, number_of
 
     with store.read() as connection:
         readers = readers_of(connection, study.id)

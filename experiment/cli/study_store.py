@@ -48,8 +48,8 @@ def store_of(study: Study) -> Store | None:
     """Open the store of a study; None where it has none yet (a database by address always counts as one)."""
     from experiment.configuration import read_config, store_address
     from experiment.store import open_store
-    from experiment.store.damage import check_file
     from experiment.store.database import SQLITE_FILE
+    from experiment.store.store import check_file
 
     address = store_address(read_config())
     if address is None and not (study.folder / SQLITE_FILE).is_file():

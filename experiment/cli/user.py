@@ -101,13 +101,15 @@ def totp(name: str, is_removed: bool) -> None:
     Example: wrods user totp mara
     """
     from experiment.configuration import read_config
-    from experiment.people.dashboard.accounts import OWNER, read_accounts, set_second_factor
-    from experiment.people.dashboard.second_factor import (
+    from experiment.people.dashboard.accounts import (
+        OWNER,
         SecondFactor,
         app_address,
         new_recovery_codes,
         new_secret,
+        read_accounts,
         recovery_hash,
+        set_second_factor,
     )
     from stimuli.errors import UserError, unknown_name
 

@@ -18,8 +18,7 @@ from stimuli.errors import UserError
 
 if TYPE_CHECKING:
     from experiment.cli.study_store import Opened
-    from experiment.custody.persons import Found
-    from experiment.custody.withdrawal import Scope, Scrubbed
+    from experiment.custody.withdrawal import Found, Scope, Scrubbed
 
 KEY = 12
 """Characters of a session's id that are shown, as on the dashboard."""
@@ -151,8 +150,13 @@ def _scope(
     opened: Opened, folder: Path, how: Mapping[str, Any], folders: Sequence[Path]
 ) -> tuple[Scope, list[str]]:
     """Return what is withdrawn, and other participants whose number looks like the one given."""
-    from experiment.custody.persons import SeveralPersons, find_person, look_alikes, unopened_links
-    from experiment.custody.withdrawal import scope_of
+    from experiment.custody.withdrawal import (
+        SeveralPersons,
+        find_person,
+        look_alikes,
+        scope_of,
+        unopened_links,
+    )
 
     study, participant = opened.study.id, how["participant"]
     try:

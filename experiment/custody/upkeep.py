@@ -26,8 +26,7 @@ from experiment.custody.withdrawal import (
 from experiment.store import Store
 from experiment.store.attendance import stamp
 from experiment.store.backups import FOLDER, POSTGRES_SUFFIX, SQLITE_SUFFIX, back_up, name_copy, rotate
-from experiment.store.declining import forget_undecided
-from experiment.store.erasure import SERVER, forget_names, note_due, withdrawn
+from experiment.store.erasure import SERVER, forget_names, forget_undecided, note_due, withdrawn
 from experiment.store.records import add_audit
 from experiment.store.tables import tallies
 from experiment.study import Study

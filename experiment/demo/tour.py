@@ -12,7 +12,7 @@ from pathlib import Path
 
 from experiment import simulated
 from experiment.exporting.dictionary import TRUTH_FILE
-from experiment.people.local_server import Links, LocalServer
+from experiment.people.app import Links, LocalServer
 from experiment.simulated import read_truth
 from experiment.store import Store, queries
 from experiment.study import Study

@@ -15,13 +15,14 @@ from typing import Any
 from analysis.plan import rules_in_words, summary_of
 from experiment.checking.giving import giving_of, reads_with_encoder
 from experiment.checking.needs import needs_of, refused_answers, replicates_alike
+from experiment.checking.papers import papers_prompt
 from experiment.checking.planned import planned_of
 from experiment.checking.settings import model_settings
 from experiment.checking.sizes import size_of
-from experiment.describing.as_published import asked_in_english, papers_wording, sent_as_published
-from experiment.describing.dollars import cost_words, most_words
+from experiment.languages import wording_language
 from experiment.lists import is_shown_at, items_of_list, list_ids, session_levels
 from experiment.models.engines import unfinished_training, use_remark
+from experiment.models.money import Price, price_of, written
 from experiment.models.planning import (
     longest_prompt,
     manner_of,
@@ -32,7 +33,7 @@ from experiment.models.planning import (
 from experiment.models.planning.script import Script
 from experiment.models.planning.showing import CHARACTERS_PER_TOKEN
 from experiment.models.prompts import Prompter, read_step
-from experiment.models.prompts.published import judge_prompt
+from experiment.models.prompts.published import judge_prompt, paper_prompts
 from experiment.models.settings import ModelSettings
 from experiment.procedure import plan_session, trials_of
 from experiment.session_minutes import Duration, length_in_words, minutes_in_words, session_duration
@@ -634,3 +635,108 @@ def _feedback(given: Mapping[str, Any] | None, verbs: Mapping[str, str]) -> str:
 
 def _counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def papers_wording(study: Study) -> str:
+    """Return whose wording the trials of models have (``Lee & Lim (2024), H-TEST``); empty where it is wrods' own.
+
+    A paper's prompt is all that a model reads: the study's instructions are not sent with it.
+    """
+    name = papers_prompt(study) if "prompts" in study.published else None
+    return "" if name is None else str(paper_prompts()[name]["source"]).partition(";")[0]
+
+
+def asked_in_english(study: Study, models: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return a warning where models are asked in English about a study of another language; empty where they are not."""
+    papers = papers_wording(study)
+    language = "en" if papers else wording_language(study.language)
+    is_own = study.own_texts.wording is not None and not papers
+    asked = any(not str(model["use"]).startswith("baseline:") for model in models.values())
+    if not asked or is_own or language == study.language.split("-")[0]:
+        return ""
+    why = (
+        f"they read the prompt of {papers}"
+        if papers
+        else "wrods asks in English, German and Spanish only. Give wordings of your own under `prompts` in texts.json "
+        "(docs/study.md#language)"
+    )
+    return f"Warning: models are asked for their answers in English, and the study's language is {study.language!r}: {why}."
+
+
+def sent_as_published(study: Study, settings: ModelSettings) -> list[str]:
+    """Say with which temperature and length a paper's prompt is sent, and what a chat template makes of it; nothing elsewhere."""
+    name = papers_prompt(study) if "prompts" in study.published else None
+    if name is None or settings.kind == "baseline":
+        return []
+    prompt = _prompt(name, study, settings)
+    papers = float(prompt["temperature"])
+    own = float(str(settings.options.get("temperature", papers)))
+    room = _tokens(settings.options.get("max_tokens", prompt["max_tokens"]))
+    replicates = study.get("models", "replicates", default=1)
+    answers = "one answer" if replicates == 1 else f"{replicates} answers"
+    if settings.kind == "hf" and prompt.get("scored"):
+        drawn = f"temperature {papers:g}, at most {_tokens(prompt['max_tokens'])}"
+        said = [
+            f"Its labels are compared by their log-probability, so that nothing is drawn (the paper: {drawn})."
+        ]
+    else:
+        heat = f"temperature {own:g}" + (" as in the paper" if own == papers else f" (the paper: {papers:g})")
+        said = [f"Sent at {heat}, with at most {room} an answer; {answers} to an item in each list."]
+    if (
+        settings.kind == "hf"
+        and prompt.get("template") == "plain"
+        and settings.options.get("template") != "plain"
+    ):
+        said.append(
+            "The paper gave open chat models the text alone: write template: plain. A chat template would frame it, and as answers "
+            "end at the first line break, a chat model's opening line (“Sure! Here is …”) would be taken for its answer."
+        )
+    return said
+
+
+def _tokens(number: object) -> str:
+    return f"{number} token" if number == 1 else f"{number} tokens"
+
+
+def _prompt(name: str, study: Study, settings: ModelSettings) -> Mapping[str, Any]:
+    """Return the prompt that a model is sent: with thoughts, and on this machine, papers had others of the same kind."""
+    prompts = paper_prompts()
+    strategy = settings.options.get("strategy", study.get("models", "strategy", default="direct"))
+    thinking = f"{name}_chain_of_thought"
+    if strategy == "chain_of_thought" and thinking in prompts:
+        return prompts[thinking]
+    return prompts[name if settings.kind == "hf" else name.removesuffix("_local")]
+
+
+def cost_words(model: ModelSettings, trials: int, prompt_tokens: int, answer_tokens: int) -> str:
+    """Say what asking costs at a model's price, and how long answers may be; empty for baselines, which write none."""
+    if model.kind == "baseline":
+        return ""
+    each = answer_tokens / max(trials, 1)
+    size = f"{each:.0f} tokens each"
+    size += "" if each == round(each) else " on average: some may be longer than others"
+    price = _price(model)
+    if isinstance(price, str):
+        return f"Its answers have at most {answer_tokens:,} tokens together ({size}). {price}".strip()
+    asked = written(prompt_tokens * price.input / 1e6)
+    answers = written(answer_tokens * price.output / 1e6)
+    unseen = "what a reasoning model thinks unseen comes on top"
+    return f"Its prompts cost about {asked}, answers at most {answers} ({size}; {unseen})."
+
+
+def most_words(model: ModelSettings, prompt_tokens: int, answer_tokens: int) -> str:
+    """Say what prompts and answers cost at most, where both are counted as long as they may be; empty where nothing is to be paid."""
+    price = _price(model)
+    if isinstance(price, str):
+        return price
+    most = prompt_tokens * price.input + answer_tokens * price.output
+    return f"That costs at most {written(most / 1e6)}."
+
+
+def _price(model: ModelSettings) -> Price | str:
+    """Return a model's price; a sentence where it is not known, and nothing where nothing is to be paid."""
+    try:
+        price = price_of(model)
+    except UserError as error:
+        return f"What it costs is not known: {error.message}. {error.mend or ''}".strip()
+    return "" if price.is_free else price

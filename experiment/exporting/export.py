@@ -18,11 +18,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from experiment.columns import Column, region_columns, trial_columns
 from experiment.exporting.dictionary import PLAN, dictionary_of, write_plan
 from experiment.exporting.files import write_csv, write_parquet
-from experiment.exporting.jspsych_files import write_jspsych, write_rows
-from experiment.exporting.psychds import Credits, codebook, credits_of, write_psychds
-from experiment.exporting.tables import Choice, tables_of
+from experiment.exporting.psychds import (
+    Credits,
+    codebook,
+    credits_of,
+    write_jspsych,
+    write_psychds,
+    write_rows,
+)
+from experiment.exporting.tables import (
+    Choice,
+    item_columns,
+    item_rows,
+    own_columns,
+    region_rows,
+    tables_of,
+    trial_rows,
+    verdict_tables,
+)
 from experiment.models.judges.shown_similarity import STORED
 from experiment.models.pictures import picture_of
 from experiment.store import Store, queries
@@ -208,3 +224,44 @@ def _listed(folder: Path) -> set[str]:
                 name for name in names if name and (folder / name).resolve().is_relative_to(folder.resolve())
             }
     return found
+
+
+def hand_over(study: Study, store: Store, folder: Path) -> Path:
+    """Write ``trials.parquet``, ``regions.parquet``, ``items.parquet`` and ``dictionary.json`` into a folder.
+
+    Where Mind Scramble scored the study's task by rule, ``published_scoring.parquet`` says what each reply is worth under that rule;
+    of H-TEST, ``published_parsing.parquet`` has both parsers' verdicts on each reply. ``answer_similarity.parquet`` has the cosines of
+    free answers where ``wrods score --similarity`` was run.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if it is not there; files in it are replaced.
+
+    Notes
+    -----
+    ``items.parquet`` holds the study's items as they are now. Where the design differs from that of the newest stored
+    version, ``design_changed`` is true in the dictionary; what a session showed stands in its stored plan.
+
+    Returns
+    -------
+    Path
+        The folder.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    factors = {name: Column(name, "string", None, "level of the study's factor") for name in study.factors}
+    with store.read() as connection:
+        sessions = queries.sessions_overview(connection, study.id)
+        write_parquet(folder / "trials.parquet", trial_columns() | factors, trial_rows(connection, study.id))
+        write_parquet(folder / "regions.parquet", region_columns(), region_rows(connection, study))
+        dictionary = dictionary_of(study, connection, sessions)
+        for table in verdict_tables(study, connection):
+            write_parquet(folder / f"{table.name}.parquet", table.columns, table.rows())
+    columns = item_columns(study.items, tuple(study.factors), own_columns("items"))
+    write_parquet(folder / "items.parquet", columns, item_rows(study.items))
+    dictionary["columns"] = {
+        name: {"type": one.type, "unit": one.unit, "prose": one.prose}
+        for name, one in trial_columns().items()
+    }
+    (folder / "dictionary.json").write_text(json.dumps(dictionary, ensure_ascii=False, indent=1), "utf-8")
+    return folder

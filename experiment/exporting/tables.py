@@ -4,29 +4,215 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from heapq import merge
 from importlib import resources
+from itertools import groupby
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, and_, select
 
+from analysis.plan import read_times
 from experiment.columns import Column, region_columns, trial_columns
-from experiment.exporting.calls import call_columns, call_rows
-from experiment.exporting.cells import cell
-from experiment.exporting.participants import participant_rows, read_answers
-from experiment.rows.items import item_columns, item_rows
-from experiment.rows.regions import region_rows
-from experiment.rows.trials import trial_rows
+from experiment.exporting.dictionary import participant_rows, read_answers
+from experiment.exporting.files import cell
+from experiment.models.engine import UNFINISHED
+from experiment.procedure import trials_of
 from experiment.scoring.h_test import PARSED_COLUMNS, has_published_parser, parsed_rows
 from experiment.scoring.mind_scramble import FAULT_COLUMNS, fault_rows, is_of_typobench
 from experiment.scoring.similarities import SIMILARITY_COLUMNS, has_similarities, similarity_rows
-from experiment.store import queries
-from experiment.store.declining import undecided
-from experiment.store.tables import TRIAL_KEY
+from experiment.store import queries, records
+from experiment.store.erasure import undecided
+from experiment.store.queries import Marked, exclusions
+from experiment.store.tables import TRIAL_KEY, calls, sessions, trials
 from experiment.study import Study
 from experiment.trials import TYPES, trial_type
+from stimuli.item import Item
+
+REQUEST = "request"
+_OF_SESSION = ("study", "reader_kind", "reader")
+_JSON = ("label_logprobs", "label_bounds", REQUEST)
+
+
+def call_columns(columns: Mapping[str, Column], *, prompts: bool) -> dict[str, Column]:
+    """Return the columns of the calls table; that of the request only with prompts."""
+    return {name: column for name, column in columns.items() if prompts or name != REQUEST}
+
+
+def call_rows(
+    connection: Connection, sessions: Iterable[Mapping[str, Any]], *, prompts: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Iterate over the calls of sessions, trial by trial, and within a trial in the order in which they ended."""
+    wanted = [column for column in calls.c if prompts or column.key != REQUEST]
+    query = select(*wanted).order_by(*(calls.c[name] for name in TRIAL_KEY), calls.c.call_id)
+    for session in sessions:
+        # a session at a time: its calls lie in their order in an index, so that nothing is sorted
+        of_session = query.where(calls.c.session_id == session["session_id"])
+        trial, place = None, 0
+        with connection.execute(of_session.execution_options(yield_per=500)) as result:
+            for call in result.mappings():
+                key = (call["trial_index"], call["attempt"])
+                place = place + 1 if key == trial else 0
+                trial = key
+                yield {
+                    **call,
+                    **{name: session[name] for name in _OF_SESSION},
+                    **{name: _json(call[name]) for name in _JSON if name in call},
+                    "call_index": place,
+                }
+
+
+def _json(value: Any) -> str | None:
+    return None if value is None else json.dumps(value, ensure_ascii=False)
+
+
+_BEFORE_FACTORS = ("item_id", "set", "role")
+_AS_JSON = ("shown", "intact", "choices", "key", "changes", "provenance")
+
+
+def item_columns(
+    items: Sequence[Item], factors: Sequence[str], prose: Mapping[str, Column]
+) -> dict[str, Column]:
+    """Return the columns of a study's items: those of every study, its factors, ``cov_`` and each covariate."""
+    found = {name: prose[name] for name in _BEFORE_FACTORS}
+    found |= {name: Column(name, "string", None, "level of the study's factor") for name in factors}
+    found |= {name: column for name, column in prose.items() if name not in found}
+    values: dict[str, list[Any]] = {}
+    for item in items:
+        for name, value in item.covariates.items():
+            values.setdefault(f"cov_{name}", []).append(value)
+    for name, given in values.items():
+        kind = "string" if any(isinstance(value, str) for value in given) else "number"
+        found[name] = Column(name, kind, None, f"covariate {name.removeprefix('cov_')} of the item")
+    return found
+
+
+def item_rows(items: Sequence[Item]) -> Iterator[dict[str, Any]]:
+    """Iterate over items as flat rows; what has parts is JSON."""
+    for item in items:
+        given = item.to_json()
+        row = {**given, **given["condition"]}
+        row |= {name: json.dumps(given[name], ensure_ascii=False) for name in _AS_JSON}
+        yield row | {f"cov_{name}": value for name, value in given["covariates"].items()}
+
+
+def region_rows(connection: Connection, study: Study) -> Iterator[dict[str, Any]]:
+    """Iterate over a study's regions with ``excluded_reason``; every region is there, whatever its time."""
+    said = study.get("analysis", "exclude", "regions", "rt")
+    bounds = None if said is None else read_times(said)
+    for row in queries.all_regions(connection, study.id):
+        is_out = bounds is not None and row["rt"] is not None and not bounds[0] <= row["rt"] <= bounds[1]
+        yield {**row, "excluded_reason": f"rt {said}" if is_out else None}
+
+
+OF_SESSION = (
+    *("study", "version", "design_hash", "reader_kind", "reader", "participant_id", "run_id", "list_id"),
+    *("replicate", "context", "yoked_to", "prompt_variant", "is_pilot"),
+)
+
+
+def trial_rows(connection: Connection, study: str) -> Iterator[dict[str, Any]]:
+    """Iterate over a study's trials, session by session, with the columns of the trials table and of the factors.
+
+    Trials of models that ended in an error are among them (:func:`failed_trials`).
+    Rows stream from the store; only sessions and exclusions are held. Rows hold more than the columns: pick by name.
+    """
+    sessions = {row["session_id"]: row for row in queries.sessions_overview(connection, study)}
+    excluded = exclusions(connection, study)
+    for session_id, is_timed, presentation in queries.model_sessions(connection, study):
+        sessions[session_id] |= {"timed": is_timed, "presentation": presentation}
+
+    def place(trial: Mapping[str, Any]) -> tuple[str, str, int, int]:
+        key = trial["session_id"]
+        return str(sessions[key]["created_at"]), key, trial["trial_index"], trial["attempt"]
+
+    stored, failed = queries.trials_with_scores(connection, study), failed_trials(connection, study)
+    for trial in merge(stored, failed, key=place):
+        yield _flat(trial, sessions[trial["session_id"]], excluded)
+
+
+def _flat(
+    trial: Mapping[str, Any], session: Mapping[str, Any], excluded: Mapping[Marked, str]
+) -> dict[str, Any]:
+    key, index = trial["session_id"], trial["trial_index"]
+    marks: tuple[Marked, ...] = ((key, None, None), (key, index, None), (key, index, trial["attempt"]))
+    label_map = session["label_map"] or {}
+    labels = trial["label_logprobs"]
+    # a text that is only read, and a person's answer whose likelihood was asked, are no answers, right or wrong
+    is_answer = trial["trial_type"] != "read" and session["context"] != "teacher_forced"
+    return {
+        **trial,
+        "response_status": trial["response_status"] if is_answer else None,
+        **{name: session[name] for name in OF_SESSION},
+        **(trial["condition"] or {}),
+        "timed": session.get("timed"),
+        "presentation": session.get("presentation"),
+        "set": trial["item_set"],
+        "label_map": ",".join(f"{name}={label}" for name, label in label_map.items()) or None,
+        "choice_order": ",".join(str(i) for i in trial["choice_order"] or []) or None,
+        "label_logprobs": json.dumps(labels, ensure_ascii=False) if labels else None,
+        "excluded_reason": next((excluded[mark] for mark in marks if mark in excluded), None),
+    }
+
+
+_OF_LAST_CALL = (
+    *("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens", "latency_ms", "ttft_ms"),
+    *("temperature", "seed", "dtype", "path", "created_at"),
+)
+_SCORE = ("response", "response_status", "correct", "score", "scorer", "scorer_version")
+Row = dict[str, Any]
+
+
+def failed_trials(connection: Connection, study: str) -> Iterator[Row]:
+    """Iterate over the trials whose last call failed and that have no answer, in the order of sessions and trials."""
+    same_trial = and_(*(trials.c[name] == calls.c[name] for name in TRIAL_KEY))
+    query = (
+        select(
+            *(calls.c[name] for name in TRIAL_KEY),
+            *(calls.c[name] for name in (*_OF_LAST_CALL, "status", "work_key", "cost_usd")),
+        )
+        .join(sessions, sessions.c.session_id == calls.c.session_id)
+        .join(trials, same_trial, isouter=True)
+        # a finished session has all its trials, so the calls of most studies are not even looked at
+        .where(
+            sessions.c.study == study,
+            sessions.c.state != "finished",
+            trials.c.session_id.is_(None),
+            calls.c.trial_index.is_not(None),
+        )
+        .order_by(sessions.c.created_at, *(calls.c[name] for name in TRIAL_KEY), calls.c.call_id)
+    )
+    with connection.execute(query.execution_options(yield_per=500)) as result:
+        for session_id, of_session in groupby(result.mappings(), key=lambda call: str(call["session_id"])):
+            planned: dict[int, Mapping[str, Any]] | None = None
+            for _, of_trial in groupby(of_session, key=lambda call: (call["trial_index"], call["attempt"])):
+                asked = [dict(call) for call in of_trial]
+                if asked[-1]["status"] not in UNFINISHED:
+                    continue  # a step before the answer, after which the run ended
+                if planned is None:
+                    plan = connection.scalar(
+                        select(sessions.c.plan).where(sessions.c.session_id == session_id)
+                    )
+                    planned = {trial["trial_index"]: trial for trial in trials_of(plan or {"screens": []})}
+                yield _row(asked, planned[asked[-1]["trial_index"]])
+
+
+def _row(asked: Sequence[Mapping[str, Any]], planned: Mapping[str, Any]) -> Row:
+    last = asked[-1]
+    costs = [call["cost_usd"] for call in asked if call["cost_usd"] is not None]
+    return {
+        **dict.fromkeys((*(column.key for column in trials.c), *_SCORE)),
+        **records.planned_columns(planned),
+        **{name: last[name] for name in (*TRIAL_KEY, *_OF_LAST_CALL)},
+        "work_key": None if last["work_key"] is None else str(last["work_key"]).partition(":")[0],
+        "cost_usd": sum(costs) if costs else None,
+        "response_status": last["status"],
+        "timed_out": False,
+        "received_at": last["created_at"],
+    }
+
 
 Rows = Iterable[Mapping[str, Any]]
 

@@ -11,12 +11,10 @@ from typing import Any, TypeVar
 from flask import Blueprint, Response, jsonify, request
 from sqlalchemy import Connection
 
-from experiment.people import departures, taking
-from experiment.people.access import Pass
-from experiment.people.bodies import read_body
+from experiment.people.bodies import Problem, no_such_session, read_body
 from experiment.people.connections import caller_of
-from experiment.people.lab.admitting import is_experimenter, pin_needed, typed_number
-from experiment.people.live import LiveSession
+from experiment.people.lab.settings import is_experimenter, pin_needed, typed_number
+from experiment.people.live import LiveSession, Pass
 from experiment.people.opening import (
     RESUME,
     AlreadyTookPart,
@@ -31,14 +29,29 @@ from experiment.people.opening import (
     come_back,
     open_session,
 )
-from experiment.people.problems import Problem, no_such_session
 from experiment.people.recruitment.admission import RESUME as RESUME_LINK
-from experiment.people.recruitment.admission import Hindered, note_network
-from experiment.people.recruitment.arrivals import parameters_of_links
-from experiment.people.recruitment.holding import hold_early_end, hold_if_doubtful
-from experiment.people.recruitment.returns import code_at_end, return_fields, return_when_barred
+from experiment.people.recruitment.admission import Hindered, note_network, parameters_of_links
+from experiment.people.recruitment.returns import (
+    code_at_end,
+    hold_early_end,
+    hold_if_doubtful,
+    return_fields,
+    return_when_barred,
+)
 from experiment.people.service import StudyService
 from experiment.people.site import KILOBYTES_PER_HOUR, SENDINGS_PER_MINUTE, this_site
+from experiment.people.taking import (
+    FAILED_COMPREHENSION,
+    SCREENED_OUT,
+    HoldEarlyEnd,
+    NotAgreed,
+    SessionEnded,
+    Take,
+    TooLate,
+    answers_operation,
+    event_operation,
+    trial_operation,
+)
 from experiment.store import SessionGone, StoreError, attendance, queries, records
 
 T = TypeVar("T")
@@ -376,7 +389,7 @@ def take_trial(study: str, session_id: str) -> tuple[Response, int]:
     service = _service(study)
     live = _session(service, session_id)
     body = read_body(request, "trial")
-    return _taken(service, taking.trial(live, service.score, body, _lease()), session_id)
+    return _taken(service, trial_operation(live, service.score, body, _lease()), session_id)
 
 
 @api.post("/sessions/<session_id>/events")
@@ -390,7 +403,7 @@ def take_event(study: str, session_id: str) -> tuple[Response, int]:
     def keep_network(connection: Connection, agreed: str) -> None:
         note_network(connection, service, agreed, network)
 
-    return _taken(service, taking.event(live, body, _holding(service), _lease(), keep_network), session_id)
+    return _taken(service, event_operation(live, body, _holding(service), _lease(), keep_network), session_id)
 
 
 @api.post("/sessions/<session_id>/answers")
@@ -399,23 +412,23 @@ def take_answers(study: str, session_id: str) -> tuple[Response, int]:
     service = _service(study)
     live = _session(service, session_id)
     body = read_body(request, "answers")
-    return _taken(service, taking.answers(live, body, _holding(service), _lease()), session_id)
+    return _taken(service, answers_operation(live, body, _holding(service), _lease()), session_id)
 
 
-def _holding(service: StudyService) -> taking.HoldEarlyEnd:
+def _holding(service: StudyService) -> HoldEarlyEnd:
     return lambda connection, session_id, screen: hold_early_end(
         connection, session_id, screen, service.recruitment, service.clock()
     )
 
 
-def _taken(service: StudyService, operation: taking.Take, session_id: str) -> tuple[Response, int]:
+def _taken(service: StudyService, operation: Take, session_id: str) -> tuple[Response, int]:
     try:
         taken = _committed(service, operation, session_id)
     except (records.TrialConflict, records.EventConflict) as conflict:
         raise Problem(409, str(conflict), rule="a trial is answered once, an event noted once") from None
-    except taking.SessionEnded:
+    except SessionEnded:
         raise Problem(409, "the session has ended", rule="trials come before the end") from None
-    except taking.NotAgreed:
+    except NotAgreed:
         # not refused for good: the agreement may still be on its way
         raise Problem(
             425,
@@ -424,7 +437,7 @@ def _taken(service: StudyService, operation: taking.Take, session_id: str) -> tu
             mend="The browser tries again by itself.",
             retry_after_s=2,
         ) from None
-    except departures.TooLate as late:
+    except TooLate as late:
         words = service.pack.texts
         raise Problem(
             409,
@@ -437,13 +450,13 @@ def _taken(service: StudyService, operation: taking.Take, session_id: str) -> tu
         return jsonify(erased=True), 201
     told: dict[str, Any] = {"stored": True, "elsewhere": taken.is_elsewhere, "eligible": taken.eligible}
     if not taken.eligible:
-        told["ended"] = taking.SCREENED_OUT
+        told["ended"] = SCREENED_OUT
     if taken.feedback is not None:
         told["feedback"] = taken.feedback
     if taken.comprehension is not None:
         told |= {"then": taken.comprehension.then}
         if taken.comprehension.then == "end":
-            told["ended"] = taking.FAILED_COMPREHENSION
+            told["ended"] = FAILED_COMPREHENSION
     return jsonify(told), 201 if taken.told == "stored" else 200
 
 

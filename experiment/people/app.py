@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
+import secrets
+import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from flask import Flask, Request, Response, abort, jsonify, render_template, request
@@ -21,19 +25,18 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from experiment.people.api import api, not_stored
-from experiment.people.bodies import LARGEST_BODY
-from experiment.people.dashboard.signing_in import cookie_name, signed_in
-from experiment.people.dashboard.views import admin
+from experiment.people.bodies import LARGEST_BODY, Problem
+from experiment.people.dashboard import rating_pages, session_pages, study_pages, transfers  # noqa: F401 (they add views)
+from experiment.people.dashboard.signing_in import admin, cookie_name, signed_in
 from experiment.people.headers import add_headers
-from experiment.people.lab.authority import own_names
-from experiment.people.lab.pages import PAGE_NAMES, lab_pages
-from experiment.people.lab.stations import stations
+from experiment.people.lab.serving import own_names
+from experiment.people.lab.stations import PAGE_NAMES, lab_pages, stations
 from experiment.people.pages import ASSETS, digest, pages, speaking
-from experiment.people.problems import Problem
-from experiment.people.service import StudyService
-from experiment.people.settings import PeopleSettings
+from experiment.people.server import Server
+from experiment.people.service import PeopleSettings, StudyService, service_for
 from experiment.people.site import make_site, this_site
-from experiment.store import StoreError
+from experiment.store import Store, StoreError
+from experiment.study import Study
 from stimuli.errors import UserError
 
 FOR_EXPERIMENTERS = frozenset({admin.name, lab_pages.name})
@@ -194,3 +197,60 @@ def is_known(host: str, names: Iterable[str]) -> bool:
     except ValueError:
         return name in names
     return True
+
+
+HOST = "127.0.0.1"
+ENTRIES = 1_000_000
+"""Sessions a minute: all readers of a local server come from one address."""
+
+
+@dataclass(frozen=True)
+class Links:
+    """Where a visitor goes: the dashboard (once), the participants' page, that of one more reader (a pilot).
+
+    ``simulated`` is the pass with which simulated readers begin.
+    """
+
+    sessions: str
+    page: str
+    take_part: str
+    api: str
+    simulated: str
+
+
+class LocalServer:
+    """The study's own server on this computer, running while the context is open."""
+
+    def __init__(self, study: Study, store: Store) -> None:
+        # entered by links only: no password is accepted
+        settings = PeopleSettings(
+            password_hash="", secret=secrets.token_bytes(32), entries_per_minute=ENTRIES
+        )
+        app = create_app({study.id: service_for(study, store)}, config=settings)
+        self._site = app.extensions["wrods"]
+        self._study = study.id
+        self._server = Server(app, HOST, 0)
+        self._thread = threading.Thread(target=self._server.run, name="wrods-server", daemon=True)
+
+    @property
+    def links(self) -> Links:
+        """Make the links; the one to the dashboard is good for one visit."""
+        base = f"http://{HOST}:{self._server.port}"
+        return Links(
+            sessions=f"{base}/admin/enter/{self._site.make_link()}",
+            page=f"{base}/{self._study}/",
+            take_part=f"{base}/{self._study}/?pilot={self._site.passes.make(self._study, 'pilot')}",
+            api=f"{base}/api/{self._study}",
+            simulated=self._site.passes.make(self._study, "simulated"),
+        )
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.close()
+        self._thread.join(timeout=5)
+        self._site.cleaning.close()

@@ -13,8 +13,37 @@ from flask import Request
 from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import ValidationError, best_match
 
-from experiment.people.problems import Problem
 from stimuli.schemas.acceptance import Accepts, acceptor, is_moment
+
+
+class Problem(Exception):
+    """A request that is not answered as asked."""
+
+    def __init__(
+        self,
+        status: int,
+        error: str,
+        *,
+        rule: str,
+        mend: str = "",
+        retry_after_s: int | None = None,
+        **more: Any,
+    ) -> None:
+        super().__init__(error)
+        self.status = status
+        self.retry_after_s = retry_after_s
+        self.body = {"error": error, "rule": rule, "mend": mend, **more}
+
+
+def no_such_session() -> Problem:
+    """Answer alike to an unknown session and to a wrong token, so that neither can be guessed at."""
+    return Problem(
+        404,
+        "there is no such session for this token",
+        rule="a session answers only to the token that was given when it began",
+        mend="Open the study's page again.",
+    )
+
 
 FREQUENT = frozenset({"trial", "event"})
 LARGEST_BODY = 256 * 1024

@@ -16,7 +16,7 @@ from typing import Any
 
 from sqlalchemy import Connection, update
 
-from experiment.people.access import session_token, token_hash, with_token
+from experiment.people.live import session_token, token_hash, with_token
 from experiment.people.recruitment.admission import (
     admit,
     coarse,
@@ -36,9 +36,8 @@ from experiment.store.assignment import (
     free_order_row,
     number_is_taken,
 )
-from experiment.store.database import lock_for_change
-from experiment.store.declining import asks_for_consent
-from experiment.store.errors import Refused
+from experiment.store.database import Refused, lock_for_change
+from experiment.store.erasure import asks_for_consent
 from experiment.store.tables import sessions
 
 BEGIN_ANEW = ("declined", "interrupted")

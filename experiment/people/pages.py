@@ -14,8 +14,8 @@ from werkzeug.wrappers import Response as AnyResponse
 from experiment.languages import pack_for
 from experiment.people.dashboard.signing_in import signed_in
 from experiment.people.lab.settings import this_lab
-from experiment.people.recruitment.admission import RESUME
-from experiment.people.recruitment.arrivals import (
+from experiment.people.recruitment.admission import (
+    RESUME,
     Hindrance,
     hindrance_of_link,
     hindrance_of_person,

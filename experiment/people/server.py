@@ -9,25 +9,29 @@ import asyncio
 import errno
 import gc
 import io
+import queue
 import signal
 import socket
 import ssl
 import sys
+import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
+from urllib.parse import unquote_to_bytes
 
 from aiohttp import web
 from aiohttp.http_exceptions import PayloadEncodingError
+from aiohttp.web import BaseRequest, Response, StreamResponse
 from flask import Flask
 from werkzeug.test import EnvironBuilder
 
-from experiment.people.access import Throttle
 from experiment.people.bodies import LARGEST_BODY
 from experiment.people.connections import (
     BEHIND_PROXY,
@@ -37,17 +41,285 @@ from experiment.people.connections import (
     Limits,
     Phase,
     caller_of,
+    listen,
     raise_file_limit,
     within_files,
 )
 from experiment.people.dashboard.signing_in import LARGEST_UPLOAD, SECURE, takes_a_file
-from experiment.people.gateway import SERVER_NAME, Answer, call, head_of, read_body, send
 from experiment.people.headers import headers_for
-from experiment.people.listening import listen
-from experiment.people.workers import TooManyWaiting, Workers
+from experiment.people.live import Throttle
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication, WSGIEnvironment
+
+IN_MEMORY = 64 * 1024
+"""Bytes of a body or an answer's file that are held in memory, and that are sent at once."""
+LARGEST_IN_MEMORY = 1024 * 1024
+FORWARDED = frozenset(
+    f"HTTP_{name}"
+    for name in ("FORWARDED", "X_FORWARDED_FOR", "X_FORWARDED_PROTO", "X_FORWARDED_HOST", "X_FORWARDED_PORT",
+                 "X_FORWARDED_PREFIX", "X_FORWARDED_BY", "X_REAL_IP")
+)  # fmt: skip
+SERVER_NAME = "wrods"
+
+
+class _File:
+    """An open file as an answer (PEP 3333's ``wsgi.file_wrapper``)."""
+
+    def __init__(self, file: IO[bytes], block_size: int = IN_MEMORY) -> None:
+        self.file = file
+        self._block_size = block_size
+
+    def __iter__(self) -> Iterator[bytes]:
+        while block := self.file.read(self._block_size):
+            yield block
+
+    def close(self) -> None:
+        self.file.close()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer of the application: its body is bytes, or an open file from which it is sent."""
+
+    status: int
+    reason: str
+    headers: list[tuple[str, str]]
+    body: bytes | IO[bytes]
+
+
+def head_of(request: BaseRequest, *, address: str, is_secure: bool, believes_proxy: bool) -> WSGIEnvironment:
+    """Return what a request says before its body, as WSGI has it; of headers that a proxy sets only what may be believed.
+
+    ``REMOTE_ADDR`` is the caller's address: what the proxy added last to ``X-Forwarded-For``, else the connection's.
+    """
+    path, _, query = request.raw_path.partition("?")
+    if not path.startswith("/"):  # the whole address, as one writes to a proxy
+        path = "/" + path.partition("://")[2].partition("/")[2]
+    socket_name = request.transport.get_extra_info("sockname") if request.transport is not None else None
+    host, port = (socket_name or ("", 0))[:2]
+    environ: WSGIEnvironment = {
+        "REQUEST_METHOD": request.method,
+        "SCRIPT_NAME": "",
+        "PATH_INFO": unquote_to_bytes(path).decode("latin-1"),
+        "QUERY_STRING": query,
+        "SERVER_NAME": str(host),
+        "SERVER_PORT": str(port),
+        "SERVER_PROTOCOL": f"HTTP/{request.version.major}.{request.version.minor}",
+        "REMOTE_ADDR": address,
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": "https" if is_secure else "http",
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": False,
+        "wsgi.run_once": False,
+        "wsgi.file_wrapper": _File,
+    }
+    for raw_name, raw_value in request.raw_headers:
+        # X_Forwarded_For would be the same variable as X-Forwarded-For
+        if b"_" in raw_name:
+            continue
+        name = "HTTP_" + raw_name.decode("latin-1").upper().replace("-", "_")
+        value = raw_value.decode("latin-1")
+        if name in FORWARDED and not believes_proxy:
+            continue
+        if name == "HTTP_CONTENT_TYPE":
+            environ["CONTENT_TYPE"] = value
+        elif name not in ("HTTP_CONTENT_LENGTH", "HTTP_TRANSFER_ENCODING"):
+            joint = "; " if name == "HTTP_COOKIE" else ","
+            environ[name] = f"{environ[name]}{joint}{value}" if name in environ else value
+    forwarded = environ.get("HTTP_X_FORWARDED_FOR", "").rpartition(",")[2].strip()
+    environ["REMOTE_ADDR"] = forwarded or address
+    return environ
+
+
+async def read_body(request: BaseRequest, most: int) -> tuple[IO[bytes], int]:
+    """Return a request's body and its size; of one that is larger than ``most`` as much as shows that it is."""
+    if request.headers.get("Expect", "").lower() == "100-continue":
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        # what is written here is no part of the answer
+        request.writer.output_size = 0
+    body: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115
+    size = 0
+    while size <= most and (part := await request.content.readany()):
+        body.write(part)
+        size += len(part)
+    body.seek(0)
+    return body, size
+
+
+def call(application: WSGIApplication, environ: WSGIEnvironment) -> Answer:
+    """Call the application; this can take long, and runs in a worker's thread."""
+    started: list[Any] = []
+
+    def start_response(
+        status: str, headers: list[tuple[str, str]], problem: Any = None
+    ) -> Callable[..., Any]:
+        started[:] = [status, headers]
+        return _no_write
+
+    parts = application(environ, start_response)
+    try:
+        if isinstance(parts, _File):
+            body: bytes | IO[bytes] = parts.file
+        else:
+            body = _whole(parts)
+        status, headers = started
+    except BaseException:
+        _close(parts)
+        raise
+    if not isinstance(parts, _File):
+        _close(parts)
+    code, _, reason = status.partition(" ")
+    return Answer(int(code), reason, headers, body)
+
+
+def _no_write(data: bytes) -> None:
+    raise NotImplementedError("answers are returned")
+
+
+def _close(parts: Iterable[bytes]) -> None:
+    close = getattr(parts, "close", None)
+    if close is not None:
+        close()
+
+
+def _whole(parts: Iterable[bytes]) -> bytes | IO[bytes]:
+    held: list[bytes] = []
+    size = 0
+    remaining = iter(parts)
+    for part in remaining:
+        held.append(part)
+        size += len(part)
+        if size > LARGEST_IN_MEMORY:
+            file = tempfile.TemporaryFile()  # noqa: SIM115
+            file.writelines(held)
+            file.writelines(remaining)
+            file.seek(0)
+            return file
+    return b"".join(held)
+
+
+async def send(
+    request: BaseRequest, answer: Answer, moved: Callable[[], None], *, closes: bool
+) -> StreamResponse:
+    """Send an answer, in parts that wait for their reader; ``moved`` is called as each has been taken."""
+    headers = [*answer.headers, ("Server", SERVER_NAME)]
+    response: StreamResponse
+    if isinstance(answer.body, bytes) and len(answer.body) <= IN_MEMORY:
+        response = Response(status=answer.status, reason=answer.reason, headers=headers, body=answer.body)
+        parts: Iterable[bytes] = ()
+    else:
+        response = StreamResponse(status=answer.status, reason=answer.reason, headers=headers)
+        file = io.BytesIO(answer.body) if isinstance(answer.body, bytes) else answer.body
+        parts = iter(lambda: file.read(IN_MEMORY), b"")
+    if closes:
+        response.force_close()
+    try:
+        await response.prepare(request)
+        for part in parts:
+            await response.write(part)
+            moved()
+        await response.write_eof()
+    finally:
+        if not isinstance(answer.body, bytes):
+            answer.body.close()
+    return response
+
+
+T = TypeVar("T")
+THREADS = 32
+THREADS_A_CALLER = 24
+WAITING_A_CALLER = 1_000
+
+_Job = tuple[Callable[[], Any], "asyncio.Future[Any]", str]
+
+
+class TooManyWaiting(Exception):
+    """A caller has more requests waiting than the queue holds."""
+
+
+class Workers:
+    """The threads that work for one event loop.
+
+    All but :meth:`_work` runs in the loop's thread, so that nothing here needs a lock.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._taken: queue.Queue[_Job | None] = queue.Queue()
+        self._waiting: OrderedDict[str, deque[_Job]] = OrderedDict()
+        self._busy: dict[str, int] = {}
+        self._free = THREADS
+        self._threads = [
+            threading.Thread(target=self._work, name=f"wrods-worker-{number}", daemon=True)
+            for number in range(THREADS)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    async def run(self, caller: str, work: Callable[[], T]) -> T:
+        """Run a piece of work for a caller in one of the threads."""
+        future: asyncio.Future[T] = self._loop.create_future()
+        waiting = self._waiting.get(caller)
+        if waiting is None:
+            waiting = self._waiting[caller] = deque()
+        elif len(waiting) >= WAITING_A_CALLER:
+            raise TooManyWaiting
+        waiting.append((work, future, caller))
+        self._give_out()
+        return await future
+
+    def close(self) -> None:
+        """End the threads, each after what it is at; nobody waits for those that take long."""
+        for _ in self._threads:
+            self._taken.put(None)
+
+    def _give_out(self) -> None:
+        passed = 0
+        while self._free and passed < len(self._waiting):
+            caller, waiting = next(iter(self._waiting.items()))
+            self._waiting.move_to_end(caller)
+            if self._busy.get(caller, 0) >= THREADS_A_CALLER:
+                passed += 1
+                continue
+            passed = 0
+            job = waiting.popleft()
+            if not waiting:
+                del self._waiting[caller]
+            self._free -= 1
+            self._busy[caller] = self._busy.get(caller, 0) + 1
+            self._taken.put(job)
+
+    def _work(self) -> None:
+        while (job := self._taken.get()) is not None:
+            work, future, caller = job
+            try:
+                told: tuple[Any, BaseException | None] = work(), None
+            except BaseException as error:  # whatever it is, it belongs to whoever waits
+                told = None, error
+            try:
+                self._loop.call_soon_threadsafe(self._done, future, caller, *told)
+            except RuntimeError:  # the loop has ended, and nobody waits any more
+                return
+            del job, work, future, told
+
+    def _done(
+        self, future: asyncio.Future[Any], caller: str, value: Any, error: BaseException | None
+    ) -> None:
+        self._free += 1
+        self._busy[caller] -= 1
+        if not self._busy[caller]:
+            del self._busy[caller]
+        if not future.done():
+            if error is None:
+                future.set_result(value)
+            else:
+                future.set_exception(error)
+        self._give_out()
+
 
 ACCEPTED_IN_A_ROW = 16
 LAST_ANSWERS_S = 20

@@ -7,18 +7,14 @@ from dataclasses import dataclass, field
 
 from flask import current_app
 
-from experiment.people.access import Passes, Throttle
 from experiment.people.dashboard.accounts import OWNER, Account, Accounts
-from experiment.people.dashboard.failures import FailedSignIns
-from experiment.people.dashboard.findings import Findings
-from experiment.people.dashboard.sign_in_limits import SignInLimits
-from experiment.people.dashboard.sign_ins import LINK, SignIns
-from experiment.people.departures import Cleaning, Departed
-from experiment.people.live import LiveSessions
-from experiment.people.recruitment.key_sets import KeySets
+from experiment.people.dashboard.sign_ins import LINK, FailedSignIns, SignInLimits, SignIns
+from experiment.people.live import LiveSessions, Passes, Throttle
+from experiment.people.quality import Findings
+from experiment.people.recruitment.signed_links import KeySets
 from experiment.people.server_health import ServerHealth
-from experiment.people.service import StudyService
-from experiment.people.settings import PeopleSettings
+from experiment.people.service import PeopleSettings, StudyService
+from experiment.people.taking import Cleaning, Departed
 
 SENDINGS_PER_MINUTE = 1200
 KILOBYTES_PER_HOUR = 64 * 1024

@@ -6,23 +6,193 @@ or event is stored whichever tab sends it and however late: only what is shown n
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
+from datetime import date, datetime
 from typing import Any, Literal
 
-from sqlalchemy import Connection
+from jsonschema.exceptions import best_match
+from sqlalchemy import Connection, select
 
-from experiment.people.departures import Departed, depart, leave_unagreed, wish_of
-from experiment.people.live import LiveSession
-from experiment.people.problems import Problem
-from experiment.people.recruitment.codes import DEVICE
-from experiment.people.service import ScoreTrial
-from experiment.people.times import SUSPECT, response_time
+from experiment.people.bodies import DEEPEST, Problem, parse, validator
+from experiment.people.live import LiveSession, is_token, live_session
+from experiment.people.recruitment.codes import DEVICE, Recruitment
+from experiment.people.recruitment.returns import hold_early_end, hold_if_doubtful
+from experiment.people.service import ScoreTrial, StudyService, present
 from experiment.procedure.feedback import Verdict, verdict_of
 from experiment.procedure.questions import is_eligible, right_answers
-from experiment.store import attendance, chain, queries, records
-from experiment.store.declining import has_agreed
+from experiment.scoring.trial import score_trial
+from experiment.store import SessionGone, Store, attendance, chain, queries, records
+from experiment.store.erasure import (
+    DECLINED,
+    UNDECIDED,
+    asks_for_consent,
+    erase_sessions,
+    forget,
+    forget_and_count,
+    has_agreed,
+)
+from experiment.store.queries import SUSPECT
+from experiment.store.tables import sessions
 from experiment.trials import recorded_fields
+from stimuli.errors import UserError
+
+TOLERANCE_MS = 1.0
+
+
+def response_time(body: Mapping[str, Any]) -> tuple[float | None, str | None]:
+    """Return a trial's response time in milliseconds, and why its times are to be doubted, if they are.
+
+    The stamps are the page's raw clock; where they deny the response time that was sent, it is computed from them. A
+    trial with doubtful times is still a trial: nothing is refused.
+    """
+    rt, onset, response = (body.get(name) for name in ("rt", "onset_ts", "response_ts"))
+    reasons = []
+    if rt is not None and onset is not None and response is not None:
+        between = response - onset
+        if abs(rt - between) > TOLERANCE_MS:
+            reasons.append(f"rt was sent as {rt} ms; from onset to response it is {between:.1f} ms")
+            rt = between
+    if rt is not None and rt < 0:
+        reasons.append(f"rt is negative ({rt:.1f} ms)")
+    reading_time = body.get("reading_time")
+    if reading_time is not None and reading_time < 0:
+        reasons.append(f"reading_time is negative ({reading_time:.1f} ms)")
+    return rt, "; ".join(reasons) or None
+
+
+ACTOR = "participant"
+LATER_S = 600.0
+"""How long the cleaning after somebody declined waits for others that it can cover."""
+
+Wish = Literal["decline", "delete"]
+
+
+class TooLate(Exception):
+    """The session has ended, and the day until which its answers can be deleted is over."""
+
+    def __init__(self, until: str) -> None:
+        super().__init__(until)
+        self.until = until
+
+
+@dataclass(frozen=True)
+class Departed:
+    """Sessions that were erased."""
+
+    sessions: tuple[str, ...]
+    wish: Wish
+
+
+def wish_of(kind: str, detail: Mapping[str, Any]) -> Wish | None:
+    """Return what an event asks for, None where it erases nothing."""
+    if kind == "consent" and detail.get("agreed") is False:
+        return "decline"
+    return "delete" if kind == "stop" and detail.get("then") == "delete" else None
+
+
+def depart(connection: Connection, session_id: str, wish: Wish, withdraw_until: str | None) -> Departed:
+    """Erase what is stored of a session's reader: all of it, or all but the tombstone of somebody who had agreed."""
+    row = queries.session(connection, session_id)
+    if row is None:
+        raise SessionGone(session_id)
+    of_person = _of_person(connection, row)
+    theirs = [session_id] if wish == "decline" else of_person
+    is_asked = wish == "decline" or asks_for_consent(row["plan"])
+    if is_asked and not any(has_agreed(connection, one) for one in theirs):
+        forget_and_count(connection, session_id, DECLINED)
+        for other in theirs[1:]:
+            forget(connection, other)
+        return Departed(tuple(theirs), wish)
+    is_over = withdraw_until is not None and date.today().isoformat() > withdraw_until
+    if row["state"] != "started" and is_over:
+        raise TooLate(str(withdraw_until))
+    erased = erase_sessions(connection, of_person, actor=ACTOR)
+    return Departed(tuple(erased.sessions), "delete")
+
+
+def leave_unagreed(connection: Connection, session_id: str) -> Departed | None:
+    """Erase and count a person's session that was ended before its reader agreed; None where it is kept."""
+    row = queries.session(connection, session_id)
+    if row is None or row["reader_kind"] != "human" or not asks_for_consent(row["plan"]):
+        return None
+    if has_agreed(connection, session_id):
+        return None
+    forget_and_count(connection, session_id, UNDECIDED)
+    return Departed((session_id,), "decline")
+
+
+def _of_person(connection: Connection, row: Mapping[str, Any]) -> list[str]:
+    """Return the session and others of the same person, such as one that was interrupted and began again."""
+    same = select(sessions.c.session_id).where(
+        sessions.c.study == row["study"],
+        sessions.c.person_key == row["person_key"],
+        sessions.c.person_key.is_not(None),
+    )
+    return list(dict.fromkeys([row["session_id"], *connection.scalars(same)]))
+
+
+class Cleaning:
+    """Cleans files of erased sessions in a thread of its own, so that nobody's answer waits for it."""
+
+    def __init__(self, tell: Callable[[str], None] = lambda line: print(line, file=sys.stderr)) -> None:
+        self._tell = tell
+        self._due: dict[str, StudyService] = {}
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._is_urgent = False
+        self._is_closing = False
+
+    def after(self, service: StudyService, departed: Departed) -> None:
+        """Note sessions that are gone beside the backups, so that none brings them back, and have the study's files cleaned."""
+        from experiment.custody.withdrawal import remember
+
+        if service.folder is None:
+            return
+        remember(service.folder, departed.sessions)
+        with self._changed:
+            self._due[service.study] = service
+            self._is_urgent = self._is_urgent or departed.wish == "delete"
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="wrods-cleaning", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Clean what is due at once, and wait until it is done."""
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify_all()
+            thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_urgent or self._is_closing, timeout=LATER_S)
+                due, self._due, self._is_urgent = self._due, {}, False
+                if not due:
+                    self._thread = None
+                    return
+            for service in due.values():
+                self._clean(service)
+
+    def _clean(self, service: StudyService) -> None:
+        from experiment.custody.withdrawal import clean_up
+
+        assert service.folder is not None
+        try:
+            left = clean_up(service.store, service.study, service.folder)
+        except Exception as error:
+            # whatever it is, people are answering: say it and go on
+            left = [f"{service.study}: files were not cleaned of deleted answers: {error}"]
+        for line in left:
+            self._tell(line)
+
 
 MEASURED = ("client_uuid", "trial_index", "attempt", *recorded_fields(), "plugin_version", "created_at")
 SCREENED_OUT = "screened_out"
@@ -70,7 +240,9 @@ HoldEarlyEnd = Callable[[Connection, str, str | None], None]
 """Holds a session for review whose early end is doubtful; gets the screen whose answers ended it, None for practice."""
 
 
-def trial(live: LiveSession, score: ScoreTrial, body: Mapping[str, Any], lease: str | None = None) -> Take:
+def trial_operation(
+    live: LiveSession, score: ScoreTrial, body: Mapping[str, Any], lease: str | None = None
+) -> Take:
     """Return the operation that stores an answered trial with its score; what was shown comes from the stored plan."""
     planned = live.trials.get(body["trial_index"])
     if planned is None:
@@ -142,7 +314,7 @@ def _regions(planned: Mapping[str, Any], given: list[dict[str, Any]]) -> list[di
     return rows
 
 
-def event(
+def event_operation(
     live: LiveSession,
     body: Mapping[str, Any],
     hold_early_end: HoldEarlyEnd,
@@ -213,7 +385,7 @@ def _ending(kind: str, detail: Mapping[str, Any]) -> tuple[str, str] | None:
     return None
 
 
-def answers(
+def answers_operation(
     live: LiveSession, body: Mapping[str, Any], hold_early_end: HoldEarlyEnd, lease: str | None = None
 ) -> Take:
     """Return the operation that stores a screen's answers, and ends the session where they do not let its reader in."""
@@ -290,3 +462,179 @@ def _about_instructions(
         return Taken(told, heard.is_elsewhere, comprehension=Comprehension(right, needed, then))
 
     return store
+
+
+LARGEST_COPY = 64 * 1024 * 1024
+WRAPPING = 3
+"""How much deeper an answer lies in a copy than in a request."""
+_SCHEMAS = {"trials": "trial", "events": "event", "answers": "answers"}
+
+
+@dataclass(frozen=True)
+class CopyResult:
+    """What became of a copy."""
+
+    new: int
+    same: int
+    refused: int
+    trials: int
+    reasons: tuple[str, ...]
+    session_id: str
+    reader: str
+    state: str
+    departed: Departed | None = None
+
+
+def read_copy(data: bytes) -> dict[str, Any]:
+    """Read a copy of answers.
+
+    Raises
+    ------
+    UserError
+        The file is too large, or no copy of answers.
+    """
+    if len(data) > LARGEST_COPY:
+        raise UserError(
+            "the file is larger than any copy of answers",
+            mend="Give the JSON file that the participant's page offered.",
+        )
+    try:
+        return _checked(parse(data, DEEPEST + WRAPPING))
+    except Problem as problem:
+        raise _no_copy(str(problem.body["rule"])) from None
+
+
+def take_copy(
+    store: Store,
+    study: str,
+    copy: Mapping[str, Any],
+    *,
+    recruitment: Recruitment | None = None,
+    score: ScoreTrial = score_trial,
+    clock: Callable[[], datetime] = present,
+) -> CopyResult:
+    """Store what a copy of answers holds and the store lacks; end the session where that completes it, as its page would.
+
+    Parameters
+    ----------
+    store : Store
+        The study's store.
+    study : str
+        The study's id.
+    copy : Mapping
+        ``{"wrods": 1, "kind": "answers", "study", "session_id", "token", "items": [{kind, body}]}``.
+    recruitment : Recruitment, optional
+        The study's, where participants are paid by code: sessions that were too fast are held.
+    score : callable
+        Judges a trial.
+    clock : callable
+        The time of day.
+
+    Raises
+    ------
+    UserError
+        It is no copy of answers, of another study, or its session is not here.
+    """
+    given = _checked(copy)
+    if given["study"] != study:
+        raise UserError(
+            f"the answers are of the study {given['study']!r}, not of {study!r}",
+            mend="Name the study that they belong to.",
+        )
+    with store.read() as connection:
+        row = queries.session(connection, given["session_id"])
+    if (
+        row is None
+        or not row["plan"]
+        or row["study"] != study
+        or not is_token(given["token"], row["token_hash"])
+    ):
+        raise UserError(
+            "the session of these answers is not in this store",
+            mend="Check that the study's store is the one that collected them; "
+            "the answers of somebody who was withdrawn are not taken.",
+            exit_code=1,
+        )
+    live = live_session(row)
+
+    def hold(connection: Connection, session_id: str, screen: str | None) -> None:
+        hold_early_end(connection, session_id, screen, recruitment, clock())
+
+    waiting = [(item["kind"], _queue(store, live, score, hold, item)) for item in given["items"]]
+    outcomes = [(kind, _outcome(queued)) for kind, queued in waiting]
+    results = [(kind, outcome.told if isinstance(outcome, Taken) else outcome) for kind, outcome in outcomes]
+    state = store.write(lambda connection: _complete(connection, live, recruitment, clock())).result()
+    told = [outcome for _, outcome in results]
+    return CopyResult(
+        new=told.count("stored"),
+        same=told.count("same"),
+        refused=sum(one not in ("stored", "same", "erased") for one in told),
+        trials=results.count(("trials", "stored")),
+        reasons=tuple(dict.fromkeys(one for one in told if one not in ("stored", "same", "erased"))),
+        session_id=live.session_id,
+        reader=str(row["reader"]),
+        state=state,
+        departed=next((one.departed for _, one in outcomes if isinstance(one, Taken) and one.departed), None),
+    )
+
+
+def _checked(copy: object) -> dict[str, Any]:
+    error = best_match(validator("copy").iter_errors(copy))
+    if error is not None:
+        place = ".".join(str(part) for part in error.absolute_path) or "the file"
+        raise _no_copy(f"{place}: {error.message}"[:200])
+    assert isinstance(copy, dict)
+    return copy
+
+
+def _no_copy(why: str) -> UserError:
+    return UserError(
+        f"this is no copy of answers ({why})", mend="Give the JSON file that the participant's page offered."
+    )
+
+
+def _queue(
+    store: Store, live: LiveSession, score: ScoreTrial, hold: HoldEarlyEnd, item: Mapping[str, Any]
+) -> Future[Taken] | str:
+    """Queue an answer for the writer, or say why it cannot be taken."""
+    kind, body = item["kind"], item["body"]
+    error = best_match(validator(_SCHEMAS[kind]).iter_errors(body))
+    if error is not None:
+        return f"{kind}: {'.'.join(str(part) for part in error.absolute_path)} is not accepted"
+    try:
+        if kind == "trials":
+            return store.write(trial_operation(live, score, body))
+        return store.write((event_operation if kind == "events" else answers_operation)(live, body, hold))
+    except Problem as problem:
+        return str(problem)
+
+
+def _outcome(queued: Future[Taken] | str) -> Taken | str:
+    if isinstance(queued, str):
+        return queued
+    try:
+        return queued.result()
+    except (records.TrialConflict, records.EventConflict) as conflict:
+        return str(conflict)
+    except SessionEnded:
+        return "the session has ended"
+    except NotAgreed:
+        return "the participant has not agreed to take part"
+    except SessionGone:
+        return "the session was withdrawn"
+    except TooLate as late:
+        return f"answers could be deleted until {late.until}"
+
+
+def _complete(
+    connection: Connection, live: LiveSession, recruitment: Recruitment | None, now: datetime
+) -> str:
+    row = queries.session(connection, live.session_id)
+    state = "withdrawn" if row is None else str(row["state"])
+    done = queries.done_keys(connection, live.session_id)
+    answered = {index for index, _ in done}
+    if row is None or state not in attendance.MAY_FINISH or not attendance.has_all(live.trials, answered):
+        return state
+    held = hold_if_doubtful(connection, row, answered, recruitment, now)
+    attendance.complete_session(connection, live.session_id, held)
+    return "finished"

@@ -14,8 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, and_, func, select
 
 from experiment.rating.rubric import Rating
-from experiment.store.exclusions import excluded_sessions
-from experiment.store.queries import BESIDE
+from experiment.store.queries import BESIDE, excluded_sessions
 from experiment.store.tables import ratings, scores, sessions, trials
 from stimuli.seeds import stable_seed
 

@@ -12,7 +12,7 @@ from experiment.rating.answers import ADJUDICATOR, RATER, Answer, Place, answers
 from experiment.rating.kappa import cohens_kappa
 from experiment.rating.rubric import Rating
 from experiment.store import chain
-from experiment.store.errors import Refused
+from experiment.store.database import Refused
 from experiment.store.queries import RATED
 from experiment.store.records import now, store_score
 from experiment.store.tables import ratings

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Text, bindparam, case, select, update
 
-from experiment.store.errors import SessionGone
+from experiment.store.database import SessionGone
 from experiment.store.statements import Prepared
 from experiment.store.tables import events, sessions, trials
 

@@ -9,17 +9,17 @@ import hashlib
 import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from sqlalchemy import Connection, Table, and_, or_, select, update
 
 from experiment.store import chain
 from experiment.store.assignment import assign_list, next_reader
 from experiment.store.attendance import stamp
-from experiment.store.database import is_sqlite
-from experiment.store.errors import Refused, SessionGone
-from experiment.store.exclusions import EXCLUDED
+from experiment.store.database import Refused, SessionGone, is_sqlite
+from experiment.store.queries import EXCLUDED
 from experiment.store.statements import (
     insert_into,
     insert_new,
@@ -403,3 +403,45 @@ def finish_session(
         )
     )
     return code
+
+
+CollectionState = Literal["open", "paused", "closed"]
+_ACTIONS: Mapping[CollectionState, str] = {
+    state: f"collection {state}" for state in get_args(CollectionState)
+}
+
+
+@dataclass(frozen=True)
+class Collection:
+    """How a study stands."""
+
+    state: CollectionState
+    since: str | None = None
+    by: str | None = None
+    reason: str = ""
+
+
+def collection_of(connection: Connection, study: str) -> Collection:
+    """Return how a study stands: open unless somebody paused or closed it."""
+    last = connection.execute(
+        select(audit.c.action, audit.c.at, audit.c.actor, audit.c.detail)
+        .where(audit.c.study == study, audit.c.action.in_(_ACTIONS.values()))
+        .order_by(audit.c.audit_id.desc())
+        .limit(1)
+    ).first()
+    if last is None:
+        return Collection("open")
+    state = next(state for state, action in _ACTIONS.items() if action == last.action)
+    return Collection(state, last.at, last.actor, str((last.detail or {}).get("reason", "")))
+
+
+def set_collection(
+    connection: Connection, study: str, state: CollectionState, actor: str, reason: str = ""
+) -> bool:
+    """Open, pause or close a study, and say whether that changed anything."""
+    from experiment.store.records import add_audit
+
+    if collection_of(connection, study).state == state:
+        return False
+    add_audit(connection, actor, _ACTIONS[state], study=study, detail={"reason": reason} if reason else None)
+    return True

@@ -2,24 +2,430 @@
 
 from __future__ import annotations
 
+import queue
+import re
+import shlex
 import sqlite3
+import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
-from sqlalchemy import URL, Connection, Engine
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy import URL, Connection, Engine, inspect, text
+from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError, SQLAlchemyError
 
-from experiment.store.damage import WITHIN_S, check_file, damaged, is_damage
-from experiment.store.database import address_of, make_engine
-from experiment.store.errors import DamagedStore, StoreError, cannot_open
-from experiment.store.upgrade import upgrade
-from experiment.store.writer import Writer
+from experiment.store.backups import FOLDER, SQLITE_SUFFIX, Kept, backups_in, rows_of
+from experiment.store.database import (
+    DamagedStore,
+    Refused,
+    StoreError,
+    address_of,
+    cannot_open,
+    is_sqlite,
+    lock_for_change,
+    make_engine,
+)
+from experiment.store.erasure import clean_tombstones, note_due
+from experiment.store.statements import Prepared, drop_put_off
+from experiment.store.tables import LATEST_REVISION, metadata
+from stimuli.errors import UserError
+
+DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
+WITHIN_S = 5.0
+"""How long a check may hold up whoever opens a store: several gigabytes from a fast disk, a few hundred megabytes from a slow one."""
 
 T = TypeVar("T")
+
+
+def is_damage(error: BaseException | None) -> bool:
+    """Return whether a database error reports a damaged file."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    return (getattr(cause, "sqlite_errorname", None) or "").startswith(DAMAGED)
+
+
+def check_file(file: Path, *, within_s: float | None = WITHIN_S) -> bool:
+    """Read every page of a SQLite file, and return whether the check was finished in time."""
+    if not file.exists():
+        if any(_has_sessions(kept.file) for kept in _copies(file)):
+            raise damaged(file, "")
+        return True
+    if file.stat().st_size == 0 and _copies(file):
+        raise damaged(file, "the file is empty")
+    fault, is_finished = _quick_check(file, within_s)
+    if fault is not None:
+        raise damaged(file, fault)
+    return is_finished
+
+
+def _quick_check(file: Path, within_s: float | None) -> tuple[str | None, bool]:
+    """Return what is wrong with a file (None: nothing was found) and whether all of it was read."""
+    try:
+        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=30)) as reading:
+            timer = threading.Timer(within_s or 0, reading.interrupt)
+            timer.daemon = True
+            if within_s is not None:
+                timer.start()
+            try:
+                said = str(reading.execute("PRAGMA quick_check(1)").fetchone()[0])
+            finally:
+                timer.cancel()
+    except sqlite3.DatabaseError as error:
+        # whatever else keeps it from being read (a lock, the disk) is reported by whoever opens it next
+        return (str(error), True) if is_damage(error) else (None, False)
+    return (None if said == "ok" else said.splitlines()[-1]), True
+
+
+def damaged(file: Path, fault: str) -> DamagedStore:
+    """Build the error for a damaged or missing file: it names the newest sound backup and the command that restores it."""
+    copies = _copies(file)
+    unsound = 0
+    for kept in reversed(copies):
+        if _quick_check(kept.file, None) == (None, True):
+            break
+        unsound += 1
+    else:
+        kept = None
+    folder = file.parent
+    study = shlex.quote(str(folder)) if (folder / "study.yaml").is_file() else "STUDY"
+    if kept is None:
+        found = f"{folder / FOLDER} holds no sound backup"
+        mend = f"Restore one from another place: wrods restore {study} FILE"
+    else:
+        when = "" if kept.made_at is None else f", made on {kept.made_at:%d %B %Y at %H:%M} UTC"
+        newer = (
+            f" ({unsound} newer {'backup is' if unsound == 1 else 'backups are'} damaged)" if unsound else ""
+        )
+        found = f"The newest sound backup is {kept.file.name}{when}{newer}"
+        mend = f"Stop what uses the study, then run: wrods restore {study} {shlex.quote(str(kept.file))}"
+    if file.exists():
+        return DamagedStore(f"{file} is damaged ({fault}); it is not used. {found}.", mend=mend)
+    mend += f"\nTo start over without these answers, move {folder / FOLDER} elsewhere first."
+    return DamagedStore(f"{file} is missing, and backups of it hold sessions. {found}.", mend=mend)
+
+
+def _has_sessions(copy: Path) -> bool:
+    """Return whether a backup holds a session; one that cannot be read may hold some."""
+    try:
+        return next(rows_of(copy, {"sessions": ("session_id",)}), None) is not None
+    except UserError:
+        return True
+
+
+def _copies(file: Path) -> list[Kept]:
+    """Return the SQLite backups of a file, oldest first; a database that was set aside as damaged is none."""
+    return [
+        kept
+        for kept in backups_in(file.parent / FOLDER)
+        if kept.file.suffix == SQLITE_SUFFIX and f"{file.stem}-damaged-" not in kept.file.name
+    ]
+
+
+LARGEST_BATCH = 256
+
+
+@dataclass(frozen=True)
+class _Waiting(Generic[T]):
+    operation: Callable[[Connection], T]
+    future: Future[T]
+    since: float  # seconds of the monotonic clock
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What an operation came to, kept until the commit makes it true."""
+
+    value: Any = None
+    error: BaseException | None = None
+
+    def tell(self, future: Future[Any]) -> None:
+        if self.error is None:
+            future.set_result(self.value)
+        else:
+            future.set_exception(self.error)
+
+
+class _DatabaseFailed(Exception):
+    """The transaction is lost, not only one operation."""
+
+
+class Writer:
+    """Run operations in one thread, a group of them a commit."""
+
+    def __init__(self, engine: Engine, *, group_ms: float) -> None:
+        self._engine = engine
+        self._group_s = group_ms / 1000
+        # not a SimpleQueue: its get() with a time limit may wait for ever where a loaded machine takes the processor away in
+        # mid-call (it begins to wait again with what is left of the limit, and a negative rest means no limit; Python 3.11)
+        self._queue: queue.Queue[_Waiting[Any] | None] = queue.Queue()
+        self._closing = False
+        self._gate = threading.Lock()
+        self._damage: DamagedStore | None = None
+        self._failure: StoreError | None = None
+        self._thread = threading.Thread(target=self._work, name="wrods-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, operation: Callable[[Connection], T]) -> Future[T]:
+        """Queue an operation; its future is done after the commit."""
+        waiting = _Waiting(operation, Future[T](), time.monotonic())
+        with self._gate:
+            if self._closing:
+                raise StoreError("the store is closed", mend="Open it again.")
+            self._queue.put(waiting)
+        return waiting.future
+
+    def close(self) -> None:
+        """Write what is queued, then stop the thread."""
+        with self._gate:
+            if not self._closing:
+                self._closing = True
+                self._queue.put(None)
+        self._thread.join()
+
+    @property
+    def trouble(self) -> StoreError | None:
+        """Why the database took nothing when it was last asked; None while it works. Damage stays."""
+        return self._damage or self._failure
+
+    def as_store_error(self, error: BaseException | None) -> StoreError:
+        """Return a failure of the database as an error that users understand; damage is remembered."""
+        if self._damage is not None:
+            return self._damage.again()
+        if isinstance(error, StoreError):
+            told = error
+        elif is_damage(error):
+            told = damaged(Path(self._engine.url.database or ""), _words(error))
+        else:
+            told = _as_store_error(error)
+        if isinstance(told, DamagedStore):
+            self._damage = told
+        return told
+
+    def _work(self) -> None:
+        more = True
+        while more:
+            batch, more = self._next_batch()
+            if batch:
+                self._write(batch)
+
+    def _next_batch(self) -> tuple[list[_Waiting[Any]], bool]:
+        batch: list[_Waiting[Any]] = []
+        deadline: float | None = None
+        while len(batch) < LARGEST_BATCH:
+            try:
+                # what is queued already is taken even when the time is over
+                wait = None if deadline is None else max(0.0, deadline - time.monotonic())
+                waiting = self._queue.get(timeout=wait) if wait != 0 else self._queue.get_nowait()
+            except queue.Empty:
+                break
+            if waiting is None:
+                return batch, False
+            if waiting.future.set_running_or_notify_cancel():
+                batch.append(waiting)
+                # what waited while the group before was written waits no longer
+                deadline = deadline or waiting.since + self._group_s
+        return batch, True
+
+    def _write(self, batch: list[_Waiting[Any]]) -> None:
+        if self._damage is not None:
+            for waiting in batch:
+                waiting.future.set_exception(self._damage.again())
+            return
+        try:
+            outcomes = self._commit(batch)
+        except _CannotBegin as failure:
+            told = self._failed(failure.__cause__)
+            for waiting in batch:
+                waiting.future.set_exception(told)
+            return
+        except _DatabaseFailed as failure:
+            if len(batch) == 1:
+                batch[0].future.set_exception(self._failed(failure.__cause__))
+                return
+            for waiting in batch:
+                self._write([waiting])
+            return
+        self._failure = None
+        for waiting, outcome in zip(batch, outcomes, strict=True):
+            outcome.tell(waiting.future)
+
+    def _failed(self, error: BaseException | None) -> StoreError:
+        told = self.as_store_error(error)
+        if not isinstance(error, DBAPIError) or isinstance(error, OperationalError | InterfaceError):
+            self._failure = told
+        told.__cause__ = error
+        return told
+
+    def _commit(self, batch: list[_Waiting[Any]]) -> list[_Outcome]:
+        try:
+            connection = self._engine.connect()
+        except Exception as error:
+            raise _CannotBegin from error
+        try:
+            try:
+                transaction = connection.begin()
+            except Exception as error:
+                raise _CannotBegin from error
+            try:
+                outcomes = [_run(connection, waiting.operation) for waiting in batch]
+                transaction.commit()
+            except SQLAlchemyError as error:
+                raise _DatabaseFailed from error
+            finally:
+                _undo(connection)
+            return outcomes
+        finally:
+            connection.close()
+
+
+class _CannotBegin(Exception):
+    """No transaction could be opened."""
+
+
+def _undo(connection: Connection) -> None:
+    """Leave no transaction open; a connection that cannot even roll back is thrown away."""
+    if not connection.in_transaction():
+        return
+    try:
+        connection.rollback()
+    except SQLAlchemyError:
+        connection.invalidate()
+
+
+def _run(connection: Connection, operation: Callable[[Connection], Any]) -> _Outcome:
+    _SAVEPOINT.put_off(connection, {})
+    try:
+        value = operation(connection)
+        _RELEASE.execute(connection, {})
+    except Refused as refusal:
+        _to_savepoint(connection)
+        with connection.begin_nested():
+            refusal.leave_trace(connection)
+        return _Outcome(error=refusal)
+    except DBAPIError as error:
+        if not isinstance(error, IntegrityError):
+            raise
+        _to_savepoint(connection)
+        return _Outcome(error=error)
+    except Exception as error:
+        _to_savepoint(connection)
+        return _Outcome(error=error)
+    return _Outcome(value)
+
+
+def _to_savepoint(connection: Connection) -> None:
+    drop_put_off(connection, but=_SAVEPOINT)
+    _BACK.execute(connection, {})
+    _RELEASE.execute(connection, {})
+
+
+def _said(words: str) -> Prepared:
+    return Prepared(lambda _: text(words))
+
+
+_SAVEPOINT = _said("SAVEPOINT an_operation")
+_BACK = _said("ROLLBACK TO SAVEPOINT an_operation")
+_RELEASE = _said("RELEASE SAVEPOINT an_operation")
+
+
+def _words(error: BaseException | None) -> str:
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    return str(cause).strip() or type(cause).__name__
+
+
+def _as_store_error(error: BaseException | None) -> StoreError:
+    text = _words(error)
+    if "full" in text:
+        mend = "Free some space on the disk that holds the study; nothing that was confirmed is lost."
+    elif "locked" in text or "busy" in text:
+        mend = "Another program holds the database; close it and try again."
+    else:
+        mend = "Nothing that was confirmed is lost; try again when the database is back."
+    return StoreError(f"the store could not be used: {text}", mend=mend)
+
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+BACKUPS = "backups"
+
+
+def revision_of(connection: Connection) -> str | None:
+    """Return the migration that a database stands at, or None for an empty one."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    row = connection.exec_driver_sql("SELECT version_num FROM alembic_version").first()
+    return None if row is None else str(row[0])
+
+
+def upgrade(engine: Engine, *, scripts: Path = MIGRATIONS, latest: str = LATEST_REVISION) -> Path | None:
+    """Run the migrations that a database still lacks, all of them or none."""
+    with engine.connect() as connection, connection.begin():
+        found = revision_of(connection)
+        _refuse_strange(connection, found)
+    if found == latest:
+        return None
+    backup = _back_up(Path(engine.url.database or ""), found) if found and is_sqlite(engine) else None
+    with engine.connect() as connection, connection.begin():
+        lock_for_change(connection)
+        # another process may have upgraded while this one waited for the lock
+        if revision_of(connection) != latest:
+            _run_migrations(connection, scripts, latest)
+    return backup
+
+
+def _refuse_strange(connection: Connection, found: str | None) -> None:
+    if found is not None or not is_sqlite(connection):
+        return
+    ours = set(metadata.tables)
+    strange = sorted(set(inspect(connection).get_table_names()) - ours)
+    if strange:
+        raise UserError(
+            f"{connection.engine.url.database} belongs to something else: it has a table {strange[0]!r}",
+            mend="Move that file away; wrods then makes its own.",
+        )
+
+
+def _run_migrations(connection: Connection, scripts: Path, latest: str) -> None:
+    # imported here: an up-to-date store opens without Alembic
+    from alembic import command
+    from alembic.config import Config
+    from alembic.util.exc import CommandError
+
+    config = Config()
+    config.set_main_option("script_location", str(scripts).replace("%", "%%"))
+    # Alembic loads the scripts outside the package, where its modules need not be importable
+    config.attributes.update(connection=connection, clean_tombstones=clean_tombstones, note_due=note_due)
+    try:
+        command.upgrade(config, latest)
+    except CommandError as error:
+        if "Can't locate revision" not in str(error):
+            raise
+        raise UserError(
+            "this store was written by a newer version of wrods",
+            mend="Update wrods (pip install --upgrade wrods); the store was left as it is.",
+        ) from error
+
+
+def _back_up(database: Path, revision: str) -> Path:
+    folder = database.parent / BACKUPS
+    folder.mkdir(exist_ok=True)
+    moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+    copy = folder / f"{database.stem}-{re.sub(r'[^0-9A-Za-z]', '', revision)}-{moment}.db"
+    copy.touch(mode=0o600, exist_ok=False)
+    source = sqlite3.connect(database)
+    destination = sqlite3.connect(copy)
+    try:
+        source.backup(destination)
+    finally:
+        destination.close()
+        source.close()
+    return copy
+
+
 
 SERVE_GROUP_MS = 5.0
 RUN_GROUP_MS = 250.0

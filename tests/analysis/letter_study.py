@@ -166,7 +166,7 @@ def study_rows(
 
 
 def write_handover(folder: Path, trials: pd.DataFrame, **changes: Any) -> Path:
-    """Write trials and a dictionary as experiment.exporting.handover does."""
+    """Write trials and a dictionary as experiment.exporting.export does."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("correct", "is_pilot", "is_practice", "is_filler", "is_attention_check"):
         if name in trials:

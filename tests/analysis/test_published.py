@@ -19,7 +19,7 @@ from analysis.published.scrambled_bench import (
     scrambled_bench_tables,
 )
 from experiment.cli.study_store import opened_study
-from experiment.exporting.handover import hand_over
+from experiment.exporting.export import hand_over
 from stimuli.errors import UserError
 from tests.experiment.models.running import invoke
 

@@ -19,7 +19,7 @@ from analysis.measures.accuracy import with_chance
 from analysis.reading import as_series, batches, find_tables
 from analysis.tables import LONG, write_trials_csv
 from experiment.cli.study_store import opened_study
-from experiment.exporting.handover import hand_over
+from experiment.exporting.export import hand_over
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import study_rows, write_handover

@@ -17,7 +17,7 @@ from analysis.results import Analysis, FittedModel
 from analysis.tables import Tables
 from experiment.cli import main
 from experiment.cli.study_store import opened_study
-from experiment.exporting.handover import hand_over
+from experiment.exporting.export import hand_over
 from tests.conftest import ROOT
 
 PRINTED = {"(Intercept)": 3.030439, "t": -1.727145, "f": -0.622641, "t:f": 0.693293}

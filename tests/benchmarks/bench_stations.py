@@ -58,8 +58,7 @@ def serve(folder: str, kind: str) -> None:
     from experiment.people.app import create_app
     from experiment.people.lab.serving import open_lab
     from experiment.people.server import Server
-    from experiment.people.service import service_for
-    from experiment.people.settings import PeopleSettings
+    from experiment.people.service import PeopleSettings, service_for
     from experiment.store import open_store
 
     study = load_study(Path(folder))

@@ -11,11 +11,9 @@ from experiment.building import build_items
 from experiment.checking import load_study
 from experiment.custody.origin import BUILT_FROM, origin_of
 from experiment.people.app import create_app
-from experiment.people.preview import create_preview_app
-from experiment.people.preview_source import preview_study, prompt_maker
+from experiment.people.preview import create_preview_app, preview_study, prompt_maker
 from experiment.people.server import Server
-from experiment.people.service import service_for
-from experiment.people.settings import PeopleSettings
+from experiment.people.service import PeopleSettings, service_for
 from experiment.store import open_store
 from experiment.store.queries import all_events, all_regions, sessions_overview, trials_with_scores
 from stimuli.item import build_meta, write_items

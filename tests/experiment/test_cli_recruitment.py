@@ -16,8 +16,8 @@ from click.testing import CliRunner, Result
 
 from experiment.cli import main
 from experiment.configuration import config_file
+from experiment.people.recruitment.admission import look_up
 from experiment.people.recruitment.codes import recruitment_for
-from experiment.people.recruitment.invitations import look_up
 from experiment.store import open_store, records
 from experiment.store.tables import sessions
 from experiment.study import Study

@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from experiment.cli import main
 from experiment.store import DamagedStore, open_store
 from experiment.store import records as r
-from experiment.store.damage import check_file
+from experiment.store.store import check_file
 from experiment.study import Study
 
 PAGE = 4096
@@ -166,7 +166,7 @@ def test_the_check_of_a_large_file_is_given_up_in_time_and_made_up_for_later(
             self.function.__self__.set_progress_handler(lambda: True, 1)
 
     with monkeypatch.context() as over:
-        over.setattr("experiment.store.damage.threading.Timer", TimeIsOver)
+        over.setattr("experiment.store.store.threading.Timer", TimeIsOver)
         assert check_file(file) is False
     assert check_file(file, within_s=None) is True
     damage(file, pages=slice(5_000, None))

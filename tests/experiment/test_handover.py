@@ -11,7 +11,7 @@ import pytest
 from experiment.checking import load_study
 from experiment.demo.tour import LocalServer, fill
 from experiment.exporting import export_study
-from experiment.exporting.handover import hand_over
+from experiment.exporting.export import hand_over
 from experiment.store import open_store, queries
 from experiment.store.tables import regions
 from experiment.study import Study

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from experiment.building import make_items
 from experiment.cli import main
-from experiment.describing.as_published import asked_in_english
+from experiment.describing.plain_english import asked_in_english
 from experiment.languages import pack_for, wording
 from experiment.models.prompts import Prompter
 from experiment.people.service import service_for

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from experiment.demo.tour import LocalServer, fill
-from experiment.exporting.handover import hand_over
+from experiment.exporting.export import hand_over
 from experiment.procedure import participant_view, plan_session
 from experiment.simulated import Effects, SimulatedReader, Truth
 from experiment.store import Store, open_store

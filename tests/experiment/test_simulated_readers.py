@@ -14,7 +14,7 @@ import pytest
 
 from experiment.building import build_study
 from experiment.checking import load_study
-from experiment.people.local_server import LocalServer
+from experiment.people.app import LocalServer
 from experiment.procedure import plan_session, trials_of
 from experiment.procedure.questions import eligibility_questions, is_eligible
 from experiment.scoring.trial import score_trial

@@ -23,10 +23,8 @@ from experiment.checking import load_study
 from experiment.checking.settings import model_settings
 from experiment.cli import main
 from experiment.cli.study_store import opened_study
-from experiment.describing.as_published import sent_as_published
-from experiment.describing.dollars import cost_words
-from experiment.describing.plain_english import tell
-from experiment.exporting.handover import hand_over
+from experiment.describing.plain_english import cost_words, sent_as_published, tell
+from experiment.exporting.export import hand_over
 from experiment.lists import items_of_list, list_ids
 from experiment.models.money import written
 from experiment.models.pictures import Picture

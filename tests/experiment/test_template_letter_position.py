@@ -14,9 +14,9 @@ from analysis.power.simulation import planned_of
 from experiment.building import build_study, make_items
 from experiment.checking import load_study
 from experiment.cli.new import copy_template
-from experiment.exporting.handover import hand_over
+from experiment.exporting.export import hand_over
 from experiment.lists import items_of_list, list_ids
-from experiment.people.local_server import LocalServer
+from experiment.people.app import LocalServer
 from experiment.simulated import fill, read_truth
 from experiment.store import open_store
 from experiment.study import Study

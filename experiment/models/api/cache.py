@@ -19,7 +19,7 @@ from typing import Any
 
 from experiment.models.api.retrying import parsed
 from experiment.models.engine import Message, RegionScore, Reply, Request
-from experiment.store.rewriting import empty_log
+from experiment.store.erasure import empty_log
 from stimuli.errors import UserError
 
 FILE = "answers-cache.db"

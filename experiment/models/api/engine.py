@@ -360,7 +360,7 @@ class ApiEngine:
 def _next(replies: queue.Queue[object]) -> object:
     """Wait for a reply in short steps, so that a signal is seen on every system.
 
-    A ``SimpleQueue`` would not do: see :class:`experiment.store.writer.Writer`.
+    A ``SimpleQueue`` would not do: see :class:`experiment.store.store.Writer`.
     """
     while True:
         with contextlib.suppress(queue.Empty):

@@ -8,9 +8,8 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from experiment.custody.designs import note_design
 from experiment.custody.freezing import refuse_if_changed
-from experiment.custody.origin import require_current_items
+from experiment.custody.origin import note_design, require_current_items
 from experiment.lists import blocks_showing
 from experiment.models.imports.given import SHOWN, Given, GivenSession, GivenSource, Imported, Unread
 from experiment.models.imports.items import Items, written

@@ -12,9 +12,8 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from experiment.custody.designs import note_design
 from experiment.custody.freezing import refuse_if_changed
-from experiment.custody.origin import require_current_items
+from experiment.custody.origin import note_design, require_current_items
 from experiment.models.engines import open_engine
 from experiment.models.runs.asked import budget_of, identity_of, sessions_of, settings_of
 from experiment.models.runs.conducting import Run

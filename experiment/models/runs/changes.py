@@ -16,7 +16,7 @@ from sqlalchemy import Connection, func, select
 from experiment.models.planning import ModelSession
 from experiment.models.runs.planned import Survey
 from experiment.store import Store, records
-from experiment.store.exclusions import EXCLUDED, RESTORED, excluded_sessions, exclusions
+from experiment.store.queries import EXCLUDED, RESTORED, excluded_sessions, exclusions
 from experiment.store.tables import flags, sessions, trials
 from stimuli.errors import UserError
 

@@ -27,7 +27,7 @@ from experiment.models.runs.served import Served
 from experiment.models.runs.unanswered import Unanswered
 from experiment.scoring.trial import Score
 from experiment.store import Store, records
-from experiment.store.errors import StoreError, cannot_open
+from experiment.store.database import StoreError, cannot_open
 from experiment.store.tables import calls, sessions, trials
 from experiment.version import installed_version
 from stimuli.errors import UserError

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from sqlalchemy import Connection, select
 
 from experiment.models.api.retrying import RunStopped
-from experiment.store.exclusions import excluded_sessions
+from experiment.store.queries import excluded_sessions
 from experiment.store.tables import calls, sessions
 
 

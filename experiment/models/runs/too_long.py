@@ -19,7 +19,7 @@ from experiment.models.engine import Reply, Request
 from experiment.models.planning import ModelSession
 from experiment.store import records
 from experiment.store.attendance import end_session
-from experiment.store.exclusions import excluded_sessions
+from experiment.store.queries import excluded_sessions
 from experiment.store.tables import flags, sessions, trials
 
 ENDED = "ended"

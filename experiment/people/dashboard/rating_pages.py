@@ -5,9 +5,8 @@ from __future__ import annotations
 from flask import abort, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
-from experiment.people.dashboard.blueprint import admin
-from experiment.people.dashboard.signing_in import account, actor, needs, note
-from experiment.people.dashboard.studies import service_of
+from experiment.people.dashboard.reading import service_of
+from experiment.people.dashboard.signing_in import account, actor, admin, needs, note
 from experiment.people.service import StudyService
 from experiment.people.site import this_site
 from experiment.rating.answers import Answer, answers_of, card_of, in_order_for, offered_to, token_of

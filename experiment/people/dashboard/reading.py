@@ -6,8 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from flask import abort
 from sqlalchemy import Connection, and_, func, select
 
+from experiment.people.service import StudyService
+from experiment.people.site import this_site
 from experiment.store.queries import SESSION_COLUMNS, Row
 from experiment.store.tables import audit, calls, flags, sessions, trials
 
@@ -133,3 +136,20 @@ def looks(connection: Connection, study: str) -> int:
     """Return how often somebody looked at the quality of a study's data."""
     query = select(func.count()).where(audit.c.study == study, audit.c.action.startswith("look"))
     return int(connection.scalar(query) or 0)
+
+
+def service_of(study: str) -> StudyService:
+    """Return a served study."""
+    found = this_site().services.get(study)
+    if found is None:
+        abort(404)
+    return found
+
+
+def session_of(service: StudyService, key: str) -> Row:
+    """Return one of a study's sessions by its short name."""
+    with service.store.read() as connection:
+        found = session_by_key(connection, service.study, key)
+    if found is None:
+        abort(404)
+    return found

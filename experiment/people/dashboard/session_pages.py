@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from pathlib import Path
 
 from flask import abort, flash, redirect, render_template, request, url_for
-from sqlalchemy import Connection
+from sqlalchemy import Connection, update
 from werkzeug.wrappers import Response as AnyResponse
 
 from experiment.bundle import bundle_folder
-from experiment.people.dashboard import deeds
+from experiment.custody.withdrawal import Found, find_person, scope_of, withdraw
 from experiment.people.dashboard.accounts import PERMISSIONS
-from experiment.people.dashboard.blueprint import admin
-from experiment.people.dashboard.reading import audit_of, flags_of_session
-from experiment.people.dashboard.signing_in import account, actor, needs, note
-from experiment.people.dashboard.studies import service_of, session_of
-from experiment.people.departures import Departed, leave_unagreed
+from experiment.people.dashboard.reading import (
+    NOTE,
+    PILOT,
+    REAL,
+    audit_of,
+    flags_of_session,
+    service_of,
+    session_of,
+)
+from experiment.people.dashboard.signing_in import account, actor, admin, needs, note
 from experiment.people.opening import resume_pass
 from experiment.people.pages import digest
 from experiment.people.quality import Measure, said, signs
-from experiment.people.recruitment.holding import awaits_review
+from experiment.people.recruitment.returns import awaits_review, keep, release
 from experiment.people.service import StudyService
 from experiment.people.site import this_site
+from experiment.people.taking import Departed, leave_unagreed
 from experiment.store import queries
-from experiment.store.collection import collection_of
-from experiment.store.exclusions import exclusions
-from experiment.store.queries import Row
+from experiment.store.attendance import end_session
+from experiment.store.queries import EXCLUDED, RESTORED, SUSPECT, Row, exclusions
+from experiment.store.records import add_audit, add_event, add_flag, collection_of
+from experiment.store.tables import sessions
 from stimuli.errors import UserError
 
 LONGEST_REASON = 500
@@ -46,18 +53,62 @@ SHOWN_OF_TRIALS = (
 )
 """What the page tells of a trial: times and circumstances; neither what was shown nor what was answered."""
 
-Deed = Callable[[Connection, Row, str, str], bool]
-DEEDS: Mapping[str, tuple[str, Deed]] = {
-    "exclude": ("exclude", deeds.exclude),
-    "restore": ("exclude", deeds.restore),
-    "pilot": ("pilot", deeds.turn_pilot),
-    "note": ("note", deeds.add_note),
-    "flag": ("flag", deeds.suspect),
-    "release": ("run", deeds.release),
-    "keep": ("run", deeds.keep),
-    "end": ("end", deeds.end),
+Action = Callable[[Connection, Row, str, str], str | None]
+"""Does something to a session for a reason, in somebody's name; returns what the audit calls it, None where nothing changed.
+
+Nothing is taken away: flags are added, and the newest decides. Who decides sees neither condition nor correctness.
+"""
+
+
+def _adds_flag(kind: str, action: str) -> Action:
+    def add(connection: Connection, row: Row, reason: str, name: str) -> str:
+        add_flag(connection, row["session_id"], kind, reason, name)
+        return action
+
+    return add
+
+
+def _turn_pilot(connection: Connection, row: Row, reason: str, name: str) -> str | None:
+    """Turn a session into a pilot, or a pilot into a real session; counts of lists and places follow."""
+    was_pilot = bool(row["is_pilot"])
+    changed = (
+        update(sessions)
+        .where(sessions.c.session_id == row["session_id"], sessions.c.is_pilot == was_pilot)
+        .values(is_pilot=not was_pilot)
+        .returning(sessions.c.session_id)
+    )
+    if connection.execute(changed).first() is None:
+        return None
+    add_flag(connection, row["session_id"], REAL if was_pilot else PILOT, reason, name)
+    return "made real" if was_pilot else "made a pilot"
+
+
+def _end(connection: Connection, row: Row, reason: str, name: str) -> str | None:
+    if not end_session(connection, row["session_id"], "ended", f"experimenter: {reason}"):
+        return None
+    add_event(connection, row["session_id"], "ended_by_experimenter", {"reason": reason, "by": name})
+    return "ended"
+
+
+ACTIONS: Mapping[str, tuple[str, Action]] = {
+    "exclude": ("exclude", _adds_flag(EXCLUDED, "excluded")),
+    "restore": ("exclude", _adds_flag(RESTORED, "restored")),
+    "pilot": ("pilot", _turn_pilot),
+    "note": ("note", _adds_flag(NOTE, "noted")),
+    "flag": ("flag", _adds_flag(SUSPECT, "flagged")),
+    "release": (
+        "run",
+        lambda connection, row, *_: "released" if release(connection, row["session_id"]) else None,
+    ),
+    "keep": (
+        "run",
+        lambda connection, row, reason, _: (
+            "kept held" if keep(connection, row["session_id"], reason) else None
+        ),
+    ),
+    "end": ("end", _end),
 }
-"""What can be done to a session: the permission that it needs, and the deed."""
+"""What can be done to a session: the permission that it needs, and the action."""
 
 
 def measures_of(service: StudyService, row: Row) -> list[Measure]:
@@ -125,15 +176,15 @@ def plots_version() -> str | None:
     return digest(file) if file.is_file() else None
 
 
-@admin.post("/<study>/sessions/<key>/<deed>")
+@admin.post("/<study>/sessions/<key>/<action>")
 @needs("see")
-def do(study: str, key: str, deed: str) -> AnyResponse:
+def do(study: str, key: str, action: str) -> AnyResponse:
     """Do something to a session, for a reason, and show it again."""
     service = service_of(study)
     row = session_of(service, key)
-    if deed not in DEEDS:
+    if action not in ACTIONS:
         abort(404)
-    permission, run = DEEDS[deed]
+    permission, run = ACTIONS[action]
     mine = account()
     if mine is None or not mine.may(permission):
         allowed = ", ".join(role for role, may in PERMISSIONS.items() if permission in may)
@@ -143,16 +194,30 @@ def do(study: str, key: str, deed: str) -> AnyResponse:
 
     def carry_out(connection: Connection) -> tuple[bool, Departed | None]:
         done = run(connection, row, reason, who)
-        is_over = done and deed == "end"
-        return done, leave_unagreed(connection, row["session_id"]) if is_over else None
+        if done is None:
+            return False, None
+        detail = {"reason": reason}
+        add_audit(connection, who, done, study=study, session_id=row["session_id"], detail=detail)
+        return True, leave_unagreed(connection, row["session_id"]) if action == "end" else None
 
     done, departed = service.store.write(carry_out).result()
     if departed is not None:
         this_site().let_go(service, departed)
         flash(f"{row['reader']} had not agreed to take part: the session has ended and is erased.")
         return redirect(url_for("admin.show"))
+    name = row["reader"]
+    messages = {
+        "exclude": f"{name} is excluded; its place on list {row['list_id']} is open again.",
+        "restore": f"{name} counts again.",
+        "pilot": f"{name} is a real session now." if row["is_pilot"] else f"{name} is a pilot now.",
+        "note": "The note is kept.",
+        "flag": f"{name} is flagged.",
+        "release": f"{name} is released: the participant’s page shows the code when it is opened again.",
+        "keep": f"{name} stays held and gets no code.",
+        "end": f"The session of {name} has ended; what it has is kept.",
+    }
     flash(
-        _told(deed, row) if done else "Nothing was changed: the session is no longer as the page showed it."
+        messages[action] if done else "Nothing was changed: the session is no longer as the page showed it."
     )
     this_site().live.forget(row["session_id"])
     return redirect(url_for("admin.show_session", study=study, key=key))
@@ -188,16 +253,41 @@ def _reason(service: StudyService, row: Row) -> str:
     return words
 
 
-def _told(deed: str, row: Mapping[str, Any]) -> str:
-    who = row["reader"]
-    words = {
-        "exclude": f"{who} is excluded; its place on list {row['list_id']} is open again.",
-        "restore": f"{who} counts again.",
-        "pilot": f"{who} is a real session now." if row["is_pilot"] else f"{who} is a pilot now.",
-        "note": "The note is kept.",
-        "flag": f"{who} is flagged.",
-        "release": f"{who} is released: the participant’s page shows the code when it is opened again.",
-        "keep": f"{who} stays held and gets no code.",
-        "end": f"The session of {who} has ended; what it has is kept.",
-    }
-    return words[deed]
+def _folder(service: StudyService) -> Path:
+    if service.folder is None:
+        abort(404)
+    return service.folder
+
+
+def _found(service: StudyService, row: Row) -> list[Found]:
+    """Return all sessions of the session's participant: a person withdraws, not a session."""
+    with service.store.read() as connection:
+        return find_person(connection, service.study, session=row["session_id"])
+
+
+@admin.get("/<study>/sessions/<key>/withdrawal")
+@needs("withdraw")
+def ask_withdrawal(study: str, key: str) -> str:
+    """Say what a withdrawal erases and what lies beyond its reach; change nothing."""
+    service = service_of(study)
+    row = session_of(service, key)
+    scope = scope_of(service.store, study, _folder(service), _found(service, row))
+    return render_template("admin/withdraw.html", service=service, session=row, key=key, scope=scope)
+
+
+@admin.post("/<study>/sessions/<key>/withdrawal")
+@needs("withdraw")
+def withdraw_session(study: str, key: str) -> AnyResponse:
+    """Erase a participant's sessions, once their number is typed."""
+    service = service_of(study)
+    row = session_of(service, key)
+    if request.form.get("typed", "").strip() != row["reader"]:
+        abort(400, f"Nothing was erased: type {row['reader']} to go on.")
+    ids = [one.session_id for one in _found(service, row)]
+    _, scrubbed = withdraw(service.store, study, _folder(service), ids, actor=actor())
+    for session_id in ids:
+        this_site().live.forget(session_id)
+        this_site().findings.forget(session_id)
+    left = f" Not erased: {'; '.join(scrubbed.left)}." if scrubbed.left else ""
+    flash(f"{row['reader']} is withdrawn. Backups cleaned: {len(scrubbed.backups)}.{left}")
+    return redirect(url_for("admin.show"))

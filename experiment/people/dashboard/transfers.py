@@ -15,20 +15,21 @@ from werkzeug.wrappers import Response as AnyResponse
 from experiment.checking import load_study
 from experiment.columns import trial_columns
 from experiment.exporting import export_study
-from experiment.exporting.cells import cell, line
+from experiment.exporting.files import cell, line
+from experiment.exporting.tables import trial_rows
 from experiment.offered import FORMS
-from experiment.people.dashboard.blueprint import admin
-from experiment.people.dashboard.reading import key_of
-from experiment.people.dashboard.signing_in import actor, needs, note
-from experiment.people.dashboard.studies import service_of
+from experiment.people.dashboard.reading import key_of, service_of
+from experiment.people.dashboard.signing_in import actor, admin, needs, note
 from experiment.people.recruitment.codes import Recruitment
-from experiment.people.recruitment.reconciliation import import_submissions, reconciliation
-from experiment.people.recruitment.reports import MARKS
-from experiment.people.recruitment.submissions import parse_export
+from experiment.people.recruitment.reconciliation import (
+    MARKS,
+    import_submissions,
+    parse_export,
+    reconciliation,
+)
 from experiment.people.service import StudyService
 from experiment.people.site import this_site
-from experiment.people.uploads import read_copy, take_copy
-from experiment.rows.trials import trial_rows
+from experiment.people.taking import read_copy, take_copy
 from experiment.store import Store
 from stimuli.errors import UserError
 

@@ -2,19 +2,326 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import http.client
 import ipaddress
-from collections.abc import Callable, Iterable, Iterator
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from flask import Flask
 
-from experiment.people.lab.authority import ServerCertificate, own_names, server_certificate, tls_of
-from experiment.people.lab.kiosk import SYSTEMS, command
-from experiment.people.lab.reach import firewall_hint, try_addresses, try_plain
+from experiment.people.connections import lan_addresses
 from experiment.people.lab.settings import Lab, set_lab
-from experiment.people.listening import lan_addresses
+from experiment.people.lab.stations import SYSTEMS, command
 from experiment.people.server import Server
+from stimuli.errors import UserError
+from stimuli.files import replace_file
+
+AUTHORITY_LASTS = timedelta(days=3650)
+# Apple's systems refuse server certificates of more than 825 days
+SERVER_LASTS = timedelta(days=397)
+RENEWED_BEFORE = timedelta(days=30)
+# stations whose clocks are behind
+BACKDATED = timedelta(days=2)
+OWN_NAMES = ("localhost", "local")
+LONGEST_NAME = 64
+
+
+@dataclass(frozen=True)
+class ServerCertificate:
+    """What answers stations over TLS."""
+
+    authority: Path
+    chain: Path
+    key: Path
+    fingerprint: str
+    is_renewed: bool
+
+
+def tls_of(certificate: ServerCertificate) -> ssl.SSLContext:
+    """Return with what a server answers callers that speak TLS."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(certificate.chain, certificate.key)
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def own_names() -> list[str]:
+    """Return the names by which this computer may be known in its network, likeliest first."""
+    name = socket.gethostname().lower()
+    found = [name, f"{name.split('.')[0]}.local", "localhost"]
+    return [one for one in dict.fromkeys(found) if one and len(one) <= LONGEST_NAME]
+
+
+def server_certificate(
+    folder: Path, names: Sequence[str], addresses: Sequence[str], *, moment: datetime | None = None
+) -> ServerCertificate:
+    """Return a certificate for some names and addresses, making what is missing, too old or for other ones."""
+    now = moment or datetime.now(UTC)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        certificate, key = _authority(folder, names, now)
+        is_renewed = not _serves(folder, certificate, names, addresses, now)
+        if is_renewed:
+            _make_server(folder, certificate, key, names, addresses, now)
+    except OSError as error:
+        raise UserError(
+            f"the certificate for stations cannot be kept in {folder}: {error.strerror}",
+            mend="Make the folder writable for you, or serve with --kiosk.",
+        ) from error
+    except ValueError as error:
+        raise UserError(
+            f"a certificate or key in {folder} is damaged: {error}",
+            mend="Remove the folder; stations then trust the new authority once more.",
+        ) from error
+    digest = certificate.fingerprint(hashes.SHA256()).hex().upper()
+    return ServerCertificate(
+        authority=folder / "authority.pem",
+        chain=folder / "server.pem",
+        key=folder / "server.key",
+        fingerprint=":".join(digest[place : place + 2] for place in range(0, len(digest), 2)),
+        is_renewed=is_renewed,
+    )
+
+
+def spki_digest(chain: Path) -> str:
+    """Return the Base64 SHA-256 of a certificate's public key, as Chromium's switches name certificates."""
+    public = x509.load_pem_x509_certificate(chain.read_bytes()).public_key()
+    data = public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return base64.b64encode(hashlib.sha256(data).digest()).decode()
+
+
+def _authority(
+    folder: Path, names: Sequence[str], now: datetime
+) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+    certificate_file, key_file = folder / "authority.pem", folder / "authority.key"
+    if certificate_file.exists() and key_file.exists():
+        certificate = x509.load_pem_x509_certificate(certificate_file.read_bytes())
+        key = serialization.load_pem_private_key(key_file.read_bytes(), password=None)
+        if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
+            raise ValueError("authority.key does not belong to authority.pem")
+        covered = _permitted(certificate)
+        is_mine = all(_is_below(name, covered) for name in names)
+        if is_mine and certificate.not_valid_after_utc - now > SERVER_LASTS:
+            return certificate, key
+    key = ec.generate_private_key(ec.SECP256R1())
+    certificate = _authority_certificate(key, names, now)
+    replace_file(key_file, _private(key), is_private=True)
+    replace_file(certificate_file, certificate.public_bytes(serialization.Encoding.PEM))
+    return certificate, key
+
+
+def _authority_certificate(
+    key: ec.EllipticCurvePrivateKey, names: Iterable[str], now: datetime
+) -> x509.Certificate:
+    called = f"wrods lab of {socket.gethostname()}"[:LONGEST_NAME]
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, called)])
+    permitted: list[x509.GeneralName] = [x509.DNSName(one) for one in dict.fromkeys((*OWN_NAMES, *names))]
+    permitted += [
+        x509.IPAddress(ipaddress.ip_network("0.0.0.0/0")),
+        x509.IPAddress(ipaddress.ip_network("::/0")),
+    ]
+    return (
+        _builder(name, name, key.public_key(), now, AUTHORITY_LASTS)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(signs_certificates=True), critical=True)
+        .add_extension(x509.NameConstraints(permitted, None), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+
+
+def _make_server(
+    folder: Path,
+    authority: x509.Certificate,
+    authority_key: ec.EllipticCurvePrivateKey,
+    names: Sequence[str],
+    addresses: Sequence[str],
+    now: datetime,
+) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, (names or addresses)[0])])
+    asked: list[x509.GeneralName] = [x509.DNSName(name) for name in names]
+    asked += [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
+    certificate = (
+        _builder(subject, authority.subject, key.public_key(), now, SERVER_LASTS)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.SubjectAlternativeName(asked), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False
+        )
+        .sign(authority_key, hashes.SHA256())
+    )
+    replace_file(folder / "server.key", _private(key), is_private=True)
+    replace_file(folder / "server.pem", certificate.public_bytes(serialization.Encoding.PEM))
+
+
+def _serves(
+    folder: Path, authority: x509.Certificate, names: Sequence[str], addresses: Sequence[str], now: datetime
+) -> bool:
+    """Say whether the certificate that lies there is ours, fresh, and for these names and addresses."""
+    file, key_file = folder / "server.pem", folder / "server.key"
+    if not (file.exists() and key_file.exists()):
+        return False
+    certificate = x509.load_pem_x509_certificate(file.read_bytes())
+    key = serialization.load_pem_private_key(key_file.read_bytes(), password=None)
+    for_ = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    known = {*for_.get_values_for_type(x509.DNSName)}
+    known |= {str(address) for address in for_.get_values_for_type(x509.IPAddress)}
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return (
+        key.public_key() == certificate.public_key()
+        and {*names, *addresses} <= known
+        and certificate.not_valid_after_utc - now > RENEWED_BEFORE
+        and certificate.not_valid_before_utc <= now
+    )
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime, lasts: timedelta
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - BACKDATED)
+        .not_valid_after(now - BACKDATED + lasts)
+    )
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _permitted(authority: x509.Certificate) -> list[str]:
+    limits = authority.extensions.get_extension_for_class(x509.NameConstraints).value
+    return [str(one.value) for one in limits.permitted_subtrees or [] if isinstance(one, x509.DNSName)]
+
+
+def _is_below(name: str, permitted: Iterable[str]) -> bool:
+    return any(name == one or name.endswith(f".{one}") for one in permitted)
+
+
+def _private(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+PATIENCE_S = 3.0
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How an address answered; ``trouble`` is None where it did."""
+
+    address: str
+    trouble: str | None
+
+
+def try_addresses(addresses: Sequence[str], port: int, authority: Path) -> list[Reached]:
+    """Ask the server at each address over TLS, trusting the authority alone."""
+    context = ssl.create_default_context(cafile=str(authority))
+    return [Reached(address, _trouble(address, port, context)) for address in addresses]
+
+
+def try_plain(addresses: Sequence[str], port: int) -> list[Reached]:
+    """Ask the server at each address over plain http."""
+    return [Reached(address, _trouble(address, port, None)) for address in addresses]
+
+
+def _trouble(address: str, port: int, context: ssl.SSLContext | None) -> str | None:
+    connection = (
+        http.client.HTTPConnection(address, port, timeout=PATIENCE_S)
+        if context is None
+        else http.client.HTTPSConnection(address, port, timeout=PATIENCE_S, context=context)
+    )
+    try:
+        connection.request("GET", "/robots.txt")
+        status = connection.getresponse().status
+    except TimeoutError:
+        return f"no answer within {PATIENCE_S:g} s: a firewall seems to block port {port}"
+    except ssl.SSLCertVerificationError as error:
+        return f"the certificate is not valid for this address: {error.verify_message}"
+    except (OSError, http.client.HTTPException) as error:
+        return f"no connection: {error}"
+    finally:
+        connection.close()
+    return None if status == 200 else f"another program answers there (HTTP {status})"
+
+
+def firewall_hint(port: int) -> str | None:
+    """Return what opens a port where this computer's own firewall is seen to be on, else None.
+
+    A computer reaches itself through most firewalls, so an address that answers here may still be closed to stations.
+    """
+    if sys.platform == "win32":
+        told = _output("netsh", "advfirewall", "show", "currentprofile", "state")
+        is_on = "ON" in told.upper().split()
+        mend = f"netsh advfirewall firewall add rule name=wrods dir=in action=allow protocol=TCP localport={port}"
+        return f"the Windows firewall is on; run as administrator: {mend}" if is_on else None
+    if sys.platform == "darwin":
+        told = _output("/usr/libexec/ApplicationFirewall/socketfilterfw", "--getglobalstate")
+        is_on = "enabled" in told.lower()
+        return (
+            "the macOS firewall is on: open System Settings, Network, Firewall, and allow Python"
+            if is_on
+            else None
+        )
+    if _output("firewall-cmd", "--state").strip() == "running":
+        is_open = _output("firewall-cmd", f"--query-port={port}/tcp").strip() == "yes"
+        return None if is_open else f"firewalld is on: sudo firewall-cmd --add-port={port}/tcp"
+    ufw = Path("/etc/ufw/ufw.conf")
+    try:
+        is_on = "ENABLED=yes" in ufw.read_text("utf-8", "replace").split()
+    except OSError:
+        return None
+    return f"ufw is on: sudo ufw allow {port}/tcp" if is_on else None
+
+
+def _output(*command: str) -> str:
+    program = shutil.which(command[0])
+    if program is None:
+        return ""
+    try:
+        done = subprocess.run(
+            [program, *command[1:]], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout
+
 
 EVERYWHERE = "0.0.0.0"
 LOOPBACK = "127.0.0.1"

@@ -3,16 +3,104 @@
 from __future__ import annotations
 
 import hmac
+import re
 import secrets
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from flask import Flask, current_app
+from flask import Flask, current_app, request
 
-from experiment.people.dashboard.sign_in_limits import FREE_TRIES_OF_NETWORK, FailedTries
+from experiment.people.bodies import Problem
+from experiment.people.dashboard.sign_ins import FREE_TRIES_OF_NETWORK, FailedTries, TooManyTries, caller
+from experiment.people.service import StudyService
+from stimuli.audit.findings import counted
 from stimuli.errors import UserError
+
+
+def typed_number(service: StudyService, typed: str | None) -> str | None:
+    """Return the number of somebody who is to take part, as the study writes it; None where the study gives numbers itself."""
+    if service.ask_participant:
+        if typed is None:
+            said = service.pack.texts["participant_missing"]
+            raise Problem(400, said, rule="sessions in a laboratory have a typed number", state="number")
+        return number_of(service, typed)
+    if typed is not None:
+        raise Problem(
+            400,
+            f"participant is {typed!r}, but numbers in this study are given by the server",
+            rule="only a study with participants.recruit: lab takes participant numbers",
+            mend="Leave participant out.",
+        )
+    return None
+
+
+def number_of(service: StudyService, typed: str) -> str:
+    """Return a typed number as the study writes it."""
+    number = written(typed, service.number_pattern)
+    if number is None:
+        pattern = example(service.number_pattern or "#")
+        said = service.pack.fill("number_pattern", example=pattern)
+        raise Problem(400, said, rule=f"a number such as {pattern}", state="number")
+    return number
+
+
+def is_experimenter(pin: str | None) -> bool:
+    """Return whether a PIN is the experimenter's; wrong ones are counted as wrong passwords are."""
+    lab = this_lab()
+    if pin is None:
+        return False
+    by = caller(request.remote_addr)
+    try:
+        lab.pin_tries.begin(by)
+    except TooManyTries as refusal:
+        wait = int(refusal.wait_s) + 1
+        raise Problem(
+            429,
+            "too many wrong PINs were typed here",
+            rule="after ten wrong PINs each further one lengthens the wait, up to five minutes",
+            mend=f"Wait {counted(wait, 'second')} and type the PIN that `wrods serve` printed.",
+            retry_after_s=wait,
+        ) from None
+    if not lab.accepts(pin):
+        return False
+    lab.pin_tries.forgive(by)
+    return True
+
+
+def pin_needed() -> Problem:
+    """Return the refusal of what needs the experimenter's PIN."""
+    rule = "continuing or ending a session takes the experimenter's PIN"
+    return Problem(403, "the PIN is not right", rule=rule, state="pin")
+
+
+def written(typed: str, pattern: str | None) -> str | None:
+    """Return a typed number as the study writes it, or None where it does not fit the pattern."""
+    plain = unicodedata.normalize("NFKC", typed)
+    number = "".join(letter for letter in plain if unicodedata.category(letter) not in ("Cc", "Cf")).strip()
+    if pattern is None:
+        return number or None
+    before, marks, after = _parts(pattern)
+    found = re.fullmatch(
+        rf"(?:{re.escape(before)})?([0-9]{{1,{len(marks)}}})(?:{re.escape(after)})?", number, re.IGNORECASE
+    )
+    return None if found is None else f"{before}{found[1].zfill(len(marks))}{after}"
+
+
+def example(pattern: str) -> str:
+    """Return the first number of a pattern: P001 for ``P###``."""
+    before, marks, after = _parts(pattern)
+    return f"{before}{'1'.zfill(len(marks))}{after}"
+
+
+def _parts(pattern: str) -> tuple[str, str, str]:
+    found = re.fullmatch(r"([^#]*)(#+)([^#]*)", pattern)
+    if found is None:
+        raise ValueError(f"{pattern!r} has no single run of #")
+    return found[1], found[2], found[3]
+
 
 SHORTEST_PIN = 4
 MADE_DIGITS = 6

@@ -2,21 +2,297 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from concurrent.futures import TimeoutError as NotInTime
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
-from flask import Blueprint, Response, jsonify, request
+from flask import Blueprint, Response, abort, jsonify, render_template, request, url_for
+from sqlalchemy import Connection, select
 
 from experiment.people.api import PATIENCE, only_our_pages
-from experiment.people.bodies import read_body
-from experiment.people.lab import unfinished
-from experiment.people.lab.admitting import is_experimenter, number_of, pin_needed
-from experiment.people.problems import Problem
+from experiment.people.bodies import Problem, read_body
+from experiment.people.lab.settings import Lab, is_experimenter, number_of, pin_needed, this_lab
 from experiment.people.service import StudyService
 from experiment.people.site import this_site
-from experiment.store import StoreError
+from experiment.people.taking import Departed, leave_unagreed
+from experiment.store import StoreError, attendance, queries, records
+from experiment.store.assignment import number_is_taken
+from experiment.store.tables import sessions
+from stimuli.errors import UserError
+
+MOST = 20
+ENDED = "ended"
+BEFORE_FIRST = "interrupted"
+"""State of a session that was ended before its first test trial: its number may begin anew."""
+State = Literal["new", "unfinished", "finished", "ended", "taken"]
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A session that can go on."""
+
+    participant: str
+    next_trial: int
+    trials: int
+    last_seen_at: str
+    station: str | None
+
+
+def unfinished_at(connection: Connection, study: str, station: str) -> list[Unfinished]:
+    """Return the unfinished sessions of a station, the latest first."""
+    query = (
+        select(sessions)
+        .where(
+            sessions.c.study == study,
+            sessions.c.station == station,
+            sessions.c.state == "started",
+            sessions.c.reader_kind == "human",
+            sessions.c.is_pilot.is_(False),
+        )
+        .order_by(sessions.c.last_seen_at.desc())
+        .limit(MOST)
+    )
+    return [_unfinished(connection, dict(row)) for row in connection.execute(query).mappings()]
+
+
+def state_of_number(connection: Connection, study: str, participant: str) -> tuple[State, list[Unfinished]]:
+    """Return how it stands with a participant's number, and its unfinished session if it has one."""
+    if number_is_taken(connection, study, participant):
+        return "taken", []
+    rows = queries.sessions_of_person(connection, study, {"participant": participant})
+    begun = next((row for row in rows if row["state"] == "started"), None)
+    closed = next((row for row in rows if row["state"] not in ("started", "declined", BEFORE_FIRST)), None)
+    if closed is not None:
+        return ("finished" if closed["state"] == "finished" else "ended"), []
+    return ("new", []) if begun is None else ("unfinished", [_unfinished(connection, begun)])
+
+
+def end_unfinished(
+    connection: Connection, study: str, participant: str, reason: str, station: str | None
+) -> tuple[Literal["ended", "same", "none"], Departed | None]:
+    """End a participant's unfinished session with a reason; its place is open again.
+
+    All that it has is kept, unless its reader had not agreed to take part: then it is erased.
+    """
+    rows = queries.sessions_of_person(connection, study, {"participant": participant})
+    begun = next((row for row in rows if row["state"] == "started"), None)
+    if begun is None:
+        return ("same" if rows else "none"), None
+    session_id = str(begun["session_id"])
+    tests = _tests(begun["plan"])
+    met = {index for index, _ in queries.done_keys(connection, session_id)}
+    met |= {index for index, _ in attendance.shown_keys(connection, session_id)}
+    state = ENDED if met & set(tests) else BEFORE_FIRST
+    attendance.end_session(connection, session_id, state, f"experimenter: {reason}")
+    detail = {"reason": reason, "station": station}
+    records.add_event(connection, session_id, "ended_at_station", detail)
+    records.add_audit(
+        connection, "experimenter", "end session", study=study, session_id=session_id, detail=detail
+    )
+    return "ended", leave_unagreed(connection, session_id)
+
+
+def _unfinished(connection: Connection, row: Mapping[str, Any]) -> Unfinished:
+    tests = _tests(row["plan"])
+    done = {index for index, _ in queries.done_keys(connection, str(row["session_id"]))}
+    waiting = [place for place, index in enumerate(tests, start=1) if index not in done]
+    return Unfinished(
+        participant=str(row["participant_id"]),
+        next_trial=waiting[0] if waiting else len(tests) + 1,
+        trials=len(tests),
+        last_seen_at=str(row["last_seen_at"]),
+        station=row["station"],
+    )
+
+
+def _tests(plan: Mapping[str, Any]) -> list[int]:
+    return [
+        trial["trial_index"]
+        for screen in plan["screens"]
+        for trial in screen.get("trials", ())
+        if not trial.get("is_practice")
+    ]
+
+
+SWITCHES = (
+    "--kiosk",
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--disable-session-crashed-bubble",
+    "--disable-pinch",
+    "--overscroll-history-navigation=0",
+    "--disable-features=Translate",
+)
+_PLAIN = re.compile(r"https?://[0-9A-Za-z.\[\]:_~/-]+")
+
+WINDOWS = r"""@echo off
+rem Opens the study full screen for a station; Alt+F4 closes it.
+set "PROFILE=%LocalAppData%\wrods-station"
+for %%B in (
+  "%ProgramFiles%\Google\Chrome\Application\chrome.exe"
+  "%ProgramFiles(x86)%\Google\Chrome\Application\chrome.exe"
+  "%LocalAppData%\Google\Chrome\Application\chrome.exe"
+  "%ProgramFiles(x86)%\Microsoft\Edge\Application\msedge.exe"
+  "%ProgramFiles%\Microsoft\Edge\Application\msedge.exe"
+) do if exist %%B (
+  start "" %%B SWITCHES --user-data-dir="%PROFILE%" PAGE
+  exit /b
+)
+echo Neither Chrome nor Edge was found.
+pause
+"""
+
+MACOS = """#!/bin/sh
+# Opens the study full screen for a station; Cmd+Q closes it.
+profile="$HOME/Library/Application Support/wrods-station"
+for browser in "Google Chrome" "Chromium" "Microsoft Edge"; do
+  program="/Applications/$browser.app/Contents/MacOS/$browser"
+  if [ -x "$program" ]; then
+    exec "$program" SWITCHES --user-data-dir="$profile" PAGE
+  fi
+done
+echo "Neither Chrome, Chromium nor Edge was found." >&2
+exit 1
+"""
+
+# not a hidden folder: the Chromium that comes as a snap may not write into one
+LINUX = """#!/bin/sh
+# Opens the study full screen for a station; Alt+F4 closes it.
+profile="$HOME/wrods-station"
+for browser in google-chrome chromium chromium-browser google-chrome-stable microsoft-edge; do
+  if command -v "$browser" >/dev/null 2>&1; then
+    exec "$browser" SWITCHES --user-data-dir="$profile" PAGE
+  fi
+done
+echo "Neither Chrome, Chromium nor Edge was found." >&2
+exit 1
+"""
+
+
+@dataclass(frozen=True)
+class System:
+    """An operating system of stations: its name, the shortcut's file and text, and how a browser is started there."""
+
+    name: str
+    file: str
+    text: str
+    ends: str
+    browser: str
+    profile: str
+
+
+SYSTEMS = (
+    System("Windows", "wrods-station.cmd", WINDOWS, "\r\n", "chrome.exe", r'"%LocalAppData%\wrods-station"'),
+    System("macOS", "wrods-station.command", MACOS, "\n", "open -na 'Google Chrome' --args",
+           '"$HOME/Library/Application Support/wrods-station"'),
+    System("Linux", "wrods-station.sh", LINUX, "\n", "chromium", '"$HOME/wrods-station"'),
+)  # fmt: skip
+
+
+def shortcut(system: System, page: str) -> str:
+    """Return the shortcut's text for a system."""
+    text = system.text.replace("SWITCHES", " ".join(_switches(page))).replace("PAGE", page)
+    return text.replace("\n", system.ends)
+
+
+def command(system: System, page: str) -> str:
+    """Return the one line that opens the page as the shortcut does, to be typed or printed."""
+    return " ".join((system.browser, *_switches(page), f"--user-data-dir={system.profile}", page))
+
+
+def _switches(page: str) -> tuple[str, ...]:
+    if not _PLAIN.fullmatch(page):
+        raise UserError(
+            f"{page!r} cannot be used in a shortcut", mend="Use only plain letters in the study's id."
+        )
+    if page.startswith("https://"):
+        return SWITCHES
+    origin = "/".join(page.split("/")[:3])
+    return (*SWITCHES, f"--unsafely-treat-insecure-origin-as-secure={origin}")
+
+
+lab_pages = Blueprint("lab", __name__)
+CERTIFICATE_FILE = "wrods-lab.crt"
+PAGE_NAMES = frozenset({"certificate", "kiosk"})
+
+
+def _lab() -> Lab:
+    lab = this_lab()
+    if not lab.has_stations:
+        abort(404)
+    return lab
+
+
+@lab_pages.get("/certificate")
+def certificate() -> str:
+    """Say how a station is brought to trust this server."""
+    lab = _lab()
+    if lab.authority is None:
+        abort(404)
+    host = request.host_url.rstrip("/").split("://", 1)[1]
+    return render_template(
+        "lab/certificate.html",
+        fingerprint=lab.fingerprint,
+        file=CERTIFICATE_FILE,
+        secure=f"https://{host}/",
+        host=host,
+        is_secure=request.scheme == "https",
+    )
+
+
+@lab_pages.get(f"/certificate/{CERTIFICATE_FILE}")
+def certificate_file() -> Response:
+    """Send the authority's certificate; its private key never leaves the configuration folder."""
+    lab = _lab()
+    if lab.authority is None:
+        abort(404)
+    response = Response(lab.authority.read_bytes(), mimetype="application/x-x509-ca-cert")
+    response.headers["Content-Disposition"] = f"attachment; filename={CERTIFICATE_FILE}"
+    return response
+
+
+@lab_pages.get("/kiosk")
+def kiosk() -> str:
+    """Show the shortcuts, one for each system and study."""
+    lab = _lab()
+    studies = [
+        {
+            "id": service.study,
+            "title": service.title,
+            "systems": [
+                {
+                    "name": system.name,
+                    "file": system.file,
+                    "command": command(system, _page(lab, service.study)),
+                }
+                for system in SYSTEMS
+            ],
+        }
+        for service in this_site().services.values()
+    ]
+    return render_template("lab/kiosk.html", studies=studies, has_certificate=lab.authority is not None)
+
+
+@lab_pages.get("/kiosk/<study>/<name>")
+def kiosk_file(study: str, name: str) -> Response:
+    """Send a shortcut."""
+    lab = _lab()
+    system = next((one for one in SYSTEMS if one.file == name), None)
+    if system is None or study not in this_site().services:
+        abort(404)
+    response = Response(shortcut(system, _page(lab, study)), mimetype="application/octet-stream")
+    response.headers["Content-Disposition"] = f"attachment; filename={system.file}"
+    return response
+
+
+def _page(lab: Lab, study: str) -> str:
+    """Return a study's address for stations: the host that was asked where it is ours, else the likeliest."""
+    asked = f"http://{request.host}"
+    origin = asked if asked in lab.origins else next(iter(lab.origins), asked)
+    return origin + url_for("pages.participant", study=study)
+
 
 stations = Blueprint("stations", __name__, url_prefix="/api/<study>/station")
 stations.before_request(only_our_pages)
@@ -42,10 +318,10 @@ def start(study: str) -> Response:
     with service.store.read() as connection:
         if typed:
             number = number_of(service, typed)
-            state, found = unfinished.of_number(connection, study, number)
+            state, found = state_of_number(connection, study, number)
             told |= {"participant": number, "state": state}
         else:
-            found = unfinished.at_station(connection, study, station) if station else []
+            found = unfinished_at(connection, study, station) if station else []
     return jsonify(told | {"unfinished": [asdict(one) for one in found]})
 
 
@@ -59,7 +335,7 @@ def end(study: str) -> Response:
     number, reason = number_of(service, body["participant"]), body["reason"].strip()
     try:
         told, departed = service.store.write(
-            lambda connection: unfinished.end(connection, study, number, reason, body.get("station"))
+            lambda connection: end_unfinished(connection, study, number, reason, body.get("station"))
         ).result(timeout=this_site().settings.patience_s)
     except (NotInTime, StoreError) as error:
         raise Problem(

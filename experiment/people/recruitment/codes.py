@@ -7,19 +7,123 @@ taking part.
 from __future__ import annotations
 
 import hmac
+import json
 import math
 import os
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
+from functools import cache
+from importlib import resources
+from pathlib import Path
 from typing import Any, Literal, get_args
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from experiment.people.recruitment.platforms import IN_PERSON, Platform, platform_for, platforms
 from experiment.study.plans import session_rules
-from stimuli.errors import UserError, did_you_mean
+from stimuli.errors import UserError, did_you_mean, unknown_name
+
+IN_PERSON = "lab"
+
+
+@dataclass(frozen=True)
+class CheckRule:
+    """How many failed instructed-response checks a platform accepts as a reason to reject."""
+
+    long_from_minutes: float
+    failed_in_long: int
+    failed_in_short: int
+
+    def needed(self, minutes: float) -> int:
+        """Return how many checks must have failed in a study of so many minutes."""
+        return self.failed_in_long if minutes >= self.long_from_minutes else self.failed_in_short
+
+
+@dataclass(frozen=True)
+class Signing:
+    """How the links of a platform are signed."""
+
+    by: Literal["token", "key"]
+    parameters: tuple[str, ...]
+    identity: str
+    signs: tuple[str, ...] = ()
+    claim: str | None = None
+    keys: str = ""
+
+
+@dataclass(frozen=True)
+class Platform:
+    """One recruitment platform."""
+
+    key: str
+    name: str
+    source: str
+    identity: str | None
+    submission: str | None
+    parameters: tuple[str, ...]
+    link: str
+    form: str | None
+    example: str | None
+    template_marks: tuple[str, ...]
+    preview: Mapping[str, str]
+    codes: tuple[str, ...]
+    settings: tuple[str, ...]
+    return_url: str | None
+    returns_by_itself: bool
+    code_when_missing: Mapping[str, str]
+    export: Mapping[str, tuple[str, ...]] | None
+    ignored_columns: tuple[str, ...]
+    statuses: Mapping[str, str]
+    checks: CheckRule | None
+    sandbox: Mapping[str, str]
+    signing: Signing | None
+    code_when_held: str | None
+
+    def has_form(self, external_id: str) -> bool:
+        """Return whether an id can be one of the platform's."""
+        return self.form is None or re.fullmatch(self.form, external_id) is not None
+
+
+@cache
+def platforms() -> Mapping[str, Platform]:
+    """Return every known platform by its name in ``study.yaml``."""
+    text = resources.files(__package__).joinpath("platforms.json").read_text("utf-8")
+    return {key: _platform(key, given) for key, given in json.loads(text)["platforms"].items()}
+
+
+def _platform(key: str, given: Mapping[str, Any]) -> Platform:
+    lists = ("parameters", "template_marks", "codes", "settings", "ignored_columns")
+    export, signing = given["export"], given.get("signing")
+    return Platform(
+        **{
+            "sandbox": {},
+            "form": None,
+            "example": None,
+            "code_when_held": None,
+            **given,
+            "key": key,
+            **{name: tuple(given[name]) for name in lists},
+            "export": None if export is None else {name: tuple(columns) for name, columns in export.items()},
+            "signing": None if signing is None else _signing(signing),
+            "checks": None if given["checks"] is None else CheckRule(**given["checks"]),
+        }
+    )
+
+
+def _signing(given: Mapping[str, Any]) -> Signing:
+    return Signing(**{**given, **{name: tuple(given.get(name, ())) for name in ("parameters", "signs")}})
+
+
+def platform_for(recruit: str) -> Platform | None:
+    """Return the platform that ``participants.recruit`` names, None for a laboratory."""
+    if recruit == IN_PERSON:
+        return None
+    known = platforms()
+    if recruit not in known:
+        raise unknown_name("recruitment platform", recruit, (*known, IN_PERSON))
+    return known[recruit]
+
 
 Outcome = Literal["complete", "no_consent", "screened_out", "failed_checks"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
@@ -294,3 +398,41 @@ def code_of_session(recruitment: Recruitment, session: Mapping[str, Any], outcom
     if str(session.get("ended_reason") or "").startswith(DEVICE):
         return None
     return session.get("completion_code") or code_of(recruitment, outcome)
+
+
+def link_for_platform(recruitment: Recruitment, address: str) -> str | None:
+    """Return what is entered on the platform as the study's address, None where there is no platform."""
+    return None if recruitment.platform is None else address + recruitment.platform.link
+
+
+def missing_lines(recruitment: Recruitment, config: Path) -> Iterator[str]:
+    """Yield the lines that say which codes are missing, what happens without them, and what to add where."""
+    if recruitment.platform is None:
+        return
+    lacking = lines_to_add(recruitment)
+    if not lacking:
+        return
+    names = ", ".join(recruitment.missing)
+    yield f"{recruitment.study}: for {recruitment.platform.name}, your config lacks {names}."
+    yield from (f"  {consequence}" for consequence in _consequences(recruitment))
+    yield f"  Add to {config}:"
+    yield from (f"    {line}" for line in lacking)
+
+
+def _consequences(recruitment: Recruitment) -> Iterator[str]:
+    platform, missing = recruitment.platform, recruitment.missing
+    assert platform is not None
+    if "complete" in missing:
+        instead = platform.code_when_missing.get("complete")
+        yield (
+            f"Without it, participants who finish return with {instead} and must be reviewed manually."
+            if instead
+            else "Without it, each participant who finishes gets a different code, which `wrods reconcile` compares."
+        )
+    if "credit_url" in missing:
+        yield "Without it, credit must be granted manually."
+    early = [name for name in missing if name in ("no_consent", "screened_out")]
+    if early:
+        yield "Without a code, participants who end early are asked to return their place."
+    if "failed_checks" in missing:
+        yield "Without failed_checks, participants who failed attention checks return with the code for complete."

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from experiment.exporting.handover import hand_over
+from experiment.exporting.export import hand_over
 from experiment.store import Store
 from experiment.study import Study
 from tests.experiment.exporting.test_exports import NASTY, store, study

@@ -15,11 +15,10 @@ from sqlalchemy import Connection
 from analysis.tables import load
 from experiment.checking import load_study
 from experiment.exporting import Choice, export_study
+from experiment.exporting.export import hand_over
 from experiment.exporting.files import read_csv
-from experiment.exporting.handover import hand_over
-from experiment.exporting.tables import own_columns
+from experiment.exporting.tables import own_columns, trial_rows
 from experiment.procedure import plan_session, trials_of
-from experiment.rows.trials import trial_rows
 from experiment.scoring.trial import score_trial
 from experiment.store import open_store, records
 from experiment.study import Study

@@ -16,7 +16,7 @@ from analysis.measures.similarity import scored_similarities
 from analysis.published.h_test import both_parsers
 from experiment.checking import load_study
 from experiment.exporting import Choice, export_study
-from experiment.exporting.handover import hand_over
+from experiment.exporting.export import hand_over
 from experiment.scoring.similarities import RIGHT_ANSWER, STORED_AS
 from experiment.scoring.trial import Score
 from experiment.store import Store, open_store, queries, records

@@ -20,8 +20,7 @@ from analysis import load
 from experiment.cli import main
 from experiment.columns import region_columns, trial_columns
 from experiment.exporting import Choice, export_study
-from experiment.exporting.cells import cell, text_of
-from experiment.exporting.files import read_csv
+from experiment.exporting.files import cell, read_csv, text_of
 from experiment.exporting.tables import Table, tables_of
 from experiment.lists import list_ids
 from experiment.procedure import plan_session, trials_of

@@ -23,7 +23,7 @@ from analysis.report.chapters import Material, sensitivity
 from analysis.report.method import method_parts
 from experiment.cli import main
 from experiment.cli.study_store import opened_study
-from experiment.exporting.handover import hand_over
+from experiment.exporting.export import hand_over
 from experiment.models.imports import writing
 from experiment.store import Store, open_store, queries
 from tests.conftest import ROOT

@@ -16,7 +16,7 @@ from analysis.report.blocks import Material
 from analysis.report.chapters.mind_scramble import together, write
 from experiment.building import build_study
 from experiment.checking import load_study
-from experiment.exporting.handover import hand_over
+from experiment.exporting.export import hand_over
 from experiment.models import ModelSettings
 from experiment.models.judges.embeddings import Embedder
 from experiment.models.judges.similarity import (

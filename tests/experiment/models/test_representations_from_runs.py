@@ -15,7 +15,7 @@ from analysis.report.blocks import Material
 from analysis.report.chapters.representations import write
 from experiment.building import build_study
 from experiment.checking import load_study
-from experiment.exporting.handover import hand_over
+from experiment.exporting.export import hand_over
 from experiment.store import open_store
 from tests.experiment.models.running import invoke
 from tests.experiment.models.tiny_models import tiny_llama

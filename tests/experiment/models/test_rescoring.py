@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from experiment.cli import main
+from experiment.exporting.tables import trial_rows
 from experiment.models import ModelSettings, Reply, Request
 from experiment.models.engine import Follow
 from experiment.models.judges.judging import judge_again
@@ -25,7 +26,6 @@ from experiment.models.planning import (
     told_of,
 )
 from experiment.procedure import plan_session, trials_of
-from experiment.rows.trials import trial_rows
 from experiment.scoring.again import score_again
 from experiment.scoring.trial import VERSION, Score, score_trial
 from experiment.store import Store, open_store, queries, records

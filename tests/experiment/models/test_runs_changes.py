@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from experiment.rows.trials import trial_rows
+from experiment.exporting.tables import trial_rows
 from tests.experiment.models.running import (
     TRIALS,
     edit,

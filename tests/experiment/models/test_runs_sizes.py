@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from experiment.checking import load_study
-from experiment.exporting.handover import hand_over
+from experiment.exporting.export import hand_over
 from experiment.store import open_store
 from stimuli.errors import UserError
 from tests.experiment.models.running import invoke, study, with_models

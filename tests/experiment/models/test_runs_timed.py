@@ -8,7 +8,7 @@ from pathlib import Path
 
 from analysis import load
 from experiment.checking import load_study
-from experiment.exporting.handover import hand_over
+from experiment.exporting.export import hand_over
 from experiment.store import open_store
 from tests.experiment.models.running import TRIALS, invoke, study, with_models
 

@@ -16,11 +16,11 @@ from click.testing import CliRunner
 from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.cli import main
+from experiment.exporting.tables import trial_rows
 from experiment.models import ModelSettings
 from experiment.models.judges.embeddings import Embedder
 from experiment.models.judges.shown_similarity import Text, nearness, shown_texts, whole_prompts
 from experiment.models.judges.similarity import PLACEHOLDER, compare_texts, embedding_settings, told
-from experiment.rows.trials import trial_rows
 from experiment.scoring.similarities import similarity_rows
 from experiment.store import Store, open_store
 from experiment.store.queries import all_scores

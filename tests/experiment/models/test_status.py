@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import select
 
 from experiment.store import open_store, records
-from experiment.store.exclusions import EXCLUDED
+from experiment.store.queries import EXCLUDED
 from experiment.store.tables import audit
 from tests.experiment.models.running import (
     HELD_S,

@@ -25,8 +25,7 @@ from flask import Flask
 from experiment.people.app import create_app
 from experiment.people.lab.settings import Lab, set_lab
 from experiment.people.server import Server
-from experiment.people.service import StudyService, service_for
-from experiment.people.settings import PeopleSettings
+from experiment.people.service import PeopleSettings, StudyService, service_for
 from experiment.store import Store, open_store
 from experiment.study import Study
 from tests.experiment.people.recruitment.conftest import prolific, recruiting

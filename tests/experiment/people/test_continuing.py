@@ -12,8 +12,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from sqlalchemy import update
 
-from experiment.people import access
-from experiment.people.recruitment.invitations import invite
+from experiment.people import live as access
+from experiment.people.recruitment.admission import invite
 from experiment.store import queries
 from experiment.store.tables import sessions
 from tests.experiment.people.conftest import PIN

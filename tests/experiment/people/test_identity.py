@@ -11,8 +11,9 @@ from click.testing import CliRunner
 from sqlalchemy import select, update
 
 from experiment.cli import main
-from experiment.custody import persons, withdrawal
-from experiment.people.lab.admitting import written
+from experiment.custody import withdrawal
+from experiment.custody import withdrawal as persons
+from experiment.people.lab.settings import written
 from experiment.store import Store, open_store, queries, records
 from experiment.store.assignment import next_reader
 from experiment.store.tables import invitations, people, sessions

@@ -17,15 +17,14 @@ from experiment.custody.upkeep import Kept, Upkeep, copy_of
 from experiment.custody.withdrawal import remembered
 from experiment.exporting import export_study
 from experiment.exporting.dictionary import dictionary_of
-from experiment.people import taking
-from experiment.people.dashboard.watching import study_overview
+from experiment.people.dashboard.study_pages import study_overview
 from experiment.people.live import live_session
-from experiment.people.recruitment.invitations import invite
-from experiment.people.uploads import take_copy
+from experiment.people.recruitment.admission import invite
+from experiment.people.taking import event_operation, take_copy
 from experiment.store import queries
 from experiment.store.backups import FOLDER, back_up
 from experiment.store.chain import WITHDRAWN
-from experiment.store.declining import forget_undecided, number_of
+from experiment.store.erasure import forget_undecided, number_of
 from experiment.store.restoring import check_backup, discard
 from experiment.store.tables import audit, chain, invitations, metadata, sessions, tallies
 from tests.experiment.people.recruitment.conftest import prolific_id
@@ -90,7 +89,7 @@ def test_a_session_of_a_version_whose_plans_named_no_text_can_still_agree(site: 
     row = {"study": "small", "token_hash": "h", "plan": plan, "reader_kind": "human"}
     live = live_session(row | {"session_id": person.session_id})
     body = {"client_uuid": "0123456789abcdef", "kind": "consent", "detail": {"agreed": True}}
-    assert site.store.write(taking.event(live, body, lambda *_: None)).result().told == "stored"
+    assert site.store.write(event_operation(live, body, lambda *_: None)).result().told == "stored"
 
 
 def test_who_declines_leaves_a_count_and_nothing_else(

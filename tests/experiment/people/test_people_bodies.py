@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiment.people.bodies import FREQUENT, LARGEST_BODY, acceptance, parse, validator
-from experiment.people.problems import Problem
+from experiment.people.bodies import FREQUENT, LARGEST_BODY, Problem, acceptance, parse, validator
 from experiment.people.server import largest_body
 
 TRIAL: dict[str, Any] = {

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from experiment.bundle import bundle_folder
-from experiment.people.preview import create_preview_app
-from experiment.people.preview_source import preview_study, prompt_maker
+from experiment.people.preview import create_preview_app, preview_study, prompt_maker
 from experiment.people.server import Server
 from experiment.store.queries import all_events, sessions_overview, trials_with_scores
 from stimuli.errors import UserError

@@ -30,9 +30,8 @@ from experiment.people.connections import (
     raise_file_limit,
     within_files,
 )
-from experiment.people.lab.authority import server_certificate, tls_of
-from experiment.people.server import Server
-from experiment.people.workers import THREADS, THREADS_A_CALLER, TooManyWaiting, Workers
+from experiment.people.lab.serving import server_certificate, tls_of
+from experiment.people.server import THREADS, THREADS_A_CALLER, Server, TooManyWaiting, Workers
 
 T = TypeVar("T")
 HERE, THERE, NEAR, FAR = "127.0.0.1", "127.0.7.7", "127.0.7.8", "127.0.9.9"
@@ -553,7 +552,7 @@ def test_callers_take_turns_and_none_has_all_threads() -> None:
 
 def test_a_caller_with_too_much_under_way_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     opened = threading.Event()
-    monkeypatch.setattr("experiment.people.workers.WAITING_A_CALLER", 5)
+    monkeypatch.setattr("experiment.people.server.WAITING_A_CALLER", 5)
 
     async def many() -> None:
         workers = Workers()

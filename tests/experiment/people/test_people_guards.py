@@ -14,11 +14,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from experiment.people import access
-from experiment.people.access import Passes, Throttle, session_token
-from experiment.people.bodies import DEEPEST, parse
-from experiment.people.problems import Problem
-from experiment.people.uploads import read_copy, take_copy
+from experiment.people import live as access
+from experiment.people.bodies import DEEPEST, Problem, parse
+from experiment.people.live import Passes, Throttle, session_token
+from experiment.people.taking import read_copy, take_copy
 from experiment.store import queries as q
 from experiment.store.attendance import shown_keys
 from experiment.store.chain import verify

@@ -15,11 +15,11 @@ from flask.testing import FlaskClient
 
 from experiment.checking import load_study
 from experiment.columns import trial_columns
-from experiment.exporting.handover import hand_over
+from experiment.exporting.export import hand_over
 from experiment.languages import pack_for
 from experiment.people.app import create_app
+from experiment.people.dashboard.study_pages import study_overview
 from experiment.people.dashboard.transfers import cell
-from experiment.people.dashboard.watching import study_overview
 from experiment.people.pages import script_json
 from experiment.store.queries import sessions_overview
 from experiment.store.records import add_flag

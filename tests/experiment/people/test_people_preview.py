@@ -10,8 +10,7 @@ from flask.testing import FlaskClient
 
 from experiment.building import build_items
 from experiment.models.prompts import render
-from experiment.people.preview import create_preview_app
-from experiment.people.preview_source import preview_study, prompt_maker, token_pieces
+from experiment.people.preview import create_preview_app, preview_study, prompt_maker, token_pieces
 from experiment.procedure import plan_session, trials_of
 from stimuli.errors import UserError
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from experiment.people.headers import A_DAY_S, A_YEAR_S, HEADERS
-from experiment.people.lab.authority import own_names, server_certificate, tls_of
+from experiment.people.lab.serving import own_names, server_certificate, tls_of
 from experiment.people.server import Server
 from experiment.people.server_health import ServerHealth
 from experiment.store import StoreError

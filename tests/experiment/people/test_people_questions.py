@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from experiment.people import taking
 from experiment.people.live import live_session
+from experiment.people.taking import NotAgreed, answers_operation
 from experiment.store import queries as q
 
 MATERIALS = "materials: {words: words.txt}\n"
@@ -100,10 +100,10 @@ def test_questions_above_the_consent_of_an_earlier_version_are_answered_before_i
 
     def give(screen: str) -> str:
         body = {"client_uuid": str(uuid.uuid4()), "screen": screen, "answers": {}}
-        return str(site.store.write(taking.answers(live, body, lambda *_: None)).result().told)
+        return str(site.store.write(answers_operation(live, body, lambda *_: None)).result().told)
 
     assert give("early") == "stored"
-    with pytest.raises(taking.NotAgreed):
+    with pytest.raises(NotAgreed):
         give("late")
     person.agree()
     assert give("late") == "stored"

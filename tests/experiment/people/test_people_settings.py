@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 from experiment.cli import main
 from experiment.configuration import config_file, read_config, store_address
-from experiment.people.listening import lan_addresses
+from experiment.people.connections import lan_addresses
 from experiment.people.server import Server
-from experiment.people.settings import read_settings
+from experiment.people.service import read_settings
 from stimuli.errors import UserError
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import select
 
 from experiment.cli import main
 from experiment.custody.withdrawal import remembered
-from experiment.people.uploads import read_copy, take_copy
+from experiment.people.taking import read_copy, take_copy
 from experiment.store import queries as q
 from experiment.store.backups import FOLDER, back_up
 from experiment.store.tables import audit

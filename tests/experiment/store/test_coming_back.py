@@ -19,7 +19,7 @@ from sqlalchemy import select
 from experiment.cli import main
 from experiment.custody import upkeep
 from experiment.custody import withdrawal as w
-from experiment.people.recruitment.invitations import invite, use
+from experiment.people.recruitment.admission import invite, use
 from experiment.store import Store, open_store
 from experiment.store import records as r
 from experiment.store.backups import back_up

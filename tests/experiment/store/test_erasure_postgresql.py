@@ -18,10 +18,11 @@ from sqlalchemy.engine import make_url
 from experiment.cli import main
 from experiment.custody import withdrawal as w
 from experiment.people.serving_lock import serving
-from experiment.store import Store, open_store, rewriting
+from experiment.store import Store, open_store
+from experiment.store import erasure as rewriting
 from experiment.store import records as r
 from experiment.store.backups import back_up
-from experiment.store.rewriting import copies_elsewhere
+from experiment.store.erasure import copies_elsewhere
 from tests.experiment.postgres import cluster, new_database, postgres_programs, tell
 
 ARCHIVE = "the archive of PostgreSQL's write-ahead log (archive_mode on)"

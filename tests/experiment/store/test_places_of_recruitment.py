@@ -15,8 +15,7 @@ from sqlalchemy import Connection
 from experiment.people.opening import Arrival, open_session
 from experiment.people.recruitment.admission import Hindered
 from experiment.people.recruitment.codes import recruitment_for
-from experiment.people.recruitment.reconciliation import import_submissions, reconciliation
-from experiment.people.recruitment.submissions import parse_export
+from experiment.people.recruitment.reconciliation import import_submissions, parse_export, reconciliation
 from experiment.people.service import service_for
 from experiment.store import open_store
 from experiment.store.queries import sessions_overview

@@ -18,8 +18,8 @@ from experiment.store import open_store
 from experiment.store import queries as q
 from experiment.store import records as r
 from experiment.store.database import address_of, check_place, file_system, make_engine, synced_by
+from experiment.store.store import MIGRATIONS, revision_of, upgrade
 from experiment.store.tables import LATEST_REVISION, metadata
-from experiment.store.upgrade import MIGRATIONS, revision_of, upgrade
 from stimuli.errors import UserError
 
 MOUNTS = """\

@@ -15,8 +15,8 @@ import pytest
 from sqlalchemy import func, select, update
 
 from experiment.custody import withdrawal as w
-from experiment.custody.persons import find_person
 from experiment.custody.upkeep import Kept, Upkeep
+from experiment.custody.withdrawal import find_person
 from experiment.models.api.cache import FILE, Cache
 from experiment.models.engine import Reply
 from experiment.scoring.trial import Score
@@ -25,8 +25,8 @@ from experiment.store import records as r
 from experiment.store.backups import back_up
 from experiment.store.database import address_of, make_engine
 from experiment.store.erasure import erase_sessions, what_is_due
+from experiment.store.store import upgrade
 from experiment.store.tables import audit, invitations, metadata, people, sessions, submissions
-from experiment.store.upgrade import upgrade
 
 SECRET = "I am Xanthippe of Alopeke"
 VERDICT = Score("yes", "valid", True, 1.0, "choice", 1)

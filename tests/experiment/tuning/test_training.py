@@ -40,7 +40,7 @@ def weights(folder: Path, name: str) -> bytes:
 
 
 def shares_right(folder: Path) -> dict[str, float]:
-    from experiment.rows.trials import trial_rows
+    from experiment.exporting.tables import trial_rows
     from experiment.store import open_store
 
     with open_store(folder) as store, store.read() as connection:
@@ -52,7 +52,7 @@ def shares_right(folder: Path) -> dict[str, float]:
 
 
 def dictionary_of(folder: Path) -> dict[str, dict]:
-    from experiment.exporting.handover import hand_over
+    from experiment.exporting.export import hand_over
     from experiment.store import open_store
 
     with open_store(folder) as store:

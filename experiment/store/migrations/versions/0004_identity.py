@@ -70,9 +70,9 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("token_hash", name=op.f("pk_sign_ins")),
     )
     _give_keys(op.get_bind())
-    erasure = context.config.attributes["erasure"]
-    for study in erasure.clean_tombstones(op.get_bind()):
-        erasure.note_due(op.get_bind(), study)
+    attributes = context.config.attributes
+    for study in attributes["clean_tombstones"](op.get_bind()):
+        attributes["note_due"](op.get_bind(), study)
 
 
 def _give_keys(connection: sa.Connection) -> None:

@@ -15,10 +15,10 @@ from click.testing import CliRunner, Result
 
 from experiment.cli import main
 from experiment.configuration import config_file, read_config
-from experiment.people.access import Throttle
 from experiment.people.dashboard import accounts
-from experiment.people.dashboard.failures import FailedSignIns
-from experiment.people.settings import read_settings
+from experiment.people.dashboard.sign_ins import FailedSignIns
+from experiment.people.live import Throttle
+from experiment.people.service import read_settings
 from stimuli.errors import UserError
 from tests.experiment.people.dashboard.conftest import Visitor, words_of
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from experiment.rows.trials import trial_rows
+from experiment.exporting.tables import trial_rows
 from experiment.store import chain, queries
-from experiment.store.collection import collection_of
-from experiment.store.declining import UNDECIDED, number_of
-from experiment.store.exclusions import exclusions
+from experiment.store.erasure import UNDECIDED, number_of
+from experiment.store.queries import exclusions
+from experiment.store.records import collection_of
 from experiment.store.tables import audit, sessions
 from tests.experiment.people.dashboard.conftest import Visitor, words_of
 

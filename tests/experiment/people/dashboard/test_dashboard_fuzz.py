@@ -45,7 +45,7 @@ def site(make_study: Any, serve_study: Any, monkeypatch: pytest.MonkeyPatch) -> 
     """A study with a participant's answers, a platform id, and answer keys that no page but a download shows."""
     monkeypatch.setattr("experiment.people.site.SENDINGS_PER_MINUTE", 10**9)
     for limit in ("FREE_TRIES", "FREE_TRIES_OF_NETWORK"):
-        monkeypatch.setattr(f"experiment.people.dashboard.sign_in_limits.{limit}", 10**9)
+        monkeypatch.setattr(f"experiment.people.dashboard.sign_ins.{limit}", 10**9)
     items = [
         Item(
             item_id=f"{KEY}{number}", set_name="words", role="test", condition={"position": level},
@@ -108,7 +108,7 @@ def test_no_address_breaks_the_server_or_tells_what_is_not_for_its_caller(
     key = site.person.session_id
     known = {
         "study": ["small"], "session_id": [key], "key": [key[:12]], "form": ["csv", "jspsych", "psych-ds", "parquet"],
-        "deed": ["note", "flag", "pilot", "exclude", "restore", "end"], "token": ["x" * 43],
+        "action": ["note", "flag", "pilot", "exclude", "restore", "end"], "token": ["x" * 43],
     }  # fmt: skip
     seen: set[tuple[str, int]] = set()
 

@@ -16,8 +16,9 @@ from click.testing import CliRunner, Result
 
 from experiment.cli import main
 from experiment.configuration import config_file, read_config
-from experiment.people.dashboard import second_factor, sign_in_limits
-from experiment.people.dashboard.sign_in_limits import (
+from experiment.people.dashboard import accounts as second_factor
+from experiment.people.dashboard import sign_ins as sign_in_limits
+from experiment.people.dashboard.sign_ins import (
     FREE_TRIES,
     FREE_TRIES_OF_NETWORK,
     LONGEST_WAIT_S,

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from experiment.people.dashboard.findings import Findings, trials_to_measure
-from experiment.people.quality import measures
+from experiment.people.quality import Findings, measures, trials_to_measure
 from experiment.store import queries
 from experiment.store.tables import calls, sessions, trials
 from tests.experiment.people.dashboard.conftest import Visitor, words_of

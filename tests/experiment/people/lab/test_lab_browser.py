@@ -20,10 +20,9 @@ from flask import Flask
 
 from experiment.bundle import bundle_folder
 from experiment.people.app import create_app
-from experiment.people.lab.authority import spki_digest
-from experiment.people.lab.kiosk import SWITCHES
-from experiment.people.lab.serving import LabServer, open_lab
-from experiment.people.listening import lan_addresses
+from experiment.people.connections import lan_addresses
+from experiment.people.lab.serving import LabServer, open_lab, spki_digest
+from experiment.people.lab.stations import SWITCHES
 from experiment.people.service import service_for
 from experiment.store import Store, open_store
 from experiment.store.queries import sessions_overview, trials_with_scores

@@ -11,7 +11,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
-from experiment.people.lab.authority import own_names, server_certificate
+from experiment.people.lab.serving import own_names, server_certificate
 from stimuli.errors import UserError
 
 NAMES = ["lab-pc", "lab-pc.local"]

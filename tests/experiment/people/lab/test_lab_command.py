@@ -17,8 +17,7 @@ from typing import Any
 
 import pytest
 
-from experiment.people.lab.reach import firewall_hint
-from experiment.people.lab.serving import Meeting
+from experiment.people.lab.serving import Meeting, firewall_hint
 from tests.conftest import ROOT
 
 ADDRESS = "127.0.0.1"

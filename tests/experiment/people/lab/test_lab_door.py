@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 from flask import Flask, jsonify, request
 
-from experiment.people.lab.authority import ServerCertificate, server_certificate, tls_of
-from experiment.people.lab.reach import try_addresses
+from experiment.people.lab.serving import ServerCertificate, server_certificate, tls_of, try_addresses
 from experiment.people.server import Server
 from stimuli.errors import UserError
 

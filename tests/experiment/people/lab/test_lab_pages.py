@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from experiment.people.lab.authority import server_certificate
-from experiment.people.lab.kiosk import SYSTEMS, command, shortcut
+from experiment.people.lab.serving import server_certificate
 from experiment.people.lab.settings import Lab, set_lab
+from experiment.people.lab.stations import SYSTEMS, command, shortcut
 from stimuli.errors import UserError
 
 PAGE = "http://10.0.0.5:8000/small/"

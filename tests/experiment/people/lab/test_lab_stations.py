@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from experiment.people.lab.admitting import example, written
-from experiment.people.lab.settings import Lab, read_pin, set_lab
-from experiment.store.declining import UNDECIDED, number_of
+from experiment.people.lab.settings import Lab, example, read_pin, set_lab, written
+from experiment.store.erasure import UNDECIDED, number_of
 from experiment.store.queries import all_events, sessions_overview
 from experiment.store.tables import metadata
 from stimuli.errors import UserError

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select, update
 
-from experiment.people.recruitment import invitations
+from experiment.people.recruitment import admission as invitations
 from experiment.store.erasure import forget_names
 from experiment.store.queries import sessions_overview
 from experiment.store.tables import invitations as invitations_table

@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
+from experiment.people.recruitment.admission import places_taken
 from experiment.people.recruitment.codes import recruitment_for
-from experiment.people.recruitment.places import places_taken
-from experiment.people.recruitment.reconciliation import import_submissions, reconciliation
-from experiment.people.recruitment.submissions import parse_export
+from experiment.people.recruitment.reconciliation import import_submissions, parse_export, reconciliation
 from experiment.people.service import present
 from experiment.session_minutes import shortest_seconds
 from experiment.store import queries

@@ -12,12 +12,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from experiment.people.recruitment.approvals import approve_csv
-from experiment.people.recruitment.codes import Recruitment, Reward, recruitment_for
-from experiment.people.recruitment.platforms import platforms
-from experiment.people.recruitment.reconciliation import import_submissions, reconciliation
-from experiment.people.recruitment.reports import Line, Report
-from experiment.people.recruitment.submissions import parse_export
+from experiment.people.recruitment.codes import Recruitment, Reward, platforms, recruitment_for
+from experiment.people.recruitment.reconciliation import (
+    Line,
+    Report,
+    approve_csv,
+    import_submissions,
+    parse_export,
+    reconciliation,
+)
 from experiment.store import queries
 from experiment.store.queries import sessions_overview
 from experiment.store.tables import audit, submissions

@@ -10,9 +10,14 @@ from urllib.parse import urlencode
 
 import pytest
 
-from experiment.people.recruitment.codes import lines_to_add, read_reward, recruitment_for
+from experiment.people.recruitment.codes import (
+    lines_to_add,
+    link_for_platform,
+    missing_lines,
+    read_reward,
+    recruitment_for,
+)
 from experiment.people.recruitment.returns import failed_checks, return_for
-from experiment.people.recruitment.telling import link_for_platform, missing_lines
 from experiment.store import queries
 from experiment.study import Study
 from stimuli.errors import UserError

@@ -20,8 +20,15 @@ from hypothesis import given as drawn
 from hypothesis import strategies as st
 
 from experiment.people.recruitment.codes import recruitment_for
-from experiment.people.recruitment.key_sets import FRESH_S, KeySets, KeysUnavailable
-from experiment.people.recruitment.signed_links import check_own, read_token, sign, signed_link
+from experiment.people.recruitment.signed_links import (
+    FRESH_S,
+    KeySets,
+    KeysUnavailable,
+    check_own,
+    read_token,
+    sign,
+    signed_link,
+)
 from experiment.store import queries
 from stimuli.errors import UserError
 from tests.experiment.people.recruitment.conftest import PROLIFIC, prolific_id

@@ -1,1 +1,0 @@
-"""Makes rows of tables from what is stored: trials, failed ones, items, regions."""
