@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from experiment.cli import main
 from experiment.configuration import config_file
-from experiment.people.recruitment.admission import look_up
+from experiment.people.recruitment.admission import find_invitation
 from experiment.people.recruitment.codes import recruitment_for
 from experiment.store import open_store, records
 from experiment.store.tables import sessions
@@ -72,7 +72,7 @@ def test_links_are_written_once_for_their_owner_alone(make_study: MakeStudy, tmp
     assert rows[1]["link"].startswith("https://lab.example.org/small/?invitation=")
     assert rows[1]["link"].partition("invitation=")[2] not in told.output
     with open_store(study.folder) as store, store.read() as connection:
-        found = look_up(connection, "small", rows[1]["link"].partition("invitation=")[2])
+        found = find_invitation(connection, "small", rows[1]["link"].partition("invitation=")[2])
     assert (found.standing, found.participant) == ("open", "Ada")
     again = wrods("invite", study.folder, "--participants", named, *base, "--out", tmp_path / "other.csv")
     assert again.exit_code == 2 and "have a link already" in again.output

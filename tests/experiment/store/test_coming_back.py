@@ -19,7 +19,7 @@ from sqlalchemy import select
 from experiment.cli import main
 from experiment.custody import upkeep
 from experiment.custody import withdrawal as w
-from experiment.people.recruitment.admission import invite, use
+from experiment.people.recruitment.admission import invite, spend_invitation
 from experiment.store import Store, open_store
 from experiment.store import records as r
 from experiment.store.backups import back_up
@@ -221,7 +221,7 @@ def bob(store: Store, plan: dict[str, Any], folder: Path) -> tuple[str, list[Pat
 
     def bind(c: Any) -> None:
         r.add_person(c, "small", session, "invitation", "Bob the Builder")
-        use(c, "small", token, session)
+        spend_invitation(c, "small", token, session)
 
     store.write(bind).result()
     return session, copies
