@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 import webbrowser
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +19,6 @@ from experiment.cli.screen import has_screen
 
 if TYPE_CHECKING:
     from experiment.people.lab.serving import LabServer
-    from experiment.people.recruitment.outside import Bell
     from experiment.people.service import StudyService
 
 SECOND_LOOK_S = 60
@@ -87,8 +86,7 @@ def serve(
 
     A study whose texts still have placeholders (`[FILL IN: …]`) is served with --pilot only.
 
-    Online, --public checks the address from outside: name, certificate, proxy, and return to the platform. See
-    docs/online.md.
+    Online, --public also checks that the address reaches this server through its proxy. See docs/online.md.
 
     Example: wrods serve my-study --port 8000
     """
@@ -100,7 +98,6 @@ def serve(
     from experiment.people.lab.serving import open_lab
     from experiment.people.lab.settings import Lab, read_pin, set_lab
     from experiment.people.recruitment.codes import link_for_platform, missing_lines
-    from experiment.people.recruitment.outside import Bell
     from experiment.people.server import Server
     from experiment.people.server_health import HealthWatch
     from experiment.people.service import read_settings, service_for
@@ -206,9 +203,7 @@ def serve(
         if at_stations is not None:
             threading.Thread(target=_tell_reach, args=(at_stations,), daemon=True).start()
         if public is not None:
-            bell = Bell(app)
-            bell.hang()
-            threading.Thread(target=_tell_outside, args=(public, bell, services), daemon=True).start()
+            threading.Thread(target=_tell_outside, args=(public,), daemon=True).start()
         looked_after = [kept(study, services[study.id].store) for study in loaded]
         health = app.extensions["wrods"].health
         opened.enter_context(HealthWatch(health, services, _warn))
@@ -228,21 +223,19 @@ def _tell(base: str, studies: Iterable[str], *, pilot: bool) -> None:
     click.echo(f"  Dashboard       {base}/admin/")
 
 
-def _tell_outside(public: str, bell: Bell, services: Mapping[str, StudyService]) -> None:
-    from experiment.people.recruitment.outside import example_link, look_from_outside, return_addresses
+def _tell_outside(public: str) -> None:
+    from experiment.people.server_health import public_address_problems
 
-    links = {study: example_link(service) for study, service in services.items()}
-    returns = [address for service in services.values() for address in return_addresses(service)]
     # a proxy that starts after this server, or still waits for its certificate, is looked at once more
     for wait_s in (0, SECOND_LOOK_S):
         time.sleep(wait_s)
-        click.echo(f"\nCheck from outside, at {public}:")
-        is_right = True
-        for finding in look_from_outside(public, bell, links=links, returns=returns):
-            click.echo(f"  {finding}")
-            is_right = is_right and finding.is_right
+        problems = public_address_problems(public.rstrip("/"))
+        for problem in problems:
+            click.echo(f"  FAIL            {problem}. See docs/online.md.")
+        if not problems:
+            click.echo(f"  OK              {public} reaches this server through its proxy")
         sys.stdout.flush()
-        if is_right:
+        if not problems:
             return
 
 

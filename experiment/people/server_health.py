@@ -6,9 +6,12 @@
 
 from __future__ import annotations
 
+import http.client
 import shutil
 import threading
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Mapping
 from concurrent.futures import TimeoutError as NotInTime
 from dataclasses import dataclass
@@ -16,6 +19,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from experiment.people.headers import HEADERS
 from experiment.people.service import StudyService
 from experiment.store import DamagedStore, StoreError
 from experiment.store.backups import FOLDER, backups_in
@@ -214,3 +218,29 @@ class HealthWatch:
 
 def _megabytes(size: int) -> str:
     return f"{size / 1e6:,.0f} MB"
+
+
+def public_address_problems(public_url: str) -> list[str]:
+    """Return what is wrong with the way from a public address through its proxy to this server, a sentence each."""
+    try:
+        with urllib.request.urlopen(f"{public_url}/health", timeout=PROVE_EVERY_S) as reply:
+            status, headers, body, address = reply.status, reply.headers, reply.read(), reply.geturl()
+    except urllib.error.HTTPError as error:
+        status, headers, body, address = error.code, error.headers, error.read(), error.geturl()
+    except (OSError, http.client.HTTPException) as error:
+        return [f"{public_url} does not answer: {getattr(error, 'reason', error)}"]
+    if b'"concerns"' not in body:
+        return [
+            f"{public_url} answers with status {status}, and not from wrods: the proxy does not reach this server"
+        ]
+    problems = []
+    if not address.startswith(public_url):
+        problems.append(f"the proxy redirects to {address}: serve with that address (--public)")
+    if not public_url.startswith("https://"):
+        problems.append("answers can be read in transit, and browsers offer no precise clock: use https")
+    elif "Strict-Transport-Security" not in headers:
+        problems.append("the proxy does not pass on X-Forwarded-Proto and the name of the host")
+    lost = [name for name in HEADERS if headers.get(name) != HEADERS[name]]
+    if lost:
+        problems.append(f"the proxy changes headers that protect pages: {', '.join(lost)}")
+    return problems

@@ -426,7 +426,6 @@ def _back_up(database: Path, revision: str) -> Path:
     return copy
 
 
-
 SERVE_GROUP_MS = 5.0
 RUN_GROUP_MS = 250.0
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from experiment.custody.upkeep import Upkeep, kept
-from experiment.people.server_health import HealthWatch, ServerHealth
+from experiment.people.headers import HEADERS
+from experiment.people.server_health import HealthWatch, ServerHealth, public_address_problems
 from experiment.store import DamagedStore
 from experiment.study import Study
 from tests.experiment.people.dashboard.conftest import Visitor, words_of
@@ -177,3 +180,34 @@ def test_a_full_backup_disk_is_what_the_copy_meets(
     (concern,) = health.concerns()
     assert concern.kind == "backup failed" and "full" in concern.words
     assert site.begin().answer(0).status == 201
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "headers", "told"),
+    [
+        (200, b'{"status": "ok", "concerns": []}', HEADERS, []),
+        (503, b'{"status": "failing", "concerns": [1]}', HEADERS, []),
+        (502, b"Bad Gateway", HEADERS, ["502"]),
+        (200, b'{"concerns": []}', dict(list(HEADERS.items())[1:]), ["Content-Security-Policy"]),
+    ],
+)
+def test_a_public_address_that_does_not_lead_here_is_told(
+    status: int, body: bytes, headers: dict[str, str], told: list[str]
+) -> None:
+    class Proxy(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status if self.path == "/health" else 404)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None: ...
+
+    with HTTPServer(("127.0.0.1", 0), Proxy) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        found = public_address_problems(f"http://127.0.0.1:{server.server_port}")
+        server.shutdown()
+    assert public_address_problems(f"http://127.0.0.1:{server.server_port}")[0].endswith("refused")
+    assert all(any(part in problem for problem in found) for part in told)
+    assert len(found) == (1 if status == 502 else 1 + len(told))
