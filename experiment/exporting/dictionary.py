@@ -149,9 +149,7 @@ def _add_columns(found: Answers, name: str, asked: Mapping[str, Any]) -> None:
 
 
 def _text(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False)
+    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _number(value: Any) -> float | None:

@@ -259,9 +259,7 @@ def login() -> Page:
 @admin.get("/login/code")
 def code_form() -> Page:
     """Ask for a code of the second factor, after the password."""
-    if _halfway() is None:
-        return redirect(url_for("admin.login_form"))
-    return _code_form(None, 200)
+    return redirect(url_for("admin.login_form")) if _halfway() is None else _code_form(None, 200)
 
 
 @admin.post("/login/code")
