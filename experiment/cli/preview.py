@@ -27,12 +27,11 @@ def preview(study: Path, model: str | None, port: int, no_browser: bool) -> None
     """
     from experiment.checking import load_study
     from experiment.cli.screen import has_screen
-    from experiment.people.preview import create_preview_app, preview_study, prompt_maker
+    from experiment.people.preview import create_preview_app
     from experiment.people.server import Server
 
     loaded = load_study(study)
-    make_prompt = prompt_maker(loaded, model)
-    app = create_preview_app(lambda: preview_study(study), make_prompt, folder=loaded.folder)
+    app = create_preview_app(loaded, model)
     server = Server(app, "127.0.0.1", port)
     address = f"http://127.0.0.1:{server.port}/"
     click.echo(click.style("Preview", bold=True) + f" of {loaded.title}: {address}")

@@ -6,8 +6,6 @@ import hashlib
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,100 +13,110 @@ from typing import Any
 from flask import Flask, Response, abort, jsonify, render_template, request
 
 from experiment.checking import load_study
-from experiment.languages import Pack
 from experiment.people.headers import add_headers
 from experiment.people.pages import ASSETS, asset, bundle, bundle_version, digest, icon, script_json
-from experiment.people.service import Plan
 from experiment.study import Study
 from stimuli.errors import UserError, unknown_name
 
-Trial = Mapping[str, Any]
+Plan, Trial = Mapping[str, Any], Mapping[str, Any]
 ADDRESSES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+NOT_DESIGN = ("reports", "backups", "states", "handover")
+"""Folders of what is collected or computed from a study."""
 
 
-@dataclass(frozen=True)
-class PromptView:
-    """What a model gets for a trial."""
-
-    messages: Sequence[tuple[str, str]]
-    labels: Sequence[str] | None = None
-    model: str | None = None
-    tokens: Sequence[str] | None = None
-
-
-@dataclass(frozen=True)
 class PreviewStudy:
-    """A study as the preview needs it."""
+    """A study with its items built in memory, so that the preview shows what ``study.yaml`` says now."""
 
-    study: str
-    title: str
-    language: str
-    pack: Pack
-    list_ids: Sequence[int]
-    variants: int
-    plan: Callable[[int, int], Plan]
-    participant_view: Callable[[Plan], Plan]
+    def __init__(self, path: Path) -> None:
+        from experiment.building import build_items
+        from experiment.lists import list_ids
 
+        self.study = load_study(path)
+        self.items = build_items(self.study)
+        self.list_ids = list(list_ids(self.study, self.items))
+        self.variants = int(self.study.get("models", "prompt_variants", default=1))
+        self._plans: dict[tuple[int, int], dict[str, Any]] = {}
 
-StudyLoader = Callable[[], PreviewStudy]
-RenderPrompt = Callable[[Plan, Trial], PromptView]
+    def plan(self, list_id: int, variant: int) -> dict[str, Any]:
+        """Return the whole plan of a list, with a wording of the prompt."""
+        from experiment.procedure import plan_session
 
+        if (list_id, variant) not in self._plans:
+            self._plans[list_id, variant] = plan_session(
+                self.study, self.items, list_id=list_id, prompt_variant=variant
+            )
+        return self._plans[list_id, variant]
 
-@dataclass(frozen=True)
-class _Loaded:
-    stamp: str
-    study: PreviewStudy | None
-    problem: UserError | None
+    def choices(self) -> dict[str, Any]:
+        """Return what the choosers offer: by list, the screens and the trials with item and condition."""
+        screens: dict[str, list[dict[str, Any]]] = {}
+        for list_id in self.list_ids:
+            rows = screens.setdefault(str(list_id), [])
+            for place, screen in enumerate(self.plan(list_id, 1)["screens"]):
+                at = {"screen": place, "kind": screen["kind"]}
+                rows += [{**at, "trial": None}] if "trials" not in screen else []
+                rows += [
+                    {
+                        **at,
+                        "trial": trial["trial_index"],
+                        "item": f"{trial['set']} {trial['item_id']}",
+                        "condition": ", ".join(f"{name}: {of}" for name, of in trial["condition"].items()),
+                    }
+                    for trial in screen.get("trials", ())
+                ]
+        return {"lists": self.list_ids, "variants": self.variants, "screens": screens}
 
 
 class _Source:
     """The study as it is on disk now; read again when one of its files changes."""
 
-    def __init__(self, load: StudyLoader, folder: Path) -> None:
-        self._load = load
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.Lock()
-        self._known: _Loaded | None = None
+        self._known: tuple[str, PreviewStudy | None, UserError | None] = ("", None, None)
 
     def stamp(self) -> str:
         """Return a text that changes when a file of the study is saved, added or removed."""
         parts = []
         for file in sorted(self._folder.rglob("*")):
             inner = file.relative_to(self._folder)
-            # what is collected or computed from the study is no part of its design
-            if inner.parts[0] in ("reports", "backups", "states", "handover") or file.name.startswith(
-                "study.db"
-            ):
+            is_hidden = any(part.startswith(".") for part in inner.parts)
+            if inner.parts[0] in NOT_DESIGN or file.name.startswith("study.db") or is_hidden:
                 continue
-            if not any(part.startswith(".") for part in inner.parts) and file.is_file():
+            if file.is_file():
                 about = file.stat()
                 parts.append(f"{inner}:{about.st_mtime_ns}:{about.st_size}")
         return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
-    def now(self) -> _Loaded:
-        """Return the study, or what is wrong with it."""
+    def now(self) -> tuple[str, PreviewStudy | None, UserError | None]:
+        """Return the stamp, and the study or what is wrong with it."""
         stamp = self.stamp()
         with self._lock:
-            if self._known is None or self._known.stamp != stamp:
+            if self._known[0] != stamp:
                 try:
-                    self._known = _Loaded(stamp, self._load(), None)
+                    self._known = (stamp, PreviewStudy(self._folder), None)
                 except UserError as problem:
-                    self._known = _Loaded(stamp, None, problem)
+                    self._known = (stamp, None, problem)
             return self._known
 
 
-def create_preview_app(study_loader: StudyLoader, render_prompt: RenderPrompt, *, folder: Path) -> Flask:
-    """Build the preview's web application."""
+def create_preview_app(study: Study, model: str | None = None) -> Flask:
+    """Build the preview's web application; prompts have tokens where a local model is named."""
     app = Flask(__name__, static_folder=None)
     app.config["SECRET_KEY"] = secrets.token_bytes(32)
     app.jinja_env.globals["asset_version"] = lambda name: digest(ASSETS / name)
-    source = _Source(study_loader, folder)
+    source = _Source(study.folder)
+    make_prompt = prompt_maker(study, model)
 
-    def study_now() -> PreviewStudy:
-        loaded = source.now()
-        if loaded.study is None:
+    def present() -> tuple[PreviewStudy, dict[str, Any]]:
+        """Return the study as it is now, and the plan of the list and variant that are asked for."""
+        _, now, _ = source.now()
+        if now is None:
             abort(409)
-        return loaded.study
+        list_id, variant = _number("list") or now.list_ids[0], _number("variant") or 1
+        if list_id not in now.list_ids or not 1 <= variant <= now.variants:
+            abort(404)
+        return now, now.plan(list_id, variant)
 
     @app.before_request
     def only_from_here() -> None:
@@ -119,12 +127,11 @@ def create_preview_app(study_loader: StudyLoader, render_prompt: RenderPrompt, *
 
     @app.get("/")
     def show() -> str:
-        loaded = source.now()
+        stamp, now, problem = source.now()
+        choices = {"lists": [], "screens": {}} if now is None else now.choices()
+        config = script_json({"stamp": stamp, "choices": choices})
         return render_template(
-            "preview.html",
-            study=loaded.study,
-            problem=loaded.problem,
-            config=script_json({"stamp": loaded.stamp, "choices": _choices(loaded.study)}),
+            "preview.html", study=None if now is None else now.study, problem=problem, config=config
         )
 
     @app.get("/stamp.json")
@@ -133,49 +140,33 @@ def create_preview_app(study_loader: StudyLoader, render_prompt: RenderPrompt, *
 
     @app.get("/screen")
     def screen() -> str:
-        study = study_now()
-        plan = _plan(study)
-        view = study.participant_view(plan)
-        shown = view | {"screens": _only(view["screens"])}
+        from experiment.procedure import participant_view
+
+        now, plan = present()
+        view, pack = participant_view(plan, is_preview=True), now.study.pack
+        about = {"title": view["title"], "language": now.study.language, "direction": pack.direction}
         config = {
-            "api": "/nowhere",
-            "study": study.study,
-            "title": view["title"],
-            "language": study.language,
-            "direction": study.pack.direction,
-            "messages": study.pack.texts,
-            "mode": "preview",
-            "participant": None,
-            "platform": {},
-            "ask_participant": False,
-            "preview_plan": shown,
+            **{"api": "/nowhere", "study": now.study.id, "messages": pack.texts, "mode": "preview"},
+            **{"participant": None, "platform": {}, "ask_participant": False},
+            "preview_plan": view | {"screens": _only(view["screens"])},
         }
         return render_template(
             "participant.html",
-            title=view["title"],
-            language=study.language,
-            direction=study.pack.direction,
-            words=study.pack.texts,
-            config=script_json(config),
+            words=pack.texts,
+            config=script_json(about | config),
             version=bundle_version(),
+            **about,
         )
 
     @app.get("/prompt.json")
     def prompt() -> Response:
-        plan = _plan(study_now())
-        wanted = _number("trial", None)
-        trial = next((t for t in _trials(plan) if t["trial_index"] == wanted), None)
+        _, plan = present()
+        wanted = _number("trial")
+        trials = (trial for screen in plan["screens"] for trial in screen.get("trials", ()))
+        trial = next((trial for trial in trials if trial["trial_index"] == wanted), None)
         if trial is None:
             return jsonify(none=True)
-        view = render_prompt(plan, trial)
-        return jsonify(
-            none=False,
-            messages=[{"role": role, "content": content} for role, content in view.messages],
-            labels=view.labels,
-            model=view.model,
-            tokens=view.tokens,
-            answer=trial.get("answer"),
-        )
+        return jsonify(none=False, answer=trial.get("answer"), **make_prompt(plan, trial))
 
     app.add_url_rule("/static/<path:name>", "pages.bundle", bundle)
     app.add_url_rule("/assets/<path:name>", "pages.asset", asset)
@@ -184,90 +175,24 @@ def create_preview_app(study_loader: StudyLoader, render_prompt: RenderPrompt, *
     return app
 
 
-def _number(name: str, default: int | None) -> int | None:
+def _number(name: str) -> int | None:
     given = request.args.get(name, "")
-    return int(given) if given.isascii() and given.isdigit() and len(given) < 8 else default
-
-
-def _plan(study: PreviewStudy) -> Plan:
-    list_id = _number("list", None) or study.list_ids[0]
-    variant = _number("variant", 1) or 1
-    if list_id not in study.list_ids or not 1 <= variant <= study.variants:
-        abort(404)
-    return study.plan(list_id, variant)
-
-
-def _trials(plan: Mapping[str, Any]) -> list[Trial]:
-    return [trial for screen in plan["screens"] for trial in screen.get("trials", ())]
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 8 else None
 
 
 def _only(screens: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Keep the screen that is asked for, or all where none is; of a block only the trial that is asked for."""
-    place, wanted = _number("screen", None), _number("trial", None)
-    if wanted is not None:
-        return [
-            {**screen, "trials": [trial for trial in screen["trials"] if trial["trial_index"] == wanted]}
-            for screen in screens
-            if any(trial["trial_index"] == wanted for trial in screen.get("trials", ()))
-        ]
-    if place is None:
-        return list(screens)
-    return list(screens[place : place + 1])
+    place, wanted = _number("screen"), _number("trial")
+    if wanted is None:
+        return list(screens if place is None else screens[place : place + 1])
+    kept = [
+        {**screen, "trials": [trial for trial in screen.get("trials", ()) if trial["trial_index"] == wanted]}
+        for screen in screens
+    ]
+    return [screen for screen in kept if screen["trials"]]
 
 
-def _choices(study: PreviewStudy | None) -> dict[str, Any]:
-    """Return what the choosers offer: by list, the screens and the trials with item and condition."""
-    if study is None:
-        return {"lists": [], "screens": {}}
-    screens = {}
-    for list_id in study.list_ids:
-        rows: list[dict[str, Any]] = []
-        for place, screen in enumerate(study.plan(list_id, 1)["screens"]):
-            if "trials" not in screen:
-                rows.append({"screen": place, "kind": screen["kind"], "trial": None})
-            for trial in screen.get("trials", ()):
-                condition = ", ".join(f"{name}: {level}" for name, level in trial["condition"].items())
-                rows.append(
-                    {
-                        "screen": place,
-                        "kind": screen["kind"],
-                        "trial": trial["trial_index"],
-                        "item": f"{trial['set']} {trial['item_id']}",
-                        "condition": condition,
-                    }
-                )
-        screens[str(list_id)] = rows
-    return {"lists": list(study.list_ids), "variants": study.variants, "screens": screens}
-
-
-def preview_study(path: Path) -> PreviewStudy:
-    """Read a study and build its items in memory, so that the preview shows what ``study.yaml`` says now."""
-    from experiment.building import build_items
-    from experiment.lists import list_ids
-    from experiment.procedure import participant_view, plan_session
-
-    study = load_study(path)
-    items = build_items(study)
-    plans: dict[tuple[int, int], dict[str, Any]] = {}
-
-    def plan(list_id: int, variant: int) -> dict[str, Any]:
-        if (list_id, variant) not in plans:
-            plans[list_id, variant] = plan_session(study, items, list_id=list_id, prompt_variant=variant)
-        return plans[list_id, variant]
-
-    return PreviewStudy(
-        study=study.id,
-        title=study.title,
-        language=study.language,
-        pack=study.pack,
-        list_ids=tuple(list_ids(study, items)),
-        variants=int(study.get("models", "prompt_variants", default=1)),
-        plan=plan,
-        participant_view=partial(participant_view, is_preview=True),
-    )
-
-
-def prompt_maker(study: Study, model: str | None) -> RenderPrompt:
+def prompt_maker(study: Study, model: str | None) -> Callable[[Plan, Trial], dict[str, Any]]:
     """Return the function that makes a trial's prompt, with tokens where a local model is named."""
     from experiment.models.planning import prompt_in_context
     from experiment.models.prompts import render
@@ -278,15 +203,15 @@ def prompt_maker(study: Study, model: str | None) -> RenderPrompt:
     options = {} if named is None else study.models[named]
     settings = ModelSettings(str(options.get("use", "hf:")), options, study.folder)
 
-    def make(plan: Mapping[str, Any], trial: Mapping[str, Any]) -> PromptView:
+    def make(plan: Plan, trial: Trial) -> dict[str, Any]:
         shown = prompt_in_context(study, settings, plan, trial)
         rendered = render(plan, trial) if shown is None else shown.request
-        return PromptView(
-            messages=[(message.role, message.content) for message in rendered.messages],
-            labels=rendered.labels,
-            model=model,
-            tokens=None if cut is None else cut(rendered.messages),
-        )
+        return {
+            "messages": [{"role": one.role, "content": one.content} for one in rendered.messages],
+            "labels": rendered.labels,
+            "model": model,
+            "tokens": None if cut is None else cut(rendered.messages),
+        }
 
     return make
 
@@ -296,12 +221,9 @@ def _cutter(study: Study, model: str) -> Callable[[Any], list[str]]:
     from experiment.models.local.tokens import Wording
     from experiment.models.settings import ModelSettings
 
-    if model in study.models:
-        settings = study.models[model]
-    elif model.startswith("hf:"):
-        settings = {"use": model}
-    else:
+    if model not in study.models and not model.startswith("hf:"):
         raise unknown_name("model", model, [*study.models, "hf:PATH"])
+    settings = study.models.get(model, {"use": model})
     use = str(settings["use"])
     if not use.startswith("hf:"):
         raise UserError(

@@ -11,7 +11,7 @@ from experiment.building import build_items
 from experiment.checking import load_study
 from experiment.custody.origin import BUILT_FROM, origin_of
 from experiment.people.app import create_app
-from experiment.people.preview import create_preview_app, preview_study, prompt_maker
+from experiment.people.preview import create_preview_app
 from experiment.people.server import Server
 from experiment.people.service import PeopleSettings, service_for
 from experiment.store import open_store
@@ -149,9 +149,7 @@ def read_through(page):
 
 @pytest.mark.full
 def test_the_preview_shows_every_kind_of_screen(study, open_app, new_page, bundle):
-    app = create_preview_app(
-        lambda: preview_study(study.folder), prompt_maker(study, None), folder=study.folder
-    )
+    app = create_preview_app(study)
     page = new_page(f"{open_app(app)}/")
     inside = page.frame_locator("#participant")
     shown = {

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from experiment.bundle import bundle_folder
-from experiment.people.preview import create_preview_app, preview_study, prompt_maker
+from experiment.people.preview import create_preview_app
 from experiment.people.server import Server
 from experiment.store.queries import all_events, sessions_overview, trials_with_scores
 from stimuli.errors import UserError
@@ -167,9 +167,7 @@ def test_the_sessions_page_follows_what_happens(site: Any, page: Any) -> None:
 
 def test_the_preview_shows_both_sides_and_follows_the_file(make_study: Any, page: Any) -> None:
     study = make_study()
-    app = create_preview_app(
-        lambda: preview_study(study.folder), prompt_maker(study, None), folder=study.folder
-    )
+    app = create_preview_app(study)
     server = Server(app, "127.0.0.1", 0)
     threading.Thread(target=server.run, daemon=True).start()
     page.goto(f"http://127.0.0.1:{server.port}/")

@@ -10,7 +10,7 @@ from flask.testing import FlaskClient
 
 from experiment.building import build_items
 from experiment.models.prompts import render
-from experiment.people.preview import create_preview_app, preview_study, prompt_maker, token_pieces
+from experiment.people.preview import PreviewStudy, create_preview_app, prompt_maker, token_pieces
 from experiment.procedure import plan_session, trials_of
 from stimuli.errors import UserError
 
@@ -26,9 +26,7 @@ def study(make_study: Any) -> Any:
 
 @pytest.fixture
 def visitor(study: Any) -> FlaskClient:
-    app = create_preview_app(
-        lambda: preview_study(study.folder), prompt_maker(study, None), folder=study.folder
-    )
+    app = create_preview_app(study)
     client: FlaskClient = app.test_client()
     return client
 
@@ -136,11 +134,11 @@ def test_other_names_of_this_computer_do_not_reach_the_preview(visitor: FlaskCli
 def test_tokens_of_a_local_model_cover_the_whole_text(study: Any) -> None:
     pytest.importorskip("torch")
     make = prompt_maker(study, f"hf:{DEMO_MODEL}")
-    plan = preview_study(study.folder).plan(1, 1)
+    plan = PreviewStudy(study.folder).plan(1, 1)
     trial = next(t for s in plan["screens"] for t in s.get("trials", ()) if not t["is_practice"])
     view = make(plan, trial)
-    assert view.tokens is not None and len(view.tokens) > 10
-    assert trial["shown"]["word"] in "".join(view.tokens)
+    assert len(view["tokens"]) > 10
+    assert trial["shown"]["word"] in "".join(view["tokens"])
 
 
 @pytest.mark.parametrize("text", ["Teh dgo barks.", "größer \U0001f600 ok", "", "a\n\nb"])
