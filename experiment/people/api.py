@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import TimeoutError as NotInTime
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -16,21 +17,18 @@ from experiment.people.connections import caller_of
 from experiment.people.lab.settings import is_experimenter, pin_needed, typed_number
 from experiment.people.live import LiveSession, Pass
 from experiment.people.opening import (
-    RESUME,
+    ALWAYS_RESUMES,
     AlreadyTookPart,
     Arrival,
-    BegunElsewhere,
-    BelongsElsewhere,
     NotResumed,
-    NumberTaken,
     Opened,
     OpenElsewhere,
-    ResumeLinkSpent,
     come_back,
     open_session,
+    resume_link_spent,
 )
 from experiment.people.recruitment.admission import RESUME as RESUME_LINK
-from experiment.people.recruitment.admission import Hindered, note_network, parameters_of_links
+from experiment.people.recruitment.admission import note_network, parameters_of_links
 from experiment.people.recruitment.returns import (
     code_at_end,
     hold_early_end,
@@ -145,14 +143,10 @@ def begin(study: str) -> tuple[Response, int]:
             mend="Wait a moment.",
             retry_after_s=int(wait) + 1,
         )
-    arrival = _arrival(service, body)
-    lease = _lease()
-    network = _network()
+    arrival = replace(_arrival(service, body), lease=_lease(), network=_network())
     opened = _opening(
         service,
-        lambda connection: open_session(
-            connection, service, body, arrival, secret=site.settings.secret, lease=lease, network=network
-        ),
+        lambda connection: open_session(connection, service, body, arrival, secret=site.settings.secret),
     )
     return jsonify(_told(service, opened)), 201 if opened.is_new else 200
 
@@ -185,7 +179,7 @@ def _arrival(service: StudyService, body: Mapping[str, Any]) -> Arrival:
     if resumes is not None:
         told = this_site().passes.read(resumes, service.study)
         if told is None or told.kind != "resume":
-            raise _resume_link_spent(service)
+            raise resume_link_spent(service)
         return Arrival(resumes=told.told)
     is_pilot = service.is_pilot or kind == "pilot"
     if is_pilot or body.get("simulated"):
@@ -213,12 +207,6 @@ def _pass(service: StudyService, given: str | None) -> Pass | None:
     return known
 
 
-def _resume_link_spent(service: StudyService) -> Problem:
-    words = service.pack.texts
-    title, text = words["resume_link_spent_title"], words["resume_link_spent"]
-    return Problem(403, text, rule="a link to continue works once, for a day", title=title)
-
-
 def _opening(
     service: StudyService, operation: Callable[[Connection], Opened], session_id: str = ""
 ) -> Opened:
@@ -226,51 +214,17 @@ def _opening(
     try:
         return _committed(service, operation, session_id)
     except AlreadyTookPart as refusal:
-        said = (
-            words["already_took_part"] if refusal.state == "finished" else _ended_words(words, refusal.state)
-        )
-        rule = "a participant takes part once"
-        parting = {} if refusal.state == "finished" else _parting(service)
-        raise Problem(
-            409,
-            said,
-            rule=rule,
-            mend=words["ask_us"],
-            state=refusal.state,
-            title=words["ended_title"],
-            **parting,
-        ) from None
-    except Hindered as refusal:
-        told = refusal.hindrance
-        raise Problem(403, told.text, rule=told.kind, mend=told.mend, title=told.title) from None
+        state, rule, mend = refusal.state, "a participant takes part once", words["ask_us"]
+        parting = {} if state == "finished" else _parting(service)
+    except NotResumed as refusal:
+        state, rule = refusal.state, refusal.reason
+        mend = " ".join(filter(None, (return_when_barred(service), words["ask_us"])))
+        parting = _parting(service, session_id)
     except OpenElsewhere as refusal:
         raise _elsewhere(service, refusal.may_take) from None
-    except NotResumed as refusal:
-        said = _ended_words(words, refusal.state)
-        raise Problem(
-            409,
-            said,
-            rule=refusal.reason,
-            mend=" ".join(filter(None, (return_when_barred(service), words["ask_us"]))),
-            state=refusal.state,
-            title=words["ended_title"],
-            **_parting(service, session_id),
-        ) from None
-    except BegunElsewhere:
-        raise Problem(
-            403,
-            words["begun_elsewhere"],
-            rule="a session goes on in the browser that began it, or by a signed link or an experimenter's",
-            mend=words["begun_elsewhere_mend"],
-            title=words["begun_elsewhere_title"],
-        ) from None
-    except NumberTaken as refusal:
-        said = service.pack.fill("number_taken", participant=refusal.number)
-        raise Problem(409, said, rule="a number is one person's", state="taken") from None
-    except ResumeLinkSpent:
-        raise _resume_link_spent(service) from None
-    except BelongsElsewhere:
-        raise Problem(409, "this token is taken", rule="client_uuid is new for each session") from None
+    key = {"finished": "already_took_part"}.get(state, state)
+    said = words[key if key in ("already_took_part", "timed_out", "blocked", "interrupted") else "ended"]
+    raise Problem(409, said, rule=rule, mend=mend, state=state, title=words["ended_title"], **parting)
 
 
 def _parting(service: StudyService, session_id: str = "") -> dict[str, Any]:
@@ -280,9 +234,7 @@ def _parting(service: StudyService, session_id: str = "") -> dict[str, Any]:
         with service.store.read() as connection:
             row = queries.session(connection, session_id)
     plan = service.plan_session(service.list_ids[0], "parting", 0) if row is None else row["plan"]
-    screens = {
-        screen["kind"]: screen for screen in plan["screens"] if screen["kind"] in ("consent", "debrief")
-    }
+    screens = {screen["kind"]: screen for screen in plan["screens"]}
     debrief, consent = screens.get("debrief"), screens.get("consent")
     told: dict[str, Any] = {"debrief": None if debrief is None else debrief["html"]}
     if row is not None:
@@ -290,10 +242,6 @@ def _parting(service: StudyService, session_id: str = "") -> dict[str, Any]:
         if consent is not None:
             told["consent"] = {"html": consent["html"], "version": consent["version"]}
     return told
-
-
-def _ended_words(words: Mapping[str, str], state: str) -> str:
-    return words[state if state in ("timed_out", "blocked", "interrupted") else "ended"]
 
 
 def _elsewhere(service: StudyService, may_take: bool) -> Problem:
@@ -364,7 +312,7 @@ def hold(study: str, session_id: str) -> Response:
         row = queries.session(connection, live.session_id)
         if row is None:
             raise SessionGone(live.session_id)
-        policy = row["plan"].get("if_interrupted") or RESUME
+        policy = row["plan"].get("if_interrupted") or ALWAYS_RESUMES
         may_take = policy["then"] == "resume"
         within = policy.get("within_ms")
         if within is not None and body.get("away_ms", 0) > within:
@@ -453,10 +401,10 @@ def _taken(service: StudyService, operation: Take, session_id: str) -> tuple[Res
         told["ended"] = SCREENED_OUT
     if taken.feedback is not None:
         told["feedback"] = taken.feedback
-    if taken.comprehension is not None:
-        told |= {"then": taken.comprehension.then}
-        if taken.comprehension.then == "end":
-            told["ended"] = FAILED_COMPREHENSION
+    if taken.then is not None:
+        told["then"] = taken.then
+    if taken.then == "end":
+        told["ended"] = FAILED_COMPREHENSION
     return jsonify(told), 201 if taken.told == "stored" else 200
 
 

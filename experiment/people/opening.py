@@ -16,15 +16,16 @@ from typing import Any
 
 from sqlalchemy import Connection, update
 
+from experiment.people.bodies import Problem
 from experiment.people.live import session_token, token_hash, with_token
 from experiment.people.recruitment.admission import (
+    INVITATION,
+    RESUME,
     admit,
     coarse,
-    hold_place,
-    invited_session,
-    link_details,
-    note_arrival,
     note_network,
+    place_refusal,
+    spend_invitation,
 )
 from experiment.people.service import StudyService
 from experiment.store import attendance, queries, records
@@ -44,57 +45,34 @@ BEGIN_ANEW = ("declined", "interrupted")
 """Ends after which the same person may begin another session."""
 RESUMED = "resumed"
 """The event of a session that goes on in another browser."""
-RESUME: Mapping[str, Any] = {"then": "resume", "within_ms": None}
+ALWAYS_RESUMES: Mapping[str, Any] = {"then": "resume", "within_ms": None}
 
 
+@dataclass(eq=False)
 class AlreadyTookPart(Exception):
     """The participant's session has ended; there is no second one."""
 
-    def __init__(self, state: str) -> None:
-        super().__init__(state)
-        self.state = state
+    state: str
 
 
+@dataclass(eq=False)
 class OpenElsewhere(Exception):
     """Another tab or computer holds the session; ``may_take`` says whether it can be taken over from there."""
 
-    def __init__(self, *, may_take: bool) -> None:
-        super().__init__("open elsewhere")
-        self.may_take = may_take
+    may_take: bool
 
 
+@dataclass(eq=False)
 class NotResumed(Refused):
     """The study does not let the session go on; it ends in ``state`` for ``reason``."""
 
-    def __init__(self, session_id: str, state: str, reason: str) -> None:
-        super().__init__(reason)
-        self.session_id = session_id
-        self.state = state
-        self.reason = reason
+    session_id: str
+    state: str
+    reason: str
 
     def leave_trace(self, connection: Connection) -> None:
         """End the session, which keeps all that it has."""
         attendance.end_session(connection, self.session_id, self.state, self.reason)
-
-
-class BegunElsewhere(Exception):
-    """The person has a session, and nothing shows that whoever asks is that person: nobody is told how it stands with it."""
-
-
-class NumberTaken(Exception):
-    """The typed number is another session's; ``number`` repeats it."""
-
-    def __init__(self, number: str) -> None:
-        super().__init__(number)
-        self.number = number
-
-
-class ResumeLinkSpent(Exception):
-    """The link to continue a session was used, or its session is gone."""
-
-
-class BelongsElsewhere(Exception):
-    """The browser's token names a session of another study."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +91,7 @@ class Opened:
 
 @dataclass(frozen=True)
 class Arrival:
-    """Who asks for a session, and what shows it."""
+    """Who asks for a session, from where, and what shows it."""
 
     link: Mapping[str, str] = field(default_factory=dict)
     number: str | None = None
@@ -122,25 +100,27 @@ class Arrival:
     is_shown: bool = False
     is_signed: bool = False
     resumes: Mapping[str, str] | None = None
+    lease: str | None = None
+    network: Mapping[str, str | None] = field(default_factory=dict)
+
+
+def resume_link_spent(service: StudyService) -> Problem:
+    """Return what becomes of a link to continue that was used, is too old, or whose session is gone."""
+    words = service.pack.texts
+    title, text = words["resume_link_spent_title"], words["resume_link_spent"]
+    return Problem(403, text, rule="a link to continue works once, for a day", title=title)
 
 
 def open_session(
-    connection: Connection,
-    service: StudyService,
-    body: Mapping[str, Any],
-    arrival: Arrival,
-    *,
-    secret: bytes,
-    lease: str | None = None,
-    network: Mapping[str, str | None] | None = None,
+    connection: Connection, service: StudyService, body: Mapping[str, Any], arrival: Arrival, *, secret: bytes
 ) -> Opened:
     """Begin or find the session that a browser asks for."""
     lock_for_change(connection)
-    take = bool(body.get("take"))
+    lease, take = arrival.lease, bool(body.get("take"))
     known = queries.session_by_client(connection, body["client_uuid"])
     if known is not None:
         if known["study"] != service.study:
-            raise BelongsElsewhere
+            raise Problem(409, "this token is taken", rule="client_uuid is new for each session")
         token = session_token(secret, str(known["session_id"]))
         return come_back(connection, known, token=token, lease=lease, take=take)
     if arrival.resumes is not None:
@@ -148,21 +128,28 @@ def open_session(
     identities: dict[str, str] = {}
     person: Mapping[str, Any] | None = None
     if not (arrival.is_pilot or arrival.is_simulated):
-        identities = admit(connection, service, arrival.link, is_signed=arrival.is_signed)
+        words = service.pack.texts
+        identities, invited = admit(connection, service, arrival.link, is_signed=arrival.is_signed)
         if arrival.number is not None:
             identities[TYPED] = arrival.number
             if number_is_taken(connection, service.study, arrival.number):
-                raise NumberTaken(arrival.number)
-        invited = invited_session(connection, service, arrival.link)
+                said = service.pack.fill("number_taken", participant=arrival.number)
+                raise Problem(409, said, rule="a number is one person's", state="taken")
         theirs = [*queries.sessions_of_person(connection, service.study, identities, pilots=True), *invited]
         person = next(iter(theirs), None)
         earlier = [row for row in theirs if not row["is_pilot"]]
         unfinished = next((row for row in earlier if row["state"] == "started"), None)
         ended = next((row for row in earlier if row["state"] not in ("started", *BEGIN_ANEW)), None)
-        if not (ended is None and unfinished is None) and not (
-            arrival.is_shown or arrival.is_signed or invited
-        ):
-            raise BegunElsewhere
+        is_theirs = arrival.is_shown or arrival.is_signed or bool(invited)
+        if (ended is not None or unfinished is not None) and not is_theirs:
+            # nobody else is told how it stands with the session
+            raise Problem(
+                403,
+                words["begun_elsewhere"],
+                rule="a session goes on in the browser that began it, or by a signed link or an experimenter's",
+                mend=words["begun_elsewhere_mend"],
+                title=words["begun_elsewhere_title"],
+            )
         if ended is not None:
             raise AlreadyTookPart(str(ended["state"]))
         if unfinished is not None:
@@ -174,11 +161,17 @@ def open_session(
                     raise
                 refusal.leave_trace(connection)
             else:
-                _move(connection, opened.session_id, body.get("station"))
-                by = {"by": sorted(identities), "station": body.get("station")}
+                station = body.get("station")
+                if station:
+                    _change(connection, opened.session_id, station=station)
+                by = {"by": sorted(identities), "station": station}
                 records.add_event(connection, opened.session_id, RESUMED, by)
                 return opened
-    return _begin(connection, service, body, arrival, identities, person, secret, lease, network)
+    return _begin(connection, service, body, arrival, identities, person, secret)
+
+
+def _change(connection: Connection, session_id: str, **values: Any) -> None:
+    connection.execute(update(sessions).where(sessions.c.session_id == session_id).values(**values))
 
 
 def resume_pass(row: Mapping[str, Any]) -> dict[str, str]:
@@ -195,14 +188,10 @@ def _continue(
 ) -> Opened:
     row = queries.session(connection, told["session"])
     if row is None or row["study"] != service.study or resume_pass(row) != told:
-        raise ResumeLinkSpent
+        raise resume_link_spent(service)
     opened = come_back(connection, row, token=secrets.token_urlsafe(32), lease=lease, take=True)
     # a browser that lost the reply asks again under its client_uuid
-    connection.execute(
-        update(sessions)
-        .where(sessions.c.session_id == opened.session_id)
-        .values(client_uuid=body["client_uuid"])
-    )
+    _change(connection, opened.session_id, client_uuid=body["client_uuid"])
     records.add_event(connection, opened.session_id, RESUMED, {"by": ["resume link"], "station": None})
     return opened
 
@@ -217,11 +206,10 @@ def come_back(
 ) -> Opened:
     """Let a page go on with a stored session, if it is not open elsewhere and the study lets it go on."""
     session_id = str(row["session_id"])
-    policy = row["plan"].get("if_interrupted") or RESUME
+    policy = row["plan"].get("if_interrupted") or ALWAYS_RESUMES
     may_take = policy["then"] == "resume"
-    held_by = attendance.holder(row)
-    if lease is not None and held_by not in (None, lease) and not (take and may_take):
-        raise OpenElsewhere(may_take=may_take)
+    if lease is not None and attendance.holder(row) not in (None, lease) and not (take and may_take):
+        raise OpenElsewhere(may_take)
     if row["state"] == "started":
         if attendance.was_begun(connection, session_id):
             _check_policy(connection, row, policy)
@@ -229,10 +217,8 @@ def come_back(
             attendance.take_lease(connection, session_id, lease, by_force=True)
     elif row["state"] != "finished":
         raise NotResumed(session_id, str(row["state"]), str(row["ended_reason"]))
-    values: dict[str, Any] = {"last_seen_at": records.now()}
-    if token:
-        values["token_hash"] = with_token(row["token_hash"], token)
-    connection.execute(update(sessions).where(sessions.c.session_id == session_id).values(**values))
+    values = {"token_hash": with_token(row["token_hash"], token)} if token else {}
+    _change(connection, session_id, last_seen_at=records.now(), **values)
     return Opened(
         session_id,
         token,
@@ -245,30 +231,18 @@ def come_back(
     )
 
 
-def _check_time(row: Mapping[str, Any]) -> None:
-    """Refuse a session that was left for longer than its study allows."""
-    within_ms = (row["plan"].get("if_interrupted") or RESUME).get("within_ms")
-    if within_ms is None:
-        return
-    within = timedelta(milliseconds=within_ms)
-    if datetime.now(UTC) - datetime.fromisoformat(row["last_seen_at"]) > within:
-        raise NotResumed(str(row["session_id"]), "timed_out", attendance.left_for(within))
-
-
 def _check_policy(connection: Connection, row: Mapping[str, Any], policy: Mapping[str, Any]) -> None:
+    """Refuse a session that was left for longer than its study allows, or that may not go on at all."""
     session_id = str(row["session_id"])
-    _check_time(row)
+    within_ms = policy.get("within_ms")
+    if within_ms is not None:
+        within = timedelta(milliseconds=within_ms)
+        if datetime.now(UTC) - datetime.fromisoformat(row["last_seen_at"]) > within:
+            raise NotResumed(session_id, "timed_out", attendance.left_for(within))
     if policy["then"] == "block" and attendance.has_met_a_trial(connection, session_id):
         raise NotResumed(session_id, "blocked", "interrupted, and the study allows no second try")
     if policy["then"] == "restart":
         raise NotResumed(session_id, "interrupted", "interrupted, and begun again as a new session")
-
-
-def _move(connection: Connection, session_id: str, station: str | None) -> None:
-    if station:
-        connection.execute(
-            update(sessions).where(sessions.c.session_id == session_id).values(station=station)
-        )
 
 
 def _begin(
@@ -279,8 +253,6 @@ def _begin(
     identities: Mapping[str, str],
     person: Mapping[str, Any] | None,
     secret: bytes,
-    lease: str | None,
-    network: Mapping[str, str | None] | None,
 ) -> Opened:
     """Begin a session: of ``person`` where an earlier session of theirs is known, else of somebody new."""
     kind = "simulated" if arrival.is_simulated else "human"
@@ -289,8 +261,8 @@ def _begin(
     if service.left_within is not None:
         attendance.end_sessions_left(connection, service.study, service.left_within, reader_kind=kind)
         recently = min(recently, service.left_within)
-    if is_real:
-        hold_place(connection, service)
+    if is_real and (refusal := place_refusal(connection, service)) is not None:
+        raise refusal.as_problem()
     counted: dict[str, Any] = {"reader_kind": kind, "is_pilot": arrival.is_pilot, "started_within": recently}
     list_id = records.assign_list(
         connection, service.study, service.version, service.list_ids, service.seed, **counted
@@ -317,13 +289,15 @@ def _begin(
         station=body.get("station"),
         client=coarse(body.get("client")),
     )
-    if lease is not None:
-        attendance.take_lease(connection, session_id, lease)
+    if arrival.lease is not None:
+        attendance.take_lease(connection, session_id, arrival.lease)
     if is_real:
-        note_arrival(connection, service, session_id, arrival.link)
+        if invitation := arrival.link.get(INVITATION):
+            spend_invitation(connection, service.study, invitation, session_id)
         if not asks_for_consent(plan):
-            note_network(connection, service, session_id, network or {})
-    details = link_details(arrival.link)
+            note_network(connection, service, session_id, arrival.network)
+    # what of a link may be stored beside a platform id: no tokens
+    details = {name: value for name, value in arrival.link.items() if name not in (RESUME, INVITATION)}
     for source, external_id in identities.items():
         records.add_person(connection, service.study, session_id, source, external_id, details)
     return Opened(session_id, token, plan, is_new=True, participant=number)

@@ -16,10 +16,10 @@ from experiment.people.dashboard.signing_in import signed_in
 from experiment.people.lab.settings import this_lab
 from experiment.people.recruitment.admission import (
     RESUME,
-    Hindrance,
-    hindrance_of_link,
-    hindrance_of_person,
+    EntryRefusal,
+    link_refusal,
     parameters_of_links,
+    person_refusal,
     platform_of,
 )
 from experiment.people.recruitment.returns import return_fields
@@ -83,11 +83,11 @@ def participant(study: str) -> str | tuple[str, int]:
         abort(404)
     signed = _signed(service)
     config = _config(service, signed)
-    hindrance = None
+    refusal = None
     if config["mode"] != "pilot" and RESUME not in config["platform"]:
-        hindrance = _hindrance(service, config["platform"], signed)
-    if hindrance is not None:
-        return _tell_hindrance(service, hindrance)
+        refusal = _refusal(service, config["platform"], signed)
+    if refusal is not None:
+        return _show_refusal(service, refusal)
     return render_template(
         "participant.html",
         title=service.shown_title,
@@ -109,25 +109,25 @@ def _signed(service: StudyService) -> Signed:
     return check_link(service, given, host=host, keys=site.key_sets)
 
 
-def _hindrance(service: StudyService, given: dict[str, str], signed: Signed) -> Hindrance | None:
-    found = hindrance_of_link(service, given, standing=signed.standing)
+def _refusal(service: StudyService, given: dict[str, str], signed: Signed) -> EntryRefusal | None:
+    found = link_refusal(service, given, standing=signed.standing)
     if found is not None or platform_of(service) is None:
         return found
     with service.store.read() as connection:
-        return hindrance_of_person(connection, service, given, is_signed=signed.standing == "valid")
+        return person_refusal(connection, service, given, is_signed=signed.standing == "valid")
 
 
-def _tell_hindrance(service: StudyService, hindrance: Hindrance) -> tuple[str, int]:
+def _show_refusal(service: StudyService, refusal: EntryRefusal) -> tuple[str, int]:
     assert service.recruitment is not None and service.recruitment.platform is not None
     page = render_template(
         "arrival.html",
         title=service.shown_title,
         **speaking(service),
         platform=service.recruitment.platform.name,
-        hindrance=hindrance,
-        consent=_consent(service) if hindrance.kind == "preview" else None,
+        refusal=refusal,
+        consent=_consent(service) if refusal.kind == "preview" else None,
     )
-    return page, 200 if hindrance.kind in ("preview", "again") else 403
+    return page, 200 if refusal.kind in ("preview", "again") else 403
 
 
 def _consent(service: StudyService) -> str | None:

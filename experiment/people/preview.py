@@ -18,7 +18,8 @@ from experiment.people.pages import ASSETS, asset, bundle, bundle_version, diges
 from experiment.study import Study
 from stimuli.errors import UserError, unknown_name
 
-Plan, Trial = Mapping[str, Any], Mapping[str, Any]
+Plan = Mapping[str, Any]
+Trial = Mapping[str, Any]
 ADDRESSES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 NOT_DESIGN = ("reports", "backups", "states", "handover")
 """Folders of what is collected or computed from a study."""

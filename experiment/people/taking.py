@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -220,17 +220,8 @@ class Taken:
     is_elsewhere: bool = False
     eligible: bool = True
     feedback: Verdict | None = None
-    comprehension: Comprehension | None = None
+    then: Literal["go_on", "again", "end"] | None = None
     departed: Departed | None = None
-
-
-@dataclass(frozen=True)
-class Comprehension:
-    """What came of questions about instructions."""
-
-    right: int
-    needed: int
-    then: Literal["go_on", "again", "end"]
 
 
 Take = Callable[[Connection], Taken]
@@ -401,8 +392,6 @@ def answers_operation(
             rule="answers are to the screen's questions",
         )
     criterion = live.comprehension.get(screen)
-    if criterion is not None:
-        return _about_instructions(live, questions, criterion, body, hold_early_end, lease)
     lets_in, missed = is_eligible(list(questions), body["answers"])
     detail = {"screen": screen, "answers": dict(body["answers"])}
 
@@ -412,54 +401,35 @@ def answers_operation(
         told = records.add_event(
             connection, live.session_id, "answers", detail, client_uuid=body["client_uuid"]
         )
-        reason = f"eligibility: {', '.join(missed)}"
-        if not lets_in and attendance.end_session(connection, live.session_id, SCREENED_OUT, reason):
-            hold_early_end(connection, live.session_id, screen)
-        # who was turned away is not let in by other answers to the same questions
-        return Taken(told, heard.is_elsewhere, lets_in and heard.state != SCREENED_OUT)
 
-    return store
+        def end(state: str, reason: str) -> None:
+            if attendance.end_session(connection, live.session_id, state, reason):
+                hold_early_end(connection, live.session_id, screen)
 
-
-def _about_instructions(
-    live: LiveSession,
-    questions: Sequence[dict[str, Any]],
-    criterion: Mapping[str, Any],
-    body: Mapping[str, Any],
-    hold_early_end: HoldEarlyEnd,
-    lease: str | None,
-) -> Take:
-    """Return the operation that stores answers about instructions and says how it goes on; the last round may end it all."""
-    screen = body["screen"]
-    right, needed, rounds = (
-        right_answers(questions, body["answers"]),
-        criterion["needed"],
-        criterion["rounds"],
-    )
-    detail = {"screen": screen, "answers": dict(body["answers"])}
-
-    def store(connection: Connection) -> Taken:
-        heard = attendance.hear(connection, live.session_id, lease)
-        _require_agreement(connection, live, screen)
-        told = records.add_event(
-            connection, live.session_id, "answers", detail, client_uuid=body["client_uuid"]
+        if criterion is None:
+            if not lets_in:
+                end(SCREENED_OUT, f"eligibility: {', '.join(missed)}")
+            # who was turned away is not let in by other answers to the same questions
+            return Taken(told, heard.is_elsewhere, lets_in and heard.state != SCREENED_OUT)
+        right, needed, rounds = (
+            right_answers(questions, body["answers"]),
+            criterion["needed"],
+            criterion["rounds"],
         )
         given = queries.answers_to(connection, live.session_id, screen)
-        this_round = given.index(body["client_uuid"]) + 1
+        is_last = given.index(body["client_uuid"]) + 1 >= rounds
         then: Literal["go_on", "again", "end"] = "go_on"
-        if right < needed and this_round < rounds:
-            then = "again"
-        elif right < needed and criterion["if_failed"] == "end":
-            then = "end"
         reason = f"comprehension of the instructions: {right} right of {needed} needed, after {rounds} rounds"
         if heard.state == FAILED_COMPREHENSION:
             then = "end"
-        elif then == "end":
-            if attendance.end_session(connection, live.session_id, FAILED_COMPREHENSION, reason):
-                hold_early_end(connection, live.session_id, screen)
-        elif right < needed and then == "go_on" and told == "stored":
+        elif right < needed and not is_last:
+            then = "again"
+        elif right < needed and criterion["if_failed"] == "end":
+            then = "end"
+            end(FAILED_COMPREHENSION, reason)
+        elif right < needed and told == "stored":
             records.add_flag(connection, live.session_id, SUSPECT, reason, "server")
-        return Taken(told, heard.is_elsewhere, comprehension=Comprehension(right, needed, then))
+        return Taken(told, heard.is_elsewhere, then=then)
 
     return store
 

@@ -1,4 +1,9 @@
-"""Lets somebody in, inside the transaction that begins their session, or says why not."""
+"""Lets somebody in, inside the transaction that begins their session, or says why not: links, invitations and places.
+
+Personal links are good for one session each: 128-bit tokens of which only digests are stored. The count of places runs in
+the transaction that begins a session, so two people who arrive together cannot both get the last place. Places of those
+who returned, timed out or fell silent are open again, on the list that they had.
+"""
 
 from __future__ import annotations
 
@@ -7,34 +12,40 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from urllib.parse import urlencode
 
 from sqlalchemy import Connection, and_, case, func, select, update
 
+from experiment.people.bodies import Problem
 from experiment.people.live import token_hash
 from experiment.people.recruitment.codes import OUTCOME_OF_STATE, Platform
 from experiment.people.recruitment.returns import Return, link_parameters, return_for
 from experiment.people.recruitment.signed_links import Standing
+from experiment.people.service import StudyService
 from experiment.store import queries, records
 from experiment.store.assignment import INVITED, NETWORK, STARTED_RECENTLY, is_finished, is_under_way
 from experiment.store.attendance import stamp
-from experiment.store.database import lock_for_change
 from experiment.store.erasure import NUMBERED, SERVER, erase_invitations
 from experiment.store.queries import excluded_sessions
 from experiment.store.records import collection_of
 from experiment.store.tables import invitations, sessions
 from stimuli.errors import UserError
 
-if TYPE_CHECKING:
-    from experiment.people.service import StudyService
-if TYPE_CHECKING:
-    from experiment.people.service import StudyService
-if TYPE_CHECKING:
-    from experiment.people.service import StudyService
-
 TOKEN_BYTES = 16
 INVITATION = "invitation"
+"""The parameter of a personal link."""
+RESUME = "resume"
+"""The parameter of a link with which an experimenter lets somebody continue a session in another browser."""
+ALIASES = {"id": "survey_code"}
+"""Another name of a parameter, from older studies: for the platforms that have the parameter."""
+GOES_ON = ("started", "declined", "interrupted")
+"""States of an invited person's session in which the link is good for more."""
+TOLD_AT_ONCE = tuple(state for state in OUTCOME_OF_STATE if state != "declined")
+"""Ends after which nobody begins again; whoever declined may think better of it."""
+TRY_AGAIN_MINUTES = 30
+LONGEST_KEPT = 500
+VERSION = re.compile(r"(\d+)[._][\d._]*")
 
 
 @dataclass(frozen=True)
@@ -56,6 +67,26 @@ class Invited:
     expires_at: str | None = None
 
 
+@dataclass(frozen=True)
+class EntryRefusal:
+    """Why somebody who arrives does not begin, in the study's language."""
+
+    kind: str
+    title: str
+    text: str
+    mend: str = ""
+    back: Return | None = None
+
+    def as_problem(self) -> Problem:
+        """Return the refusal as the interface tells it."""
+        return Problem(403, self.text, rule=self.kind, mend=self.mend, title=self.title)
+
+
+def _refusal(service: StudyService, kind: str, mend: str = "", **values: object) -> EntryRefusal:
+    title, text = (service.pack.fill(f"{kind}_{part}", **values) for part in ("title", "text"))
+    return EntryRefusal(kind, title, text, mend)
+
+
 def invite(
     connection: Connection,
     study: str,
@@ -69,10 +100,9 @@ def invite(
     twice = next((name for place, name in enumerate(participants) if name in participants[:place]), None)
     if twice is not None:
         raise UserError(f"{twice!r} is named twice", mend="Name each participant once.")
+    theirs = and_(invitations.c.study == study, invitations.c.participant.in_(participants))
     known = connection.execute(
-        select(invitations.c.participant, invitations.c.session_id).where(
-            invitations.c.study == study, invitations.c.participant.in_(participants)
-        )
+        select(invitations.c.participant, invitations.c.session_id).where(theirs)
     ).all()
     stuck = [row.participant for row in known if row.session_id is not None or not again]
     if stuck:
@@ -80,31 +110,15 @@ def invite(
         told = "took part with their link" if again else "have a link already"
         mend = "Leave them out." if again else "Leave them out, or replace unused links with --again."
         raise UserError(f"{names}: {told}", mend=mend)
-    replaced = and_(
-        invitations.c.study == study,
-        invitations.c.participant.in_(participants),
-        invitations.c.session_id.is_(None),
-    )
-    erase_invitations(connection, replaced, actor=SERVER)
-    moment = records.now()
-    expires = None
-    if days is not None:
-        expires = stamp(datetime.now(UTC) + timedelta(days=days))
+    erase_invitations(connection, and_(theirs, invitations.c.session_id.is_(None)), actor=SERVER)
+    expires = None if days is None else stamp(datetime.now(UTC) + timedelta(days=days))
+    row = {"study": study, "session_id": None, "created_at": records.now(), "expires_at": expires}
     made, rows = [], []
     for participant in participants:
         token = secrets.token_urlsafe(TOKEN_BYTES)
         link = f"{base_url.rstrip('/')}/{study}/?{urlencode({INVITATION: token})}"
         made.append(Invitation(participant, link, expires))
-        rows.append(
-            {
-                "token_hash": token_hash(token),
-                "study": study,
-                "participant": participant,
-                "session_id": None,
-                "created_at": moment,
-                "expires_at": expires,
-            }
-        )
+        rows.append(row | {"token_hash": token_hash(token), "participant": participant})
     connection.execute(invitations.insert(), rows)
     return made
 
@@ -125,58 +139,24 @@ def find_invitation(connection: Connection, study: str, token: str) -> Invited:
     ).first()
     if row is None:
         return Invited("unknown")
-    if row.session_id is not None:
-        standing: Literal["used", "expired", "open"] = "used"
-    else:
-        standing = "expired" if row.expires_at is not None and row.expires_at < records.now() else "open"
+    is_over = row.expires_at is not None and row.expires_at < records.now()
+    standing: Literal["used", "expired", "open"]
+    standing = "used" if row.session_id is not None else "expired" if is_over else "open"
     return Invited(standing, row.participant, row.session_id, row.expires_at)
 
 
 def spend_invitation(connection: Connection, study: str, token: str, session_id: str) -> None:
     """Bind a token to the session that it began."""
-    connection.execute(
-        update(invitations)
-        .where(invitations.c.token_hash == token_hash(token), invitations.c.study == study)
-        .values(session_id=session_id)
-    )
+    theirs = (invitations.c.token_hash == token_hash(token), invitations.c.study == study)
+    connection.execute(update(invitations).where(*theirs).values(session_id=session_id))
 
 
-def only_invited(connection: Connection, study: str) -> bool:
-    """Say whether a study has personal links, so that its open link is closed."""
-    return (
-        connection.execute(select(invitations.c.study).where(invitations.c.study == study).limit(1)).first()
-        is not None
-    )
-
-
-TRY_AGAIN_MINUTES = 30
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Why somebody cannot begin."""
-
-    kind: Literal["full", "busy", "paused", "closed"]
-    title: str
-    text: str
-    mend: str
-
-
-@dataclass(frozen=True)
-class Places:
-    """Sessions of people that hold a place."""
-
-    finished: int
-    under_way: int
-
-
-def places_taken(connection: Connection, service: StudyService) -> Places:
-    """Count the sessions that hold a place: people's, neither pilots nor excluded, of the present version of the design."""
+def places_taken(connection: Connection, service: StudyService) -> tuple[int, int]:
+    """Count the finished sessions and those under way that hold a place: people's, no pilots, none excluded, of this design."""
     recently = min(STARTED_RECENTLY, service.left_within or STARTED_RECENTLY)
-    finished = func.sum(case((is_finished(), 1), else_=0))
-    under_way = func.sum(case((is_under_way(recently), 1), else_=0))
+    conditions = (is_finished(), is_under_way(recently))
     found = connection.execute(
-        select(finished, under_way).where(
+        select(*(func.sum(case((condition, 1), else_=0)) for condition in conditions)).where(
             sessions.c.study == service.study,
             sessions.c.version == service.version,
             sessions.c.reader_kind == "human",
@@ -184,70 +164,27 @@ def places_taken(connection: Connection, service: StudyService) -> Places:
             sessions.c.session_id.not_in(excluded_sessions()),
         )
     ).one()
-    return Places(int(found[0] or 0), int(found[1] or 0))
+    return int(found[0] or 0), int(found[1] or 0)
 
 
-def place_for(connection: Connection, service: StudyService) -> Refusal | None:
-    """Say whether one more person may begin, and let nobody else decide until the writer's transaction ends.
-
-    Call it in the transaction that then creates the session; see :func:`refusal_for`.
-    """
-    lock_for_change(connection)
-    return refusal_for(connection, service)
-
-
-def refusal_for(connection: Connection, service: StudyService) -> Refusal | None:
-    """Say whether one more person may begin at this moment."""
+def place_refusal(connection: Connection, service: StudyService) -> EntryRefusal | None:
+    """Say whether one more person may begin; it holds where the transaction that creates the session asked."""
     state = collection_of(connection, service.study).state
     if state != "open":
-        words = service.pack.texts
-        return Refusal(state, words[f"{state}_title"], words[f"{state}_text"], "")
+        return _refusal(service, state)
     recruitment = service.recruitment
     if recruitment is None or recruitment.platform is None or recruitment.wanted is None:
         return None
-    taken = places_taken(connection, service)
-    words = service.pack.texts
-    if taken.finished >= recruitment.wanted:
-        key = recruitment.platform.key
-        mend = "" if key == "link" else service.pack.fill("full_return", platform=recruitment.platform.name)
-        return Refusal("full", words["full_title"], words["full_text"], mend)
-    if taken.finished + taken.under_way >= recruitment.wanted + recruitment.overbook:
-        text = service.pack.fill("busy_text", minutes=TRY_AGAIN_MINUTES)
-        return Refusal("busy", words["busy_title"], text, "")
+    finished, under_way = places_taken(connection, service)
+    if finished >= recruitment.wanted:
+        platform = recruitment.platform
+        is_own = platform.key == "link"
+        return _refusal(
+            service, "full", "" if is_own else service.pack.fill("full_return", platform=platform.name)
+        )
+    if finished + under_way >= recruitment.wanted + recruitment.overbook:
+        return _refusal(service, "busy", minutes=TRY_AGAIN_MINUTES)
     return None
-
-
-Kind = Literal[
-    "missing",
-    "unreplaced",
-    "malformed",
-    "unsigned",
-    "unchecked",
-    "preview",
-    "uninvited",
-    "unknown",
-    "expired",
-    "again",
-    "full",
-    "busy",
-    "paused",
-    "closed",
-]
-ALIASES = {"id": "survey_code"}
-"""Another name of a parameter, from older studies: for the platforms that have the parameter."""
-TOLD_AT_ONCE = tuple(state for state in OUTCOME_OF_STATE if state != "declined")
-"""Ends after which nobody begins again; whoever declined may think better of it."""
-
-
-@dataclass(frozen=True)
-class Hindrance:
-    """Why somebody who arrives does not begin."""
-
-    kind: Kind
-    title: str
-    text: str
-    mend: str = ""
-    back: Return | None = None
 
 
 def platform_of(service: StudyService) -> Platform | None:
@@ -282,211 +219,142 @@ def _renamed(platform: Platform, given: Mapping[str, str]) -> dict[str, str]:
     return named | {of: given[name] for name, of in aliases.items() if given.get(name) and of not in named}
 
 
-def hindrance_of_link(
+def link_refusal(
     service: StudyService, given: Mapping[str, str], *, standing: Standing = "absent"
-) -> Hindrance | None:
+) -> EntryRefusal | None:
     """Judge a link by itself: all that the study's platform adds must be there, and its signature where one is needed."""
     platform = platform_of(service)
     if platform is None or given.get(INVITATION):
         return None
     parameters = _renamed(platform, given)
-    words = service.pack.texts
-    for name, value in platform.preview.items():
-        if parameters.get(name) == value:
-            text = service.pack.fill("preview_text", platform=platform.name)
-            return Hindrance("preview", words["preview_title"], text)
-    kind: Kind
-    name = _unreplaced(platform, parameters) or platform.identity or ""
+    if any(parameters.get(name) == value for name, value in platform.preview.items()):
+        return _refusal(service, "preview", platform=platform.name)
+    unreplaced = next(
+        (
+            name
+            for name in platform.parameters
+            if any(mark in parameters.get(name, "") for mark in platform.template_marks)
+        ),
+        None,
+    )
+    name = unreplaced or platform.identity or ""
     external_id = parameters.get(name, "").strip()
-    if _unreplaced(platform, parameters) is not None:
+    if unreplaced is not None:
         kind = "unreplaced"
     elif name and not external_id:
         # whose token does not hold needs a new link, not its id
         if standing not in ("absent", "valid"):
-            told = "invalid" if standing == "expired" else standing
-            return _hindrance_of_signature(service, platform, parameters, told)
+            known = "invalid" if standing == "expired" else standing
+            return _signature_refusal(service, platform, parameters, known)
         kind = "missing"
     elif name and not platform.has_form(external_id):
         kind = "malformed"
     else:
-        return _hindrance_of_signature(service, platform, parameters, standing)
-    filled = {"platform": platform.name, "parameter": name, "value": parameters.get(name, "")[:60]}
-    mend = "missing_mend" if kind == "malformed" else f"{kind}_mend"
-    title, text, then = (service.pack.fill(key, **filled) for key in (f"{kind}_title", f"{kind}_text", mend))
-    return Hindrance(kind, title, text, then)
+        return _signature_refusal(service, platform, parameters, standing)
+    values = {"platform": platform.name, "parameter": name, "value": parameters.get(name, "")[:60]}
+    mend = service.pack.fill("missing_mend" if kind == "malformed" else f"{kind}_mend", **values)
+    return _refusal(service, kind, mend, **values)
 
 
-def _hindrance_of_signature(
+def _signature_refusal(
     service: StudyService, platform: Platform, parameters: Mapping[str, str], standing: Standing
-) -> Hindrance | None:
+) -> EntryRefusal | None:
     # a link that has expired since may be opened again by the browser that has a session already
     if standing in ("valid", "expired") or service.recruitment is None:
         return None
-    words = service.pack.texts
     signing = platform.signing
     # an id of somebody's own is worth nothing without its signature
     is_claim = signing is not None and signing.by == "key" and bool(parameters.get(signing.identity))
     if not (service.recruitment.needs_signature or is_claim or standing == "invalid"):
         return None
     if standing == "unchecked":
-        text = service.pack.fill("unchecked_text", platform=platform.name)
-        return Hindrance("unchecked", words["unchecked_title"], text)
-    return Hindrance("unsigned", words["unsigned_title"], words["unsigned_text"])
+        return _refusal(service, "unchecked", platform=platform.name)
+    return _refusal(service, "unsigned")
 
 
-def _unreplaced(platform: Platform, parameters: Mapping[str, str]) -> str | None:
-    for name in platform.parameters:
-        value = parameters.get(name, "")
-        if any(mark in value for mark in platform.template_marks):
-            return name
-    return None
-
-
-def hindrance_of_token(
+def invitation_refusal(
     connection: Connection, service: StudyService, given: Mapping[str, str], *, is_signed: bool
-) -> Hindrance | None:
+) -> EntryRefusal | None:
     """Judge a personal link, or the lack of one where the study has them and the link is not signed either."""
-    recruitment = service.recruitment
-    if recruitment is None or recruitment.platform is None:
+    platform = platform_of(service)
+    if platform is None:
         return None
-    words = service.pack.texts
     token = given.get(INVITATION)
     if not token:
-        is_open = is_signed or not only_invited(connection, service.study)
-        if recruitment.platform.key != "link" or is_open:
+        # a study that has personal links has no open one
+        has_links = select(invitations.c.study).where(invitations.c.study == service.study).limit(1)
+        if platform.key != "link" or is_signed or connection.execute(has_links).first() is None:
             return None
-        return Hindrance("uninvited", words["uninvited_title"], words["uninvited_text"])
+        return _refusal(service, "uninvited")
     invited = find_invitation(connection, service.study, token)
     if invited.standing == "unknown":
-        return Hindrance("unknown", words["unknown_title"], words["unknown_text"])
+        return _refusal(service, "unknown")
     if invited.standing == "expired":
-        text = service.pack.fill("expired_text", until=(invited.expires_at or "")[:10])
-        return Hindrance("expired", words["expired_title"], text)
+        return _refusal(service, "expired", until=(invited.expires_at or "")[:10])
     return None
 
 
-def hindrance_of_person(
+def person_refusal(
     connection: Connection, service: StudyService, given: Mapping[str, str], *, is_signed: bool
-) -> Hindrance | None:
-    """Judge by what is stored whether somebody may begin, or go on."""
-    if platform_of(service) is None:
+) -> EntryRefusal | None:
+    """Judge by what is stored whether somebody may begin, or go on; who has ended gets code and way back if it is surely they."""
+    platform = platform_of(service)
+    if platform is None:
         return None
-    hindrance = hindrance_of_token(connection, service, given, is_signed=is_signed)
-    if hindrance is not None:
-        return hindrance
+    refusal = invitation_refusal(connection, service, given, is_signed=is_signed)
+    if refusal is not None:
+        return refusal
     token = given.get(INVITATION)
     known = identities(service, given, is_signed=is_signed)
     if token:
-        used_by = find_invitation(connection, service.study, token).session_id
-        row = None if used_by is None else queries.session(connection, used_by)
-        earlier = [] if row is None else [row]
+        earlier = _invited_session(connection, find_invitation(connection, service.study, token))
     else:
         earlier = queries.sessions_of_person(connection, service.study, known)
     if not earlier:
         # who cannot be known again may be somebody under way: only the writer refuses them, when they begin
-        refusal = refusal_for(connection, service) if token or known else None
-        if refusal is None:
-            return None
-        return Hindrance(refusal.kind, refusal.title, refusal.text, refusal.mend)
+        return place_refusal(connection, service) if token or known else None
     latest = earlier[0]
     if latest["state"] not in TOLD_AT_ONCE:
         return None
-    return _again(connection, service, latest, given, is_shown=is_signed or bool(token))
+    stored = link_parameters(connection, str(latest["session_id"]))
+    brought = _renamed(platform, given)
+    is_same = bool(stored) and _renamed(platform, stored).items() <= brought.items()
+    # a person's id alone is not a secret and may be guessed; that of their one submission is known to them and the platform
+    if not ((is_same and platform.submission in stored) or is_signed or token):
+        return None  # the writer refuses them when they begin, in the same words however it stands with the session
+    return _already(service, return_for(service, latest, str(latest["state"]), platform=stored))
 
 
-def already(service: StudyService, back: Return | None = None) -> Hindrance:
+def _already(service: StudyService, back: Return | None = None) -> EntryRefusal:
     """Tell somebody that their session in this study has ended."""
     words = service.pack.texts
-    return Hindrance("again", words["again_title"], words["again_text"], words["ask_us"], back)
+    return EntryRefusal("again", words["again_title"], words["again_text"], words["ask_us"], back)
 
 
-def _again(
-    connection: Connection,
-    service: StudyService,
-    row: Mapping[str, Any],
-    given: Mapping[str, str],
-    *,
-    is_shown: bool,
-) -> Hindrance | None:
-    """Tell somebody whose link shows who they are that their session has ended, with code and way back; others nothing."""
-    platform = platform_of(service)
-    assert platform is not None
-    stored = link_parameters(connection, str(row["session_id"]))
-    brought = _renamed(platform, given)
-    same = bool(stored) and all(
-        brought.get(name) == value for name, value in _renamed(platform, stored).items()
-    )
-    # a person's id alone is not a secret and may be guessed; that of their one submission is known to them and the platform
-    is_theirs = same and platform.submission in stored
-    if not (is_theirs or is_shown):
-        return None  # the writer refuses them when they begin, in the same words however it stands with the session
-    return already(service, return_for(service, row, str(row["state"]), platform=stored))
-
-
-LONGEST_KEPT = 500
-RESUME = "resume"
-"""The parameter of a link with which an experimenter lets somebody continue a session in another browser."""
-GOES_ON = ("started", "declined", "interrupted")
-"""States of an invited person's session in which the link is good for more."""
-VERSION = re.compile(r"(\d+)[._][\d._]*")
-
-
-class Hindered(Exception):
-    """Somebody cannot begin; ``hindrance`` holds what they are told."""
-
-    def __init__(self, hindrance: Hindrance) -> None:
-        super().__init__(hindrance.kind)
-        self.hindrance = hindrance
+def _invited_session(connection: Connection, invited: Invited) -> list[queries.Row]:
+    row = None if invited.session_id is None else queries.session(connection, invited.session_id)
+    return [] if row is None else [row]
 
 
 def admit(
     connection: Connection, service: StudyService, given: Mapping[str, str], *, is_signed: bool
-) -> dict[str, str]:
-    """Return the ids by which somebody can be known again (source → id), if their link lets them in."""
-    hindrance = hindrance_of_link(
-        service, given, standing="valid" if is_signed else "absent"
-    ) or hindrance_of_token(connection, service, given, is_signed=is_signed)
-    if hindrance is not None:
-        raise Hindered(hindrance)
-    token = given.get(INVITATION)
-    if not token or service.recruitment is None or service.recruitment.platform is None:
-        return identities(service, given, is_signed=is_signed)
-    invited = find_invitation(connection, service.study, token)
-    if invited.session_id is not None:
-        row = queries.session(connection, invited.session_id)
-        # names may be forgotten by now; the token still knows its session
-        if row is None or row["state"] not in GOES_ON:
-            raise Hindered(already(service))
-    known = identities(service, given, is_signed=is_signed)
-    return known | ({INVITED: invited.participant} if invited.participant else {})
-
-
-def invited_session(
-    connection: Connection, service: StudyService, given: Mapping[str, str]
-) -> list[queries.Row]:
-    """Return the session that a personal link has begun, none or one: known by the link when the name is forgotten."""
-    token = given.get(INVITATION)
-    if not token or service.recruitment is None or service.recruitment.platform is None:
-        return []
-    begun = find_invitation(connection, service.study, token).session_id
-    row = None if begun is None else queries.session(connection, begun)
-    return [] if row is None else [row]
-
-
-def hold_place(connection: Connection, service: StudyService) -> None:
-    """Make sure that there is a place for one more session, which the same transaction then creates."""
-    refusal = place_for(connection, service)
+) -> tuple[dict[str, str], list[queries.Row]]:
+    """Return the ids by which somebody can be known again (source → id), and the session that their personal link has begun."""
+    refusal = link_refusal(service, given, standing="valid" if is_signed else "absent") or invitation_refusal(
+        connection, service, given, is_signed=is_signed
+    )
     if refusal is not None:
-        raise Hindered(Hindrance(refusal.kind, refusal.title, refusal.text, refusal.mend))
-
-
-def note_arrival(
-    connection: Connection, service: StudyService, session_id: str, given: Mapping[str, str]
-) -> None:
-    """Spend the invitation of a new session."""
+        raise refusal.as_problem()
+    known = identities(service, given, is_signed=is_signed)
     token = given.get(INVITATION)
-    if token:
-        spend_invitation(connection, service.study, token, session_id)
+    if not token or platform_of(service) is None:
+        return known, []
+    invited = find_invitation(connection, service.study, token)
+    begun = _invited_session(connection, invited)
+    # names may be forgotten by now; the token still knows its session
+    if invited.session_id is not None and (not begun or begun[0]["state"] not in GOES_ON):
+        raise _already(service).as_problem()
+    return known | ({INVITED: invited.participant} if invited.participant else {}), begun
 
 
 def note_network(
@@ -502,12 +370,12 @@ def note_network(
         for name, is_kept in wanted.items()
         if is_kept and (value := network.get(name))
     }
-    if not kept:
-        return
     is_real = select(sessions.c.session_id).where(
-        sessions.c.session_id == session_id, sessions.c.reader_kind == "human", sessions.c.is_pilot.is_(False)
+        sessions.c.session_id == session_id,
+        sessions.c.reader_kind == "human",
+        sessions.c.is_pilot.is_(False),
     )
-    if connection.scalar(is_real) is not None:
+    if kept and connection.scalar(is_real) is not None:
         records.add_person(connection, service.study, session_id, NETWORK, session_id, kept)
 
 
@@ -518,8 +386,3 @@ def coarse(client: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return {
         name: VERSION.sub(r"\1", value) if isinstance(value, str) else value for name, value in client.items()
     }
-
-
-def link_details(given: Mapping[str, str]) -> dict[str, str]:
-    """Return what of a link may be stored beside a platform id: no tokens."""
-    return {name: value for name, value in given.items() if name not in (RESUME, INVITATION)}

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
+from experiment.people.bodies import Problem
 from experiment.people.opening import Arrival, open_session
-from experiment.people.recruitment.admission import Hindered
 from experiment.people.recruitment.codes import recruitment_for
 from experiment.people.recruitment.reconciliation import import_submissions, parse_export, reconciliation
 from experiment.people.service import service_for
@@ -48,8 +48,8 @@ def test_two_servers_give_out_as_many_places_as_there_are(
             try:
                 service.store.write(begin).result(timeout=60)
                 told.append("in")
-            except Hindered as refusal:
-                told.append(refusal.hindrance.kind)
+            except Problem as refusal:
+                told.append(refusal.body["rule"])
 
         people = [threading.Thread(target=arrive, args=(place,)) for place in range(16)]
         for person in people:
@@ -79,7 +79,7 @@ def test_books_are_compared_and_places_given_back_in_either_store(
             return open_session(connection, service, body, arrival, secret=b"a key").session_id
 
         first = store.write(lambda connection: begin(connection, "one")).result()
-        with pytest.raises(Hindered):
+        with pytest.raises(Problem):
             store.write(lambda connection: begin(connection, "two")).result()
         one, two = prolific_id("one"), prolific_id("two")
         contents = f"Submission id,Participant id,Status\ns-one,{one},RETURNED\ns-two,{two},APPROVED\n"

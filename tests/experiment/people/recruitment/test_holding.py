@@ -54,8 +54,7 @@ def row_of(site: Any, participant: Any) -> dict[str, Any]:
 
 def taken(site: Any) -> tuple[int, int]:
     with site.store.read() as connection:
-        found = places_taken(connection, site.service)
-    return found.finished, found.under_way
+        return places_taken(connection, site.service)
 
 
 def page(participant: Any, deed: str = "") -> str:
