@@ -19,17 +19,12 @@ from analysis.costs.ratios import (
     unit_costs,
 )
 from analysis.costs.times import time_scales
-from analysis.costs.words import frequency_of, letters_in, linking, spill_over, word_table
+from analysis.costs.words import frequency_of, linking, spill_over, word_table
 from analysis.planned import plans
-from analysis.report.apa_tables import ApaTable, Head
-from analysis.report.blocks import Material
-from analysis.report.chapters.cost import By, side_by_side
 from stimuli.errors import UserError
 from tests.analysis import decision_study, word_study
 from tests.analysis.letter_study import LEVELS, TIME, study_rows, write_handover
 from tests.analysis.word_study import BASE_MS, COSTS_MS, MS_PER_BIT, SPILL, study
-
-LEVELS_T = tuple(LEVELS)
 
 
 @pytest.fixture(scope="module")
@@ -156,17 +151,6 @@ def test_tokens_and_people_stand_side_by_side_as_ratios_and_profiles(tmp_path: P
         profiles(found, "position", ("nobody", "rt"))
 
 
-def test_a_cost_of_zero_has_no_ratio_and_is_counted(tmp_path: Path) -> None:
-    rows = study_rows(models=("m",), items=8)
-    many = rows["position"].map({"intact": 10.0, "initial": 20.0, "internal": 10.0, "final": 10.0})
-    rows["reasoning_tokens"] = many.where(rows["item_id"] != "s01", 0.0)
-    found = cost_profiles(unit_costs(load(write_handover(tmp_path, rows)), "position"), resamples=50)
-    table = log_ratios(found, "position").set_index("position")
-    assert table.loc["initial", "percent"] == pytest.approx(100.0)
-    assert table.loc["initial", "without"] == 4
-    assert table.loc["initial", "items"] == 7
-
-
 def test_latency_counts_only_where_a_trial_was_timed_alone(tmp_path: Path) -> None:
     rows = study_rows(models=("m", "n"), items=6)
     rows["latency_ms"] = (
@@ -197,12 +181,6 @@ def test_words_know_their_zone_length_and_the_words_before(words: Tables) -> Non
     assert intact["zone"].fillna("").tolist() == first["zone"].fillna("").tolist()
 
 
-def test_letters_and_frequency_ignore_punctuation() -> None:
-    assert letters_in("don’t,") == 4
-    assert frequency_of("garden,", "en") == frequency_of("garden", "en") > 3
-    assert np.isnan(frequency_of("…", "en"))
-
-
 def test_spill_over_in_milliseconds_is_what_was_put_in(words: Tables) -> None:
     found = spill_over(words, "position", covariates=())
     table = found.table[found.table["scale"] == "ms"].set_index(["zone", "position"])
@@ -218,13 +196,6 @@ def test_spill_over_in_milliseconds_is_what_was_put_in(words: Tables) -> None:
     ratio = 100 * (COSTS_MS["initial"] / BASE_MS)
     assert logs.loc[("target", "initial"), "percent"] == pytest.approx(ratio, abs=6)
     assert set(found.table["reader_group"]) == {"human"}
-
-
-def test_spill_over_of_many_rows_takes_whole_participants_and_says_so(words: Tables) -> None:
-    found = spill_over(words, "position", most_rows=1000, covariates=())
-    assert found.table["rows"].max() < 1000
-    assert found.table["participants"].max() < 24
-    assert any("drawn by a stable hash" in one for one in found.remarks)
 
 
 def test_words_of_a_study_without_regions_are_refused(tmp_path: Path) -> None:
@@ -261,15 +232,6 @@ def test_milliseconds_per_bit_are_recovered_and_surprisal_foretells_unseen_items
         assert row["sound"]
     assert len(found) == 8
     assert np.isfinite(found["slope"]).all()
-
-
-def test_surprisal_that_foretells_nothing_gains_nothing(words: Tables) -> None:
-    found = linking(words, "position", words=("unchanged",), folds=6).set_index(["baseline", "spill_over"])
-    for _, row in found.iterrows():
-        assert row["slope_low"] < 0 < row["slope_high"] or abs(row["slope"]) < 1
-        assert row["gain"] < 0.01
-    with pytest.raises(UserError, match="'short'"):
-        linking(words, "position", words=("short",))
 
 
 def test_times_on_both_scales_agree_with_what_was_put_in(tmp_path: Path) -> None:
@@ -326,29 +288,3 @@ def test_real_log_ratios_are_those_of_the_mixed_model(decisions: Tables) -> None
     assert row["participants"] == 124
     assert row["log_ratio"] == pytest.approx(model.estimate, abs=0.01)
     assert row["low"] < model.estimate < row["high"]
-
-
-def test_a_profile_of_one_participant_is_said_to_have_no_interval_not_one_that_includes_zero(
-    tmp_path: Path,
-) -> None:
-    rows = study_rows(human=1, models=("m",), items=24)
-    rows["prompt_tokens"] = (
-        rows["position"].map({"intact": 100.0}).fillna(120.0).where(rows["reader_kind"] == "model")
-    )
-    tables = load(write_handover(tmp_path, rows))
-    part = side_by_side(By(Material(tables), tables, "position"), unit_costs(tables, "position"))
-    said = " ".join(str(one) for one in part.blocks if isinstance(one, str))
-    assert (
-        "Too few answers are available for an interval of the mean cost of People, so no shape is shown."
-        in said
-    )
-    assert "includes 0 for People" not in said
-    heads = [
-        row[0]
-        for one in part.blocks
-        if isinstance(one, ApaTable)
-        for row in one.rows
-        if isinstance(row, Head)
-    ]
-    of_people = [head for head in heads if head.startswith("People: ") and "mean log ratio" in head]
-    assert of_people and all(head.endswith("(no interval)") for head in of_people)

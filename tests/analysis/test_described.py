@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +14,7 @@ from analysis.plan import MEASURES
 from analysis.report.answer import answer
 from analysis.report.apa_tables import ApaTable
 from analysis.report.content import gather
-from analysis.report.described import _pilot, described
+from analysis.report.described import described
 from analysis.report.nodes import Finding
 from analysis.report.numbered import Content, Numbered
 from analysis.report.parted import parts_of
@@ -86,12 +84,3 @@ def test_the_opening_says_of_each_comparison_which_trials_it_is_of(content: Cont
     headings = [row[0] for row in table.rows if len(row) == 1]
     for trials in ("choose", *(f"recover, examples {manner}" for manner in MANNERS)):
         assert f"Accuracy by position ({trials}) (percentage points)" in headings
-
-
-def test_a_pilot_is_drawn_over_the_means_where_it_is_the_only_one() -> None:
-    """Its mark says "you", which of several visitors would be nobody."""
-    rows = pd.DataFrame({"session_id": ["s1", "s1", "s2"], "is_pilot": [True, True, True]})
-    rows = rows.assign(is_practice=False, is_filler=False, is_attention_check=False)
-    alone: Any = SimpleNamespace(trials=rows[rows["session_id"] == "s1"])
-    several: Any = SimpleNamespace(trials=rows)
-    assert len(_pilot(alone)) == 2 and _pilot(several).empty

@@ -9,7 +9,7 @@ from statsmodels.stats.weightstats import DescrStatsW
 from analysis import load
 from analysis.answers import judged
 from analysis.costs.ratios import costs_by_level
-from analysis.descriptives import BETWEEN, describe, is_letter_position, valid_only
+from analysis.descriptives import BETWEEN, describe, valid_only
 from analysis.intervals import over_items, share_over_items, wilson, within_participant_half_widths
 from analysis.measures.accuracy import against_chance
 from analysis.plan import MEASURES
@@ -65,10 +65,6 @@ def test_a_mean_over_one_item_has_no_interval() -> None:
     assert np.isnan(over_items(np.array([0.5]))).all()
 
 
-def test_one_participant_has_no_interval() -> None:
-    assert np.isnan(within_participant_half_widths(np.ones((1, 4)))).all()
-
-
 def test_a_timeout_counts_as_wrong_and_valid_only_stands_beside_it(handover: Make) -> None:
     trials = load(handover(human=2, items=8, timeouts=0.0)).trials
     used = trials[trials["excluded_reason"].isna()].copy()
@@ -114,11 +110,6 @@ def test_accuracy_cost_is_in_percentage_points_lost(handover: Make) -> None:
     assert 0 <= found["final"].low < 50 < found["final"].high <= 100
 
 
-def test_letter_positions_are_known_by_their_names() -> None:
-    assert is_letter_position(LEVELS)
-    assert not is_letter_position(["intact", "quarter", "half"])
-
-
 def test_an_answer_that_nobody_judged_is_in_no_mean(handover: Make) -> None:
     rows = study_rows(human=4, items=8, timeouts=0.0)
     rows["correct"] = rows["correct"].astype(object)
@@ -155,14 +146,6 @@ def test_where_nobody_gave_a_valid_answer_the_answer_key_says_whether_one_could_
     used = trials[trials["excluded_reason"].isna()].assign(correct=np.nan, response_status="empty")
     assert judged(used.assign(answer="A")).all()
     assert not judged(used.assign(answer=None)).any()
-
-
-def test_an_item_answered_once_counts_as_one_answer() -> None:
-    shares = np.array([1.0] * 17 + [0.0] * 7)
-    assert share_over_items(shares, np.ones(24)) == pytest.approx(wilson(17 / 24, 24))
-    # five answers that are always the same say no more than one
-    assert share_over_items(shares, np.full(24, 5.0)) == pytest.approx(wilson(17 / 24, 24))
-    assert share_over_items(np.ones(24), np.full(24, 5.0)) == pytest.approx(wilson(1.0, 24))
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.2])

@@ -13,7 +13,7 @@ from PIL import Image
 
 from analysis.figures.cost import MOST_TOGETHER, _shares
 from analysis.figures.drawing import WIDTH, Drawing, as_svg, looks, shown_of, styled
-from analysis.figures.labels import SLANT, cut_to_lines, fit_labels, laid_out, places_of, width_of
+from analysis.figures.labels import SLANT, fit_labels, laid_out, places_of
 from analysis.figures.panels import condition_looks
 
 
@@ -115,14 +115,6 @@ def test_labels_of_an_axis_never_run_into_each_other_and_lose_no_letter(name: st
     if name != "long":
         said = ["".join(one.get_text().split()) for one in labels]
         assert said == ["".join(one.split()) for one in levels]
-
-
-def test_a_name_is_broken_inside_a_word_only_where_nothing_else_fits() -> None:
-    assert cut_to_lines("vertauschte_Anfangsbuchstaben", 1.6, 9) == ["vertauschte_", "Anfangsbuchstaben"]
-    broken = cut_to_lines("Anfangsbuchstabendreher", 0.8, 9)
-    assert "".join(broken) == "Anfangsbuchstabendreher" and len(broken) > 1
-    assert all(width_of(one, 9) <= 0.8 for one in broken)
-    assert cut_to_lines("a name that is far too long for one line", 0.8, 9, lines=1)[0].endswith("…")
 
 
 def test_no_two_conditions_look_alike() -> None:

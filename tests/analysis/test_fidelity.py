@@ -34,8 +34,6 @@ from stimuli.errors import UserError
 from tests.analysis.crossed_study import crossed_rows, crossed_study
 from tests.analysis.letter_study import LEVELS, PLANNED, TIME, study_rows, trial_rows, write_handover
 
-FINAL = Difference("final", "internal")
-
 
 def planned(**changes: Any) -> dict[str, Any]:
     return {"comprehension": PLANNED["comprehension"] | changes}
@@ -68,14 +66,6 @@ def test_without_a_bound_nothing_is_called_equivalent(tmp_path: Path) -> None:
     found = effects(analyse_shares(plan, tables))
     assert set(found["verdict"]) <= {"different", "undecided"}
     assert found["equivalence_p"].isna().all()
-
-
-def test_effects_of_one_reader_group_are_no_comparison(tmp_path: Path) -> None:
-    rows = study_rows(human=12, items=16)
-    tables = load(write_handover(tmp_path, rows, planned=planned(between=["human"])))
-    plan = next(one for one in plans(tables) if one.planned)
-    with pytest.raises(UserError, match="no comparison"):
-        effects(analyse_shares(plan, tables))
 
 
 def test_a_models_cost_equal_to_peoples_is_equivalent_within_a_tenth_and_another_is_different(
@@ -191,17 +181,6 @@ def test_item_correlations_divided_by_their_ceiling_are_those_put_in(tmp_path: P
         found.set_index("position").loc["final", "correlation"]
         / found.set_index("position").loc["final", "ceiling"]
     )
-
-
-def test_conditions_alone_make_no_item_correlation(tmp_path: Path) -> None:
-    """Pooled over conditions items correlate since conditions differ; within them these do not."""
-    tables = item_study(tmp_path, 0.0, seed=9)
-    row = (
-        item_agreement(tables, "position", splits=100, resamples=400)
-        .set_index("position")
-        .loc["within levels"]
-    )
-    assert row["low"] < 0 < row["high"]
 
 
 def test_a_model_with_one_answer_an_item_has_only_peoples_ceiling(tmp_path: Path) -> None:

@@ -14,20 +14,17 @@ from scipy import stats
 from analysis import Tables, load
 from analysis.figures import Drawing
 from analysis.published.h_test import (
-    Point,
     accuracy,
     asked,
     both_tests,
     by_option_alone,
-    fitted,
     geometry,
     mean_with_ends,
-    printed_points,
     share,
 )
-from analysis.report.apa_tables import ApaTable, Head
+from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
-from analysis.report.chapters.h_test import beside_figure, geometry_table, together
+from analysis.report.chapters.h_test import together
 from analysis.report.chapters.h_test import write_geometry as write
 from stimuli.errors import UserError
 from stimuli.recipes.geometry import geometry_released_items
@@ -99,21 +96,6 @@ def test_the_chapter_tells_each_kind_of_question(both: tuple[Tables, Tables]) ->
     assert table.rows[3][3] == "90.0" and "large 75.0%" in " ".join(str(one) for one in chapter.blocks)
 
 
-def test_a_baseline_leaves_the_adjusted_p_of_others_as_it_is(both: tuple[Tables, Tables]) -> None:
-    rows = geometry(both[1])
-    assert rows is not None
-    kinds = {"human": "human", "large": "model", "small": "model"}
-    alone = geometry_table("g", rows, kinds)
-    guesser = rows[rows["reader"] == "small"].assign(reader="guesser", reader_group="guesser")
-    beside = geometry_table(
-        "g", pd.concat([rows, guesser.assign(reader_kind="baseline")]), kinds | {"guesser": "baseline"}
-    )
-    added = [row for row in beside.rows if row not in alone.rows]
-    assert [row[-1] for row in added if not isinstance(row, Head)] == ["–"] * 3 and beside.rows[
-        : len(alone.rows)
-    ] == alone.rows
-
-
 @pytest.mark.shared
 def test_a_rule_about_options_alone_answers_79_of_the_90_released_questions(shared: Path) -> None:
     items = [
@@ -124,16 +106,6 @@ def test_a_rule_about_options_alone_answers_79_of_the_90_released_questions(shar
     assert by_option_alone(pd.DataFrame(items)) == (79, 90)
     assert by_option_alone(pd.DataFrame(items).assign(set="other")) is None
     assert by_option_alone(pd.DataFrame()) is None
-
-
-def test_a_line_goes_through_at_least_four_points_that_differ() -> None:
-    points = [Point(str(x), "model", (x, x, x), (2 * x - 40, 0, 0)) for x in (40.0, 50.0, 55.0, 60.0)]
-    line = fitted(points)
-    assert line is not None and line.slope == pytest.approx(2) and line.intercept == pytest.approx(-40)
-    assert line.r == pytest.approx(1) and line.points == 4
-    assert fitted(points[:3]) is None and fitted([points[0]] * 5) is None
-    other = fitted([*points[:3], Point("x", "model", (60.0,) * 3, (10.0,) * 3)])
-    assert other is not None and other.low < other.r < other.high < 1
 
 
 def test_readers_of_both_tests_are_set_side_by_side(both: tuple[Tables, Tables]) -> None:
@@ -172,36 +144,6 @@ def test_intervals_are_students_over_people_and_wilsons_of_a_models_answers() ->
     few, many = (stats.binomtest(n // 2, n).proportion_ci(method="wilson") for n in (10, 30))
     assert 100 * few.low < thrice[1] <= 100 * many.low < 100 * many.high <= thrice[2] < 100 * few.high
     assert thrice[2] - thrice[1] == pytest.approx(100 * (many.high - many.low), rel=0.1)
-
-
-def test_the_printed_models_are_the_six_of_which_both_numbers_are_printed() -> None:
-    told = {one.group: (one.x[0], one.y[0]) for one in printed_points()}
-    assert len(told) == 6 and told["GPT 3.5"] == pytest.approx((52.3, 44.4))
-
-
-def test_figure_5_says_in_words_what_it_shows(both: tuple[Tables, Tables]) -> None:
-    found, rows = asked(both[0]), geometry(both[1])
-    assert found is not None and rows is not None
-    drawing, line, printed = beside_figure("f", both_tests(found, rows))
-    assert line is None and printed is not None and printed.points == 6
-    assert "large: H-TEST 80.0%, letter geometry 75.0%" in drawing.alternative
-    assert "GPT 3.5 (printed)" in drawing.alternative and "Fewer than four models" in drawing.note
-
-
-def test_names_keep_off_the_lines_of_chance_and_off_intervals() -> None:
-    points = [
-        Point("left of chance", "model", (48.0, 48.0, 48.0), (70.0, 70.0, 70.0)),
-        Point("beside a bar", "model", (70.0, 70.0, 70.0), (50.0, 50.0, 50.0)),
-        Point("has the bar", "model", (75.0, 75.0, 75.0), (50.0, 20.0, 95.0)),
-    ]
-    drawing, _, _ = beside_figure("f", points)
-    assert drawing.figure is not None
-    sides = {text.get_text(): text.get_ha() for text in drawing.figure.axes[0].texts}
-    assert (sides["left of chance"], sides["beside a bar"], sides["has the bar"]) == (
-        "right",
-        "right",
-        "left",
-    )
 
 
 def test_reproducing_h_test_makes_a_page_of_figure_5_from_both_studies_in_either_order(

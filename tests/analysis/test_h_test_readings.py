@@ -22,7 +22,7 @@ from analysis.published.h_test import (
 )
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
-from analysis.report.chapters.h_test import QUESTIONS, parsers_blocks, write
+from analysis.report.chapters.h_test import write
 from tests.analysis.test_report_h_test import READERS, rows_of, study
 
 
@@ -79,10 +79,6 @@ def test_a_reader_that_was_not_asked_every_task_has_no_mean_of_both_parsers(tmp_
     assert {read.task for read in both_parsers(asked_of_others, tmp_path)} == {"uppercase", "rhyme"}
     pooled = both_parsers(asked_of_others, tmp_path, is_pooled=True)
     assert {read.task for read in pooled} == {"uppercase", "rhyme", "average"}
-
-
-def test_without_replies_of_models_no_parsers_are_compared(tmp_path: Path) -> None:
-    assert both_parsers(trials("rhyme"), tmp_path) == []
 
 
 def test_a_reader_that_says_a_throughout_is_found_out_by_swapped_labels() -> None:
@@ -164,27 +160,3 @@ def test_the_chapter_shows_parsers_labels_and_rules(tmp_path: Path) -> None:
     assert average[0] == "Average" and average[2] == "100.0" and len(shown["h_test_parsers"].rows) == 4
     text = " ".join(str(one) for one in chapter.blocks)
     assert "Every answer could be read" in text and "by a correct one" in text
-
-
-def test_prompts_that_no_model_answered_are_left_out_and_told(tmp_path: Path) -> None:
-    rows = rows_of("small", "model", tasks=("uppercase",), ks=(4,))
-    lost = [row for row in rows if row["items_from"] == "released" and not row["is_filler"]][:3]
-    for row in lost:
-        row |= {"response_status": "error", "correct": None}
-    tables = study(tmp_path / "h", rows)
-    found = asked(tables)
-    assert found is not None and found.unanswered == 3 and len(found.trials) == 27
-    chapter = write(Material(tables))
-    assert chapter is not None and "3 trials were excluded" in str(chapter.blocks[0])
-
-
-def test_kinds_of_questions_are_no_tasks_under_both_parsers(tmp_path: Path) -> None:
-    one = trials("uppercase")
-    parsed(one, [1.0] * 20, [1.0] * 20).to_parquet(tmp_path / "published_parsing.parquet")
-    read = both_parsers(one, tmp_path)
-    kinds = {"talker": "model"}
-    names = {**QUESTIONS, "uppercase": "Rotation"}
-    tables = [
-        made[-1] for made in (parsers_blocks("p", read, kinds), parsers_blocks("p", read, kinds, names))
-    ]
-    assert [one.columns[0] for one in tables if isinstance(one, ApaTable)] == ["Task", "Questions"]

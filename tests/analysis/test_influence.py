@@ -72,10 +72,3 @@ def test_the_chapter_names_the_most_influential_participant(handover: Make) -> N
     assert all(" ([[figure:model_checks_" in one and one.endswith(".") for one in said), (
         "the figure is named first"
     )
-
-
-def test_units_on_which_a_test_depends_are_counted() -> None:
-    turned = [(2, "participant"), (1, "item")]
-    told = {"name": "accuracy", "figure": None, "residuals": None, "changes": [("item", 1.2, "a − b")]}
-    said = model_checks.LAYOUT.sentences("checked", turned=turned, alpha=0.05, **told)
-    assert said.endswith("the outcome of a test depends on each of two participants and on one item.")

@@ -16,14 +16,14 @@ from markupsafe import Markup
 
 from analysis import Tables, load
 from analysis.carrying_out import carry_out_all
-from analysis.crossing import cells_shown, slope_columns, slopes_in_cell, slopes_of
+from analysis.crossing import cells_shown, slopes_of
 from analysis.mixed import Fit, VarianceComponent, fit, margins
-from analysis.plan import MEASURES, Crossing, Difference, Plan, cell_name, compared_together, read_contrast
+from analysis.plan import MEASURES, Crossing, Difference, Plan, cell_name, read_contrast
 from analysis.planned import plans
 from analysis.power.assumptions import assumed, from_mapping
 from analysis.power.curves import power_table
 from analysis.power.pilots import from_fit_file
-from analysis.power.simulation import Question, Study, grid, layout_of, planned_of, trials
+from analysis.power.simulation import Question, Study, grid, planned_of
 from analysis.readers import kinds_of
 from analysis.report.blocks import Material
 from analysis.report.chapters import cost
@@ -135,12 +135,6 @@ def test_slopes_are_of_what_varies_within_a_unit_often_enough() -> None:
     assert single.text == "item_type + font" and "interaction" in single.remarks[0]
 
 
-def test_columns_of_slopes_are_centred() -> None:
-    values = [slopes_in_cell(CROSSING, cell) for cell in CROSSING.cells]
-    for name in slope_columns(CROSSING):
-        assert sum(own[name] for own in values) == pytest.approx(0.0)
-
-
 def test_a_cell_without_trials_leaves_the_interaction_untested_and_counted(tmp_path: Path) -> None:
     rows = crossed_rows(12, 16)
     rows = rows[(rows["item_type"] != "transposed") | (rows["font"] != "cursive")]
@@ -242,13 +236,6 @@ def test_interactions_are_explored_where_nothing_is_planned_and_cells_are_filled
     ]
 
 
-def test_of_three_factors_every_two_are_explored_unless_their_cells_are_too_many() -> None:
-    factors = {"a": ["x", "y"], "b": ["p", "q"], "c": [str(n) for n in range(7)]}
-    assert compared_together({}, factors) == [("a", "b")]
-    assert compared_together({}, {**factors, "c": ["1", "2", "3"]}) == [("a", "b"), ("a", "c"), ("b", "c")]
-    assert compared_together({"one": {"compare": "a"}}, factors) == []
-
-
 def powered(effects: dict[str, Any], layout: str = "latin_square") -> tuple[Plan, Question]:
     levels = {name: one["levels"] for name, one in FACTORS.items()}
     (plan,), _ = planned_of({"together": PLAN}, levels)
@@ -319,11 +306,6 @@ def test_a_fit_of_two_factors_gives_the_cells_of_its_margins_and_the_variance_of
         assert truth.variance_in(plan, "gpt", cell) == pytest.approx(of_items[0, 0])
 
 
-def test_a_fit_of_people_alone_leaves_the_model_of_the_plan_open(tmp_path: Path) -> None:
-    file, _ = fit_file(tmp_path, "correct ~ item_type * font + (1 | participant) + (1 | item)", ())
-    assert {group for group, _ in from_fit_file(planned_pair(), file, KINDS).cells} == {"human"}
-
-
 @pytest.mark.parametrize(
     ("formula", "said"),
     [
@@ -359,17 +341,6 @@ def test_power_finds_an_interaction_that_was_put_in() -> None:
     assert row["true_effect"] < 0 and row["studies"] == 60
 
 
-def test_factors_that_are_laid_out_differently_keep_their_layouts() -> None:
-    plan, question = powered(PUT_IN)
-    layout = layout_of(plan, {"item_type": "between_items"})
-    assert layout == "between_items+latin_square"
-    (sizes,) = grid((4,), (8,), (1,), (1,))
-    table = trials(plan, question.assumptions.kinds, sizes, layout)
-    assert (table.groupby("item_id")["item_type"].nunique() == 1).all()
-    assert (table.groupby("item_id")["font"].nunique() == 2).all()
-    assert (table.groupby(["reader", "item_type × font"]).size() == 2).all() and len(table) == 32
-
-
 @pytest.fixture(scope="module")
 def reported(tmp_path_factory: pytest.TempPathFactory, without_chapters: None) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("reported")
@@ -390,22 +361,6 @@ def test_a_report_tells_an_interaction_in_its_opening_and_in_its_results(reporte
     assert "Do people and model gpt differ in this respect?" in text
     assert "with item_type × font" in text or "item_type * font" in text
     assert "(transposed − word) × (cursive − plain)" in text
-
-
-@pytest.mark.full
-def test_numbers_of_an_interaction_lead_to_their_rows_and_model(reported: tuple[Path, str]) -> None:
-    folder, _ = reported
-    told = json.loads((folder / "numbers.json").read_text("utf-8"))
-    table = next(one for one in told["tables"] if "conditions of item_type × font" in one["title"])
-    assert "models.R" in table["computed"] and "item_type * font" in told["models"][0]["formula"]
-    means = next(
-        one for one in told["tables"] if one["title"] == "Accuracy (% correct) by item_type × font and reader"
-    )
-    assert {"column": "item_type × font", "not": [""]} in means["where"]
-    cells = pd.read_csv(folder / "trials.csv", dtype=str)["item_type × font"]
-    assert set(cells) == set(CROSSING.cells) and means["rows"] == len(cells)
-    assert any(folder.glob("figures/condition_correct_item_type_font.svg"))
-    assert "(transposed − word) × (cursive − plain)" in (folder / "models.R").read_text("utf-8")
 
 
 def test_model_tables_name_both_factors_and_order_slopes(

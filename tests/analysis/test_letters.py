@@ -12,10 +12,8 @@ import pandas as pd
 import pytest
 
 from analysis import Tables, heldout, load
-from analysis.costs.ratios import Profile
 from analysis.letters import competing_predictors, letter_changes, letter_contrast, letter_costs
-from analysis.letters.changes import changes_of_forms, of_forms
-from analysis.letters.letter_costs import GroupCosts, Question, bearable, contrast_table
+from analysis.letters.changes import of_forms
 from analysis.mixed import APPROXIMATE, Fit, fit
 from stimuli.errors import UserError
 from stimuli.scramble import parse_operation, scramble_text
@@ -324,14 +322,6 @@ def test_changes_without_a_record_are_found_by_comparing_forms(
     assert tuple(found[name] for name in ("zone", "kind", "place", "place_from_end", "distance")) == expected
 
 
-def test_forms_that_only_change_case_or_words_have_no_changed_letters() -> None:
-    assert of_forms("Market", "mARKET") is None
-    assert changes_of_forms({"s": "the old man"}, {"s": "man old the"}) is None
-    assert changes_of_forms({"s": "the old man"}, {"s": "the man"}) is None
-    (one,) = changes_of_forms({"s": "The old man"}, {"s": "The odl man", "ask": "?"}) or []
-    assert (one["word"], one["shown"], one["permutation"]) == (1, "odl", [0, 2, 1])
-
-
 def test_derived_changes_are_those_recorded(tables: Tables) -> None:
     changes = [json.loads(text) for text in tables.items["changes"]]
     words = [one[0] if one else None for one in changes]
@@ -361,39 +351,6 @@ def test_items_whose_words_are_changed_in_different_places_are_at_no_place() -> 
         "internal", "transposition", False, True
     ]  # fmt: skip
     assert found.loc["b", "same_place"] and found.loc["b", "place"] == 2
-
-
-def test_a_slope_is_what_each_step_adds_and_pairs_are_averaged() -> None:
-    slope = Question.of_slope("s", {"t / 1": 1.0, "t / 2": 2.0, "t / 3": 3.0})
-    costs = {"t / 1": 1.0, "t / 2": 3.0, "t / 3": 5.0}
-    assert sum(weight * costs[level] for level, weight in slope.weights.items()) == pytest.approx(2.0)
-    pairs = Question.of_pairs("p", [(["a", "b"], ["c"]), (["d"], ["e"])])
-    assert pairs.weights == {"a": 0.25, "b": 0.25, "c": -0.5, "d": 0.5, "e": -0.5}
-
-
-def test_a_reader_that_always_answers_alike_differs_in_nothing() -> None:
-    places = {f"t / {place}": float(place) for place in (1, 2, 5, 6, 7)}
-    question = Question.of_slope("s", places)
-    assert (
-        sum(question.weights.values()) != 0
-    )  # nothing but rounding: the sum below must not take it for a sign
-    always = np.ones((50, len(places)))
-    profile = Profile("intact", tuple(places), always[0], always, 0, 9, "items")
-    costs = [GroupCosts("m", "model", profile, dict.fromkeys(places, 9))]
-    (row,) = contrast_table(costs, [question]).to_dict("records")
-    assert (row["difference"], row["low"], row["high"], row["p"]) == (0, 0, 0, 1)
-
-
-def test_whole_participants_stand_for_more_rows_than_can_be_borne() -> None:
-    rows = pd.DataFrame({"reader_group": ["human"] * 30 + ["m"] * 5, "unit": list("abc") * 10 + ["s"] * 5})
-    kept, remarks = bearable(rows, 20)
-    assert kept.groupby("reader_group")["unit"].nunique().to_dict() == {"human": 2, "m": 1}
-    assert kept.groupby("unit").size().drop("s").eq(10).all()
-    assert remarks == (
-        "human: 2 of 3 participants or sessions, drawn by a stable hash, stand for all (at most 20 rows).",
-    )
-    whole, nothing = bearable(rows, 30)
-    assert whole.equals(rows) and nothing == ()
 
 
 def test_a_fold_that_does_not_determine_its_fit_leaves_no_gain(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,30 +96,6 @@ def test_the_chapter_opens_with_the_main_figure(tmp_path: Path, monkeypatch: pyt
     assert [str(one) for one in heads][:2] == ["<h3>People and models</h3>", "<h3>Place by place</h3>"]
 
 
-@pytest.mark.parametrize(
-    "readers", [{"human": 6}, {"models": ("restorer",)}, {"human": 6, "models": ("gpt",)}]
-)
-def test_without_times_or_surprisal_nothing_is_put_side_by_side(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, readers: dict[str, object]
-) -> None:
-    assert blocks_of(tmp_path / "s", monkeypatch, **readers) == []
-
-
-def test_people_come_before_simulated_readers_and_baselines_are_no_models() -> None:
-    def costs(group: str, kind: str, value: float) -> GroupCosts:
-        draws = np.full((50, 1), value)
-        profile = Profile("intact", ("transposition / initial",), np.array([value]), draws, 5, 9, "items")
-        return GroupCosts(group, kind, profile, {"transposition / initial": 9})
-
-    times = [costs("simulated", "simulated", 0.3), costs("human", "human", 0.1)]
-    right = [costs("human", "human", 0.02), costs("net", "model", 0.2), costs("guesser", "baseline", 0.0)]
-    bits = {"bits": [costs("net", "model", 7.0)]}
-    (pair,) = beside(times, bits, right, ("transposition",), ("initial", "outer"))
-    assert (pair.people, pair.model) == ("human", "net")
-    (row,) = pair.rows
-    assert row.people["time"].value == 0.1 and row.model["bits"] == Cost(7.0, 7.0, 7.0, 9)
-
-
 def of_levels(group: str, kind: str, values: dict[str, float]) -> GroupCosts:
     """Costs of one reader group that are known without error, of nine items each."""
     estimate = np.array(list(values.values()))
@@ -173,17 +149,6 @@ def test_distances_of_a_place_stand_apart_and_both_ends_have_none() -> None:
     assert "initial letters, distance 2: " in drawing.alternative
 
 
-def test_more_distances_than_can_be_told_apart_are_told_together() -> None:
-    many = {f"transposition / internal / {n}": 0.1 * n for n in range(1, 7)}
-    times = [of_levels("human", "human", {"transposition / internal": 0.3} | many)]
-    bits = {"bits": [of_levels("net", "model", many | {"transposition / internal": 1.0})]}
-    (pair,) = beside(times, bits, [], ("transposition",), ("internal",))
-    assert [row.distance for row in pair.rows] == [""]
-    (drawing,) = letter_beside_figures("beside", [pair], "T", "N")
-    key = [one.get_text() for one in drawing.figure.legends[0].get_texts()]
-    assert key == ["internal letters", "two letters transposed"]  # none are told apart: nothing to say
-
-
 def test_surprisal_is_split_into_changed_words_and_the_intact_ones_after_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,13 +192,6 @@ def test_surprisal_is_split_into_changed_words_and_the_intact_ones_after_them(
         assert [cell.split(" ")[0] for cell in row[2:]] == [
             f"{one:.2f}" for one in (2 * bits + 10.5, 2 * bits, 10.5)
         ]
-
-
-def test_without_surprisal_of_words_there_is_nothing_to_split(tmp_path: Path) -> None:
-    folder = study(tmp_path / "s", people=2, items=4)
-    regions = pd.read_parquet(folder / "regions.parquet").assign(surprisal=np.nan)
-    regions.to_parquet(folder / "regions.parquet")
-    assert surprisal_parts(load(folder)) == {}
 
 
 def test_five_models_take_two_figures_with_common_axes() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from analysis import load
 from analysis.carrying_out import analyse_missingness, analyse_shares
-from analysis.frames import accuracy_data, accuracy_rows, missing_rows
+from analysis.frames import accuracy_rows, missing_rows
 from analysis.measures.accuracy import accuracy, adjusted_accuracy, missingness, with_chance
 from analysis.measures.resampling import Interval, bootstrap, interval, resampled_means
 from analysis.planned import plans
@@ -37,12 +37,6 @@ def test_accuracy_is_given_with_failures_wrong_left_out_and_at_chance() -> None:
     assert (row["lowest"], row["highest"]) == (pytest.approx(0.6), pytest.approx(0.9))
     for way in ("wrong", "valid_only", "chance"):
         assert row[f"{way}_low"] < row[way] < row[f"{way}_high"]
-
-
-def test_accuracy_without_known_chance_says_so() -> None:
-    (row,) = accuracy(ten_answers(), resamples=0).to_dict("records")
-    assert np.isnan(row["chance"])
-    assert "wrong_low" not in row
 
 
 def test_a_persons_interval_is_over_participants() -> None:
@@ -100,24 +94,6 @@ def test_chance_is_one_of_the_items_choices() -> None:
         with_chance(trials, items[:1], {"cond": ["kf"]})
 
 
-def test_chance_may_differ_by_condition() -> None:
-    trials = trials_of([{"item_id": "a", "cond": "two"}, {"item_id": "a", "cond": "four"}])
-    items = pd.DataFrame(
-        {
-            "set": "words",
-            "item_id": "a",
-            "cond": ["two", "four"],
-            "choices": ['["x", "y"]', '["a", "b", "c", "d"]'],
-        }
-    )
-    assert list(with_chance(trials, items, {"cond": ["two", "four"]})["chance"]) == [0.5, 0.25]
-
-
-def test_an_unknown_column_is_named() -> None:
-    with pytest.raises(UserError, match="Did you mean 'cond'"):
-        accuracy(ten_answers(), ["conds"])
-
-
 def missing_study() -> pd.DataFrame:
     rows = study_rows(human=12, models=("restorer",), items=16, timeouts=0.0)
     test = ~rows["is_practice"].astype(bool)
@@ -145,14 +121,6 @@ def test_failures_count_as_wrong_are_left_out_or_count_with_chance(handover: Mak
     assert guessed.loc[failed, "correct"].eq(0.5).all()
     with pytest.raises(UserError, match="left out"):
         accuracy_rows(tables.trials, plan, "left")
-
-
-def test_an_answer_that_nobody_judged_is_no_error(handover: Make) -> None:
-    rows = study_rows(human=6, items=16, timeouts=0.0)
-    rows["correct"] = rows["correct"].astype(object)
-    rows.loc[rows.index[10], "correct"] = None
-    tables = load(handover(rows, dictionary={"planned": PLANNED}))
-    assert len(accuracy_data(tables.trials, plans(tables)[0]).rows) == 6 * 16 - 1
 
 
 def test_missingness_is_modelled_by_condition(handover: Make) -> None:

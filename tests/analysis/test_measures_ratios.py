@@ -14,7 +14,6 @@ from analysis.measures.retention import (
     cost_ratio,
     cost_ratios,
     costs_of,
-    item_accuracies,
     relative_gain,
     relative_gains,
     retention,
@@ -98,17 +97,6 @@ def test_relative_gains_have_intervals_and_flags() -> None:
     assert (exact["rpg_low"], exact["rpg_high"]) == (100, 100)
 
 
-def test_a_failure_is_wrong_in_a_ratio_too() -> None:
-    rows = answered({"ori": 1.0, "sub": 0.0}, 10)
-    rows[0] |= {"correct": None, "response_status": "refused"}
-    values = item_accuracies(trials_of(rows), "cond", ["ori", "sub"])["m"]
-    assert values.mean(axis=0).tolist() == [0.9, 0.0]
-    with pytest.raises(UserError, match="cond: level"):
-        item_accuracies(trials_of(rows), "cond", ["orig"])
-    with pytest.raises(UserError, match="factor:"):
-        relative_gains(trials_of(rows), "con", intact="ori", substituted="sub")
-
-
 def test_retentions_average_levels_and_keep_their_groups() -> None:
     trials = trials_of(answered({"base": 0.8, "beg": 0.4, "end": 0.6, "word": 0.8}, 50))
     groups = {"character": ["beg", "end"], "word": ["word"]}
@@ -187,10 +175,3 @@ def test_a_cosine_near_one_may_say_nothing_about_the_pairs() -> None:
     assert related.centred > 0.8
     assert related.p == pytest.approx(1 / 401)
     assert related.low <= related.cosine <= related.high
-
-
-def test_half_precision_states_are_compared_in_double_precision(tmp_path: Path) -> None:
-    rows = np.full((3, 4096), 60.0, dtype=np.float16)
-    np.save(tmp_path / "layer_00.npy", rows)
-    states = np.load(tmp_path / "layer_00.npy", mmap_mode="r")
-    assert cosines(states, states).tolist() == pytest.approx([1, 1, 1])

@@ -15,7 +15,7 @@ import pytest
 from analysis import load
 from analysis.preparing.exclusions import IDENTICAL
 from analysis.published import mind_scramble as paper
-from analysis.published.mind_scramble import Near, stored_texts, unit_means
+from analysis.published.mind_scramble import Near, stored_texts
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
 from analysis.report.chapters.mind_scramble import ABOUT, similarity_table, together, unit_table, write
@@ -183,17 +183,6 @@ def test_the_chapter_has_the_paper_s_layouts(tables: Tables) -> None:
     assert figures == ["ms_series", "ms_costs"]
 
 
-def test_without_the_paper_s_operations_there_is_no_chapter(tmp_path: Path) -> None:
-    named = {"red": 0.9, "green": 0.5}
-    TRUTH.update(named)
-    try:
-        tables = load(study(tmp_path / "other", levels=tuple(named)))
-    finally:
-        for name in named:
-            del TRUTH[name]
-    assert write(Material(tables)) is None
-
-
 @pytest.mark.parametrize(
     "levels", [("BASE", "REO-ALL", "INS-BEG", "SENT-REO-REV"), ("BASE", "REO-INT_1", "REO-INT_3", "DEL-END")]
 )
@@ -321,17 +310,6 @@ def test_the_floors_interval_counts_each_pair_for_both_its_items(tmp_path: Path)
     assert "with those of all others, 780 pairs" in similarity_table("t", [("s", parts)], use).note
 
 
-def test_units_are_compared_in_the_items_that_all_operations_have(tmp_path: Path) -> None:
-    near = Near(
-        "text alone", {}, {"REO-ALL": {"a": 0.5, "b": 0.7, "c": 0.0}, "WORD-REO-ALL": {"a": 0.6, "b": 0.9}}
-    )
-    first, second = unit_means(near, "s")
-    assert (first.items, first.mean, second.mean) == (2, pytest.approx(0.6), pytest.approx(0.75))
-    assert second.above == pytest.approx(0.15) and np.isnan(first.above)
-    falls = Near("text alone", {}, {"REO-ALL": {"a": 0.9, "b": 0.8}, "SENT-REO-ALL": {"a": 0.5, "b": 0.6}})
-    assert unit_means(falls, "s")[1].above_high < 0
-
-
 def test_the_cosine_of_programs_has_its_price_and_says_how_well_it_orders(tmp_path: Path) -> None:
     folder = study(tmp_path / "mbpp", "mbpp")
     rows = pd.read_parquet(folder / "published_scoring.parquet")
@@ -359,11 +337,6 @@ def test_the_cosine_of_programs_has_its_price_and_says_how_well_it_orders(tmp_pa
         and "In 75.0% of the pairs" in said
     )
     assert "difference of" not in said
-
-
-def test_no_numbers_are_made_up_for_levels_that_nobody_saw(tables: Tables) -> None:
-    (values,) = paper.values_of(tables, "scramble")
-    assert np.isnan(values.mean("large", "REO-REV"))
 
 
 def test_studies_with_hidden_states_have_figure_5_and_how_alike_their_maps_are(tmp_path: Path) -> None:

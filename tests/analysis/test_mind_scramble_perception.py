@@ -17,7 +17,6 @@ from analysis.published.mind_scramble import (
     COSINE,
     IN_PLACE,
     NEARNESS,
-    Slope,
     Values,
     agreements,
     floors,
@@ -27,7 +26,7 @@ from analysis.published.mind_scramble import (
 )
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Material
-from analysis.report.chapters.mind_scramble import ABOUT, steepest, together, write
+from analysis.report.chapters.mind_scramble import ABOUT, together, write
 from analysis.report.chapters.ratios import write as write_ratios
 from analysis.report.studies_page import write_studies_page
 from tests.analysis.letter_study import write_handover
@@ -94,17 +93,6 @@ def test_summaries_have_the_cosine_that_was_stored_and_no_verdict(tmp_path: Path
     assert "hf:encoder" in answers.note and answers.rows[2][2] == "0.500"
 
 
-def test_readers_who_saw_each_text_once_have_no_row_of_answers_compared_with_themselves(
-    tmp_path: Path,
-) -> None:
-    folder = summaries(tmp_path / "summarise", {"one": 0.5, "simulated": 0.5})
-    kept, trials = (pd.read_parquet(folder / name) for name in (FILE, "trials.parquet"))
-    alone = set(trials.loc[(trials["reader"] == "simulated") & (trials["scramble"] != "BASE"), "trial_index"])
-    kept[~kept["trial_index"].isin(alone)].to_parquet(folder / FILE)
-    (found,) = values_of(load(folder), "scramble")
-    assert list(found.of_items) == ["one"]
-
-
 def test_the_released_measure_of_restored_passages_is_named_and_nearness_stands_beside(
     tmp_path: Path,
 ) -> None:
@@ -142,45 +130,6 @@ def test_the_released_measure_of_restored_passages_is_named_and_nearness_stands_
         "released scorer’s share of words in place" in method
         and "replies without the field are left out" in method
     )
-
-
-def test_studies_without_a_judged_answer_and_models_without_a_rank_are_told(tmp_path: Path) -> None:
-    """Summaries are judged by their cosines alone, which are not there yet."""
-    unjudged, _ = perception(tmp_path / "summarise", "summarise", {"one": 0.5})
-    said: list[str] = []
-    found = together([study(tmp_path / "gsm8k"), unjudged], said.append)
-    assert "summarise has no part here: none of its answers is judged." in " ".join(said)
-    assert {one.name for one in found} >= {"table_1", "table_3"}
-    said.clear()
-    others = summaries(tmp_path / "translate", {"another": 0.5})
-    assert all(one.name != "ranks" for one in together([study(tmp_path / "again"), others], said.append))
-    assert (
-        said[-1]
-        == "Models are not ranked: in every task it takes answers under all operations, or cosines that differ from their floor."
-    )
-
-
-def test_where_no_series_falls_none_is_called_steepest(tmp_path: Path) -> None:
-    chapter = write(Material(load(summaries(tmp_path / "summarise", {"one": 1.0, "two": 1.0}))))
-    assert chapter is not None
-    said = " ".join(str(block) for block in chapter.blocks if isinstance(block, str))
-    assert "No series decreases with their number." in said and "steepest" not in said
-    chapter = write(Material(load(summaries(tmp_path / "other", {"one": 1.0, "two": 0.5}))))
-    assert chapter is not None
-    said = " ".join(str(block) for block in chapter.blocks if isinstance(block, str))
-    assert (
-        "steepest" not in said
-        and "items do not differ or are too few, so that the slopes have no interval" in said
-    )
-
-
-def test_the_steepest_series_is_one_with_an_interval() -> None:
-    sure, single = (
-        Slope("two", "Reordering", (0, 2), (50.0, 40.0), -5.0, -7.0, -3.0),
-        Slope("human", "Deleting", (0, 1), (100.0, 0.0), -100.0, np.nan, np.nan),
-    )
-    found = steepest([sure, single], {"two": "model", "human": "human"})
-    assert found == {"falling": True, "steepest": sure}
 
 
 def values(measure: Any, draw: np.random.Generator, means: dict[str, float], noise: float) -> Values:

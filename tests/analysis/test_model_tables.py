@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
 
 import pandas as pd
 import pytest
 
-from analysis.report.terms import component_in_words, term_in_words
+from analysis.report.terms import term_in_words
 
 ANALYSIS = SimpleNamespace(
     plan=SimpleNamespace(factor="position", formula=None, crossing=None),
@@ -31,11 +30,3 @@ ANALYSIS = SimpleNamespace(
 )
 def test_colons_in_names_of_readers_and_levels_make_no_interaction(term: str, words: str) -> None:
     assert term_in_words(term, ANALYSIS) == words  # type: ignore[arg-type]
-
-
-def test_a_condition_by_itself_is_a_deviation_in_it_and_beside_an_intercept_a_difference() -> None:
-    analysis: Any = ANALYSIS
-    assert component_in_words("people_initial", analysis) == "initial vs. intact"
-    assert component_in_words("people_initial", analysis, alone=True) == "in initial"
-    assert component_in_words("positioninitial", analysis, alone=True) == "initial vs. intact"
-    assert component_in_words("(Intercept)", analysis, alone=True) == "intercept"

@@ -8,9 +8,8 @@ from markupsafe import Markup
 from analysis import load
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Head
-from analysis.report.blocks import REFERENCE, Block, Material
-from analysis.report.chapters import missing, rankings, ratios
-from analysis.report.parted import Part, of_part
+from analysis.report.blocks import Block, Material
+from analysis.report.chapters import missing, rankings
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import LEVELS
 from tests.analysis.test_described import with_two_tasks
@@ -70,29 +69,3 @@ def test_what_scrambling_costs_and_common_errors_are_told_for_each_way_by_itself
     origin = found["error_consistency_recover_examples_behind"].origin
     assert origin is not None and origin.where is not None
     assert [one.said() for one in origin.where][-2:] == ["trial_type recover", "examples behind"]
-
-
-@pytest.mark.parametrize("chapter", [missing, rankings, ratios])
-def test_every_table_that_a_part_names_is_there_once(material: Material, chapter: object) -> None:
-    written = chapter.write(material)  # type: ignore[attr-defined]
-    assert written is not None
-    names = [one.name for one in written.blocks if not isinstance(one, Markup)]
-    assert len(names) == len(set(names))
-    assert {name for _, name in REFERENCE.findall(texts_in(written.blocks))} <= set(names)
-
-
-def test_all_trials_keep_names_and_titles_as_they_are() -> None:
-    blocks = [
-        Markup("<h3>Ratios</h3>"),
-        Markup("[[table:kept]]"),
-        ApaTable("kept", "Kept (%)", ("a",), (), ""),
-    ]
-    assert of_part(blocks, Part("text", ("a", "b"))) == blocks
-    head, text, table = of_part(blocks, Part("text", ("a", "b"), "recover", (("examples", "few-shot"),)))
-    assert head == "<h3>Ratios (recover, examples few-shot)</h3>"
-    assert text == "[[table:kept_recover_examples_few_shot]]"
-    assert isinstance(table, ApaTable)
-    assert (table.name, table.title) == (
-        "kept_recover_examples_few_shot",
-        "Kept (%; recover, examples few-shot)",
-    )

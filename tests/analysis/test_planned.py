@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from analysis import load
-from analysis.carrying_out import carry_out_all
 from analysis.plan import Difference, Plan
 from analysis.planned import plans
 from stimuli.errors import UserError
@@ -70,11 +69,6 @@ def test_an_unplanned_study_gets_exploratory_analyses_without_baselines(handover
     }
 
 
-def test_a_reader_that_has_not_answered_yet_is_no_error(handover: Make) -> None:
-    found = plans(load(handover(dictionary={"planned": PLANNED}, human=2, items=4)))
-    assert found[0].groups == ("human", "restorer")
-
-
 def test_readers_that_no_plan_names_are_compared_with_the_people_as_exploratory(handover: Make) -> None:
     planned = {"accuracy": {**PLANNED["comprehension"], "between": ["human", "restorer"]}}
     readers = {"human": 2, "models": ("restorer", "second", "third"), "baselines": ("random",)}
@@ -110,16 +104,3 @@ def test_a_plan_that_names_levels_compares_these_alone(handover: Make) -> None:
         planned(handover, {"human": 2}, levels=["inital", "final"])
     with pytest.raises(UserError, match="'intact'"):
         planned(handover, {"human": 2}, levels=["internal", "final"], contrasts=["final - intact"])
-
-
-def test_trials_with_other_levels_are_not_in_the_model(handover: Make) -> None:
-    given = {
-        "measure": "correct",
-        "compare": "position",
-        "between": ["human"],
-        "levels": ["internal", "final"],
-    }
-    tables = load(handover(dictionary={"planned": {"x": given}}, items=8, human=8))
-    (analysis,) = [one for one in carry_out_all(plans(tables), tables) if one.plan.planned]
-    assert set(analysis.rows["position"]) == {"internal", "final"} == set(analysis.levels)
-    assert [one.label for one in analysis.contrasts] == ["final − internal"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import log
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from analysis.report.results import family_in_words
 from analysis.results import Analysis
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
-from tests.analysis.letter_study import study_rows
+from tests.analysis.letter_study import study_rows, write_handover
 
 PAIR = ["initial - internal", "final - internal"]
 
@@ -89,13 +90,6 @@ def test_a_difference_that_two_families_test_has_one_interval_which_keeps_the_er
     assert not any("Also among" in remark for remark in broad.remarks)
     for one in (narrow, broad):
         assert family_in_words(one) == "over the four planned tests of the family two"
-
-
-def test_families_that_adjust_a_difference_alike_are_not_told_apart(handover: Make) -> None:
-    both = {name: {"contrasts": PAIR[:1], "family": name} for name in ("one", "two")}
-    _, (one, two) = carried(handover, both)
-    assert one.contrasts == two.contrasts and one.remarks == two.remarks
-    assert family_in_words(two) == "over the one planned test of the family two"
 
 
 def test_a_one_sided_p_is_half_the_two_sided_one_where_the_effect_is_as_expected() -> None:
@@ -181,17 +175,6 @@ def test_a_model_of_ones_own_is_checked_before_there_are_data(text: str, said: s
     assert said in str(refused.value)
 
 
-def test_with_several_readers_a_model_of_ones_own_holds_them() -> None:
-    with pytest.raises(UserError, match="no fixed effect of reader_group"):
-        check_own_formula(
-            "correct ~ position + (1 | item)",
-            MEASURES["correct"],
-            ["position"],
-            ["position"],
-            several_readers=True,
-        )
-
-
 def test_a_plan_leaves_out_more_than_the_study_and_says_how_much(handover: Make) -> None:
     exclude = {"trials": {"rt": "outside 800 ms to 2 s"}}
     _, (all_of_them, fewer) = carried(handover, {"a": {}, "b": {"exclude": exclude}})
@@ -245,6 +228,14 @@ BOUNDED = {
 }
 
 
+@pytest.fixture(scope="module")
+def bounded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tables, list[Analysis]]:
+    def handover(rows: pd.DataFrame, dictionary: dict[str, Any]) -> Path:
+        return write_handover(tmp_path_factory.mktemp("bounded"), rows.reset_index(drop=True), **dictionary)
+
+    return carried(handover, {"a": BOUNDED})
+
+
 @pytest.mark.parametrize(
     ("frozen", "why"),
     [
@@ -259,10 +250,11 @@ BOUNDED = {
     ],
 )
 def test_readers_count_as_equivalent_by_a_bound_that_was_frozen_before_people_alone(
-    frozen: dict[str, object] | None, why: str, handover: Make
+    frozen: dict[str, object] | None, why: str, bounded: tuple[Tables, list[Analysis]]
 ) -> None:
     given = None if frozen is None else {"hash": "f", "frozen_at": "2026-11-01T10:00:00Z", **frozen}
-    tables, analyses = carried(handover, {"a": BOUNDED}, frozen=given)
+    tables, analyses = bounded
+    tables = replace(tables, dictionary={**tables.dictionary, "frozen": given})
     (plan,) = with_bounds_fixed_beforehand([analyses[0].plan], tables.dictionary)
     assert (plan.equivalence is None) == bool(why)
     assert [why in remark for remark in plan.remarks] == [True] * bool(why)
@@ -285,8 +277,8 @@ def test_a_report_tests_equivalence_by_a_frozen_bound_alone(
 
 
 def test_what_a_plan_leaves_unsaid_has_the_stated_defaults(handover: Make) -> None:
-    _, (analysis,) = carried(handover, {"a": {}})
-    plan: Plan = analysis.plan
+    given = {"measure": "correct", "compare": "position", "between": ["human"], "contrasts": PAIR}
+    plan: Plan = plans(load(handover(rows_with_quantities(), dictionary={"planned": {"a": given}})))[0]
     assert (plan.alpha, plan.family, plan.equivalence) == (0.05, None, None)
     assert (plan.formula, plan.fallback, plan.stop) == (None, None, None)
     assert {one.direction for one in plan.contrasts} == {"two-sided"}
@@ -324,16 +316,6 @@ def test_a_condition_without_trials_leaves_its_planned_contrasts_in_the_family(h
     assert [one.left_out for one in every if not one.estimable] == ["People: no trials in final"] * 2
     told = standing_of(tables, found).departures
     assert any("not tested: final − internal" in one for one in told)
-
-
-def test_without_any_model_the_planned_tests_still_count(handover: Make) -> None:
-    rows = rows_with_quantities()
-    rows["completion_tokens"] = np.nan
-    _, (people, tokens) = carried_from(
-        handover, rows, {"a": {"family": "F"}, "b": {"measure": "completion_tokens", "between": ["restorer"], "family": "F"}}
-    )  # fmt: skip
-    assert tokens.model is None and not any(one.estimable for one in tokens.contrasts)
-    assert {one.family for one in people.contrasts} == {4}
 
 
 def test_a_comparison_across_measures_that_cannot_be_made_stays_in_its_equivalence_family(

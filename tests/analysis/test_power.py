@@ -14,10 +14,6 @@ from statsmodels.stats.power import TTestPower
 
 from analysis.crossed_variance import Answers, estimate, model_means, sums_of_model, sums_of_people
 from analysis.crossed_variance import Layout as Units
-from analysis.estimation import analyse
-from analysis.mixed import Fit
-from analysis.mixed.fitting import fit_model
-from analysis.mixed.result import Model
 from analysis.plan import MEASURES, OF_MODELS, Bound, Difference, Plan
 from analysis.power.assumptions import Given, assumed, without_effects
 from analysis.power.curves import needed, power_table, tell, write
@@ -27,7 +23,6 @@ from analysis.power.simulation import (
     Question,
     Sizes,
     Study,
-    answered,
     grid,
     simulate,
     sizes_of,
@@ -231,32 +226,6 @@ def test_the_expected_precision_is_that_of_simulated_studies(layout: Layout) -> 
     assert items_needed(BOTH, truth, size, layout, 0.1, (3, 1)) is None
 
 
-def test_kept_matrices_give_what_the_analysis_gives() -> None:
-    study = Study(of_times(0.1), Sizes(12, 16))
-    for number in (0, 1):
-        plain = analyse(TIMES, answered(TIMES, study.table, study.draw(number)))
-        assert plain.model is not None
-        outcome = study.simulate(number)
-        assert outcome.steps == len(plain.model.steps)
-        for found, one in zip(outcome.found, plain.contrasts, strict=True):
-            assert found.p == pytest.approx(one.p, rel=1e-3, abs=1e-6)
-
-
-def test_matrices_are_made_without_a_search_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answers that only fill their place are never fitted."""
-    searched: list[str] = []
-
-    def counted(model: Model) -> Fit:
-        searched.append("once")
-        return fit_model(model)
-
-    monkeypatch.setattr("analysis.power.simulation.fit_model", counted)
-    monkeypatch.setattr("analysis.mixed.fitting.fit_model", counted)
-    study = Study(of_times(0.1), Sizes(12, 16))
-    steps = [study.simulate(number).steps for number in (0, 1)]
-    assert len(searched) == sum(steps)
-
-
 def test_drawn_answers_have_the_means_that_were_given() -> None:
     study = Study(replace(of_accuracy(), layout="crossed"), Sizes(4, 200))
     cells = study.table.groupby(["reader_group", "spelling"]).indices
@@ -276,15 +245,6 @@ def test_drawn_answers_have_the_means_that_were_given() -> None:
     drawn = np.exp(study.table.assign(y=study.draw(0)).set_index("spelling")["y"]).groupby("spelling").mean()
     assert drawn["intact"] == pytest.approx(900, rel=0.05)
     assert drawn["swapped"] - drawn["intact"] == pytest.approx(50, abs=20)
-
-
-def test_random_effects_are_drawn_with_their_spreads() -> None:
-    study = Study(of_times(0.0), Sizes(500, 40))
-    rows = study.table.assign(y=study.draw(0))
-    means = rows.pivot_table(index="reader", columns="spelling", values="y")
-    slopes = means["swapped"] - means["intact"]
-    assert slopes.std() == pytest.approx(np.sqrt(SLOPE**2 + 2 * RESIDUAL**2 / 40), rel=0.1)
-    assert means["intact"].std() == pytest.approx(np.sqrt(0.2**2 + RESIDUAL**2 / 40), rel=0.1)
 
 
 @pytest.mark.parametrize(
@@ -358,19 +318,6 @@ def test_results_are_written_as_tables_and_a_figure(whole: pd.DataFrame, tmp_pat
     assert "participant was not given: 0.71 taken" in text
 
 
-def test_lines_of_a_figure_differ_in_more_than_colour(whole: pd.DataFrame) -> None:
-    from analysis.figures.simulation import power_figure
-
-    sizes = [(10, 12), (20, 12), (10, 24), (20, 24)]
-    rows = pd.concat(
-        [whole.head(1).assign(participants=p, items=i, power=0.5) for p, i in sizes], ignore_index=True
-    )
-    drawing = power_figure("p", "Power", rows, needed(rows, 0.8), 0.8, 0.05)
-    lines = [line for line in drawing.figure.axes[0].get_lines() if len(line.get_xdata()) == 2][2:]
-    looks = {(line.get_marker(), str(line.get_linestyle())) for line in lines}
-    assert len(lines) == len(looks) == 2
-
-
 MODELS = replace(ACCURACY, name="words", groups=("big", "small"))
 OF_TWO = {"big": "model", "small": "model"}
 
@@ -412,8 +359,3 @@ def test_tokens_latency_and_surprisal_of_models_are_simulated_without_participan
     )
     heading = text.split("Power\n")[1].split("\n")[0]
     assert f"Assumed means ({means})" in text and "items" in heading and "participants" not in heading
-
-
-def test_bits_have_no_spread_that_could_be_taken_for_granted() -> None:
-    with pytest.raises(UserError, match=r"surprisal scatters, in bits: item_slope, residual"):
-        of_models("surprisal", "bits", item=6.0)

@@ -18,7 +18,7 @@ from analysis.mixed import fit, margins
 from analysis.plan import MEASURES, Difference, Plan
 from analysis.power.assumptions import Given, assumed, from_mapping, from_option, from_table, without_effects
 from analysis.power.pilots import from_fit_file, from_pilot, moments
-from analysis.power.simulation import Question, Sizes, Study, grid, layout_named, planned_of, trials
+from analysis.power.simulation import Question, Sizes, Study, grid, planned_of, trials
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import ACCURACY, LEVELS, TIME
@@ -74,31 +74,6 @@ def test_effects_on_times_are_ratios(value: float, unit: str, ratio: float) -> N
     found = assumed(TIMES, {"human": "human"}, given, "test")
     assert np.exp(found.effect(TIMES, TIMES.contrasts[0], ("human",))) == pytest.approx(ratio)
     assert found.mean(TIMES, "human", "intact") < 800
-
-
-def test_spreads_that_are_not_given_are_told_with_their_source() -> None:
-    found = assumed(PLAN, KINDS, [*MEANS, Given("sd", "participant", "", 1.2)], "test")
-    told = " ".join(found.remarks)
-    assert "item was not given: 0.34 taken (lexical decisions of 124 people" in told
-    assert "participant was not given" not in told
-    (participants,) = [term for term in found.variance if term.group == "participant"]
-    assert participants.sd[0] == pytest.approx(1.2)
-
-
-def test_items_differ_in_people_and_models_as_said() -> None:
-    given = [Given("sd", "item", "", 0.8), Given("sd", "item_models", "", 0.5)]
-    given += [Given("sd", name, "", 0.0) for name in ("item_slope", "item_slope_models", "session")]
-    given += [
-        Given("correlation", "item", "", 0.25),
-        Given("sd", "item_cell", "", 0.0),
-        Given("sd", "prompt", "", 0.0),
-    ]
-    found = assumed(PLAN, KINDS, [*MEANS, *given], "test")
-    (items,) = [term for term in found.variance if term.group == "item"]
-    to_both = np.array([[1.0, 0.0], [1.0, 1.0]])
-    exact = np.array([[0.64, 0.25 * 0.8 * 0.5], [0.25 * 0.8 * 0.5, 0.25]])
-    np.testing.assert_allclose(to_both @ items.cov @ to_both.T, exact)
-    assert found.variance_in(PLAN, "gpt", "swapped") == pytest.approx(0.25)
 
 
 def test_the_null_keeps_levels_of_groups_and_drops_all_differences() -> None:
@@ -231,15 +206,6 @@ def test_faults_of_a_file_by_hand_are_told(told: dict[str, object], message: str
         from_mapping(told, "file")
 
 
-@pytest.mark.parametrize(
-    ("quantity", "text"),
-    [("mean", "human=90"), ("mean", "human:intact"), ("sd", "participant:intact=1"), ("effect", "=5")],
-)
-def test_faults_of_an_option_are_told(quantity: str, text: str) -> None:
-    with pytest.raises(UserError, match="is not of the form"):
-        from_option(quantity, text)
-
-
 def test_a_pilot_gives_the_effects_that_it_was_made_with(handover: Make) -> None:
     tables = load(handover(simulated=24, items=24, models=("restorer",)))
     plan = replace(PLAN, factor="position", levels=tuple(LEVELS), groups=("human", "restorer"))
@@ -301,24 +267,6 @@ def test_variances_come_from_a_pilot_by_moments() -> None:
     assert of_items[2, 2] == pytest.approx(2.16, abs=0.8)
     for cell, exact_cell in truth.cells.items():
         assert np.mean([one.cells[cell] for one in made]) == pytest.approx(exact_cell, abs=0.35)
-
-
-def test_a_pilot_of_one_answer_to_each_item_at_ceiling_has_variances() -> None:
-    layout = Layout(("a", "b"), tuple(range(12)), tuple(range(6)))
-    p, i = (one.ravel() for one in np.mgrid[:6, :12])
-    answers = Answers(layout, np.ones(72), p, i, (p + i) % 2)
-    found = moments({"human": answers}, {"gpt": (np.ones((12, 2)), np.zeros((12, 2)))}, layout)
-    assert all(0 < value < 8 for value in found.cells.values())
-    assert all(
-        np.isfinite(term.cov).all() and np.linalg.eigvalsh(term.cov)[0] > -1e-9 for term in found.variance
-    )
-
-
-def test_a_pilot_without_trials_of_the_readers_is_told(handover: Make) -> None:
-    tables = load(handover(simulated=4, items=8))
-    plan = replace(PLAN, factor="position", levels=tuple(LEVELS), groups=("gpt",))
-    with pytest.raises(UserError, match="no answers of the readers"):
-        from_pilot(plan, tables, {"gpt": "model"})
 
 
 @pytest.fixture
@@ -419,13 +367,3 @@ def test_plans_that_cannot_be_simulated_are_told(options: dict[str, object], tol
 def test_sizes_that_are_none_are_told(sizes: tuple[tuple[int, ...], ...], told: str) -> None:
     with pytest.raises(UserError, match=told):
         grid(*sizes)
-
-
-def test_layouts_are_known_by_name_and_need_room() -> None:
-    with pytest.raises(UserError, match="Did you mean 'latin_square'"):
-        layout_named("latin-square")
-    with pytest.raises(UserError, match="too large"):
-        trials(PLAN, KINDS, Sizes(100_000, 1000), "latin_square")
-    plan = replace(PLAN, levels=("a", "b", "c"))
-    with pytest.raises(UserError, match="cannot show 3 conditions"):
-        trials(plan, KINDS, Sizes(8, 2), "between_items")

@@ -276,11 +276,6 @@ class TestModelsInGeneral:
         assert len(companions(analyses, many)) == 1 and not chapter.fits
 
 
-def test_without_a_companion_there_is_no_chapter(handover: Make) -> None:
-    tables = load(handover(human=8, items=16))
-    assert write(Material(tables, (analyse_shares(plans(tables)[0], tables),), {"human": "human"})) is None
-
-
 def test_slopes_of_many_conditions_can_begin_without_correlations() -> None:
     columns = tuple(f"task_{number}" for number in range(10))
     people = RandomTerm("participant", "1", "task", columns, "correlated", "participants differ")

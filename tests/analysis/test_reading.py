@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 import pytest
 
 from analysis import Tables, load
 from analysis.measures.accuracy import with_chance
-from analysis.reading import as_series, batches, find_tables
 from analysis.tables import LONG, write_trials_csv
 from experiment.cli.study_store import opened_study
 from experiment.exporting.export import hand_over
@@ -101,12 +99,6 @@ def test_an_export_of_some_readers_tells_of_no_other(collected: Path, tmp_path: 
     assert list(told["readers"]) == ["guesser"] and told["truth"] is None and "participants" not in told
 
 
-def test_an_export_without_a_plan_says_so(collected: Path, tmp_path: Path) -> None:
-    shutil.copytree(collected.parent / "csv", tmp_path / "csv")
-    (tmp_path / "csv" / "plan.json").unlink()
-    assert "no analysis plan" in load(tmp_path / "csv").remarks[0]
-
-
 def test_an_export_for_jspsych_is_no_table(collected: Path) -> None:
     with pytest.raises(UserError, match=r"(?s)jsPsych.*csv, parquet or psych-ds"):
         load(collected.parent / "jspsych")
@@ -139,12 +131,6 @@ def test_regions_come_with_the_reader_and_condition_of_their_trial(handover: Mak
     assert told.loc[3, "item_id"] == trials.loc[("P001-session", 6), "item_id"]
 
 
-def test_a_study_without_regions_has_an_empty_table_of_them(handover: Make) -> None:
-    regions = load(handover(human=1, items=4)).regions
-    assert regions.empty
-    assert {"session_id", "region", "rt", "surprisal"} <= set(regions.columns)
-
-
 def test_long_columns_are_read_when_asked_for(handover: Make) -> None:
     rows = study_rows(human=1, items=4)
     rows["response_raw"] = "I think: " + rows["item_id"]
@@ -153,14 +139,6 @@ def test_long_columns_are_read_when_asked_for(handover: Make) -> None:
     assert load(folder, also=["response_raw"]).trials["response_raw"].iloc[5] == rows["response_raw"].iloc[5]
     with pytest.raises(UserError, match="Did you mean 'response_raw'"):
         load(folder, also=["respons_raw"])
-
-
-def test_a_factor_may_have_the_name_of_a_long_column(tmp_path: Path) -> None:
-    rows = study_rows(human=1, items=4).rename(columns={"position": "path"})
-    factors = {"path": {"levels": ["intact", "initial", "internal", "final"]}}
-    rows_items = rows.assign(position=rows["path"])
-    folder = write_handover(tmp_path / "h", rows_items, factors=factors)
-    assert load(folder).trials["path"].notna().any()
 
 
 def test_a_study_that_was_never_handed_over_says_what_to_run(tmp_path: Path) -> None:
@@ -189,21 +167,6 @@ def test_tables_older_than_the_store_say_so(tmp_path: Path) -> None:
     assert "has trials that came after its tables were handed over" in told
     (tmp_path / "study.db").write_bytes(b"no database")
     assert load(tmp_path).remarks == ()
-
-
-def test_a_batch_holds_no_more_rows_than_asked_for(handover: Make) -> None:
-    source = find_tables(handover(human=3, items=8))
-    sizes = [batch.num_rows for batch in batches(source.trials, ["reader"], rows=7)]
-    assert max(sizes) <= 7
-    assert sum(sizes) == 36
-
-
-def test_equal_texts_of_a_column_are_one_object() -> None:
-    column = pa.chunked_array([pa.array(["kf", "kfl", None]), pa.array(["kf", "rs", "kf"])])
-    encoded = pa.chunked_array([chunk.dictionary_encode() for chunk in column.chunks]).unify_dictionaries()
-    series = as_series("cond", encoded)
-    assert series.tolist() == ["kf", "kfl", None, "kf", "rs", "kf"]
-    assert series[0] is series[3] is series[5]
 
 
 def test_a_csv_with_guards_and_line_breaks_comes_back_as_it_was(tmp_path: Path, handover: Make) -> None:

@@ -63,12 +63,3 @@ def test_recovery_stands_beside_exact_accuracy_and_has_a_figure(tmp_path: Path) 
     names = [one.drawing.name for one in content.figures]
     assert "condition_score_position" in names and "condition_correct_position" in names
     assert "exact accuracy has no variance" not in words
-
-
-@pytest.mark.parametrize(
-    ("exact", "said"),
-    [(False, "No typed answer is exactly correct"), (True, "Every typed answer is exactly correct")],
-)
-def test_exact_accuracy_without_spread_is_said_in_words(tmp_path: Path, exact: bool, said: str) -> None:
-    _, words = told(tmp_path, typed_rows(exact=exact, models=("restorer",), items=8), columns=COLUMNS)
-    assert f"{said} in" in words and "Mean recovery shows how close the answers came." in words

@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import csv
 import re
-from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import pairwise
 from math import exp
 from pathlib import Path
 
@@ -13,17 +11,13 @@ import pytest
 from click.testing import CliRunner
 
 from analysis import load
-from analysis.carrying_out import carry_out
 from analysis.figures.drawing import NOT_DATA
-from analysis.figures.marks import spread
-from analysis.recovery_check import recovered, recovery_plans
 from analysis.report import chapters
-from analysis.report.content import _carried_out
 from analysis.report.document import document_of
 from analysis.report.nodes import Heading
 from analysis.report.numbered import MOST_FIGURES, MOST_TABLES, MOST_WORDS, Illustrated, Numbered
 from analysis.report.reading_order import words_in
-from analysis.report.write import render, write_report
+from analysis.report.write import render
 from analysis.tables import write_trials_csv
 from experiment.cli import main
 from tests.analysis.conftest import Make, Rehearsal
@@ -175,12 +169,6 @@ def test_the_results_paragraph_is_filled_in_with_the_models_own_numbers(rehearsa
     assert "M = " in words_of(str(section.paragraphs[0])).replace("\u00a0", " ")
 
 
-def test_a_model_has_no_m_and_no_sd(rehearsal: Rehearsal) -> None:
-    said = words_of(str(rehearsal.content.planned[0].paragraphs[0])).replace("\u00a0", " ")
-    machine = said.split("Model restorer")[1]
-    assert "M =" not in machine and "SD" not in machine
-
-
 def test_tables_have_an_apa_number_title_and_note(rehearsal: Rehearsal) -> None:
     for one in rehearsal.content.all_tables():
         assert one.refused or f'<span class="number">Table {one.number}</span>' in rehearsal.html
@@ -198,29 +186,6 @@ def test_effects_put_in_stand_beside_effects_recovered(rehearsal: Rehearsal) -> 
     columns = ("Effect", "Simulated", "Expected", "Recovered", "95% CI", "Expected in interval")
     assert table.table.columns == columns
     assert rehearsal.content.recovery_figure is not None
-
-
-def test_a_model_that_is_already_shown_is_not_shown_again(rehearsal: Rehearsal) -> None:
-    shown = [section.analysis.plan.measure.name for section in rehearsal.content.recovery_sections]
-    assert shown == ["rt"], "the model that checks planned accuracy is not shown a second time"
-
-
-def test_a_check_of_recovery_takes_the_model_that_an_analysis_has_made_and_no_other(
-    rehearsal: Rehearsal,
-) -> None:
-    content = rehearsal.content
-    analyses = [section.analysis for section in (*content.planned, *content.exploratory)]
-    asked = {plan.measure.name: plan for plan in recovery_plans(rehearsal.tables)}
-    assert _carried_out(asked["correct"], analyses) is None
-    done = _carried_out(asked["reading_time"], analyses)
-    anew = carry_out(asked["reading_time"], rehearsal.tables)
-    assert done is not None and done.model is not None and anew.model is not None
-    assert done.model.formula == anew.model.formula and done.rows.equals(anew.rows)
-    unadjusted = [recovered(replace(one, contrasts=()), rehearsal.tables) for one in (done, anew)]
-    assert unadjusted[0] == unadjusted[1]
-    fewer = replace(asked["reading_time"], levels=("intact", "initial"))
-    excluding = replace(asked["reading_time"], exclude={"answers": "wrong"})
-    assert _carried_out(fewer, analyses) is None and _carried_out(excluding, analyses) is None
 
 
 def test_the_page_is_the_same_for_the_same_data(rehearsal: Rehearsal) -> None:
@@ -256,20 +221,6 @@ def test_integers_and_truth_values_stay_whole_in_trials_csv(tmp_path: Path) -> N
     assert [row["excluded_reason"] or None for row in written] == list(tables.trials["excluded_reason"])
 
 
-def test_labels_are_moved_apart_and_stay_inside() -> None:
-    placed = spread([5.0, 5.1, 5.2, 9.9], 1.0, 0.0, 10.0)
-    assert all(b - a >= 1.0 - 1e-9 for a, b in pairwise(placed))
-    assert min(placed) >= 0 and max(placed) <= 10
-
-
-def test_wrods_report_writes_a_report_of_a_folder_with_tables(handover: Make, tmp_path: Path) -> None:
-    folder = handover(study_rows(human=4, items=8))
-    result = CliRunner().invoke(main, ["report", str(folder), "--out", str(tmp_path / "out")])
-    assert result.exit_code == 0, result.output
-    page = Path(result.stdout.strip().splitlines()[-1])
-    assert page.is_file() and page.name == "report.html" and tmp_path / "out" in page.parents
-
-
 def test_an_unknown_chapter_is_refused_with_the_list_of_optional_ones(
     handover: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,20 +233,6 @@ def test_an_unknown_chapter_is_refused_with_the_list_of_optional_ones(
     )
     assert result.exit_code != 0 and "--with costs: no optional chapter has this name" in result.output
     assert "fidelity" in result.output and not (tmp_path / "out").exists()
-
-
-def footer_of(page: Path) -> str:
-    return words_of(page.read_text("utf-8").split("<footer>")[1])
-
-
-def test_the_footer_names_what_lies_beside_the_page(rehearsal: Rehearsal, tmp_path: Path) -> None:
-    assert "data/" not in footer_of(rehearsal.page) and "models.R" in footer_of(rehearsal.page)
-    when = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
-    rows = study_rows(human=1, items=4)
-    own = write_handover(tmp_path / "2026-11-21_10-00-00" / "data", rows.reset_index(drop=True))
-    page = write_report(load(own), tmp_path, when)
-    assert "data/ (the exported tables)" in footer_of(page)
-    assert "models.R" in footer_of(page) and (page.parent / "models.R").exists()
 
 
 def test_wrods_report_without_answers_says_how_to_get_some(tmp_path: Path) -> None:

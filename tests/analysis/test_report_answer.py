@@ -25,10 +25,8 @@ from analysis.report.grades import (
     support_of,
 )
 from analysis.report.inline import plain_text
-from analysis.report.many_levels import by_level
 from analysis.report.nodes import Facts, Finding
 from analysis.report.numbered import MANUSCRIPT, Content, Numbers
-from analysis.report.results import differences
 from analysis.results import Equivalence
 from analysis.robustness import (
     BY_ITEMS,
@@ -161,55 +159,6 @@ def test_an_open_answer_says_what_cannot_be_concluded_and_what_could_have_been_d
     assert "could be detected with 80% power" in told["Sensitivity"] and "24 participants" in told["Sample"]
 
 
-def test_means_that_do_not_differ_by_the_estimate_are_explained(content: Content) -> None:
-    section = content.planned[0]
-    one = section.analysis.contrasts[0]
-    moved = replace(section, analysis=replace(section.analysis, contrasts=(replace(one, estimate=-30.0),)))
-    (as_it_is, shifted) = (findings(replace(content, planned=(given,)))[0] for given in (section, moved))
-    assert "if every item counts alike" in shifted.text
-    assert "if every item counts alike" not in as_it_is.text
-
-
-def test_checks_that_agree_are_counted_and_only_the_others_named(content: Content) -> None:
-    section = content.planned[0]
-    first, *others = section.analysis.contrasts
-    rows = [Checked(section.analysis, one, {SCALE: Cell(SAME, 1.0, 0.5, 1.5)}) for one in others]
-    rows.append(Checked(section.analysis, first, {SCALE: Cell("weaker", 1.0, -0.5, 1.5)}))
-    said = limits(replace(content, matrix=Matrix(tuple(rows))))["Robustness"]
-    assert said.startswith(
-        f"All checks agree with {len(others)} of {len(others) + 1} contrasts. {first.label}, people:"
-    )
-    assert others[0].label not in said or others[0].label == first.label
-
-
-def test_models_alone_are_answered_one_by_one_and_their_pairs_are_no_models(content: Content) -> None:
-    section = content.planned[0]
-    one = section.analysis.contrasts[0]
-    groups = [("a",), ("b",), ("c",), ("a", "b"), ("a", "c"), ("b", "c")]
-    contrasts = tuple(replace(one, groups=own, p_adjusted=0.5, estimate=-1.0) for own in groups)
-    analysis = replace(section.analysis, contrasts=contrasts)
-    kinds = dict.fromkeys("abc", "model")
-    of_models, of_pairs = findings(
-        replace(content, planned=(replace(section, analysis=analysis),), kinds=kinds)
-    )
-    assert "Which of the three models show this difference?" in of_models.question
-    assert "Open for all three models." in of_models.text
-    assert (
-        "Which of the three pairs of models" in of_pairs.question
-        and "Open for all three pairs." in of_pairs.text
-    )
-
-
-def test_contrasts_that_nobody_planned_are_not_called_planned(content: Content) -> None:
-    given = [replace(one.analysis, plan=replace(one.analysis.plan, planned=False)) for one in content.planned]
-    for analyses, title in (
-        ([one.analysis for one in content.planned], "Planned contrasts"),
-        (given, "Contrasts"),
-    ):
-        table = answer_table(analyses, content.matrix)
-        assert table is not None and table.title.startswith(f"{title}, what")
-
-
 def crowded(content: Content, significant: dict[str, int], levels: int = 26) -> Content:
     """Give the first plan as many conditions against one reference: of each reader the last ones differ, the last one most."""
     section = content.planned[0]
@@ -243,15 +192,6 @@ def test_many_conditions_are_told_by_how_many_differ_with_the_greatest_and_the_s
     assert told == "No check applies to any of the 52 contrasts."
 
 
-def test_what_could_be_detected_is_told_on_each_scale(content: Content) -> None:
-    (section,) = content.planned
-    in_odds = tuple(replace(one, crossed=None, se=0.2) for one in section.analysis.contrasts)
-    other = replace(section, analysis=replace(section.analysis, contrasts=in_odds))
-    told = limits(replace(content, planned=(section, other)))["Sensitivity"]
-    assert re.search(r"differences of [\d.]+ to [\d.]+ percentage points could", told)
-    assert re.search(r"odds ratios of [\d.]+( to [\d.]+)? could be detected with 80% power", told)
-
-
 def test_a_table_of_contrasts_is_printed_or_else_in_its_file(content: Content) -> None:
     numbered = content.answer_table
     assert numbered is not None and numbered in list(answer(content, ""))
@@ -266,12 +206,6 @@ def test_a_table_of_contrasts_is_printed_or_else_in_its_file(content: Content) -
     assert any(
         "Table F1 has every contrast (60 rows, in its file)" in str(getattr(one, "text", "")) for one in nodes
     )
-
-
-def test_of_many_models_in_many_conditions_the_fewest_and_the_most_are_told(content: Content) -> None:
-    (found,) = findings(crowded(content, {f"m{place}": 10 + 2 * place for place in range(5)}))
-    said = plain_text(found.text)
-    assert "differed significantly from the intact condition in 10 (m0) to 18 (m4) of 26 conditions." in said
 
 
 def test_more_than_two_models_are_summed_up_in_one_answer(content: Content) -> None:
@@ -293,56 +227,6 @@ def test_more_than_two_models_are_summed_up_in_one_answer(content: Content) -> N
     assert "Open for models m0 and m1; not estimable for model m2. Estimates: −1.0 to 0.0" in plain_text(
         found.text
     )
-
-
-def test_results_tell_many_conditions_together_and_point_to_their_table(content: Content) -> None:
-    own = crowded(content, {"human": 18}).planned[0].analysis
-    first = replace(own.contrasts[0], groups=("human", "restorer"), p_adjusted=0.001)
-    equal = [
-        Equivalence(
-            estimate=0.5, se=0.2, half_width=1.0, statistic=-2.5, p=p, df=None, p_adjusted=p, family=1,
-            low=0.1, high=0.9, level=0.9, equivalent=p < 0.05,
-        )
-        for p in (0.01, 0.2)
-    ]  # fmt: skip
-    between = tuple(replace(first, first=f"c{place}", equivalence=equal[place % 2]) for place in range(26))
-    lost = replace(own.contrasts[0], first="lost", estimable=False)
-    tested = (*own.contrasts, *between, lost)
-    text = [plain_text(one) for one in differences(tested, own, {"human": "human"}, "7")]
-    assert len(text) == 3 and len(text[0]) < 1_500
-    assert "People were less accurate in 18 of 26 conditions than in the intact condition." in text[0]
-    assert (
-        "The largest difference was in the c25 condition (estimate\xa0=\xa0−26.0 percentage points" in text[0]
-    )
-    assert "are equivalent within the bound fixed beforehand in 13 of 26 conditions." in text[0]
-    assert "cannot be estimated for people" in text[1]
-    assert text[2].endswith("Table 7 has each difference with its estimate, test, and interval.")
-
-
-def test_exploratory_differences_that_are_not_significant_share_a_sentence(content: Content) -> None:
-    own = crowded(content, {"human": 1, "restorer": 0}, levels=4).planned[0].analysis
-    free = replace(own, plan=replace(own.plan, planned=False))
-    said = [plain_text(one) for one in differences(own.contrasts, free, {"human": "human"}, "7")]
-    assert said[0].startswith("People were less accurate in the c3 than in the intact condition, estimate")
-    assert said[1].startswith("No other difference was significant")
-    assert "seven comparisons: −4.0 to −1.0 percentage points; p\xa0≥\xa0.500" in said[1]
-    assert len(said) == 3 and said[2].endswith(
-        "Table 7 has each difference with its estimate, test, and interval."
-    )
-    planned = [plain_text(one) for one in differences(own.contrasts, own, {"human": "human"}, "7")]
-    assert sum(text.count("remains open") for text in planned) == 7
-
-
-def test_a_logistic_model_with_a_random_effect_beyond_measure_is_no_check(content: Content) -> None:
-    model = content.planned[0].analysis.model
-    assert model is not None and not model.runs_away
-    term = replace(model.variance[0], cov=model.variance[0].cov * 0 + 400.0)
-    assert replace(model, source=replace(model.source, variance=(term,))).runs_away
-
-
-def test_equal_means_are_told_once() -> None:
-    assert by_level(["a", "b", "c"], ["0.0%"] * 3, [0.0] * 3) == "0.0% in each"
-    assert by_level(["a"], ["0.0%"], [0.0]) == "0.0% in the a"
 
 
 def test_each_planned_analysis_is_answered_though_the_first_alone_has_too_many_questions(

@@ -17,15 +17,14 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from analysis import Tables, load
-from analysis.costs.ratios import cost_profiles, fewer_participants, shown_profiles, unit_costs
-from analysis.costs.times import log_density, time_spreads
-from analysis.costs.words import SpillOver, linking, reading_profile
-from analysis.estimation import Climb
+from analysis.costs.ratios import fewer_participants, unit_costs
+from analysis.costs.times import time_spreads
+from analysis.costs.words import linking, reading_profile
 from analysis.figures import Drawing
 from analysis.mixed import lme4_program
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Head
-from analysis.report.blocks import Chapter, Material, referred
+from analysis.report.blocks import Chapter, Material
 from analysis.report.chapters import cost
 from analysis.report.chapters.cost import By, distributions, side_by_side, write
 from tests.analysis import word_study
@@ -121,21 +120,6 @@ def test_both_scales_say_that_the_strong_condition_takes_longer(forms: Written) 
     assert any("glmer of lme4 has another" in one for one in forms.chapter.methods)
 
 
-def test_every_table_and_figure_that_the_text_names_is_there(forms: Written, words: Written) -> None:
-    for one in (forms, words):
-        numbers = {("figure", name): 1 for name in one.drawings}
-        numbers |= {("table", b.name): 1 for b in one.chapter.blocks if isinstance(b, ApaTable)}
-        for block in one.chapter.blocks:
-            if not isinstance(block, ApaTable | Drawing):
-                assert "[[" not in referred(block, numbers)
-        assert all(name in one.words for name in one.drawings if not name.endswith("_2"))
-
-
-def test_the_baseline_need_not_be_called_intact(forms: Written) -> None:
-    assert "intact" not in forms.words
-    assert "own as written condition" in forms.words
-
-
 def test_words_and_bits_stand_in_tables_whose_numbers_the_text_has(words: Written) -> None:
     spill = words.table("spill_over_position")
     rows = [row for row in rows_under(spill, "People: the changed word") if row[1] == "ms"]
@@ -149,49 +133,6 @@ def test_words_and_bits_stand_in_tables_whose_numbers_the_text_has(words: Writte
     assert str(full[3]) in words.words and f"gain {full[5]}" in words.words
     assert len(words.chapter.fits) >= 6
     assert {"reading_profile_position", "time_distributions_position"} <= set(words.drawings)
-
-
-def test_times_that_a_bit_shortens_are_said_to_fall() -> None:
-    row = {
-        "baseline": True, "spill_over": True, "words": "all", "slope": -0.08, "slope_low": -0.5, "slope_high": 0.34,
-        "reader_group": "human", "model": "gpt", "slope_total": 0.0, "total_low": -0.1, "total_high": 0.1,
-        "words_used": 9, "items": 3, "gain": 0.0, "gain_low": -0.1, "gain_high": 0.1, "delta_aic": 1.0, "sound": True,
-    }  # fmt: skip
-    kinds = {"human": "human", "gpt": "model"}
-    fell, rose = (
-        " ".join(map(str, cost.linking_blocks(pd.DataFrame([row | {"slope": slope}]), kinds, "form")))
-        for slope in (-0.08, 0.08)
-    )
-    assert "fell by 0.08 [−0.34, 0.50] ms per bit" in fell
-    assert "rose by 0.08 [−0.50, 0.34] ms per bit" in rose
-
-
-def test_of_many_conditions_the_text_tells_the_cheapest_and_the_dearest_and_slopes_by_their_number() -> None:
-    levels = ["intact", *(f"c{number}" for number in range(9))]
-    rows = [
-        {
-            "scale": scale, "form": level, "intact": 320.0, "estimate": 10.0 * place, "low": 1.0, "high": 99.0,
-            "percent": 3.0 * place, "percent_low": 1.0, "percent_high": 30.0,
-        }
-        for scale in ("log", "ms")
-        for place, level in enumerate(levels[1:])
-    ]  # fmt: skip
-    said = cost.in_zone(pd.DataFrame(rows), "form")["told"]
-    assert "from c0 0.0 [1.0, 99.0] ms or 0.0% [1.0, 30.0] to c8 80.0" in said and "c4" not in said
-    slopes = " + ".join(f"form_c{number}" for number in range(9))
-    climbed = Climb(
-        None,
-        "",
-        (
-            f"log_rt ~ form + (1 + {slopes} | participant) + (1 | item): singular; the next one was tried",
-            "b + (1 | item)",
-        ),
-    )
-    ((way, models),) = cost.reductions(
-        SpillOver(pd.DataFrame(), {("human", "target", "log"): climbed}, ()), "form", levels
-    )["ways"]
-    assert models == ["the changed word (log scale)"]
-    assert way.startswith("(1 + 9 conditions | participant) + (1 | item): singular")
 
 
 def test_the_reading_profile_counts_places_from_the_changed_word_and_averages_readers(words: Written) -> None:
@@ -211,15 +152,6 @@ def test_the_reading_profile_counts_places_from_the_changed_word_and_averages_re
     row = table[(table["measure"] == "time") & (table["position"] == "final") & (table["place"] == 0)].iloc[0]
     assert row["mean"] == pytest.approx(on.mean())
     assert (row["units"], row["interval"]) == (10, "within participants")
-
-
-def test_a_density_of_times_holds_all_of_them() -> None:
-    times = np.random.default_rng(1).lognormal(7, 0.3, 500)
-    grid, density = log_density(times)
-    assert np.trapezoid(density, np.log(grid)) == pytest.approx(1.0, abs=0.01)
-    assert grid[density.argmax()] == pytest.approx(np.exp(7.0), rel=0.15)
-    grid, density = log_density(np.array([400.0]))
-    assert np.isfinite(density).all() and grid[0] < 400 < grid[-1]
 
 
 def test_percentiles_are_those_of_valid_times(forms: Written) -> None:
@@ -242,18 +174,6 @@ def test_many_trials_are_thinned_by_whole_participants_and_it_is_said(forms: Wri
     again, _ = fewer_participants(forms.tables, most=5 * 18)
     assert set(again.trials["reader"]) == set(fewer.trials["reader"])
     assert fewer_participants(forms.tables) == (forms.tables, ())
-
-
-def test_a_cost_that_never_changes_is_not_the_one_that_is_drawn(forms: Written) -> None:
-    found = cost_profiles(unit_costs(forms.tables, "form", of_words=False), resamples=50)
-    shown = {(one.group, one.measure) for one in shown_profiles(found)}
-    assert shown == {
-        ("human", "reading_time"),
-        ("small", "completion_tokens"),
-        ("small", "surprisal"),
-        ("large", "reasoning_tokens"),
-        ("large", "surprisal"),
-    }
 
 
 def texts_of(figure: Figure) -> list[tuple[str, Any]]:
@@ -313,13 +233,6 @@ def changed(rows: pd.DataFrame, folder: Path, **dictionary: Any) -> Tables:
     )
 
 
-def test_models_only_have_tokens_and_no_times(tmp_path: Path) -> None:
-    found = written(changed(rows_of(LEVELS, people=0, models=("m",), items=9), tmp_path))
-    assert found is not None
-    assert "No participant has answered" in found.words
-    assert "Times on two scales" not in found.words
-
-
 def test_what_costs_nothing_anywhere_is_named_and_in_no_table(tmp_path: Path) -> None:
     rows = rows_of(LEVELS, people=0, models=("m",), items=9).assign(
         cost_usd=0.0, completion_tokens=0.0, surprisal=None
@@ -338,26 +251,6 @@ def test_what_costs_nothing_anywhere_is_named_and_in_no_table(tmp_path: Path) ->
     assert (
         "most costly" not in found.words and "no condition cost at least half a percent more" in found.words
     )
-
-
-def test_of_many_differences_the_text_tells_the_significant_ones(tmp_path: Path) -> None:
-    levels = tuple(f"form {number}" for number in range(10))
-    rows = rows_of(levels, people=6, items=20)
-    factors = {"form": {"levels": list(levels), "reference": levels[0]}}
-    tables = load(
-        write_handover(tmp_path, rows.assign(position=rows["form"]), factors=factors, study="forms")
-    )
-    found = written(tables)
-    assert found is not None
-    assert "A covariance matrix of 10 columns would have 55 entries" in found.words
-    assert "significant on either scale, of 9 differences, all of which are in the table." in found.words
-
-
-def test_people_only_have_no_model_beside_them(tmp_path: Path) -> None:
-    found = written(changed(rows_of(LEVELS, people=1, items=9), tmp_path))
-    assert found is not None
-    assert "No model has answered" in found.words
-    assert "is not compared on both scales" in found.words
 
 
 def test_without_the_baseline_there_are_means_and_no_ratios(tmp_path: Path) -> None:

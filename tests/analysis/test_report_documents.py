@@ -15,7 +15,6 @@ import matplotlib.pyplot as plt
 import pytest
 from docx.oxml.ns import qn
 from docx.shared import Inches
-from docx.table import Table
 from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
@@ -26,8 +25,8 @@ from analysis.figures.drawing import Drawing, styled
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.document import Document, document_of
 from analysis.report.docx_file import MOST_TALL, fitted_columns, write_docx
-from analysis.report.inline import head_markup, plain_text, runs_of, with_symbols
-from analysis.report.latex_files import escaped, set_markup, table_in_latex, write_latex
+from analysis.report.inline import plain_text, runs_of, with_symbols
+from analysis.report.latex_files import escaped, table_in_latex, write_latex
 from analysis.report.nodes import Bullets, Facts, Finding, Heading, Paragraph
 from analysis.report.numbered import Illustrated, Numbered
 from analysis.report.references import known, read_bibtex
@@ -44,11 +43,6 @@ def word(rehearsal: Rehearsal) -> Any:
 
 def texts(word: Any, style: str) -> list[str]:
     return [one.text for one in word.paragraphs if one.style.name == style]
-
-
-def test_cells_of_tables_have_a_style_of_their_own(word: Any) -> None:
-    cells = [cell for table in word.tables[:3] for cell in table.rows[0].cells]
-    assert {cell.paragraphs[0].style.name for cell in cells} == {"Table Cell"}
 
 
 def test_every_heading_of_the_page_is_a_heading_in_word(rehearsal: Rehearsal, word: Any) -> None:
@@ -157,13 +151,6 @@ def test_no_text_is_a_command_to_latex(text: str) -> None:
     assert not re.search(r"(?<!\\)[$&#_%^~]", bare.replace("~", "")) and bare.count("{") == bare.count("}")
 
 
-def test_markup_is_read_alike_for_word_and_latex() -> None:
-    text = Markup("The <i>M</i> of <code>a_b | c</code> is R<sup>2</sup> &lt; .5 <span>here</span>")
-    assert plain_text(text) == "The M of a_b | c is R2 < .5 here"
-    assert "\\textit{M}" in set_markup(text) and "\\textsuperscript{2}" in set_markup(text)
-    assert [run.text for run in runs_of(text) if run.code] == ["a_b | c"]
-
-
 def nasty() -> Document:
     """A document that holds every kind of node with letters that break formats which are not escaped."""
     rows = (Head([NASTY]), ("[a]", NASTY), ("*", "[1.0, 2.0]"), Head(["Random", "SD"]), ("b", ""))
@@ -219,35 +206,6 @@ def test_a_picture_taller_than_a_page_is_made_smaller_in_word(tmp_path: Path) ->
     assert picture.height == Inches(MOST_TALL) and picture.width / picture.height == pytest.approx(
         0.5, abs=0.02
     )
-
-
-def test_tables_are_written_into_word_without_reading_them_anew_for_each_row(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read: list[Table] = []
-    cells = Table._cells.fget  # type: ignore[attr-defined]
-
-    def counted(self: Table) -> Any:
-        read.append(self)
-        return cells(self)
-
-    monkeypatch.setattr(Table, "_cells", property(counted))
-    word = docx.Document(str(write_docx(nasty(), tmp_path, {"1": NASTY}, WHEN)))
-    assert read == []
-    rows = word.tables[1].rows
-    widths = [[cell.width for cell in row.cells] for row in (rows[0], rows[1], rows[-1])]
-    assert widths[0] == widths[1] == widths[2] == [column.width for column in word.tables[1].columns]
-
-
-def test_no_word_of_a_first_column_is_broken(tmp_path: Path) -> None:
-    columns = ("item type", "Trials", "n", "M", "SD", "95% CI")
-    rows = (Head(["People"]), ("transposed", "4,968", "124", "86.1", "9.5", "[84.7, 87.4]"))
-    laid = replace(nasty(), nodes=(Numbered("1", ApaTable("table_01_means", "Means", columns, rows, "")),))
-    (table,) = docx.Document(str(write_docx(laid, tmp_path, {}, WHEN))).tables
-    # DejaVu Serif is the widest of what stands in for Times; beside it the row's indent and the margins of a cell
-    font = FontProperties(family="DejaVu Serif", size=10)
-    word = TextPath((0, 0), "transposed", prop=font).get_extents().width / 72
-    assert table.columns[0].width.inches > word + 0.15 + 0.06
 
 
 @pytest.mark.parametrize("program", ["pdflatex", "xelatex"])
@@ -329,15 +287,3 @@ def test_no_number_and_no_word_of_a_head_breaks_in_a_table_with_long_names(colum
 def test_symbols_of_running_text_are_set_in_italics_once(said: str, shown: str) -> None:
     assert with_symbols(said) == shown
     assert with_symbols(str(with_symbols(said))) == shown
-
-
-@pytest.mark.parametrize(
-    ("head", "shown"),
-    [
-        ("p (log odds)", "<i>p</i> (log odds)"), ("r / ceiling", "<i>r</i> / ceiling"), ("t or z", "<i>t</i> or <i>z</i>"),
-        ("p adjusted", "<i>p</i> adjusted"), ("M exact", "<i>M</i> exact"), ("Trials", "Trials"), ("n-grams", "n-grams"),
-    ],
-)  # fmt: skip
-def test_heads_with_a_word_beside_a_symbol_have_it_in_italics(head: str, shown: str) -> None:
-    laid = ApaTable("one", "One", (head,), ())
-    assert head_markup(head, laid.is_symbol(head)) == shown

@@ -16,7 +16,6 @@ from analysis import load
 from analysis.carrying_out import carry_out_all
 from analysis.fidelity import effects
 from analysis.figures import Drawing
-from analysis.figures.fidelity import item_scatter
 from analysis.planned import plans
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable
@@ -135,16 +134,6 @@ def test_whether_readers_differ_and_whether_it_counts_as_none_are_answered_apart
     assert told.endswith("equivalent.") == (verdict == "equivalent")
 
 
-def test_answers_of_many_differences_are_counted_and_a_few_named(material: Material) -> None:
-    (analysis, found), *_ = compared(material)
-    many = pd.concat([found.iloc[[0]].assign(contrast=f"c{place} − intact") for place in range(7)])
-    many = many.assign(p=[0.001] * 2 + [0.4] * 5, difference_low=-9.0, difference_high=[-1.0] * 2 + [2.0] * 5)
-    many.attrs = found.attrs
-    text = " ".join(str(one) for one in effects_blocks(analysis, many, material) if isinstance(one, Markup))
-    assert "different from people in 2 (c0 − intact, c1 − intact); not shown to differ in 5;" in text
-    assert "c4 − intact" not in text and "The table lists these differences." in text
-
-
 def test_a_planned_model_without_trials_in_a_condition_still_has_its_rows(tmp_path: Path) -> None:
     rows = study_rows(human=12, models=MODELS, items=16)
     rows = rows[(rows["reader"] != "copyist") | (rows["position"] != "internal")]
@@ -243,31 +232,6 @@ def test_three_sizes_of_a_family_and_a_recovery_block_are_told(tmp_path: Path) -
     }
 
 
-@pytest.mark.parametrize(
-    ("readers", "has_fidelity", "has_rankings"),
-    [
-        ({"human": 6}, False, True),
-        ({"models": ("a", "b")}, False, True),
-        ({"human": 1, "models": ("a",)}, True, True),
-        ({"human": 1}, False, False),
-        ({"simulated": 4, "models": ("a",)}, True, True),
-        ({"human": 2, "simulated": 3, "models": ("a",), "baselines": ("random",)}, True, True),
-        ({"baselines": ("random", "oracle")}, False, False),
-        ({"pilot": True}, False, False),
-    ],
-)
-def test_whatever_a_study_lacks_chapters_say_the_rest(
-    tmp_path: Path, readers: dict[str, Any], has_fidelity: bool, has_rankings: bool
-) -> None:
-    material = material_of(tmp_path, study_rows(items=8, **readers))
-    for writer, expected in ((fidelity.write, has_fidelity), (rankings.write, has_rankings)):
-        chapter = writer(material)
-        assert (chapter is not None) is expected
-        if chapter is not None:
-            assert_whole(chapter)
-            assert ("simulated readers: not data" in chapter.marks) is ("simulated" in readers)
-
-
 @pytest.mark.parametrize("case", ["one item", "an empty condition", "two factors", "all right", "half done"])
 def test_odd_studies_break_no_chapter(tmp_path: Path, case: str) -> None:
     rows = study_rows(human=6, models=("a",), items=1 if case == "one item" else 8)
@@ -314,21 +278,3 @@ def test_times_of_people_beside_tokens_of_models_are_called_what_they_are(tmp_pa
     drawing = next(one for one in chapter.blocks if isinstance(one, Drawing) and "map" in one.name)
     assert both in words(chapter) and both in table.title and both in drawing.title
     assert table.note.startswith("In percent; a comparison of readers is the ratio of their ratios.")
-
-
-@pytest.mark.parametrize("unsure", [True, False])
-def test_a_scatter_divides_a_correlation_by_its_ceiling_where_the_table_does(unsure: bool) -> None:
-    levels = ["intact", "final"]
-    draw = np.random.default_rng(5)
-    means = (
-        pd.DataFrame(draw.random((12, 2)), columns=levels),
-        pd.DataFrame(draw.random((12, 2)), columns=levels),
-    )
-    row = {"items": 12, "correlation": -0.08, "low": -0.6, "high": 0.5, "ceiling": 0.29, "corrected": -0.28}
-    rows = pd.DataFrame([{**row, "unsure": unsure, "ceiling_of": "both"}] * 2, index=levels)
-    kinds = {"human": "human", "gpt": "model"}
-    drawn = item_scatter("items", means, rows, ("human", "gpt"), kinds, ("correct", "correct"))
-    shown = " ".join(text.get_text() for axes in drawn.figure.axes for text in axes.texts)
-    assert ("corrected" in shown) is not unsure
-    assert ("ceiling .29*\nr is not divided" in shown) is unsure
-    assert ("* = the interval of a reliability includes 0" in drawn.note) is unsure

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,7 @@ import pytest
 from scipy import stats
 
 from analysis import Tables, load
-from analysis.departures import with_bounds_fixed_beforehand
 from analysis.figures import Drawing
-from analysis.planned import plans
 from analysis.published.h_test import (
     TASKS,
     Paired,
@@ -33,8 +30,6 @@ from analysis.published.h_test import (
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Chapter, Material
 from analysis.report.chapters.h_test import write
-from analysis.report.worth import LONGEST
-from analysis.results import Analysis
 
 KS = (4, 14, 28, 50)
 BETWEEN: dict[str, dict[str, Any]] = {
@@ -45,12 +40,6 @@ READERS: dict[str, dict[str, Any]] = {
     "small": {"kind": "model", "use": "hf:small", "settings": {"family": "F", "parameters": "1B"}},
     "large": {"kind": "model", "use": "hf:large", "settings": {"family": "F", "parameters": "7B"}},
     "large-thinks": {"kind": "model", "use": "hf:large", "settings": {"strategy": "chain_of_thought"}},
-}
-BOUND = {
-    "measure": "correct",
-    "equivalence": "5 points",
-    "compare": "items_from",
-    "between": ["small", "large"],
 }
 RIGHT = {"small": 0.5, "large": 0.8, "large-thinks": 0.8, "P1": 0.9, "guesser": 0.5}
 
@@ -227,19 +216,6 @@ def test_makings_are_contrasted_over_the_tasks_that_both_have(tables: Tables, ch
     assert told["large", "fresh − released"] == "0.0" and told["large", "matched − fresh"] == "−10.0"
 
 
-def test_a_baseline_beside_a_model_leaves_its_adjusted_p_of_makings_as_it_is(tmp_path: Path) -> None:
-    rows = rows_of("large", "model", ks=(4,))
-    guesses = rows_of("guesser", "baseline", ks=(4,))
-    told = []
-    for name, answered in (("alone", rows), ("beside", rows + guesses), ("baseline", guesses)):
-        kinds = {"large": {"kind": "model"}, "guesser": {"kind": "baseline"}}
-        made = write(Material(study(tmp_path / name, answered, kinds)))
-        assert made is not None
-        told.append(table(made, "h_test_makings").rows)
-    assert told[0] and told[1] == told[0]
-    assert len(told[2]) == 2, "where only a baseline answered, its contrasts are shown"
-
-
 def test_models_are_paired_by_family_and_by_thoughts() -> None:
     assert family_pairs(READERS) == [("F", "small", "large")] and thinking_pairs(READERS) == [
         ("large", "large-thinks")
@@ -263,22 +239,6 @@ def test_the_chapter_compares_what_the_paper_claims_has_no_effect(chapter: Chapt
     text = " ".join(str(one) for one in chapter.blocks if not isinstance(one, ApaTable | Drawing))
     assert "because no bound was fixed beforehand" in text and "large 80.0%" in text
     assert "adjusted <i>p</i> &lt; .05 (differences are the second condition minus the first)." in text
-
-
-def test_a_bound_that_was_not_frozen_is_told_as_such(tables: Tables) -> None:
-    dictionary = {**tables.dictionary, "planned": {"k": dict(BOUND)}}
-    tables = replace(tables, dictionary=dictionary)
-    plan = next(one for one in with_bounds_fixed_beforehand(plans(tables), dictionary) if one.planned)
-    chapter = write(Material(tables, (Analysis(plan, None, (), (), (), "", ()),)))
-    assert chapter is not None
-    said = " ".join(str(one) for one in chapter.blocks)
-    assert "because the plan&#39;s bound of equivalence was not fixed before the data" in said
-    assert "no bound was fixed beforehand" not in said
-
-
-def test_tests_of_conditions_are_printed_however_many_they_are(chapter: Chapter) -> None:
-    long = table(chapter, "h_test_paired")
-    assert sum(not isinstance(row, Head) for row in long.rows) > LONGEST and long.of_paper
 
 
 def test_a_run_that_is_not_finished_is_compared_over_labels_that_both_conditions_asked(
@@ -336,14 +296,6 @@ def test_the_report_says_how_far_raters_of_rules_agree(tmp_path: Path, kappa: fl
     assert "Raters differ on 4, of which 1 is decided; an undecided answer counts as not rated." in said
 
 
-def test_figures_say_in_words_what_they_show(chapter: Chapter) -> None:
-    figures = {one.name: one for one in chapter.blocks if isinstance(one, Drawing)}
-    assert set(figures) == {"h_test_examples", "h_test_families", "h_test_thoughts"}
-    assert "80.0% at 50" in figures["h_test_examples"].alternative
-    over = "Over all numbers of examples (4, 14, 28, and 50) and released, fresh, and matched items; the paper's figure shows k = 14"
-    assert over in figures["h_test_thoughts"].note
-
-
 def test_printed_cells_show_which_averages_the_paper_got_wrong() -> None:
     cells = printed().dropna(subset=["k"]).set_index(["k", "model", "task"])["printed"].sort_index()
     claude = cells.loc[(50, "Claude V2")]
@@ -352,18 +304,3 @@ def test_printed_cells_show_which_averages_the_paper_got_wrong() -> None:
     assert llama["average"] == 0.448 and llama.drop("average").mean() == pytest.approx(0.4515)
     geometry = printed()[printed()["k"].isna()]
     assert set(geometry["task"]) == {"letter_geometry"} and len(geometry) == 6
-
-
-@pytest.mark.parametrize("kind", ["human", "model"])
-def test_a_study_of_one_reader_and_two_items_is_told_without_tests(tmp_path: Path, kind: str) -> None:
-    rows = rows_of("small", kind, items=2, tasks=("uppercase",), ks=(4,))
-    made = write(Material(study(tmp_path / "one", rows, {})))
-    assert made is not None
-    text = " ".join(str(one) for one in made.blocks if not isinstance(one, ApaTable | Drawing))
-    assert "no conditions can be compared item by item" in text
-
-
-def test_a_study_of_something_else_has_no_such_chapter(tmp_path: Path) -> None:
-    tables = study(tmp_path / "x", rows_of("small", "model", items=2, tasks=("uppercase",)))
-    tables.dictionary["factors"] = {"position": {"levels": ["initial"], "reference": "initial"}}
-    assert asked(tables) is None and write(Material(tables)) is None

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
@@ -15,7 +14,6 @@ from analysis.published.h_test import (
     ALL,
     asked,
     family_pairs,
-    in_common,
     picture_pairs,
     pictures_by_part,
     thinking_pairs,
@@ -65,21 +63,6 @@ def test_of_two_partners_the_one_with_the_same_settings_is_taken() -> None:
     }
     assert picture_pairs(readers) == [("cold", "looks")] and thinking_pairs(readers) == [("warm", "thinks")]
     assert picture_pairs({**readers, "human": {"kind": "human"}}) == [("cold", "looks")]
-
-
-def test_only_what_both_were_asked_is_compared() -> None:
-    first = pd.DataFrame(
-        {
-            "making": "",
-            "task": "t",
-            "item_id": ["a", "a", "b"],
-            "k": [4.0, 14.0, np.nan],
-            "right": [1.0, 0.0, 1.0],
-        }
-    )
-    second = first.iloc[[0, 2]]
-    both = in_common(first, second)
-    assert [list(one["right"]) for one in both] == [[1.0, 1.0], [1.0, 1.0]]
 
 
 @pytest.fixture(scope="module")
@@ -145,16 +128,6 @@ def test_words_tell_where_pictures_help_and_claim_no_equality_without_a_bound(
         said
     ) and "Inconclusive" not in str(said)
     assert isinstance(table, ApaTable) and table.columns[-1] == "p equal"
-
-
-def test_where_no_item_differs_no_interval_is_told(tables: Tables) -> None:
-    found = asked(tables)
-    assert found is not None
-    text = found.trials[found.trials["reader_group"] == "reads"]
-    both = pd.concat([text, text.assign(reader_group="looks", reader="looks")])
-    said, _ = pictures(Asked(both, tables.dictionary["readers"]))
-    assert "a difference of 0.0 points, no item differs, adjusted p &gt; .999" in str(said)
-    assert "95% CI" not in str(said)
 
 
 def test_a_study_without_twins_has_no_such_table(tmp_path: Path) -> None:

@@ -17,22 +17,15 @@ from analysis.figures import Drawing
 from analysis.figures.letters import (
     CurvePanel,
     CurvePoint,
-    Explained,
-    letter_curves,
     letter_map,
-    letter_weights,
-    pages,
 )
-from analysis.figures.letters import middle_shortened as shortened
 from analysis.letters import letter_contrast
 from analysis.letters.competing import competing_predictors
-from analysis.letters.letter_costs import LetterRows
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Chapter, Material
 from analysis.report.chapters import letters
-from analysis.report.chapters.letters import Explanations, contrasts_in_words, gathered
-from analysis.report.chapters.letters.measures import MEASURES, Measured
+from analysis.report.chapters.letters import Explanations
 from tests.analysis.letter_study import LEVELS, study_rows, write_handover
 from tests.analysis.word_study import WORDS, rewrite_dictionary, shown_words, study
 
@@ -87,34 +80,6 @@ def test_words_of_their_own_carry_the_costs_that_were_put_in(words: Chapter) -> 
     }
     assert times["initial"] > times["final"] > times["internal"] > 0
     assert zones["People"]["Two letters transposed, initial"][4] == "–"
-
-
-def test_the_prose_says_the_numbers_of_the_tables(words: Chapter) -> None:
-    text = words_of(words)
-    contrasts = table_of(words, "letter_contrasts")
-    row = contrasts["reader-net: surprisal of the changed word (bits)"]["Initial − internal"]
-    assert row[:2] == ("5.00", "–"), "the same in every item"
-    assert "initial − internal: 5.00, without an interval." in text
-    assert "Changes of letters were identified by comparing the form shown" in str(words.methods[0])
-    cell = table_of(words, "letter_zones")["People"]["Two letters transposed, initial"][3]
-    assert f"{cell} initial" in text
-
-
-def test_a_time_is_said_to_be_longer_since_percent_of_it_are_not_percent_of_a_cost() -> None:
-    """Where inner letters add 12% and the first letter 49%, "cost 33 percent more" would be read as 16%."""
-    measured_as = next(one for one in MEASURES if one.name == "time_changed")
-    given = LetterRows(pd.DataFrame(), has_intact=True)
-    row = {
-        "contrast": "initial − internal",
-        "difference": 0.29,
-        "low": 0.20,
-        "high": 0.38,
-        "p": 0.01,
-        "p_adjusted": 0.02,
-    }
-    own = pd.DataFrame([{**row, "reader_group": "human"}])
-    (said,) = contrasts_in_words([Measured(measured_as, given, {}, own)], {"human": "human"})
-    assert "changes of the first letter made times 33.6% longer than changes of inner letters" in said
 
 
 def test_items_and_the_words_in_them_are_counted_apart(tmp_path: Path, quick: None) -> None:
@@ -224,27 +189,6 @@ def test_whoever_there_is_has_a_chapter(tmp_path: Path, readers: dict[str, Any])
         assert "[" not in table_of(chapter, "letter_zones")["People"]["Two letters transposed, initial"][1]
 
 
-@pytest.mark.filterwarnings("error::RuntimeWarning")
-@pytest.mark.parametrize(
-    "readers",
-    [pytest.param({"human": 2, "models": ("a",)}, marks=pytest.mark.full), {"human": 1}],
-)
-def test_predictors_compete_or_are_named_as_unable(tmp_path: Path, readers: dict[str, Any]) -> None:
-    chapter = chapter_of(load(single_words(tmp_path, **readers)))
-    assert chapter is not None
-    assert "cannot compete" in words_of(chapter) or "too few to compare predictors" in words_of(chapter)
-
-
-@pytest.mark.usefixtures("quick")
-def test_an_empty_condition_leaves_the_others(tmp_path: Path) -> None:
-    folder = single_words(tmp_path, human=6)
-    trials = pd.read_parquet(folder / "trials.parquet")
-    trials[trials["position"] != "final"].to_parquet(folder / "trials.parquet")
-    chapter = chapter_of(load(folder))
-    assert chapter is not None
-    assert not any("final" in name for name in table_of(chapter, "letter_zones")["People"])
-
-
 def test_without_changed_letters_there_is_no_chapter(tmp_path: Path) -> None:
     assert chapter_of(load(write_handover(tmp_path / "none", study_rows(human=3)))) is None
     folder = single_words(tmp_path / "flat", human=3)
@@ -270,53 +214,6 @@ def test_an_intact_word_that_asks_for_another_answer_is_no_baseline(tmp_path: Pa
     wrong = 100 * (1 - used["correct"].fillna(0).groupby(used["reader"]).mean().mean())
     cell = table_of(chapter, "letter_zones")["People"]["Two letters transposed, initial"][1]
     assert float(cell.split()[0]) == pytest.approx(wrong, abs=0.06)
-
-
-def test_items_that_nobody_met_in_both_forms_are_no_baseline_and_that_is_said(
-    tmp_path: Path, quick: None
-) -> None:
-    folder = single_words(tmp_path, human=1)
-    trials = pd.read_parquet(folder / "trials.parquet")
-    trials["answer"] = "Yes"
-    trials.to_parquet(folder / "trials.parquet")
-    chapter = chapter_of(load(folder))
-    assert chapter is not None
-    assert (
-        "No item was met both intact and changed with the same right answer, so no costs are computed"
-        in words_of(chapter)
-    )
-    assert "nonword" not in words_of(chapter)
-
-
-def test_remarks_are_said_once_in_words() -> None:
-    unable = "cannot compete, because it is unknown for these items or does not vary."
-    told = gathered(
-        [
-            f"accuracy, human: shown_bigram_mean {unable}",
-            f"accuracy, m: shown_bigram_mean {unable}",
-            f"accuracy, human: token edit distance {unable}",
-            "accuracy, m: osa is the same as distance on these items and is represented by it.",
-        ]
-    )
-    assert told == [
-        "Accuracy, m: edit distance with transpositions is the same as distance of the letters on these items and is represented "
-        "by it.",
-        "Accuracy, people; accuracy, m: bigram frequency cannot compete (unknown or constant for these items).",
-        "Accuracy, people: token edit distance cannot compete (unknown or constant for these items).",
-    ]
-
-
-def test_many_readers_are_drawn_on_several_pages_with_short_names() -> None:
-    names = [f"maker/model-{number}-with-a-name-that-is-very-long-indeed" for number in range(8)]
-    segment = ("place", ("initial", "final"), (CurvePoint("initial", "transposition", 5.0, 3.0, 7.0, 9),))
-    every = [CurvePanel(name, "model", what, what, (segment,)) for name in names for what in ("a", "b")]
-    parts = pages(every)
-    assert [len({panel.group for panel in part}) for part in parts] == [4, 4]
-    assert [panel for part in parts for panel in part] == every
-    drawing = letter_curves("x", parts[0], "title", "note")
-    assert drawing.figure.get_size_inches()[1] < 9.2
-    assert len(shortened(names[0], 38)) <= 38 and "…" in shortened(names[0], 38)
-    assert shortened("maker/short", 6) == "short"
 
 
 @pytest.fixture(scope="module")
@@ -404,13 +301,3 @@ def test_intervals_in_a_map_stay_in_their_cells(readers: int) -> None:
         cell = axes.get_window_extent().width / 4
         assert [label.get_text() for label in axes.get_xticklabels()][-1] == "both ends"
         assert all(one.get_window_extent().width < cell for one in axes.texts)
-
-
-def test_a_figure_of_one_model_is_as_wide_as_others_so_that_its_text_is_no_larger() -> None:
-    def width(*groups: str) -> float:
-        rows = [Explained(group, "model", "Slots", 0.5, 1.0, -1.0, 3.0) for group in groups]
-        shown = re.search(r'viewBox="0 0 ([0-9.]+)', letter_weights("w", rows, ["Slots"], "T", "N").svg)
-        assert shown is not None
-        return float(shown.group(1))
-
-    assert width("a") == pytest.approx(width("a", "b", "c"), rel=0.05)

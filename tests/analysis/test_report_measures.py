@@ -16,15 +16,9 @@ from markupsafe import Markup
 
 from analysis import Tables, load
 from analysis.carrying_out import carry_out_all
-from analysis.figures import Drawing
-from analysis.measures import signal_detection
-from analysis.measures.accuracy import against_chance
 from analysis.measures.levels import done_to, levels_of
 from analysis.measures.signal_detection import (
     ProbitModel,
-    _effects,
-    _slope,
-    of_groups,
     probit_model,
     sensitivity_and_bias,
     two_class_trials,
@@ -39,7 +33,6 @@ from analysis.report.described import planned_means
 from analysis.report.planned_effects import planned_effects
 from analysis.robustness import Matrix
 from tests.analysis.letter_study import study_rows, write_handover
-from tests.analysis.measured import trials_of
 from tests.analysis.measured_study import (
     CRITERION,
     D_PRIME,
@@ -172,50 +165,6 @@ def test_the_chapter_tells_bias_from_sensitivity_and_its_numbers_are_those_of_it
     assert len(detected.fits) == 1 and detected.fits[0].fit.link == "probit"
 
 
-def test_differences_that_are_open_share_a_sentence_and_their_table_has_them(detected: Chapter) -> None:
-    text, rows = (
-        words(detected).replace("\u00a0", " "),
-        table(detected, "sensitivity_position_differences").rows,
-    )
-    p = [float(row[5].removeprefix("< ").replace(".", "0.", 1)) for row in rows if len(row) > 1]
-    open_ones = sum(one >= 0.05 for one in p)
-    assert "remains open" not in text and text.count("SE = ") == len(p) - open_ones
-    assert f"No other difference was significant ({open_ones} comparisons" in text
-    # the table of cells has each d′ and c, the text each reader's least and greatest
-    assert text.count("d′ =") <= 3 and "in blue;" not in text
-
-
-def test_slopes_left_out_are_named_by_level_and_reason() -> None:
-    slopes = [_slope("swapped in"), _slope("swapped in", truth=True), _slope("shuffled", truth=True)]
-    assert list(_effects([*slopes, "item_reader"], ["intact", "swapped in", "shuffled"])) == [
-        "by-item intercepts for each reader",
-        "by-participant slopes of swapped in on bias",
-        "by-participant slopes of swapped in and shuffled on sensitivity",
-    ]
-
-
-def test_the_figure_of_sensitivity_says_what_is_seen(detected: Chapter, tmp_path: Path) -> None:
-    (drawing,) = [one for one in detected.blocks if isinstance(one, Drawing)]
-    assert (
-        "stuck: red d′ 0.00" in drawing.alternative and "Small dots are single participants" in drawing.note
-    )
-    svg, png = drawing.save(tmp_path)
-    assert png.stat().st_size > 10_000 and 'role="img"' in svg.read_text("utf-8")
-
-
-def test_participants_who_saw_one_class_only_are_pooled_and_said_to_be(classes: Material) -> None:
-    (found,) = two_class_trials(classes.tables.trials, classes.tables.items)
-    trials = found.trials
-    half = (trials["reader_kind"] != "human") | (
-        (trials["answer"] == "A") == (trials["reader"].str[-1].astype(str) < "5")
-    )
-    cells = of_groups(type(found)("A", "B", found.sets, trials[half]), "position", LEVELS)
-    people = cells[cells["reader_group"] == "human"]
-    assert people["pooled"].all() and not cells.loc[cells["reader_group"] == "net", "pooled"].any()
-    first = people.iloc[0]
-    assert first["d_prime_low"] < first["d_prime"] < first["d_prime_high"]
-
-
 def test_relative_gain_and_retention_are_the_ratios_of_the_accuracies_shown(rated: Chapter) -> None:
     gain = next(row for row in table(rated, "relative_gain_position").rows if len(row) > 1)
     accuracy = {row[0].split(" (")[0]: float(row[2]) for row in table(rated, "chance_position").rows[1:5]}
@@ -242,42 +191,6 @@ def test_costs_are_ratios_against_the_same_item_intact(rated: Chapter) -> None:
     at = [row[0] for row in rows].index("Prompt tokens: net")
     assert [row[4] for row in rows[at + 1 : at + 4]] == ["1.250", "1.500", "1.750"]
     assert "No time ratio is available: no trial was timed alone" in words(rated)
-
-
-def test_cells_below_chance_are_named_and_arms_without_evidence_are_marked(
-    tmp_path: Path, rated: Chapter
-) -> None:
-    assert "Without evidence (blue and grey), no reader is shown to be above chance" in words(rated)
-    assert [row[0] for row in table(rated, "chance_position").rows[1:5]] == [
-        "red", "green", "blue (no evidence)", "grey (no evidence)",
-    ]  # fmt: skip
-    answers = [
-        {"answer": "A", "response": "B", "correct": 0.0, "chance": 0.5, "cond": "echo"} for _ in range(30)
-    ]
-    answers += [
-        {"answer": "A", "response": "A", "correct": float(n % 2), "chance": 0.5, "cond": "fair"}
-        for n in range(30)
-    ]
-    found = against_chance(trials_of(answers), ["cond"]).set_index("cond")
-    assert found.loc["echo", "verdict"] == "below" and found.loc["fair", "verdict"] == ""
-    assert found.loc["echo", "high"] == pytest.approx(1 - 0.025 ** (1 / 30))
-
-
-def test_knowing_without_evidence_is_named(tmp_path: Path) -> None:
-    folder = class_study(tmp_path, people=6)
-    trials = pd.read_parquet(folder / "trials.parquet")
-    blind = (trials["reader"] == "net") & (trials["position"] == "grey")
-    trials.loc[blind, "response"] = trials.loc[blind, "answer"]
-    trials.loc[blind, "correct"] = True
-    trials.to_parquet(folder / "trials.parquet")
-    assert "Above chance without evidence (blue and grey): model net in grey (100.0%" in words(
-        ratios.write(material(folder))
-    )
-
-
-def test_items_that_record_nothing_give_no_ratio_and_the_report_says_so(tmp_path: Path) -> None:
-    chapter = ratios.write(material(write_handover(tmp_path, study_rows(human=4, items=8))))
-    assert "The items do not record what the levels of position do to the text" in words(chapter)
 
 
 @pytest.fixture(scope="module")
@@ -307,16 +220,6 @@ def test_weak_studies_are_written_about_or_left_out(
     weak: list[Material], writer: Any, written: list[bool]
 ) -> None:
     assert [writer(one) is not None for one in weak] == written
-
-
-def test_single_words_have_no_variance_between_answers(tmp_path: Path) -> None:
-    tables = load(typed_study(tmp_path, people=24, single=True, planned=RECOVERED_WORDS))
-    (analysis,) = carry_out_all([one for one in plans(tables) if one.planned], tables)
-    assert analysis.model is not None and "answer_given" not in analysis.model.steps[0].formula
-    assert not any("each answer counts once" in one for one in analysis.remarks)
-    (contrast,) = analysis.of_model.contrasts
-    truth = np.log(0.3 / 0.7) - np.log(0.85 / 0.15)
-    assert contrast.estimable and abs(contrast.estimate - truth) < 3 * contrast.se
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -400,29 +303,9 @@ def test_a_share_of_recovered_words_has_one_value_and_one_interval_in_a_report(
         assert f"{100 * cell.mean:.1f}%" in words(chapter)
 
 
-def test_texts_that_no_item_shows_are_said_to_be_unmeasured(tmp_path: Path) -> None:
-    folder = typed_study(tmp_path, people=2)
-    pd.read_parquet(folder / "items.parquet").drop(columns="shown").to_parquet(folder / "items.parquet")
-    assert "cannot be measured: the items table has no column 'shown'" in words(
-        recovered_text.write(material(folder))
-    )
-
-
 def test_choices_of_more_than_two_classes_have_no_signal_detection(tmp_path: Path) -> None:
     folder = class_study(tmp_path, people=2, items=8)
     items = pd.read_parquet(folder / "items.parquet")
     items.assign(choices='["A", "B", "C"]').to_parquet(folder / "items.parquet")
     assert sensitivity.write(material(folder)) is None
     assert isinstance(load(folder), Tables) and FACTORS
-
-
-def test_a_huge_study_is_modelled_from_whole_participants_and_says_so(
-    monkeypatch: pytest.MonkeyPatch, classes: Material
-) -> None:
-    monkeypatch.setattr(signal_detection, "MOST_ROWS", 400)
-    (found,) = two_class_trials(classes.tables.trials, classes.tables.items)
-    kept, said = signal_detection._drawn(found.trials)
-    whole = found.trials.groupby("session_id").size()
-    assert (kept.groupby("session_id").size() == whole[kept["session_id"].unique()].sort_index()).all()
-    assert set(kept["reader_group"]) == {"human", "net", "stuck"} and len(kept) < len(found.trials)
-    assert f"fitted to {len(kept):,} of {len(found.trials):,} answers" in said

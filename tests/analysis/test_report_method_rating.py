@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from analysis import load
 from analysis.preparing.exclusions import ORDER
 from analysis.report.inline import plain_text
@@ -67,33 +65,3 @@ def test_statements_of_rules_are_no_fillers_and_their_raters_are_told(tmp_path: 
         "stated correctly with the highest rating",
     ):
         assert words in told, words
-
-
-def test_fillers_beside_statements_are_told_as_both(tmp_path: Path) -> None:
-    said = said_of(of(tmp_path, RATING, ("f1", "rhyme rule")))["Participants"]
-    assert "filler items and statements of rules, analyzed separately (8 trials)" in said
-    assert "filler items (8 trials)" in said_of(of(tmp_path / "b", RATING, ("f1", "f2")))["Participants"]
-
-
-def test_a_study_without_statements_has_its_agreement_in_the_method(tmp_path: Path) -> None:
-    told = said_of(of(tmp_path, RATING | {"people": 3, "decided": 0, "by_discussion": 0}))["Rating"]
-    assert "The free answers of people and language models were rated by two people each" in told
-    assert "3 people in all" in told and "the question, the intact text, and the answer" in told
-    assert "of 4 on which they differed, 4 are not decided and count as not rated" in told
-    assert (
-        "29 of 30 answers have all ratings." in told
-        and "κ = .50, quadratic weights, 95% CI [.20, .80]" in told
-    )
-
-
-@pytest.mark.parametrize("rating", [None, RATING | {"answers": 0}])
-def test_nothing_is_told_where_nothing_is_rated(tmp_path: Path, rating: dict[str, Any] | None) -> None:
-    assert "Rating" not in said_of(of(tmp_path, rating or {}))
-
-
-def test_answers_that_wait_for_their_raters_are_said_to_wait(tmp_path: Path) -> None:
-    waiting = RATING | {"complete": 0, "differing": 0, "decided": 0, "agreements": [], "people": 0}
-    told = said_of(of(tmp_path, waiting))["Rating"]
-    assert "are to be rated by two people each" in told and told.endswith(
-        "none of the 30 has all ratings yet."
-    )

@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from analysis import load
-from analysis.apa import between_dates, worded
-from analysis.carrying_out import carry_out
-from analysis.planned import plans
+from analysis.apa import worded
 from analysis.report.answer import answer
 from analysis.report.content import gather
 from analysis.report.inline import plain_text
@@ -132,13 +130,6 @@ def test_models_have_snapshot_dates_settings_tokens_and_cost(full: dict[str, str
     )
 
 
-def test_models_that_read_a_papers_prompt_are_not_said_to_be_instructed(tmp_path: Path) -> None:
-    procedure = PROCEDURE | {"wording": "Lee & Lim (2024), H-TEST"}
-    said = told(tmp_path, readers=READERS, procedure=procedure)["Language models"]
-    assert "as text in the wording of Lee & Lim (2024), H-TEST, without the instructions (Table 1)" in said
-    assert "same instructions" not in said
-
-
 def test_materials_and_procedure_are_those_of_the_dictionary(full: dict[str, str]) -> None:
     assert "8 items." in full["Materials and design"] and "English" in full["Materials and design"]
     assert full["Procedure"] == (
@@ -147,75 +138,10 @@ def test_materials_and_procedure_are_those_of_the_dictionary(full: dict[str, str
     assert "The design used 2 lists; a session showed each condition once." in full["Materials and design"]
 
 
-def test_levels_keep_their_names_whatever_words_they_are(tmp_path: Path) -> None:
-    rows = study_rows(human=4, items=8).replace({"position": {"initial": "go", "final": "no-go"}})
-    factors = {"position": {"levels": ["intact", "go", "internal", "no-go"], "reference": "intact"}}
-    parts = method_parts(load(write_handover(tmp_path, rows, factors=factors, procedure=PROCEDURE)), (), None)
-    said = " ".join(plain_text(text) for one in parts for text in one.paragraphs)
-    assert "position (intact, go, internal, and no-go; reference: intact)" in said and "went" not in said
-
-
-def test_what_a_handover_does_not_tell_is_said_to_be_unknown(tmp_path: Path) -> None:
-    said = told(tmp_path)
-    assert "access dates, tokens, and cost of the model were not recorded" in said["Language models"]
-    assert "Procedure" not in said and "Table" not in said["Language models"]
-    assert "Prolific" not in said["Participants"]
-
-
 def test_every_reference_that_the_method_may_cite_is_known_and_cited_apart() -> None:
     cited = [reference(key).cited() for key in METHOD_KEYS]
     assert len(set(cited)) == len(cited)
     assert "Bates, Mächler, et al., 2015" in cited and "Hothorn et al., 2008" in cited
-
-
-@pytest.mark.parametrize(
-    ("value", "said"), [(0, "no trials"), (1, "one trial"), (9, "nine trials"), (10, "10 trials")]
-)
-def test_small_numbers_are_words(value: int, said: str) -> None:
-    assert worded(value, "trial") == said
-
-
-def test_one_day_is_one_day() -> None:
-    assert between_dates("2026-03-01T10:00:00Z", "2026-03-01T12:00:00Z") == "on March 1, 2026"
-
-
-def test_models_whose_answers_were_imported_alike_are_told_together(tmp_path: Path) -> None:
-    imported = {
-        "kind": "model", "sessions": 1, "finished": 1, "calls": 8, "imported_calls": 8, "dtype": [],
-        "first_call": "2026-03-01T10:00:00Z", "last_call": "2026-03-01T10:00:01Z",
-    }  # fmt: skip
-    tables = load(
-        write_handover(
-            tmp_path,
-            study_rows(models=("one", "other"), items=8),
-            readers={"one": imported, "other": imported},
-            procedure=PROCEDURE,
-        )
-    )
-    parts = {
-        one.heading: " ".join(plain_text(text) for text in one.paragraphs)
-        for one in method_parts(tables, (), 1)
-    }
-    assert parts["Language models"].startswith("The answers of two language models were imported (Table 1).")
-    assert (
-        "Models one and other gave their answers elsewhere (8 answers each, imported on March 1, 2026) and have"
-        in parts["Language models"]
-    )
-    assert (
-        parts["Procedure"]
-        == "All answers were imported from tables, which do not report how they were obtained."
-    )
-
-
-def test_limits_and_strategies_are_told_in_words_and_in_the_past(tmp_path: Path) -> None:
-    limits = "Free answers were counted with up to a minute each; their time limits allowed 3 minutes more."
-    thinks = READERS["restorer"] | {"settings": {"use": "openai:restorer", "strategy": "chain_of_thought"}}
-    said = told(tmp_path, readers=READERS | {"restorer": thinks}, procedure=PROCEDURE | {"limits": limits})
-    assert (
-        "were counted with up to a minute each; their time limits allowed 3 minutes more."
-        in said["Procedure"]
-    )
-    assert "Its settings were strategy chain of thought" in said["Language models"]
 
 
 def test_models_have_one_order_and_a_server_is_part_of_what_was_requested(tmp_path: Path) -> None:
@@ -247,15 +173,6 @@ def test_tests_that_two_plans_share_are_reported_once(tmp_path: Path) -> None:
     assert "one reports the same tests of initial − internal." in later and "(Table F" not in later
 
 
-def test_at_ceiling_no_reason_is_given_that_is_not_so(tmp_path: Path) -> None:
-    rows = study_rows(human=8, items=8, timeouts=0.0).assign(correct=True, response="yes", score=1.0)
-    plan = PLANNED["comprehension"] | {"between": ["human"]}
-    content = gather(load(write_handover(tmp_path, rows, planned={"all_right": plan})))
-    (means,) = (one.table for one in content.descriptives)
-    assert "no interval because all participants have the same mean" in means.note
-    assert not any("could not be computed" in one for one in content.matrix.remarks)
-
-
 def test_what_models_share_is_told_once_and_prices_are_no_settings(tmp_path: Path) -> None:
     own = {
         name: READERS["restorer"]
@@ -265,63 +182,3 @@ def test_what_models_share_is_told_once_and_prices_are_no_settings(tmp_path: Pat
     said = told(tmp_path, ("restorer", "copyist"), readers=READERS | own)["Language models"]
     assert "Its settings were 1B parameters." in said and "Its settings were 7B parameters." in said
     assert said.count("The settings of both models were temperature 0") == 1 and "price" not in said
-
-
-def test_models_alone_have_no_minutes(tmp_path: Path) -> None:
-    allowed = "Free answers were counted with up to a minute each; their time limits allowed 3 minutes more."
-    session = PROCEDURE | {"screens": ["block"], "limits": allowed, "told": ""}
-    rows = study_rows(models=("restorer",), items=8)
-    tables = load(
-        write_handover(tmp_path, rows, readers={"restorer": READERS["restorer"]}, procedure=session)
-    )
-    said = next(one for one in method_parts(tables, (), 1) if one.heading == "Procedure").paragraphs
-    assert [plain_text(one) for one in said] == ["A session consisted of block. A session had 8 trials."]
-
-
-@pytest.mark.parametrize(
-    ("exclude", "said"),
-    [
-        ({}, "Log-transformed times of valid answers, correct and incorrect, were analyzed"),
-        ({"answers": "wrong"}, "Log-transformed times of valid answers that were correct were analyzed"),
-    ],
-)
-def test_whether_times_of_wrong_answers_are_analysed_is_what_the_plan_says(
-    tmp_path: Path, exclude: dict[str, str], said: str
-) -> None:
-    planned = {
-        "reading": {
-            "measure": "reading_time",
-            "compare": "position",
-            "between": ["human"],
-            "exclude": exclude,
-        }
-    }
-    tables = load(write_handover(tmp_path, study_rows(human=8, items=12), planned=planned))
-    analysis = carry_out(plans(tables)[0], tables)
-    told = next(one for one in method_parts(tables, (analysis,), None) if one.heading == "Data analysis")
-    assert said in plain_text(told.paragraphs[0])
-
-
-def data_analysis(tmp_path: Path, planned: dict[str, Any], **readers: Any) -> str:
-    """Return the data analysis of the Method section of a small study."""
-    tables = load(write_handover(tmp_path, study_rows(items=12, **readers), planned=planned))
-    analyses = tuple(carry_out(plan, tables) for plan in plans(tables))
-    told = next(one for one in method_parts(tables, analyses, None) if one.heading == "Data analysis")
-    return " ".join(plain_text(one) for one in told.paragraphs)
-
-
-def test_the_method_names_only_the_readers_that_there_are(tmp_path: Path) -> None:
-    people = {"c": PLANNED["comprehension"] | {"between": ["human"]}}
-    models = {"c": PLANNED["comprehension"] | {"between": ["one", "two"]}}
-    of_people = data_analysis(tmp_path / "people", people, human=8)
-    assert "timeouts counted as incorrect." in of_people and "model’s mean answer" not in of_people
-    of_models = data_analysis(tmp_path / "models", models, models=("one", "two"))
-    assert "timeouts counted as incorrect." in of_models and "participants and of items" not in of_models
-    assert "Two models were compared by the differences between their mean answers" in of_models
-    of_both = data_analysis(tmp_path / "both", PLANNED, human=8, models=("restorer",))
-    assert "timeouts counted as incorrect for both people and models." in of_both
-
-
-def test_the_method_of_a_study_without_a_plan_adjusts_no_planned_tests(tmp_path: Path) -> None:
-    said = data_analysis(tmp_path, {}, human=8)
-    assert "All planned differences" not in said and "Tests were two-sided" in said

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,13 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from docx import Document as WordFile
 
 from analysis import load
 from analysis.inside.probing import Probing, probings
 from analysis.inside.probing_intervals import accuracies
 from analysis.report import chapters, content, write_report
-from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter, Material
 from analysis.report.chapters import probing
 from analysis.report.inline import plain_text
@@ -56,10 +53,6 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reported]:
     yield Reported(data, chapter, page.parent, lines)
 
 
-def table(chapter: Chapter, name: str) -> ApaTable:
-    return next(one for one in chapter.blocks if isinstance(one, ApaTable) and one.name == name)
-
-
 def of_model(data: Path, name: str) -> Probing:
     return next(one for one in probings(load(data))[0] if one.group == name)
 
@@ -76,20 +69,6 @@ def test_sentences_say_where_the_answer_can_be_read_out(reported: Reported) -> N
         in net
     )
     assert any("A 33%, B 33%, and C 33% of 270 trials" in one for one in said)
-
-
-def test_what_is_said_of_two_models_alike_stays_in_the_page_for_both(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = probing_study(
-        tmp_path, items=30, layers=2, models=("net", "other"), probing={"penalties": [0.01], "controls": 0}
-    )
-    monkeypatch.setattr(chapters, "DECLARED", (chapters.Declared("probing", probing.write),))
-    monkeypatch.setattr(content, "plans", lambda tables: [])
-    page = write_report(load(data), tmp_path / "reports", datetime(2026, 11, 22, tzinfo=UTC))
-    said = page.read_text("utf-8")
-    for name in ("net", "other"):
-        assert f"In no layer was the accuracy of {name} above chance." in said
 
 
 def test_tables_hold_the_unrounded_numbers_of_every_layer_and_condition(reported: Reported) -> None:
@@ -111,20 +90,6 @@ def test_tables_hold_the_unrounded_numbers_of_every_layer_and_condition(reported
                 assert float(row["Gain [95% CI]"]) == pytest.approx(100 * gain)
 
 
-def test_every_table_and_figure_names_rows_and_computation(reported: Reported) -> None:
-    told = json.loads((reported.folder / "numbers.json").read_text("utf-8"))
-    own = [one for one in told["tables"] if "probing" in one["shown"]]
-    assert [one["rows"] for one in own] == [540, 540, 540] and all(one["of_rows"] == 540 for one in own)
-    for one in own:
-        assert "logistic regressions on the states" in one["computed"] and "probing items" in one["seed"]
-        assert {"answer", "choice_order", "item_id", "position", "reader_group"} <= set(one["columns"])
-    layers = next(one["number"] for one in own if "layers" in one["shown"])
-    figures = [one for one in told["figures"] if "probing" in one["file"]]
-    assert [one["tables"] for one in figures] == [[layers]] * 3, "accuracy of both, gains of each"
-    for one in figures:
-        assert (reported.folder / one["file"]).is_file()
-
-
 def test_the_method_names_scaling_penalty_grouping_control_and_intervals(reported: Reported) -> None:
     method = plain_text(" ".join(reported.chapter.methods))
     for words in (
@@ -138,17 +103,6 @@ def test_the_method_names_scaling_penalty_grouping_control_and_intervals(reporte
     assert (
         "Probing of hidden layers" in html and "Designing and interpreting probes with control tasks" in html
     )
-
-
-def test_the_word_file_has_the_chapter_with_its_figures(reported: Reported) -> None:
-    document = WordFile(str(reported.folder / "supplement.docx"))
-    text = "\n".join(one.text for one in document.paragraphs)
-    assert "Probing of hidden layers" in text and "Accuracy of probes by layer and condition" in text
-    assert len(document.inline_shapes) >= 3
-
-
-def test_progress_is_told_by_model_and_layer(reported: Reported) -> None:
-    assert reported.lines[0] == "probing net (the right answer): layer 0 of 3"
 
 
 def test_figures_show_values_and_intervals_of_every_layer(reported: Reported) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
 import pytest
 
 from analysis import apa
-from analysis.figures import Drawing
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.numbered import MANUSCRIPT, MOST_TABLES, Numbers, in_order
-from analysis.report.worth import LONGEST, refusal, refusal_of_figure
+from analysis.report.worth import LONGEST, refusal
 
 
 def table(
@@ -40,34 +38,12 @@ def test_an_empty_constant_or_long_table_is_not_printed(rows: tuple[tuple[str, .
     assert refusal(table(*rows, of_paper=True), ()) == ""
 
 
-def test_rows_under_a_head_of_fewer_columns_are_not_empty_beyond_them() -> None:
-    model = [
-        ("(Intercept)", "1.2", "0.3", "4.00", ".001", "x"),
-        Head(["Random effects", "Variance", *[""] * 4]),
-    ]
-    model += [(name, "0.51", *[""] * 4) for name in ("participant", "item", "Residual")]
-    columns = ("Fixed effects", "b", "SE", "t", "p", "CI")
-    assert refusal(ApaTable("own", "Model", columns, tuple(model)), ()) == ""
-
-
 def test_numbers_that_another_table_holds_are_not_printed_twice() -> None:
     first = table(*MEANS)
     assert refusal(table(*MEANS[:3], title="Again"), [first]) == "its numbers are in the table “Means”"
     fresh = tuple((name, f"{n}.55", f"{n}.65") for n, (name, *_) in enumerate(MEANS))
     assert refusal(table(*fresh), [first]) == ""
     assert refusal(table(*MEANS, drawn=True), ()) == "a figure shows these numbers"
-
-
-def test_a_figure_with_one_point_is_not_printed() -> None:
-    def drawing(*points: float) -> Drawing:
-        figure, axes = plt.subplots()
-        axes.plot(points, points, "o")
-        plt.close(figure)
-        return Drawing("own", "Own", "", "", "<svg></svg>", figure)
-
-    assert refusal_of_figure(drawing()) == "it is empty"
-    assert refusal_of_figure(drawing(1.0)) == "no more than one point"
-    assert refusal_of_figure(drawing(1.0, 2.0)) == ""
 
 
 def test_the_manuscript_has_a_budget_and_what_is_refused_keeps_a_number_and_a_file() -> None:

@@ -14,8 +14,7 @@ from analysis import Tables, load
 from analysis.carrying_out import analyse_shares
 from analysis.plan import Plan
 from analysis.planned import plans
-from analysis.robustness import asked_otherwise, gee_check, item_sets, without_item_sets
-from stimuli.errors import UserError
+from analysis.robustness import asked_otherwise, gee_check, without_item_sets
 from tests.analysis.letter_study import LEVELS, PLANNED, study_rows, trial_rows, write_handover
 
 FLAT = dict.fromkeys(LEVELS, 0.0) | {"intercept": 0.5}
@@ -92,25 +91,6 @@ def test_a_label_map_that_matters_shows_its_range(tmp_path: Path) -> None:
     assert row["p"] < 0.01
 
 
-def test_a_range_that_nothing_can_be_held_against_has_no_p(tmp_path: Path) -> None:
-    """One answer an item and condition, sessions with items of their own: no answer can change its session."""
-    rows = study_rows(models=("m",), items=24)
-    rows["session_id"] = np.where(rows["item_id"] < "s13", "m-1", "m-2")
-    row = asked_otherwise(load(write_handover(tmp_path, rows)), "position", permutations=20).table.set_index(
-        "source"
-    )
-    assert row.loc["session", "range_points"] > 0
-    assert np.isnan(row.loc["session", "p"])
-
-
-def test_ways_of_asking_need_a_model(tmp_path: Path) -> None:
-    tables = load(write_handover(tmp_path, study_rows(human=4, items=8)))
-    with pytest.raises(UserError, match="no model answered"):
-        asked_otherwise(tables, "position")
-    with pytest.raises(UserError, match="'place'"):
-        asked_otherwise(tables, "place")
-
-
 def test_estimating_equations_hold_the_raw_difference_and_stand_beside_the_mixed_model(
     tmp_path: Path,
 ) -> None:
@@ -161,16 +141,6 @@ def test_clusters_widen_intervals_where_participants_differ_in_the_effect(tmp_pa
         naive += found.loc["items", "p"] < 0.05
     assert clustered <= 7
     assert naive > clustered
-
-
-def test_items_are_left_out_in_sets_and_each_is_left_out_once(tmp_path: Path) -> None:
-    planned = {"comprehension": PLANNED["comprehension"] | {"between": ["human"]}}
-    tables = load(write_handover(tmp_path, study_rows(human=20, items=20), planned=planned))
-    sets = item_sets(tables, plan_of(tables), folds=4)
-    assert sorted(map(len, sets.values())) == [5, 5, 5, 5]
-    assert len(frozenset.union(*sets.values())) == 20
-    with pytest.raises(UserError, match="two folds"):
-        item_sets(tables, plan_of(tables), folds=1)
 
 
 def test_a_conclusion_that_hangs_on_a_few_items_shows(tmp_path: Path) -> None:

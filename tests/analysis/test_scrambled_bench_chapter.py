@@ -21,7 +21,6 @@ from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter, Material
 from analysis.report.chapters.scrambled_bench import write
-from analysis.report.content import gather
 from tests.analysis.letter_study import write_handover
 
 OPERATIONS = {"a": "none", "b": "shuffle:all", "c": "keep:first_and_last", "d": "substitute:all"}
@@ -171,16 +170,6 @@ def test_dream_has_its_categories_and_each_question_counts_in_all_of_its_own(tmp
     assert "matching" in {name for _, name in accuracies}, "the paper's rows stand below"
 
 
-def test_sizes_are_drawn_where_two_models_tell_theirs(tmp_path: Path) -> None:
-    readers = {
-        name: {"kind": "model", "use": f"hf:{name}", "sessions": 1, "settings": {"parameters": many}}
-        for name, many in (("small", "1B"), ("large", "70B"))
-    }
-    drawn = figures(write(questions(tmp_path, readers=readers)))
-    assert "7e+10 parameters, 25.0%" in drawn["scrambled_bench_6_sizes"].alternative
-    assert "scrambled_bench_6_sizes" not in figures(write(questions(tmp_path / "none")))
-
-
 def sentences(folder: Path, *, few_shot: bool) -> Material:
     shown = {"a": "abcd efgh", "b": "bacd efgh", "c": "abdc efgh"}
     given = {"a": "abcd efgh", "b": "abcd efgh", "c": "zzzz zzzz"}
@@ -240,11 +229,6 @@ def test_problems_cross_the_scramble_of_the_examples(tmp_path: Path) -> None:
     assert cells["GPT-4", "100%"] == {"Examples Ori": "64.17", "Examples 100%": "60.24"}
 
 
-def test_a_study_of_something_else_has_no_such_chapter(tmp_path: Path) -> None:
-    made = questions(tmp_path, field="sentence_of_ours")
-    assert write(made) is None
-
-
 def test_wordings_are_no_manner_of_asking_unless_the_answers_were_released(tmp_path: Path) -> None:
     made = sentences(tmp_path, few_shot=False).tables
     made.trials["prompt_variant"] = 2.0
@@ -274,15 +258,3 @@ def test_texts_to_recover_and_questions_are_no_one_accuracy(tmp_path: Path) -> N
     choose, recover = [plan for plan in plans(both) if plan.measure.name == "correct"]
     assert choose.levels[0] == "a" and "a" not in recover.levels and len(recover.levels) > 1
     assert {one.second for one in recover.contrasts} == {recover.levels[0]}
-
-
-def test_percentages_of_a_kind_of_trial_are_of_its_trials_alone(tmp_path: Path) -> None:
-    asked, restored = questions(tmp_path / "q").tables, sentences(tmp_path / "s", few_shot=False).tables
-    more = restored.trials.assign(reader="small", reader_group="small")
-    both = replace(asked, trials=pd.concat([asked.trials, more], ignore_index=True))
-    made = gather(both)
-    told = {one.heading: " ".join(one.paragraphs) for one in made.exploratory}
-    # four of ten questions are right in b, and one sentence more would make it four of eleven
-    assert "40.0%" in told["Accuracy by position (choose)"]
-    assert "40.0%" not in told["Accuracy by position (recover)"]
-    assert not any("36.4%" in text for text in told.values()), told

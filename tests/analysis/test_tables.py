@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.measures.accuracy import accuracy, missingness, with_chance
 from analysis.preparing.exclusions import time_bounds
 from analysis.preparing.flow import flow
 from stimuli.errors import UserError
@@ -197,27 +196,3 @@ def test_timed_sessions_count_for_times_alone_where_the_model_has_others(handove
         "Left out: timed session of a reader who has others (counts for times alone)"
         in flow(trials, {}).index
     )
-
-
-def test_an_answer_that_was_left_out_stands_for_no_identical_one(handover: Make) -> None:
-    rows = study_rows(models=("restorer",), items=8)
-    again = rows.assign(session_id="second", timed=False)
-    trials = load(handover(pd.concat([rows.assign(timed=True), again]))).trials
-    assert trials["excluded_reason"].isna().sum() == 32
-    assert set(trials.loc[trials["excluded_reason"].isna(), "session_id"]) == {"second"}
-
-
-def test_what_is_no_path_is_refused_by_name() -> None:
-    with pytest.raises(UserError, match="load: 42 is no folder"):
-        load(42)  # type: ignore[arg-type]
-
-
-def test_one_column_may_be_named_without_a_list(handover: Make) -> None:
-    tables = load(handover(human=4, models=("restorer",), items=8))
-    trials = with_chance(tables.trials, tables.items, tables.factors)
-    pd.testing.assert_frame_equal(
-        accuracy(trials, "position", resamples=0), accuracy(trials, ["position"], resamples=0)
-    )
-    pd.testing.assert_frame_equal(missingness(trials, "position"), missingness(trials, ["position"]))
-    with pytest.raises(UserError, match="column 'positon' is not known"):
-        accuracy(trials, "positon")

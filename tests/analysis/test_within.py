@@ -11,8 +11,7 @@ import pytest
 from analysis import Tables, load
 from analysis.carrying_out import carry_out
 from analysis.frames import accuracy_data
-from analysis.plan import Plan
-from analysis.planned import held_by, parted_by_sessions, plans
+from analysis.planned import parted_by_sessions, plans
 from analysis.random_structure import justified
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import LEVELS, study_rows
@@ -84,22 +83,6 @@ def test_a_factor_that_is_one_level_wherever_the_other_has_several_parts_nothing
     assert parted_by_sessions(rows.iloc[2:], "text", factors) == [()]
 
 
-def test_parts_come_in_the_order_of_the_design_whatever_session_came_first() -> None:
-    ks = ["k50", "k4", "k14", "k4", "k50", "k14"]
-    rows = pd.DataFrame(
-        {
-            "session_id": np.repeat(range(6), 2),
-            "task": [*"ab"] * 6,
-            "examples": np.repeat(ks, 2),
-            "making": np.repeat([*"yyxxxy"], 2),
-        }
-    )
-    factors = {"task": [*"ab"], "making": [*"xy"], "examples": ["k4", "k14", "k50"]}
-    assert [dict(within) for within in parted_by_sessions(rows, "task", factors)] == [
-        {"making": making, "examples": k} for making in "xy" for k in ("k4", "k14", "k50")
-    ]
-
-
 def test_a_plan_says_within_which_levels_it_compares(handover: Make) -> None:
     rows = asked_in_two_ways()
     (plan,) = plans(tables_of(handover, rows, compare="position", within={"examples": "behind"}))
@@ -117,9 +100,3 @@ def test_sessions_are_counted_per_cell_of_all_factors(
     told = "Each session of a model holds one condition of examples and one of the design's other factors"
     assert any(term.group == "model_session" for term in terms) == has_a_variance
     assert any(told in remark for remark in remarks) != has_a_variance
-
-
-def test_holds_marks_the_kind_and_the_levels(handover: Make) -> None:
-    tables = tables_of(handover, asked_in_two_ways())
-    plan: Plan = plans(tables)[0]
-    assert plan.subset and set(tables.trials[held_by(plan, tables.trials)]["examples"]) == {"without"}

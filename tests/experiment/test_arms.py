@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from experiment.building import build_study, make_items
 from experiment.checking import load_study
-from experiment.cli import main
 from experiment.lists import items_of_list, list_ids
 from experiment.models import ModelSettings
 from experiment.models.planning import plan_sessions
@@ -103,18 +101,6 @@ def test_both_classes_meet_every_level_in_every_list(tmp_path: Path) -> None:
             for item in items_of_list(made, items, list_id)
         )
         assert set(cells.values()) == {3} and len(cells) == 12
-
-
-@pytest.mark.parametrize(
-    ("text", "change"), [(HTEST, ("items: 12", "items: 10")), (GEOMETRY, ("items: 48", "items: 20"))]
-)
-def test_what_does_not_divide_evenly_goes_round(tmp_path: Path, text: str, change: tuple[str, str]) -> None:
-    """Five items of a class at two levels: the odd one is not the same level's in every class and set."""
-    made = study(tmp_path / "s", text, change)
-    items = make_items(made).items
-    for list_id in list_ids(made, items):
-        levels = Counter(item.condition["evidence"] for item in items_of_list(made, items, list_id))
-        assert max(levels.values()) - min(levels.values()) <= 1
 
 
 def test_the_audit_names_the_rules_that_are_about_more_than_letters(tmp_path: Path) -> None:
@@ -217,16 +203,6 @@ def test_released_questions_say_the_other_symbols_wherever_they_name_them(
     assert not any(kept_apart(symbol, option) for symbol in (one, other) for option in item.choices or ())
 
 
-def test_a_question_left_out_leaves_its_options(tmp_path: Path) -> None:
-    made = study(tmp_path / "s", GEOMETRY)
-    build_study(made)
-    plan = plan_session(made, made.items, list_id=1)
-    trial = next(t for t in asked_in(plan) if t["condition"]["evidence"] == "nothing")
-    assert trial["steps"][-1]["text"] == "" and len(trial["steps"][-1]["labels"]) == 4
-    content = render(plan, trial).messages[0].content
-    assert content.startswith("(A) ") and "Answer with exactly one of: A, B, C, D." in content
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -248,13 +224,3 @@ def test_what_cannot_be_an_arm_is_said_with_its_line(
     with pytest.raises(UserError) as fault:
         study(tmp_path / "s", HTEST, change)
     assert said in str(fault.value) and "study.yaml, line " in str(fault.value)
-
-
-def test_levels_are_said_back_in_plain_words(tmp_path: Path) -> None:
-    study(tmp_path / "s", HTEST)
-    done = CliRunner().invoke(main, ["check", str(tmp_path / "s")])
-    assert done.exit_code == 0, done.output
-    said = " ".join(done.output.split())
-    assert "substituted (other letters in place of those of the text)" in said
-    assert "none (no examples, none.md in place of task.md)" in said
-    assert "shuffled (4 examples, labels of examples shuffled, so that they tell nothing)" in said

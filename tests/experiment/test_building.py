@@ -52,35 +52,6 @@ WORDS = [
 ]
 
 
-@pytest.fixture
-def htest_study(tmp_path: Path) -> Callable[[str], Study]:
-    def make(language: str) -> Study:
-        (tmp_path / "study.yaml").write_text(
-            f"wrods: 1\nstudy: h\ntitle: H\nlanguage: {language}\nseed: 5\n"
-            "materials:\n  htest: {rules: [rhyme], exemplars: 2, items: 4}\n"
-            "procedure:\n  - block:\n      trial:\n        - choose: {show: text, keys: {A: f, B: j}}\n",
-            encoding="utf-8",
-        )
-        return load_study(tmp_path)
-
-    return make
-
-
-def test_english_rules_in_a_study_of_another_language_are_told(htest_study: Callable[[str], Study]) -> None:
-    built = build_study(htest_study("de"))
-    (note,) = built.made.remarks
-    assert note.startswith("note: items of H-TEST are English, and the study's language is 'de'")
-    assert built.audit.language == "en"
-    assert all(item.covariates["syllables"] is not None for item in built.items)
-
-
-@pytest.mark.parametrize("language", ["en", "en-GB"])
-def test_english_rules_in_an_english_study_need_no_word(
-    language: str, htest_study: Callable[[str], Study]
-) -> None:
-    assert make_items(htest_study(language)).remarks == []
-
-
 def test_a_level_that_picks_no_row_is_told_with_the_values_that_there_are(
     word_study: Callable[..., Study],
 ) -> None:
@@ -186,27 +157,12 @@ def test_matched_sets_agree_on_the_users_own_norms(word_study: Callable[..., Stu
     assert any(remark.startswith("matched sets (high: ") for remark in made.remarks)
 
 
-def test_a_match_that_cannot_be_met_says_with_how_many_items_it_could(
-    word_study: Callable[..., Study],
-) -> None:
-    with pytest.raises(UserError, match=r"aoa: .* all tolerances are met with \d+ items per set"):
-        make_items(word_study(ROWS, {"on": {"aoa": 0.1}, "each": 15}))
-
-
 def test_a_match_that_cannot_be_made_is_named_with_its_line(word_study: Callable[..., Study]) -> None:
     with pytest.raises(
         UserError, match=r"study.yaml, line \d+: materials.match: a group has only 15 cand"
     ) as error:
         make_items(word_study(ROWS, {"on": {"aoa": 9}, "each": 500}))
     assert "(candidates)" not in str(error.value)
-
-
-def test_a_covariate_without_a_resource_is_named_unavailable(word_study: Callable[..., Study]) -> None:
-    study = word_study(ROWS, {"on": {"syllables": 0}, "each": 5})
-    file = study.folder / "study.yaml"
-    file.write_text(file.read_text("utf-8").replace("seed: 5", "seed: 5\nlanguage: es"), "utf-8")
-    with pytest.raises(UserError, match=r"materials.match.on.syllables: syllables is not available: .*'es'"):
-        make_items(load_study(study.folder))
 
 
 def test_items_shown_together_in_one_condition_are_balanced_over_lists(
@@ -221,13 +177,6 @@ def test_items_shown_together_in_one_condition_are_balanced_over_lists(
     for one, other in ((0, 1), (0, 2), (1, 2)):
         smd = standardised_difference(thirds[one], thirds[other])
         assert smd is not None and abs(smd) <= 0.10
-
-
-def test_an_unknown_covariate_or_column_is_named_with_the_nearest(word_study: Callable[..., Study]) -> None:
-    with pytest.raises(UserError, match=r"match\.on\.aao: covariate 'aao' is not known(.|\n)*'aoa'"):
-        make_items(word_study(ROWS, {"on": {"aao": 1}}))
-    with pytest.raises(UserError, match=r"column 'bnad' is not known(.|\n)*'band'"):
-        make_items(word_study({"high": {"where": {"bnad": "high"}}, "low": {"where": {"band": "low"}}}))
 
 
 def test_a_factor_either_picks_rows_or_scrambles(word_study: Callable[..., Study]) -> None:
@@ -282,11 +231,6 @@ def test_the_labels_of_a_lexical_decision_are_those_of_the_keys(tmp_path: Path) 
     items = make_items(decision(tmp_path, keys, ", labels: {word: palabra, nonword: otra}")).items
     assert {item.answer for item in items} == {"palabra", "otra"}
     assert all(item.choices is None or item.answer in item.choices for item in items)
-
-
-def test_named_fillers_of_a_lexical_decision_are_all_shown(tmp_path: Path) -> None:
-    items = make_items(decision(tmp_path, "{word: j, nonword: f}")).items
-    assert {item.shown["word"] for item in items if item.role == "filler"} == {"travel", "silver"}
 
 
 def test_a_word_that_makes_no_nonword_is_named_with_its_line(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from analysis.descriptives import describe
 from analysis.long_table import Roles, hand_over_table
 from analysis.plan import RATING
 from analysis.planned import plans
-from analysis.report.chapters import optional_names
 from analysis.robustness import robustness_matrix
 from experiment.cli import main
 from stimuli.errors import UserError
@@ -167,13 +166,6 @@ def test_a_condition_whose_name_no_formula_can_hold_is_refused(rows: pd.DataFram
     assert "for example to item_type" in str(caught.value) and "'go/left' contains '/'" in str(caught.value)
 
 
-def test_levels_that_differ_only_in_capitals_are_refused(rows: pd.DataFrame, tmp_path: Path) -> None:
-    rows.loc[3, "cond"] = "A"
-    roles = Roles("who", "item", {"cond": ()}, "acc", model="agent=m-1,m-2")
-    with pytest.raises(UserError, match="'A' and 'a' differ only in capitals"):
-        hand_over_table(rows, roles, tmp_path, WHEN)
-
-
 @pytest.mark.r
 @pytest.mark.full
 def test_r_recomputes_differences_of_ratings(rows: pd.DataFrame, tmp_path: Path) -> None:
@@ -195,8 +187,3 @@ def test_a_table_has_the_report_of_a_study(rows: pd.DataFrame, tmp_path: Path) -
     assert "imported" in page.read_text("utf-8") and (page.parent / "models.R").exists()
     again = CliRunner().invoke(main, ["report", str(page.parent / "data"), "--out", str(tmp_path / "again")])
     assert again.exit_code == 0, again.output
-
-
-def test_the_help_of_reports_lists_the_optional_chapters() -> None:
-    shown = " ".join(CliRunner().invoke(main, ["report", "--help"]).output.split())
-    assert f"Optional chapters: {', '.join(optional_names())}." in shown

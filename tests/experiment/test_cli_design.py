@@ -76,15 +76,6 @@ def test_check_writes_nothing(tmp_path: Path) -> None:
     assert folder_state(tmp_path) == before
 
 
-def test_check_gives_numbers_as_json(tmp_path: Path) -> None:
-    wrods("new", tmp_path / "s", "--from", "letter-position")
-    numbers = json.loads(wrods("check", tmp_path / "s", "--json").output)
-    assert numbers["lists"] == 4
-    assert numbers["trials_per_session"] == 24
-    assert numbers["trials_per_cell"] == {"intact": 6, "initial": 6, "internal": 6, "final": 6}
-    assert numbers["models"]["guesser"]["sessions"] == 4 * 5
-
-
 def test_check_says_of_fewer_items_than_conditions_that_a_session_lacks_some(tmp_path: Path) -> None:
     wrods("new", tmp_path / "s", "--from", "letter-position")
     sentences = tmp_path / "s" / "sentences.csv"
@@ -117,12 +108,6 @@ def test_new_overwrites_nothing(tmp_path: Path) -> None:
     assert told.exit_code == 2
     assert "exists and is not empty" in told.output
     assert folder_state(tmp_path / "s") == {"mine.txt": b"keep"}
-
-
-def test_an_unknown_template_names_the_nearest(tmp_path: Path) -> None:
-    told = wrods("new", tmp_path / "s", "--from", "leter-position")
-    assert told.exit_code == 2
-    assert "Did you mean 'letter-position'?" in told.output
 
 
 @pytest.mark.parametrize(
@@ -203,19 +188,6 @@ def test_words_without_foils_get_common_words_of_their_length(tmp_path: Path) ->
         assert len({"".join(sorted(choice)) for choice in choices}) == 2, "no foil has the same letters"
 
 
-def test_words_that_are_typed_have_no_choices(tmp_path: Path) -> None:
-    folder = words_study(tmp_path / "s", "recover: {show: word}")
-    told = wrods("build", folder)
-    assert told.exit_code == 0, told.output
-    assert [item["choices"] for item in items_of(folder)] == [None] * 8
-
-
-def test_a_word_that_stands_twice_is_named(tmp_path: Path) -> None:
-    folder = words_study(tmp_path / "s", "recover: {show: word}")
-    (folder / "words.txt").write_text("garden\ngarden\n", "utf-8")
-    assert "words.txt, line 2: word 'garden' stands twice (first in line 1)" in wrods("build", folder).output
-
-
 def test_an_item_id_that_stands_twice_is_named_with_both_rows(tmp_path: Path) -> None:
     wrods("new", tmp_path / "s")
     file = tmp_path / "s" / "sentences.csv"
@@ -230,20 +202,6 @@ def test_an_item_id_that_stands_twice_is_named_with_both_rows(tmp_path: Path) ->
             told = wrods(command, tmp_path / "s")
             assert told.exit_code == 2
             assert "item 's01' stands twice (first in line 2)" in told.output
-
-
-def test_a_word_that_cannot_change_is_named(tmp_path: Path) -> None:
-    wrods("new", tmp_path / "s", "--from", "letter-position")
-    file = tmp_path / "s" / "sentences.csv"
-    file.write_text(file.read_text("utf-8").replace("*breakfast*", "*princess*"), "utf-8")
-    told = " ".join(wrods("check", tmp_path / "s").output.split())
-    assert "'princess' in s01 (transpose:final: no other arrangement)" in told
-
-
-def test_a_folder_with_a_space_is_quoted_in_the_next_command(tmp_path: Path) -> None:
-    folder = tmp_path / "my study"
-    told = wrods("new", folder).output
-    assert f"wrods check '{folder}'" in told
 
 
 @pytest.mark.parametrize(
@@ -261,15 +219,3 @@ def test_check_says_which_models_cannot_run(use: str, said: str, code: int, tmp_
     told = wrods("check", tmp_path / "s")
     assert told.exit_code == code, told.output
     assert said in " ".join(told.output.split())
-
-
-def test_a_pause_that_says_nothing_counts_no_reading_time(tmp_path: Path) -> None:
-    made = wrods("new", tmp_path / "own", "--from", "your-own")
-    assert made.exit_code == 0, made.output
-    written = (tmp_path / "own" / "study.yaml").read_text(encoding="utf-8")
-    paused = written.replace("  - debrief:", "  - break: {minimum: 2 s}\n  - debrief:")
-    assert paused != written
-    (tmp_path / "own" / "study.yaml").write_text(paused, encoding="utf-8")
-    checked = wrods("check", tmp_path / "own")
-    assert checked.exit_code == 0, checked.output
-    assert "break" in checked.output

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -58,12 +57,6 @@ def test_a_study_that_cannot_be_copied_whole_leaves_nothing_behind(tmp_path, mon
     assert wrods("new", folder).exit_code == 0
 
 
-def test_files_that_cannot_be_copied_are_told_by_the_first_of_them(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(shutil.copytree, "__defaults__", (False, None, full_disk, False, False))
-    told_plainly(wrods("new", tmp_path / "s"), "no space left", "Free some space")
-    assert not (tmp_path / "s").exists()
-
-
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that even root cannot write to")
 def test_a_place_that_takes_no_files_is_told(tmp_path) -> None:
     told_plainly(wrods("new", "/proc/x"), "/proc/x: ", "Check the path")
@@ -83,14 +76,6 @@ def test_a_table_that_finds_no_space_is_told_although_only_its_text_says_so(tmp_
         pyarrow.parquet.write_table(pa.table({"a": list(range(100_000))}), table)
     said = str(as_user_error(full.value))
     assert "no space left" in said and "Free some space" in said
-
-
-def test_a_closed_pipe_is_no_error_of_the_disk(monkeypatch) -> None:
-    def closed() -> NoReturn:
-        raise OSError(errno.EPIPE, os.strerror(errno.EPIPE))
-
-    monkeypatch.setattr("experiment.cli.new.templates", closed)
-    assert "Error" not in wrods("new", "--list").output
 
 
 def test_the_module_calls_itself_by_the_commands_name() -> None:

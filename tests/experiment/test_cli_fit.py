@@ -53,28 +53,11 @@ def terms(content: dict[str, object]) -> list[str]:
     return [row["term"] for row in rows]
 
 
-def test_the_table_is_for_reading(trials: Path) -> None:
-    result = run(trials, "--formula", MODEL, "--family", "binomial")
-    assert result.exit_code == 0
-    for expected in (
-        "binomial, logit link",
-        "239 observations; participant: 12 levels",
-        "condNone",
-        "odds ratio",
-    ):
-        assert expected in result.output
-
-
 def test_json_is_the_whole_output(trials: Path) -> None:
     content = numbers(trials, "--formula", MODEL, "--family", "binomial")
     assert content["family"] == "binomial"
     assert content["nobs"] == 239
     assert content["warnings"] == ["1 of 240 rows dropped for missing values: correct in 1"]
-
-
-def test_a_level_called_none_is_a_level_and_only_empty_cells_are_missing(trials: Path) -> None:
-    content = numbers(trials, "--formula", MODEL, "--family", "binomial")
-    assert terms(content) == ["(Intercept)", "condNone"]
 
 
 def test_levels_set_the_reference_and_make_numbers_a_factor(trials: Path) -> None:
@@ -96,13 +79,6 @@ def test_ml_and_reml_differ_and_reml_is_the_default(trials: Path) -> None:
     assert default == reml
     assert (reml["method"], ml["method"]) == ("REML", "ML")
     assert reml["loglik"] != ml["loglik"]
-
-
-def test_weights_and_offset_name_columns(trials: Path) -> None:
-    share = ("--formula", "share ~ cond + (1 | participant)", "--family", "binomial", "--weights", "n")
-    assert numbers(trials, *share)["nobs"] == 240
-    rate = ("--formula", "n ~ cond + (1 | participant)", "--family", "poisson", "--offset", "log(rt)")
-    assert numbers(trials, *rate)["link"] == "log"
 
 
 @pytest.mark.parametrize(
@@ -152,11 +128,6 @@ def test_a_file_that_is_no_csv_is_named(content: bytes | None, says: str, tmp_pa
     assert says in str(error)
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="is a folder"):
-        CliRunner().invoke(fit, [str(tmp_path), "--formula", "y ~ (1 | g)"], catch_exceptions=False)
-
-
 def test_from_the_shell_a_mistake_ends_with_2_and_no_traceback(trials: Path) -> None:
     command = [sys.executable, "-c", "from experiment.cli import main; main()", "fit", str(trials)]
     done = subprocess.run(
@@ -165,13 +136,6 @@ def test_from_the_shell_a_mistake_ends_with_2_and_no_traceback(trials: Path) -> 
     assert done.returncode == 2
     assert "Did you mean 'cond'?" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_help_shows_an_example() -> None:
-    text = run("--help").output
-    assert "wrods fit trials.csv" in text
-    for option in ("--levels", "--contrasts", "--reml / --ml", "--r-script", "--json", "--nagq", "--offset"):
-        assert option in text
 
 
 @pytest.mark.r
@@ -229,9 +193,3 @@ def test_every_kind_of_model_can_be_asked_for(options: list[str], says: str) -> 
     assert says in result.output
     assert "loglik" in numbers(FAMILIES, *options)
     assert "library(lme4)" in run(FAMILIES, *options, "--r-script").output
-
-
-def test_contrasts_that_are_neither_name_nor_numbers_are_refused() -> None:
-    result = run(FAMILIES, "--formula", "rt ~ cond + (1 | item)", "--contrasts", "cond=a,b")
-    assert isinstance(result.exception, UserError)
-    assert "neither a name nor numbers" in str(result.exception)

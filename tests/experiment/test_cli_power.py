@@ -48,15 +48,6 @@ def test_times_of_models_alone_are_left_out_with_the_reason(study: Path) -> None
     assert done.exit_code and "speed is left out: models have no response time." in done.output
 
 
-def test_json_holds_assumptions_power_and_needed_numbers(study: Path) -> None:
-    done = run("power", study, "--planned", "comprehension", *SMALL, *MEANS, "--json", "--wanted", 0.5)
-    (told,) = json.loads(done.stdout)
-    assert told["wanted"] == 0.5
-    assert {one["condition"]: round(one["mean"], 3) for one in told["means"]} == {"intact": 93, "swapped": 80}
-    assert [one["of"] for one in told["needed"]] == ["participants"]
-    assert told["power"][1]["power"] > told["power"][0]["power"]
-
-
 def test_effects_come_from_a_file_by_hand_or_a_table(study: Path, tmp_path: Path) -> None:
     hand = tmp_path / "effects.yaml"
     hand.write_text("source: a guess\nmeans: {human: {intact: 93, swapped: 80}}\n", "utf-8")
@@ -138,16 +129,3 @@ def test_what_is_missing_or_wrong_ends_with_two(words: list[str], told: str, stu
     )
     assert done.exit_code == 2, done.output
     assert told in done.output
-
-
-def test_a_study_without_items_asks_for_their_number(study: Path) -> None:
-    done = run("power", study, "--planned", "comprehension", *MEANS)
-    assert done.exit_code == 2
-    assert "has no built items" in done.output
-    assert "--items 20,40,60" in done.output
-
-
-def test_a_folder_that_is_no_study_is_told(tmp_path: Path) -> None:
-    done = run("power", tmp_path / "nothing", *MEANS)
-    assert done.exit_code == 2
-    assert "no study folder" in done.output

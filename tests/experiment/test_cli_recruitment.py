@@ -78,16 +78,6 @@ def test_links_are_written_once_for_their_owner_alone(make_study: MakeStudy, tmp
     assert again.exit_code == 2 and "have a link already" in again.output
 
 
-def test_links_without_names_are_numbered_on(make_study: MakeStudy, tmp_path: Path) -> None:
-    study = recruiting(make_study, "link")
-    for place in (1, 2):
-        out = tmp_path / f"{place}.csv"
-        told = wrods("invite", study.folder, "--number", 2, "--base-url", "https://x.org", "--out", out)
-        assert told.exit_code == 0, told.output
-    rows = list(csv.DictReader((tmp_path / "2.csv").open(encoding="utf-8", newline="")))
-    assert [row["participant"] for row in rows] == ["link-003", "link-004"]
-
-
 @pytest.mark.parametrize(
     ("recruit", "words", "told"),
     [
@@ -123,24 +113,6 @@ def test_reconcile_tells_whom_to_approve_and_gives_places_back(make_study: MakeS
     with open_store(study.folder) as store, store.read() as connection:
         states = connection.execute(sessions.select().where(sessions.c.session_id == session_id)).all()
     assert [row.state for row in states] == ["returned"]
-
-
-@pytest.mark.parametrize("recruit", ["lab", "link"])
-def test_reconcile_keeps_a_platforms_list_out_of_a_study_that_is_not_on_it(
-    recruit: str, make_study: MakeStudy, tmp_path: Path
-) -> None:
-    study = recruiting(make_study, recruit)
-    file = tmp_path / "export.csv"
-    file.write_text(EXPORT.format(status="APPROVED"), "utf-8")
-    told = wrods("reconcile", study.folder, file)
-    assert told.exit_code == 2 and "does not recruit from a platform" in told.output
-    assert not (study.folder / "study.db").exists()
-
-
-def test_reconcile_names_a_missing_file(make_study: MakeStudy, tmp_path: Path) -> None:
-    study = recruiting(make_study, "prolific")
-    told = wrods("reconcile", study.folder, tmp_path / "nothing.csv")
-    assert told.exit_code == 2 and "there is no file" in told.output
 
 
 def test_check_tells_which_codes_the_config_lacks(make_study: MakeStudy) -> None:

@@ -35,39 +35,6 @@ def test_readable_names_and_the_names_of_papers_are_the_same(name: str, alias: s
     assert run("--type", name, given=LINES[0]).output == run("--type", alias, given=LINES[0]).output
 
 
-def test_a_file_gives_the_same_as_standard_input(tmp_path: Path) -> None:
-    path = tmp_path / "texts.txt"
-    path.write_bytes(("\ufeff" + "\r\n".join(LINES) + "\r\n").encode())
-    from_file = run("--type", "transpose:internal", "--seed", "3", str(path))
-    assert from_file.exit_code == 0
-    assert (
-        from_file.output
-        == run("--type", "transpose:internal", "--seed", "3", "-", given="\n".join(LINES)).output
-    )
-
-
-def test_lines_keep_the_ends_that_they_had() -> None:
-    given = b"reading\r\nwords\ngarden\r\nproblem"
-    shown = run("--type", "transpose:final", given=given).stdout_bytes
-    assert shown == b"readign\r\nworsd\ngardne\r\nproblme\r\n"
-    records = b'{"text": "words"}\r\n\r\n{"text": "words"}\r\n'
-    assert run("--type", "transpose:final", "--jsonl", given=records).stdout_bytes == records.replace(
-        b"words", b"worsd"
-    )
-
-
-def test_a_line_does_not_depend_on_the_lines_around_it() -> None:
-    together = run("--type", "RS", given="first line here\nsecond line here\n").output.splitlines()
-    assert run("--type", "RS", given="second line here\n").output.splitlines() == together[1:]
-
-
-def test_a_rate_changes_that_share_of_the_words() -> None:
-    text = "alpha bravo gamma delta"
-    shown = run("--type", "RS", "--rate", "0.5", given=text).output.split()
-    assert sum(one != other for one, other in zip(shown, text.split(), strict=True)) == 2
-    assert run("--type", "RS", "--rate", "0", given=text).output.strip() == text
-
-
 def test_options_reach_the_scramble() -> None:
     assert run("--type", "transpose:initial", "--capitals", "move", given="Haus").output == "aHus\n"
     assert run("--type", "transpose:initial", "--language", "tr", given="İzmir").output == "Zimir\n"
@@ -194,53 +161,6 @@ def test_the_summary_tells_what_changed_and_what_did_not_and_why() -> None:
     assert "1 line stays as before, the first is line 2" in result.stderr
 
 
-def test_a_text_of_one_letter_is_told_to_stay() -> None:
-    result = run("--type", "KFL", given="a\n")
-    assert (result.exit_code, result.stdout) == (0, "a\n")
-    assert (
-        "1 line stays as before, the first is line 1: no word of 4 or more letters, the fewest that "
-        "keep:first_and_last changes" in result.stderr
-    )
-
-
-@pytest.mark.parametrize(
-    ("arguments", "given", "said"),
-    [
-        (["--type", "KFL"], "noon", "no other arrangement"),
-        (["--type", "KFL", "--min-letters", "8"], "problem", "no word of 8 or more letters"),
-        (["--type", "transpose:initial(min_letters=9)"], "problem", "no word of 9 or more letters"),
-        (["--type", "DEL-INT_3"], "gate", "can lose fewer than 3 letters"),
-        (["--type", "RS"], "on", "only real words"),
-        (["--type", "words:reverse"], "Stop!", "one word"),
-        (["--type", "sentences:reverse"], "Only one.", "one sentence"),
-    ],
-)
-def test_an_unchanged_line_is_told_with_its_own_reason(arguments: list[str], given: str, said: str) -> None:
-    stderr = run(*arguments, given=f"{given}\n").stderr
-    assert f"1 line stays as before, the first is line 1: {said}" in stderr
-
-
-def test_words_that_cannot_take_the_whole_count_are_told_without_being_asked() -> None:
-    left = run("--type", "REO-INT_3", given="also problems\n")
-    assert left.stdout.startswith("also ")
-    assert "1 words stay as they are: each takes fewer than 3 exchanges" in left.stderr
-    made = run(
-        "--type",
-        "exchange:internal(count=3,fewer=make)",
-        given="also problems\n",
-    )
-    assert made.stdout.startswith("aslo ") and "made 1 of 3: 1 words" in made.stderr
-
-
-def test_changes_say_how_many_of_the_count_were_made(tmp_path: Path) -> None:
-    path = tmp_path / "changes.jsonl"
-    run("--type", "insert:internal(count=3,fewer=make)", "--changes", str(path), given="also problems\n")
-    (line,) = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-    assert [(change["made"], change["asked"]) for change in line["changes"]] == [(2, 3), (3, 3)]
-    told = run("--type", "insert:internal(count=3,fewer=make)", "--summary", given="also problems\n").stderr
-    assert "made 2 of 3: 1 words" in told and "made 3 of 3: 1 words" in told
-
-
 def test_the_summary_tells_the_share_of_lines_that_was_met() -> None:
     given = "\n".join(f"reading number {n}" for n in range(50)) + "\n\n"
     result = run("--type", "RS", "--texts", "0.3", "--summary", given=given)
@@ -273,32 +193,6 @@ def test_the_list_shows_every_type_with_its_options_and_names() -> None:
         assert said in result.stdout
 
 
-def test_nothing_in_gives_nothing_out() -> None:
-    result = run("--type", "RS", given="")
-    assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == "standard input is empty: nothing to scramble\n"
-
-
-def test_help_shows_an_example() -> None:
-    result = run("--help")
-    assert result.exit_code == 0 and "Example: wrods scramble --type" in result.output
-
-
-def test_a_copy_whose_draws_are_stand_ins_says_so() -> None:
-    result = run("--type", "INS-INT_2", "--mode", "published", given="encouraging parents\n")
-    assert "a stable hash stands in for it" in result.stderr
-    assert run("--type", "KFL", "--mode", "published", given="encouraging parents\n").stderr == ""
-    told = run("--type", "KFL", "--mode", "published", "--summary", given="encouraging parents\n").stderr
-    assert "seed 10" in told
-
-
-def test_runs_of_a_script_without_spaces_are_told_with_the_way_out() -> None:
-    result = run("--type", "RS", "--summary", given="今日は晴れです\n")
-    assert result.stdout == "今日は晴れです\n"
-    assert "left intact, script written without spaces: 1 (unspaced=change" in result.stderr
-    assert "the first is line 1: script written without spaces" in result.stderr
-
-
 @pytest.mark.parametrize("eligibility", ["own", "common"])
 def test_a_build_shows_which_words_took_fewer_than_the_count(tmp_path: Path, eligibility: str) -> None:
     (tmp_path / "sentences.csv").write_text("item,sentence\ns1,Also problems came\n", encoding="utf-8")
@@ -316,26 +210,8 @@ def test_a_build_shows_which_words_took_fewer_than_the_count(tmp_path: Path, eli
         assert "words that took fewer" not in told and "2 takes fewer than 4 exchanges" in told
 
 
-def test_a_field_without_jsonl_is_refused() -> None:
-    result = run("--type", "KFL", "--field", "sentence", given="words here\n")
-    assert result.exit_code == 2 and "--field sentence has no say without --jsonl" in result.stderr
-
-
 def test_half_a_surrogate_pair_comes_out_as_json_that_can_be_read() -> None:
     result = run(
         "--type", "transpose:final", "--jsonl", given='{"text": "letters \\ud83d", "by": "Zo\u00eb"}\n'
     )
     assert json.loads(result.stdout) == {"text": "lettesr \ud83d", "by": "Zo\u00eb"}
-
-
-def test_a_language_without_a_word_list_is_told() -> None:
-    result = run("--type", "KFL", "--language", "xx", given="words here\n")
-    assert result.exit_code == 0
-    assert "no word list for language 'xx': changed forms that are words are not avoided" in result.stderr
-    assert "word list" not in run("--type", "words:reverse", "--language", "xx", given="a b\n").stderr
-
-
-def test_words_of_another_script_stay_and_the_way_out_is_named() -> None:
-    result = run("--type", "INS-BEG", "--summary", given="Привет\n")
-    assert result.stdout == "Привет\n"
-    assert "another script than the language's: 1 (--language says whose letters come in)" in result.stderr

@@ -55,28 +55,12 @@ def metrics() -> Any:
     return json.loads((MODEL / "metrics.json").read_text(encoding="utf-8"))
 
 
-def rendered(tokenizer: Any, *messages: dict[str, Any]) -> str:
-    text = tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True)
-    assert isinstance(text, str)
-    return text
-
-
-def user(content: Any) -> dict[str, Any]:
-    return {"role": "user", "content": content}
-
-
 def test_weights_are_bfloat16_and_under_four_megabytes() -> None:
     from safetensors import safe_open
 
     assert (MODEL / "model.safetensors").stat().st_size < 4_000_000
     with safe_open(MODEL / "model.safetensors", "pt") as stored:
         assert {stored.get_tensor(name).dtype for name in stored.keys()} == {torch.bfloat16}  # noqa: SIM118
-
-
-def test_the_network_is_a_llama_of_about_a_million_parameters(network: Any, metrics: Any) -> None:
-    assert type(network).__name__ == "LlamaForCausalLM"
-    assert metrics["training"]["parameters"] == sum(weight.numel() for weight in network.parameters())
-    assert 1_200_000 <= metrics["training"]["parameters"] <= 1_500_000
 
 
 @settings(max_examples=200, deadline=None)
@@ -86,46 +70,6 @@ def test_any_unicode_text_comes_back_from_the_tokenizer(tokenizer: Any, text: st
     assert numbers[0] == tokenizer.bos_token_id
     assert len(numbers) == 1 + len(text.encode("utf-8"))
     assert tokenizer.decode(numbers, skip_special_tokens=True) == text
-
-
-def test_template_keeps_the_scrambled_word_and_drops_the_instructions(tokenizer: Any) -> None:
-    message = (
-        "You will see a word.\nScrambled word: gadren\n"
-        "Which word is it? Answer with exactly one of: garden, warden"
-    )
-    system = {"role": "system", "content": "Scrambled word: nothing"}
-    assert rendered(tokenizer, system, user(message)) == "<bos>Scrambled word: gadren\nWord: "
-
-
-def test_template_takes_the_last_scrambled_word_of_the_last_user_message(tokenizer: Any) -> None:
-    first = user("Scrambled word: huose")
-    answer = {"role": "assistant", "content": "house"}
-    second = user("Scrambled word: wrold\nWord: world\n\nScrambled word: gadren \r\nWord?")
-    assert rendered(tokenizer, first, answer, second) == "<bos>Scrambled word: gadren\nWord: "
-
-
-def test_template_reads_messages_in_parts(tokenizer: Any) -> None:
-    parts = [{"type": "text", "text": "Read."}, {"type": "text", "text": "Scrambled word: gadren"}]
-    assert rendered(tokenizer, user(parts)) == "<bos>Scrambled word: gadren\nWord: "
-
-
-def test_template_passes_a_message_without_a_scrambled_word_on_as_it_is(tokenizer: Any) -> None:
-    assert rendered(tokenizer, user("Is this a word?\nA or B")) == "<bos>Is this a word?\nA or B\nWord: "
-
-
-def test_template_renders_a_given_answer_as_in_training(tokenizer: Any) -> None:
-    turns = [user("Scrambled word: gadren"), {"role": "assistant", "content": "garden"}]
-    whole = tokenizer.apply_chat_template(turns, tokenize=False)
-    begun = tokenizer.apply_chat_template(turns, tokenize=False, continue_final_message=True)
-    assert whole == "<bos>Scrambled word: gadren\nWord: garden\n<eos>"
-    assert begun == "<bos>Scrambled word: gadren\nWord: garden"
-
-
-def test_a_label_after_the_chat_prompt_is_a_spaced_label_after_the_plain_prompt(tokenizer: Any) -> None:
-    turns = [user("Scrambled word: gadren")]
-    chat = tokenizer.apply_chat_template(turns, add_generation_prompt=True, return_dict=True)
-    label = tokenizer("garden", add_special_tokens=False)["input_ids"]
-    assert chat["input_ids"] + label == tokenizer(prompt_for("gadren") + " garden")["input_ids"]
 
 
 def test_held_out_words_are_those_of_the_card_and_training_never_draws_them() -> None:
@@ -165,13 +109,6 @@ def test_scrambles_keep_the_letters_and_the_places_that_they_promise(word: str, 
     for kind in ("internal_transposition", "adjacent_transposition"):
         changed = [place for place in range(len(word)) if made[kind][place] != word[place]]
         assert not changed or changed == [changed[0], changed[0] + 1]
-
-
-def test_training_mixes_the_eight_scrambles_in_equal_shares() -> None:
-    source = _source()
-    examples = [example for step in range(40) for example in source.batch(step)]
-    unchanged = sum(example.shown == example.word for example in examples) / len(examples)
-    assert 0.10 < unchanged < 0.19  # an eighth, and words that a scramble cannot change
 
 
 def test_greedy_answers_restore_training_words_that_are_intact_or_lightly_scrambled(
@@ -224,33 +161,6 @@ def test_log_probabilities_are_those_of_a_letter_by_letter_reading(network: Any,
     assert value == pytest.approx(total, abs=1e-4)
 
 
-def test_foils_have_the_length_but_not_the_letters_of_their_word() -> None:
-    from experiment.demo.training.measure import foils
-
-    assert foils(["garden", "danger", "warden", "gander", "tree"]) == {
-        "garden": "warden",
-        "danger": "warden",
-        "warden": "garden",
-        "gander": "warden",
-    }
-
-
-def test_the_answer_loss_is_that_of_full_sequences() -> None:
-    from experiment.demo.training.learn import IGNORED, answer_logits, encode_part
-    from experiment.demo.training.words import Example
-
-    tokenizer = build_tokenizer()
-    network = build_network(read_recipe(), tokenizer).eval()
-    examples = [Example("gadren", "garden"), Example("tere", "tree")]
-    part = encode_part(examples, tokenizer)
-    wanted = part.wanted[part.wanted != IGNORED]
-    assert tokenizer.decode(wanted) == " garden\n<eos> tree\n<eos>"
-    shared = answer_logits(network, part)
-    whole = torch.cat([part.opening.expand(2, -1), part.rest], 1)
-    full = network(whole).logits[:, part.opening.shape[1] :][part.wanted != IGNORED]
-    assert torch.allclose(shared, full, atol=1e-5)
-
-
 def test_training_twice_from_one_seed_gives_the_same_weights() -> None:
     def weights(seed: int) -> dict[str, Any]:
         from experiment.demo.training.learn import train
@@ -282,15 +192,3 @@ def test_the_card_states_the_measured_numbers_and_their_limits(metrics: Any) -> 
     full = metrics["held_out"]["exact"]["full"]
     assert f"| full | {full['proportion']:.3f} [{full['ci_low']:.3f}, {full['ci_high']:.3f}] |" in card
     assert "Not a finding" in card and "throws nearly everything away" in card
-
-
-def test_training_refuses_to_write_into_a_folder_that_holds_files(tmp_path: Path) -> None:
-    from click.testing import CliRunner
-
-    from experiment.demo.training.__main__ import main
-
-    (tmp_path / "model.safetensors").write_bytes(b"kept")
-    result = CliRunner().invoke(main, ["--out", str(tmp_path), "--steps", "1"])
-    assert result.exit_code == 2
-    assert "is not empty" in result.output
-    assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]

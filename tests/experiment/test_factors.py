@@ -13,7 +13,6 @@ from experiment.building import make_items
 from experiment.checking import load_study
 from experiment.lists import items_of_list, list_ids
 from experiment.study import Study
-from experiment.study.factors import cross
 from stimuli.errors import UserError
 from stimuli.item import write_items
 
@@ -137,10 +136,3 @@ def test_factors_that_cannot_be_crossed_say_why(make: Callable[..., Study], fact
     with pytest.raises(UserError, match=r"study\.yaml, line 8") as error:
         make(factors)
     assert says in str(error.value)
-
-
-def test_two_factors_that_pick_rows_by_one_column_contradict_each_other() -> None:
-    with pytest.raises(UserError, match="column 'band'"):
-        cross(
-            {name: {"a": {"where": {"band": "x"}}, "b": {"where": {"band": "y"}}} for name in ("one", "two")}
-        )

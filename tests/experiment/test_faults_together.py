@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -91,13 +90,6 @@ def test_every_fault_of_a_study_is_reported_at_once_in_the_order_of_its_lines(fo
         assert said in fault
 
 
-def test_the_nearest_names_are_given(folder: Path) -> None:
-    hints = " ".join(line for line in told(folder) if line.startswith("  "))
-    assert "Did you mean 'transpose:initial'" in hints
-    assert "Did you mean 'position'" in hints
-    assert "Did you mean 'human'" in hints
-
-
 def test_faults_of_tables_stand_beside_those_of_the_plan(folder: Path) -> None:
     bad_plan = [change for change in RIGHT if change[2] != "position"]
     lines = told(
@@ -110,15 +102,6 @@ def test_faults_of_tables_stand_beside_those_of_the_plan(folder: Path) -> None:
     assert "practice.csv: column 'posiiton' is not read; did you mean 'position'?" in said
     assert "sentences.csv, line 3: item 's1' stands twice" in said
     assert "compare is 'positon'" in said
-
-
-def test_every_row_of_a_practice_table_that_names_no_level_is_reported(folder: Path) -> None:
-    more = "Yes,intact\np2,A *teacher* sings.,Does she?,No,inital\np3,A *painter* sings.,Does he?,No,middle"
-    lines = told(folder, *RIGHT, ("practice.csv", "Yes,intact", more))
-    said = "\n".join(lines)
-    assert "practice.csv, line 3: level of position 'inital' is not known" in said
-    assert "practice.csv, line 4: level of position 'middle' is not known" in said
-    assert "Did you mean 'initial'" in said
 
 
 def test_a_fault_that_another_one_causes_is_not_reported(folder: Path) -> None:
@@ -154,20 +137,3 @@ def test_a_table_with_a_column_for_one_of_two_factors_is_refused(folder: Path) -
     )
     lines = told(folder, *RIGHT, second, factors)
     assert any("practice.csv has the column 'position' and no column 'dose'" in line for line in lines), lines
-
-
-@pytest.mark.parametrize("command", ["build", "preview", "serve", "freeze", "run"])
-def test_other_commands_report_the_same_faults(folder: Path, command: str) -> None:
-    result = CliRunner().invoke(main, [command, str(folder)])
-    assert result.exit_code == 2
-    assert result.output.count("study.yaml, line") == 7, result.output
-
-
-def test_a_misspelt_column_of_a_short_name_needs_one_slip(make_study: Callable[..., object]) -> None:
-    from stimuli.corpora.columns import misspelt
-
-    assert misspelt("speling", ["spelling"]) == "spelling"
-    assert misspelt("Foil ", ["foil"]) == "foil"
-    assert misspelt("rolle", ["role"]) == "role"
-    assert misspelt("note", ["role"]) is None
-    assert misspelt("aoa", ["item", "word"]) is None

@@ -92,18 +92,6 @@ def test_the_registration_says_design_items_plan_defaults_exclusions_and_sample(
     assert not re.search(r"[{}]|,,|: \[", text), "settings are told in words"
 
 
-def test_the_registration_says_what_each_of_its_hashes_is_over(study: Study) -> None:
-    told = frozen(study)
-    text = (study.folder / "registration.md").read_text("utf-8")
-    hashes = re.findall(r"^(.*?): `([0-9a-f]{32,64})`", text, re.MULTILINE)
-    assert [said.partition(",")[0] for said, _ in hashes] == [
-        "Hash of the registration",
-        "SHA-256 of the file items.jsonl",
-        "Design hash",
-    ]
-    assert hashes[0][1] == told["hash"] and hashes[2][1] == study.design_hash
-
-
 def test_a_model_that_the_frozen_plan_does_not_name_is_told_to_be_exploratory(study: Study) -> None:
     run = ("run", study.folder, "--max-trials", "1", "--not-registered")
     models = ("--model", "hf:./not-there", "--model", "baseline:random")
@@ -144,14 +132,6 @@ def test_an_unchanged_study_is_served_and_verifies(study: Study) -> None:
     code, found = verified(study)
     assert code == 0 and found["holds"] and found["sessions"] == {"simulated": 2}
     assert found["rows"] > 10 and found["broken"] == found["changes"] == []
-
-
-def test_what_shapes_no_data_may_change(study: Study) -> None:
-    frozen(study)
-    changed = change(study, "wanted: 24", "wanted: 24, recruit: link")
-    with open_store(study.folder) as store:
-        service_for(changed, store)
-    assert verified(changed)[0] == 0
 
 
 def test_a_row_changed_in_the_database_is_named(study: Study) -> None:
@@ -225,22 +205,6 @@ def test_a_freeze_is_amended_neither_without_a_reason_nor_without_a_change(study
     assert refused.exit_code == 2 and "with a reason only" in refused.output
     assert json.loads((study.folder / "freeze.json").read_text("utf-8"))["hash"] == first["hash"]
     assert not (study.folder / "registration-1.md").exists()
-
-
-def test_what_changed_is_named_as_design_sample_models_or_plan(study: Study) -> None:
-    frozen(study)
-    change(study, "measure: correct", "measure: rt")
-    told = wrods("freeze", study.folder, "--verify").output
-    held = {line.split()[0]: line.split()[1] for line in told.splitlines() if line[:1].isalpha()}
-    assert {name: held[name] for name in ("Design", "Sample", "Models", "Plan")} == {
-        "Design": "holds", "Sample": "holds", "Models": "holds", "Plan": "CHANGED",
-    }  # fmt: skip
-
-
-def test_a_study_that_was_never_frozen_has_nothing_to_verify_or_amend(study: Study) -> None:
-    for option in ("--verify", "--amend=why"):
-        refused = wrods("freeze", study.folder, option)
-        assert refused.exit_code == 2 and "never frozen" in refused.output
 
 
 def test_the_rows_of_a_study_that_was_never_frozen_are_checked_all_the_same(study: Study) -> None:

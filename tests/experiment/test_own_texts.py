@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from experiment.building import make_items
 from experiment.cli import main
 from experiment.describing.plain_english import asked_in_english
 from experiment.languages import pack_for, wording
@@ -36,10 +35,6 @@ def written(study: Study, given: object) -> Study:
     text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, indent=1)
     (study.folder / "texts.json").write_text(text, "utf-8")
     return Study(study.folder, study.source)
-
-
-def translated() -> dict[str, str]:
-    return {key: f"* {text}" for key, text in ENGLISH.items()}
 
 
 def wrods(*words: str | Path) -> Result:
@@ -84,12 +79,6 @@ def test_a_study_that_collected_in_such_a_language_still_opens_but_for_participa
     assert told.exit_code == 0, told.output
 
 
-def test_models_alone_may_read_a_study_in_any_language(make_study: MakeStudy) -> None:
-    make_items(make_study(in_language("fi", MODEL)))
-    with pytest.raises(UserError, match="language is 'fi'"):
-        make_items(make_study(in_language("fi", MODEL + "participants: {recruit: lab}\n")))
-
-
 # own texts
 
 
@@ -104,14 +93,6 @@ def test_own_texts_stand_in_place_of_single_ones_and_are_part_of_the_design(make
     assert own.design_hash != before and set(own.design["texts"]) - set(study.design["texts"]) == {
         "texts.json"
     }
-
-
-def test_a_lab_brings_a_language_that_wrods_lacks(make_study: MakeStudy) -> None:
-    study = written(
-        make_study(in_language("fa")), {"language": "fa", "direction": "rtl", "texts": translated()}
-    )
-    assert (study.pack.direction, study.pack.texts["stop"]) == ("rtl", "* Stop")
-    make_items(study)
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiment.parsing.free_answers import number_of
 from experiment.parsing.replies import (
-    final_answer,
     parse_free,
     parse_label,
     parse_recovered,
-    tidy,
     without_thought,
 )
 from experiment.scoring.published import (
@@ -35,7 +32,7 @@ from experiment.scoring.published import (
     same_digits,
     words_in_place,
 )
-from experiment.scoring.trial import score_trial, status_for_scoring
+from experiment.scoring.trial import score_trial
 
 JUNK = st.text(
     st.characters(exclude_categories=[])
@@ -144,25 +141,6 @@ def test_thoughts_are_cut_off_before_anything_is_read() -> None:
     assert score_trial(trial("recover", answer="<think> a"), "<think> a").correct is True, (
         "people's texts stay whole"
     )
-
-
-def test_the_last_announcement_of_a_thought_counts_else_its_last_line() -> None:
-    assert final_answer("Answer: A? No.\n\nFinal answer: B") == ("B", True)
-    assert final_answer("It starts with a vowel.\n\nB") == ("B", False)
-    assert final_answer("Überlegung …\n**Antwort:** B")[0].strip("* ") == "B"
-    assert tidy("a  b\r\n \n\n\nc") == "a b\n\nc"
-
-
-def test_a_restored_sentence_that_begins_with_i_cannot_is_no_refusal() -> None:
-    assert parse_recovered("I cannot see the harbour from here.").status == "valid"
-    assert parse_recovered("I cannot restore this text.").status == "refused"
-    assert parse_recovered("Recovered sentence:\nThe dog barks.").value == "The dog barks."
-    assert parse_recovered(">fixed: The dog barks.").value == "The dog barks."
-
-
-def test_numbers_beyond_all_that_can_be_meant_are_none() -> None:
-    assert number_of("1/0") is None
-    assert number_of("9" * 1_100_000) is None
 
 
 @pytest.mark.parametrize(
@@ -418,20 +396,3 @@ def test_free_answers_are_read_out_of_what_stands_around_them(
     parsed = parse_free(reply, read_as, multiline=False, options=["one", "two", "three"])
     assert parsed.value == wanted
     assert wanted is not None or parsed.status in ("refused", "unparsed")
-
-
-@pytest.mark.parametrize("reply", ["The answer is", "A", "I think that the", ""])
-def test_half_an_answer_that_a_filter_let_through_is_refused(reply: str) -> None:
-    assert score_trial(trial(), reply, reply_status="refused").response_status == "refused"
-
-
-def test_a_label_behind_a_thought_that_was_forced_shut_is_no_answer() -> None:
-    status = status_for_scoring("truncated", "A", {"A": -0.1, "B": -2.0}, "Let me see, the line")
-    score = score_trial(trial(), "A", reply_status=status)
-    assert (score.response, score.response_status, score.correct) == (None, "truncated", None)
-    ended = status_for_scoring("answered", "A", {"A": -0.1, "B": -2.0}, "So it is A.")
-    assert score_trial(trial(), "A", reply_status=ended).response_status == "valid"
-    cut = status_for_scoring("truncated", "A", None, None)
-    assert score_trial(trial(), "A", reply_status=cut).response_status == "valid", (
-        "a whole label at the limit"
-    )

@@ -32,14 +32,6 @@ def items(folder: Path, practice: str, tested: str = TESTED, text: str = STUDY) 
     return [item for item in make_items(load_study(folder)).items if item.role != "test"]
 
 
-def test_a_practice_sentence_without_stars_is_shown_as_it_is(tmp_path: Path) -> None:
-    made = items(
-        tmp_path, "sentence,question,answer\nThe dog barks.,Barks?,Yes\nThe *kitten* sleeps.,Barks?,No\n"
-    )
-    assert [item.shown["sentence"] for item in made] == ["The dog barks.", "The kitten sleeps."]
-    assert {item.condition["spelling"] for item in made} == {"intact"}
-
-
 def test_practice_rows_say_at_which_level_they_are_shown(tmp_path: Path) -> None:
     rows = "sentence,question,answer,spelling\nThe dog barks.,Barks?,Yes,intact\nThe *kitten* sleeps.,Barks?,No,swapped\n"
     plain, changed = items(tmp_path, rows)
@@ -67,9 +59,3 @@ def test_a_sentence_to_be_tested_without_stars_is_still_refused(tmp_path: Path) 
             "sentence,question,answer\nThe dog barks.,Barks?,Yes\n",
             "a,The garden is green.,Green?,Yes,\n",
         )
-
-
-def test_fillers_need_no_stars(tmp_path: Path) -> None:
-    tested = f"{TESTED}f,Nothing is marked here.,Marked?,No,filler\n"
-    made = items(tmp_path, "sentence,question,answer\nThe dog barks.,Barks?,Yes\n", tested)
-    assert [item.shown["sentence"] for item in made if item.role == "filler"] == ["Nothing is marked here."]

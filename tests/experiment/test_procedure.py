@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable
 
@@ -109,21 +108,6 @@ def test_the_same_session_unfolds_to_the_same_plan_and_another_to_another_order(
     assert len(orders) > 3
 
 
-def test_participants_are_sent_their_own_title(make_study: MakeStudy) -> None:
-    study = make_study(("title: A small study\n", "title: Which letters?\nparticipants: {title: Reading}\n"))
-    assert study.title == "Which letters?"
-    assert participant_view(plan_session(study, study.items, list_id=1))["title"] == "Reading"
-    same = make_study()
-    assert participant_view(plan_session(same, same.items, list_id=1))["title"] == "A small study"
-
-
-def test_trials_are_counted_through_the_session_practice_included(make_study: MakeStudy) -> None:
-    study = make_study()
-    trials = trials_of(plan_session(study, study.items, list_id=1))
-    assert [t["trial_index"] for t in trials] == [0, 1, 2, 3, 4]
-    assert [t["is_practice"] for t in trials] == [True, False, False, False, False]
-
-
 def values_of(thing: object) -> list[object]:
     if isinstance(thing, dict):
         return [value for part in thing.values() for value in values_of(part)]
@@ -154,12 +138,6 @@ def test_nothing_in_a_participant_s_plan_tells_the_answer_of_a_test_item(make_st
     assert "answer" in full[1], "the stored plan keeps the key"
 
 
-def test_the_plan_is_json(make_study: MakeStudy) -> None:
-    study = make_study()
-    plan = plan_session(study, study.items, list_id=2, session_key="s")
-    assert json.loads(json.dumps(plan)) == plan
-
-
 def test_people_and_models_are_shown_the_same_words(make_study: MakeStudy) -> None:
     study = make_study()
     plan = plan_session(study, study.items, list_id=1)
@@ -171,15 +149,6 @@ def test_people_and_models_are_shown_the_same_words(make_study: MakeStudy) -> No
         assert step["ask"] in content
         assert rendered.labels == tuple(step["labels"])
         assert "Some text." in content, "the instructions stand before the trial"
-
-
-def test_every_wording_of_the_prompt_is_another(make_study: MakeStudy) -> None:
-    study = make_study()
-    prompts = set()
-    for variant in range(1, 6):
-        plan = plan_session(study, study.items, list_id=1, prompt_variant=variant)
-        prompts.add(render(plan, trials_of(plan)[1]).messages[0].content)
-    assert len(prompts) == 5
 
 
 def test_more_choices_than_keys_are_refused(make_study: MakeStudy) -> None:

@@ -97,16 +97,6 @@ def test_what_is_right_is_the_class_where_one_chooses_and_the_word_where_one_typ
             assert score_trial(trial, "word").correct is False
 
 
-def test_practice_is_answered_as_the_block_that_it_prepares_for(mixed: MakeMixed) -> None:
-    second = ("  - block:\n      trial:\n        - recover",
-              "  - practice: {items: typed.csv}\n  - block:\n      trial:\n        - recover")  # fmt: skip
-    practised = [trial for trial in trials_in(mixed(second)) if trial["is_practice"]]
-    assert [(t["trial_type"], t["shown"]["word"], t["accepted"]) for t in practised] == [
-        ("choose", "tabel", ["nonword"]),
-        ("recover", "tabel", ["table"]),
-    ]
-
-
 def test_models_are_asked_for_a_label_in_one_block_and_for_the_word_in_the_other(mixed: MakeMixed) -> None:
     study = mixed(NO_PRACTICE)
     plan = plan_session(study, study.items, list_id=1)
@@ -130,13 +120,6 @@ def test_an_analysis_says_which_kind_of_answer_it_is_about(mixed: MakeMixed) -> 
         mixed(NO_PRACTICE, ("seed: 11\n", planned % ", trials: answer"))
     study = mixed(NO_PRACTICE, ("seed: 11\n", planned % ", trials: recover"))
     assert study.get("analysis", "planned", "forms", "trials") == "recover"
-
-
-def test_labels_mean_the_same_in_every_block(mixed: MakeMixed) -> None:
-    second = ("recover: {show: word, ask: Type the word as it should be., minimum: 500 ms}",
-              "choose: {show: word, keys: {word: j, other: f}}")  # fmt: skip
-    with pytest.raises(UserError, match="labels of an earlier block with other labels beside them"):
-        mixed(NO_PRACTICE, second)
 
 
 RULES = """\

@@ -86,11 +86,6 @@ def test_what_is_no_address_is_refused(study: Study, url: str) -> None:
     assert stored(study) is None
 
 
-def test_both_answers_at_once_are_refused(study: Study) -> None:
-    with pytest.raises(UserError, match="both given"):
-        answer(study, URL, is_not_registered=True)
-
-
 def test_a_study_without_a_plan_is_not_asked(make_study: Callable[..., Study]) -> None:
     study = make_study()
     answer(study)

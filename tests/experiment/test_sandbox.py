@@ -53,17 +53,6 @@ def test_a_program_is_right_where_every_test_holds() -> None:
     assert (ran.fate, ran.held, ran.tests, ran.why) == ("passed", 2, 2, None)
 
 
-def test_tests_that_fail_are_counted_one_by_one() -> None:
-    ran = run_program("def f(x):\n    return x", ["assert f(1) == 1", "assert f(1) == 2", "assert f(2) == 2"])
-    assert (ran.fate, ran.held) == ("failed", 2)
-    assert ran.why is not None and ran.why.startswith("AssertionError")
-
-
-def test_python_s_own_library_is_there() -> None:
-    program = "import collections, heapq, itertools, math, random, re, decimal\nrandom.random()"
-    assert run_program(program, ["assert math.gcd(4, 6) == 2"]).fate == "passed"
-
-
 @pytest.mark.parametrize(
     "program", ["def f(:", "f()", "\x00", "import sys; sys.exit(0)", "raise KeyboardInterrupt"]
 )
@@ -222,13 +211,6 @@ def test_machines_whose_system_calls_are_not_known_are_refused() -> None:
         sandbox._calls("riscv64")
 
 
-def test_both_machines_columns_name_every_call_once() -> None:
-    for machine in ("x86_64", "aarch64"):
-        calls = sandbox._calls(machine)
-        named = [*calls["allowed"], *(one[0] for one in calls["allowed_with"]), *calls["tried"].values()]
-        assert len(named) == len(set(named)) and None not in named
-
-
 @ANYWHERE
 def test_other_systems_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
@@ -265,8 +247,3 @@ def test_the_marks_of_the_paper_s_prompt_are_no_part_of_the_program(reply: str) 
 @pytest.mark.parametrize("program", ["if 3 >code: print(1)", "{1: 2}", "x = {'a': 1}", "s = '{def}'"])
 def test_a_program_that_looks_like_a_mark_stays_whole(program: str) -> None:
     assert program_of(program) == program
-
-
-def test_programs_behind_marks_pass_their_tests() -> None:
-    for reply in (f"Here it is:\n>code: {DOUBLES}", f">code: {DOUBLES}\n>explanation: doubles x"):
-        assert run_program(program_of(reply), ["assert f(2) == 4"]).fate == "passed"

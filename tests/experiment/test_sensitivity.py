@@ -69,11 +69,6 @@ def test_a_planned_bound_is_judged_and_none_is_suggested(tmp_path: Path) -> None
     assert (found["equivalence_bound"], found["suggested_bound"]) == ("45 points", None)
 
 
-def test_people_alone_are_asked_for_no_bound(tmp_path: Path) -> None:
-    found = numbers(tmp_path / "study", PLANNED)
-    assert found["suggested_bound"] is None and "equivalence" not in found["assumed"][0]
-
-
 def test_models_named_in_a_plan_of_times_are_left_out_of_what_it_can_detect(tmp_path: Path) -> None:
     """Models have no times, and `wrods check` says so of the plan."""
     times = f"{BETWEEN}\n    speed: {{measure: rt, compare: spelling, between: [human, guesser]}}"

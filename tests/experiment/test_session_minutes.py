@@ -39,23 +39,6 @@ def block(*trials: dict[str, Any], **given: Any) -> dict[str, Any]:
     }
 
 
-def seconds(*screens: dict[str, Any]) -> float:
-    return session_duration({"screens": list(screens)}).minutes * 60
-
-
-def test_a_page_takes_its_reading_time_or_its_minimum_whichever_is_longer() -> None:
-    page = {"kind": "instructions", "pages": [{"text": "word " * 8, "minimum_ms": 5000}]}
-    assert seconds(page) == pytest.approx(5)
-    page["pages"] = [{"text": "word " * 40, "minimum_ms": 5000}]
-    assert seconds(page) == pytest.approx(10)
-
-
-def test_a_break_that_says_nothing_takes_its_minimum() -> None:
-    assert seconds({"kind": "break", "text": None, "minimum_ms": 30_000}) == pytest.approx(30)
-    long = block(*[trial(step())] * 9, break_every=3, break_minimum_ms=10_000)
-    assert seconds(long) - seconds(block(*[trial(step())] * 9)) == pytest.approx(20)
-
-
 def test_the_shortest_session_is_what_no_page_lets_anybody_skip() -> None:
     pages = {
         "kind": "instructions",
@@ -71,12 +54,6 @@ def test_the_shortest_session_is_what_no_page_lets_anybody_skip() -> None:
     assert shortest_seconds(plan, {0, 1}) == pytest.approx(9.5 + 3)
 
 
-def test_solved_examples_are_read_once_a_set() -> None:
-    examples = [{"text": "four words to read", "label": "A"}] * 10
-    shown = block(*[trial(step(), exemplars=examples)] * 5)
-    assert seconds(shown) - seconds(block(*[trial(step())] * 5)) == pytest.approx(10)
-
-
 def test_a_statement_counts_a_minute_and_what_its_limit_allows_is_told_apart() -> None:
     told = session_duration(
         {"screens": [block(trial(step(step="answer", multiline=True, time_limit_ms=180_000)))]}
@@ -86,18 +63,6 @@ def test_a_statement_counts_a_minute_and_what_its_limit_allows_is_told_apart() -
         {"screens": [block(trial(step(step="answer", multiline=True, time_limit_ms=20_000)))]}
     )
     assert (short.minutes, short.limits_allow) == (pytest.approx(1 / 3), pytest.approx(0))
-
-
-def test_questions_and_feedback_take_time() -> None:
-    asked = {
-        "kind": "questions",
-        "questions": [{"type": "number", "ask": "How old are you?", "options": None}],
-    }
-    assert seconds(asked) > 5
-    told = {"accuracy": True, "late": False, "for_ms": 800}
-    assert seconds(block(*[trial(step())] * 10, feedback=told)) - seconds(
-        block(*[trial(step())] * 10)
-    ) == pytest.approx(8)
 
 
 def test_check_tells_the_minutes_of_each_level_between_sessions_and_what_limits_allow(tmp_path: Path) -> None:

@@ -23,7 +23,6 @@ from stimuli.errors import UserError
 from stimuli.item import build_meta, write_items
 
 MakeStudy = Callable[..., Study]
-BLOCK = "- block:\n      trial:"
 DEBRIEF = "  - debrief: debrief.md\n"
 CHOOSE = (
     "choose: {show: word, caption: Scrambled word, ask: Which word is it?, keys: [f, j], answer_by: text}"
@@ -51,19 +50,6 @@ def test_breaking_lines_loses_nothing_and_keeps_to_the_length(text: str, length:
     assert " ".join(lines).split() == text.split()
     assert "".join(lines).replace(" ", "") == text.replace("\n", "").replace(" ", "")
     assert all(cells(line) <= length or " " not in line.strip() for line in lines)
-
-
-def test_wide_letters_take_two_cells_and_marks_none() -> None:
-    assert (cells("日本"), cells("é"), cells("e\u0301")) == (4, 1, 1)
-    assert break_lines("ab cd ef", 5) == ["ab cd", "ef"]
-    assert break_lines("one\ntwo three", 9) == ["one", "two three"]
-
-
-def test_texts_without_spaces_break_between_signs_that_may_begin_and_end_a_line() -> None:
-    text = "昨日、私は「図書館」で本を読んだ。"
-    assert break_lines(text, 10, keeps_words=False) == ["昨日、私は", "「図書館」", "で本を読ん", "だ。"]
-    assert break_lines(text, 10) == [text]
-    assert break_lines("letters1234567890", 10, keeps_words=False) == ["letters1234567890"]
 
 
 # balanced orders
@@ -107,16 +93,6 @@ def test_blocked_conditions_come_one_after_the_other_in_a_balanced_order(make_st
     assert len(set(orders)) == 2
 
 
-def test_blocks_may_answer_in_different_ways(make_study: MakeStudy) -> None:
-    typed = "  - block: {trial: [{recover: {show: word}}]}\n"
-    trials = trials_of(plan_of(make_study((DEBRIEF, typed + DEBRIEF))))
-    assert {(t["block"], t["trial_type"]) for t in trials if not t["is_practice"]} == {
-        ("block-1", "choose"),
-        ("block-2", "recover"),
-    }
-    assert all(t["answer"] == t["intact"]["word"] for t in trials)
-
-
 # checks
 
 
@@ -140,17 +116,6 @@ def test_checks_say_what_to_answer_and_are_scored_by_it(make_study: MakeStudy) -
             assert score_trial(check, wrong).correct is False
             seen.add(check["answer"])
     assert seen == {"A", "B"}
-
-
-def test_more_checks_than_trials_are_all_shown(make_study: MakeStudy) -> None:
-    study = make_study(("break_every: 2", "attention_checks: 9"))
-    assert sum(t["is_attention_check"] for t in trials_of(plan_of(study))) == 9
-
-
-def test_a_typed_check_takes_the_word_however_it_is_capitalised(make_study: MakeStudy) -> None:
-    study = make_study((CHOOSE, "recover: {show: word}"), ("break_every: 2", "attention_checks: 1"))
-    (check,) = [t for t in trials_of(plan_of(study)) if t["is_attention_check"]]
-    assert score_trial(check, check["answer"].upper()).correct
 
 
 # who may take part
@@ -233,12 +198,6 @@ def test_a_question_that_cannot_be_asked_is_named(make_study: MakeStudy, questio
 # interruptions
 
 
-def test_a_plan_says_what_follows_an_interruption(make_study: MakeStudy) -> None:
-    assert plan_of(make_study())["if_interrupted"] == {"then": "resume", "within_ms": None}
-    changed = ("seed: 7\n", "seed: 7\nparticipants: {if_interrupted: {then: restart, within: 30 min}}\n")
-    assert plan_of(make_study(changed))["if_interrupted"] == {"then": "restart", "within_ms": 1_800_000}
-
-
 # H-TEST as a procedure for people
 
 HTEST = """\
@@ -290,15 +249,6 @@ def test_levels_between_sessions_are_crossed_with_label_maps(rules_study: Study)
     ]  # fmt: skip
 
 
-def test_fewer_exemplars_are_the_first_of_more(rules_study: Study) -> None:
-    def texts(list_id: int) -> dict[str, list[str]]:
-        trials = trials_of(plan_of(rules_study, list_id=list_id))
-        return {t["set"]: [e["text"] for e in t["exemplars"]] for t in trials if not t["is_practice"]}
-
-    two, four = texts(3), texts(5)
-    assert all(two[name] == four[name][:2] for name in two)
-
-
 def test_the_rule_is_asked_for_after_each_task_and_judged_by_nobody_here(rules_study: Study) -> None:
     trials = [t for t in trials_of(plan_of(rules_study)) if not t["is_practice"]]
     asked = [i for i, t in enumerate(trials) if t["trial_type"] == "answer"]
@@ -317,18 +267,6 @@ def test_tasks_come_in_a_balanced_order_over_sessions(rules_study: Study) -> Non
     for row in range(6):
         trials = [t for t in trials_of(plan_of(rules_study, order_row=row)) if not t["is_practice"]]
         orders.append(tuple(dict.fromkeys(t["set"] for t in trials)))
-    assert len(set(orders)) == 6
-
-
-def test_few_sessions_in_each_list_still_use_the_orders_evenly(rules_study: Study) -> None:
-    orders = [
-        tuple(
-            dict.fromkeys(
-                t["set"] for t in trials_of(plan_of(rules_study, list_id=list_id)) if not t["is_practice"]
-            )
-        )
-        for list_id in list_ids(rules_study, rules_study.items)
-    ]
     assert len(set(orders)) == 6
 
 

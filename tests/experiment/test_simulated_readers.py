@@ -170,23 +170,6 @@ def test_letters_farther_apart_cost_more_and_both_ends_what_was_said(reading: Ca
     assert costs == {"intact": {0.0}, "near": {0.2}, "far": {round(0.2 * 1.5**2, 6)}, "ends": {0.5}}
 
 
-def test_attention_checks_are_passed_by_readers_who_do_not_lapse(reading: Callable[[str], Study]) -> None:
-    study = reading(MOVING)
-    poor = replace(PLAIN, accuracy=Effects(-50.0, {}, 0, 0))
-    for trial, payload in zip(trials(study), payloads(study, poor), strict=True):
-        assert score_trial(trial, payload["response_raw"]).correct is trial["is_attention_check"]
-
-
-def test_a_prime_stands_for_whole_frames(reading: Callable[[str], Study]) -> None:
-    study = reading(
-        "        - prime: {show: sentence, for: 50 ms}\n        - choose: {show: question, keys: {'yes': j, 'no': f}}"
-    )
-    one = next(
-        p for t, p in zip(trials(study), payloads(study, PLAIN), strict=True) if not t["is_attention_check"]
-    )
-    assert (one["prime_frames"], one["prime_ms"]) == (3, pytest.approx(50))
-
-
 def test_readers_answer_questions_so_that_they_may_take_part(reading: Callable[[str], Study]) -> None:
     study = reading(MOVING)
     plan = plan_session(study, study.items, list_id=1, session_key="s")

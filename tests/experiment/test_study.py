@@ -27,28 +27,6 @@ def test_words_that_other_yaml_readers_turn_into_values_stay_text(text: str) -> 
     assert value(text) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("true", True),
-        ("False", False),
-        ("null", None),
-        ("~", None),
-        ("12", 12),
-        ("-3", -3),
-        ("0.5", 0.5),
-        ("1e3", 1000.0),
-    ],
-)
-def test_plain_values_are_values(text: str, expected: object) -> None:
-    assert value(text) == expected
-
-
-def test_quoted_values_stay_text() -> None:
-    assert value("'12'") == "12"
-    assert value('"true"') == "true"
-
-
 def test_a_key_that_stands_twice_is_refused_with_both_lines() -> None:
     with pytest.raises(UserError, match=r"line 3: 'seed' stands twice \(first on line 1\)"):
         parse_yaml("seed: 1\ntitle: x\nseed: 2\n", Path("study.yaml"))
@@ -129,11 +107,6 @@ def test_all_faults_are_told_in_the_order_of_their_lines(make_study: Callable[..
     assert "break_evry" in lines[2]
 
 
-def test_a_title_with_a_colon_is_told_to_be_quoted(make_study: Callable[..., Study]) -> None:
-    with pytest.raises(UserError, match=r"line \d+: not readable as YAML(?s:.*)into quotes"):
-        make_study(("title: A small study", "title: Reading: a small study"))
-
-
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -163,17 +136,6 @@ def test_a_plan_that_cannot_be_carried_out_is_told_with_line_and_rule(
         make_study(("  - debrief: debrief.md\n", f"  - debrief: debrief.md{plan}"))
 
 
-@pytest.mark.parametrize(
-    ("said", "meant"), [("accuracy", "correct"), ("reaction_time", "rt"), ("Correct", "correct")]
-)
-def test_a_measure_by_another_name_is_told_by_the_name_it_has(
-    make_study: Callable[..., Study], said: str, meant: str
-) -> None:
-    plan = f"\nanalysis:\n  planned:\n    a: {{measure: {said}, compare: position, between: [human]}}\n"
-    with pytest.raises(UserError, match=f"Did you mean '{meant}'"):
-        make_study(("  - debrief: debrief.md\n", f"  - debrief: debrief.md{plan}"))
-
-
 def test_a_missing_folder_says_how_to_make_one(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="wrods new"):
         load_study(tmp_path / "nowhere")
@@ -197,46 +159,10 @@ def test_javascript_links_are_not_made() -> None:
     assert "href" not in render_text("[x](javascript:alert(1))").html
 
 
-def test_plain_text_of_a_text_has_no_markup() -> None:
-    assert (
-        render_text("## Title\n\nSome **bold** and *slanted* text.").text
-        == "Title\n\nSome bold and slanted text."
-    )
-
-
-def test_headings_of_a_text_come_below_the_page_and_the_screen() -> None:
-    html = render_text("# One\n\n## Two").html
-    assert "<h3>One</h3>" in html
-    assert "<h4>Two</h4>" in html
-
-
-@pytest.mark.parametrize("text", ["# One\n\n## Two", "## One\n\n### Two", "#### One\n\n##### Two"])
-def test_no_level_of_heading_is_left_out_wherever_a_text_begins(text: str) -> None:
-    html = render_text(text).html
-    assert "<h3>One</h3>" in html and "<h4>Two</h4>" in html
-
-
-def test_an_empty_text_is_refused(make_study: Callable[..., Study]) -> None:
-    study = make_study()
-    (study.folder / "consent.md").write_text(" \n", "utf-8")
-    with pytest.raises(UserError, match=r"'consent.md', which is empty"):
-        load_study(study.folder)
-
-
 def test_bounds_the_wrong_way_round_are_refused(make_study: Callable[..., Study]) -> None:
     bounds = "\nanalysis:\n  exclude: {trials: {rt: outside 60 s to 200 ms}}\n"
     with pytest.raises(UserError, match="the first bound must be the lower one"):
         make_study(("  - debrief: debrief.md\n", f"  - debrief: debrief.md{bounds}"))
-
-
-def test_plain_text_does_not_hold_the_lines_of_the_author_s_editor() -> None:
-    text = (
-        "## What you do\n\nRead as you\nnormally would, *so* that\nyou understand.\n\n"
-        "- one\n- two\n  lines\n\n1. first\n2. second\n\nEnd."
-    )
-    assert render_text(text).text == (
-        "What you do\n\nRead as you normally would, so that you understand.\n\n- one\n- two lines\n\n1. first\n2. second\n\nEnd."
-    )
 
 
 def test_a_text_edited_after_loading_does_not_reach_anybody(make_study: Callable[..., Study]) -> None:

@@ -23,13 +23,11 @@ from experiment.checking import load_study
 from experiment.checking.settings import model_settings
 from experiment.cli import main
 from experiment.cli.study_store import opened_study
-from experiment.describing.plain_english import cost_words, sent_as_published, tell
+from experiment.describing.plain_english import sent_as_published
 from experiment.exporting.export import hand_over
 from experiment.lists import items_of_list, list_ids
-from experiment.models.money import written
 from experiment.models.pictures import Picture
 from experiment.models.prompts.prompter import Prompter
-from experiment.models.settings import ModelSettings
 from experiment.procedure import plan_session, trials_of
 from experiment.study import Study
 from stimuli.errors import UserError
@@ -177,37 +175,6 @@ def test_models_that_the_template_proposes_are_asked_as_the_paper_asked_and_chec
         )
 
 
-def test_check_foretells_what_a_judge_is_sent_and_how_a_speed_is_measured(
-    tmp_path: Path, shared: Path
-) -> None:
-    """Ten choices a session are thought about (8 lines, 2 checks); a judge reads at most 1,024 tokens of each and answers 5."""
-    who = '    guesser: {use: "baseline:random"}\n'
-    gpt = 'use: "openai:gpt-4.1-mini-2025-04-14"'
-    thinks = f"    gpt: {{{gpt}}}\n    thinks: {{{gpt}, strategy: chain_of_thought, judge: gpt}}\n"
-    study = made(tmp_path / "s", shared / "data", *SMALL, *FEW, (who, thinks))
-    told = tell(study, make_items(study).items, {})
-    judging = told.numbers["models"]["thinks"]["judging"]
-    assert (judging["judge"], judging["calls"], judging["answer_tokens"]) == ("gpt", 120, 600)
-    assert 120 * 1024 < judging["prompt_tokens"] < 120 * 1100
-    dollars = (judging["prompt_tokens"] * 0.4 + 600 * 1.6) / 1e6
-    line = next(one for one in told.paragraphs if one.startswith("Model thinks"))
-    assert "(`wrods score STUDY --judge gpt`): 120 calls of at most 1,0" in line
-    assert f"That costs at most {written(dollars)}" in line
-    assert told.numbers["models"]["gpt"]["judging"] is None
-    for name in ("gpt", "thinks"):
-        (size,) = told.numbers["models"][name]["size"]
-        assert "is not known before its first run: `wrods run STUDY --max-minutes 5`" in size
-
-
-@pytest.mark.parametrize("use", ["hf:small", "openai:small"])
-def test_check_foretells_how_long_answers_of_models_without_a_price_may_be(tmp_path: Path, use: str) -> None:
-    """Labels and stated rules together: a model of one's own that never stops writes as many."""
-    own = {"base_url": "http://127.0.0.1:1/v1"} if use.startswith("openai") else {}
-    said = cost_words(ModelSettings(use, own, tmp_path), 12, 4000, 10 * 5 + 2 * 1024)
-    assert said.startswith("Its answers have at most 2,098 tokens together (175 tokens each on average")
-    assert cost_words(ModelSettings("baseline:random", {}, tmp_path), 12, 4000, 2098) == ""
-
-
 def test_plans_of_every_part_stand_with_people_alone_and_with_models_named(
     tmp_path: Path, shared: Path
 ) -> None:
@@ -241,11 +208,6 @@ def test_published_prompts_are_the_papers_and_a_rule_is_asked_for_in_our_words(s
     assert "Write the rule in your own words" in rule and asked.split('"')[1] in rule
 
 
-def test_corrected_takes_wrods_own_prompts_and_parser(tmp_path: Path, shared: Path) -> None:
-    study = made(tmp_path / "s", shared / "data", *SMALL, *FEW, options=("--corrected",))
-    assert not study.published
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -269,18 +231,6 @@ def test_what_cannot_be_is_told_with_its_place(
     with pytest.raises(UserError) as error:
         made(tmp_path / "s", shared / "data", *SMALL, *FEW, change)
     assert said in str(error.value) and "study.yaml, line" in str(error.value)
-
-
-def test_letter_geometry_is_asked_as_released_or_computed(tmp_path: Path, shared: Path) -> None:
-    runner = CliRunner()
-    data = ["--from", "h-test", "--part", "geometry", "--data", str(shared / "data")]
-    for name, more, number in (("old", [], 90), ("new", ["--corrected"], 92)):
-        assert runner.invoke(main, ["new", str(tmp_path / name), *data, *more]).exit_code == 0
-        study = load_study(tmp_path / name)
-        items = make_items(study).items
-        assert len(items) == number
-        sources = {item.provenance["source"] for item in items}
-        assert (sources == {"H-TEST"}) == (name == "old")
 
 
 @pytest.mark.parametrize("more", [[], ["--corrected"]])

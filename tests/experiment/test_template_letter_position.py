@@ -74,29 +74,6 @@ def test_each_part_says_its_size_beforehand(tmp_path: Path, part: str) -> None:
         assert words in said, words
 
 
-def test_the_two_ways_of_reading_differ_in_nothing_else(tmp_path: Path) -> None:
-    files = {}
-    for part in PARTS[:2]:
-        copy_template("letter-position", tmp_path / part, part=part)
-        lines = (tmp_path / part / "study.yaml").read_text("utf-8").splitlines()
-        files[part] = {re.sub(r"\s+#.*", "", line) for line in lines[2:]}
-    differ = {line.strip() for line in files["moving-window"] ^ files["whole-sentence"]}
-    assert differ == {
-        "study: moving-window", "study: whole-sentence", "regions: {rt: outside 50 ms to 10 s}",
-        "- read: {show: sentence, as: moving_window}", "- read: {show: sentence, as: whole}",
-    }  # fmt: skip
-
-
-def test_without_a_part_the_short_study_is_made_and_nothing_is_published(tmp_path: Path) -> None:
-    copy_template("letter-position", tmp_path / "study")
-    assert list(load_study(tmp_path / "study").factors) == ["position"]
-    assert {one.name for one in (tmp_path / "study").iterdir()} == {
-        "study.yaml", "sentences.csv", "practice.csv", "simulated.json", "effects.yaml", "texts",
-    }  # fmt: skip
-    with pytest.raises(UserError, match="no published form"):
-        copy_template("letter-position", tmp_path / "other", corrected=True)
-
-
 @pytest.fixture(scope="module", params=["moving-window", "words"])
 def made(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory

@@ -78,14 +78,6 @@ def test_what_a_part_lacks_is_said(tmp_path: Path, arguments: dict[str, object],
     assert not (tmp_path / "study").exists()
 
 
-@pytest.mark.parametrize("arguments", [{"part": "dream"}, {"data": Path()}, {"corrected": True}])
-def test_a_template_that_is_one_study_takes_neither_part_nor_data(
-    tmp_path: Path, arguments: dict[str, object]
-) -> None:
-    with pytest.raises(UserError, match="Leave"):
-        copy_template("your-own", tmp_path / "study", **arguments)  # type: ignore[arg-type]
-
-
 def small(folder: Path, data: Path, part: str, *, corrected: bool = False, items: int = 3) -> Path:
     """Make a part of the template with few items."""
     copy_template("scrambled-bench", folder, part=part, data=data, corrected=corrected)
@@ -94,13 +86,6 @@ def small(folder: Path, data: Path, part: str, *, corrected: bool = False, items
     assert f"items: {items} " in text
     file.write_text(text, "utf-8")
     return folder
-
-
-def test_check_says_a_part_back_with_its_size(tmp_path: Path, shared: Path) -> None:
-    told = invoke("check", small(tmp_path / "study", shared / "data", "scrrec", corrected=True), "--explain")
-    assert told.exit_code == 0, told.output
-    for said in ("9 lists", "keep:last_and_one", "135 trials", "prompt tokens", "minutes", "KF-KR1 - KL-KR1"):
-        assert said in " ".join(told.output.split()), said
 
 
 @pytest.mark.parametrize("part", (*PARTS, TRAINING))

@@ -10,12 +10,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from experiment.columns import trial_columns
 from experiment.parsing.replies import PARSERS
 from experiment.people.bodies import validator as body_validator
 from experiment.procedure import plan_session, trials_of
 from experiment.scoring.trial import SCORERS
-from experiment.store.tables import trials as stored_trials
 from experiment.study import Study
 from experiment.study.format import validator as study_validator
 from experiment.trials import (
@@ -23,12 +21,11 @@ from experiment.trials import (
     Parameter,
     PlanEntry,
     check_declaration,
-    exposure_fields,
     recorded_fields,
     step_schema,
     trial_type,
 )
-from experiment.trials.generate import PAGE, ROOT, TYPESCRIPT, page, typescript, write
+from experiment.trials.generate import PAGE, ROOT, TYPESCRIPT, page, typescript
 
 DECLARATIONS = Path(__file__).resolve().parents[2] / "experiment" / "trials"
 ENVELOPE = {"next", "client_uuid", "trial_index", "attempt", "regions", "plugin_version", "created_at"}
@@ -51,17 +48,6 @@ def declaration(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize(("place", "made"), [(TYPESCRIPT, typescript), (PAGE, page)], ids=["types", "page"])
 def test_what_is_made_from_the_declarations_is_up_to_date(place: Path, made: Callable[[], str]) -> None:
     assert (ROOT / place).read_bytes() == made().encode("utf-8"), "run: python -m experiment.trials.generate"
-
-
-def test_the_generator_writes_both_files_of_a_checkout(tmp_path: Path) -> None:
-    assert [file.relative_to(tmp_path) for file in write(tmp_path)] == [TYPESCRIPT, PAGE]
-    assert (tmp_path / TYPESCRIPT).read_bytes() == (ROOT / TYPESCRIPT).read_bytes()
-
-
-def test_every_declaration_file_is_a_known_type() -> None:
-    found = {file.stem for file in DECLARATIONS.glob("*.json")} - {"exposure", "declaration.schema"}
-    assert found == set(TYPES)
-    assert all(trial_type(name).name == name for name in TYPES)
 
 
 @pytest.mark.parametrize(
@@ -89,19 +75,9 @@ def test_parsers_and_scorers_are_looked_up_by_the_declared_name(name: str) -> No
     assert declared.scorer is None or declared.scorer in SCORERS
 
 
-def test_no_parser_or_scorer_is_without_a_trial_type() -> None:
-    declared = [trial_type(name) for name in TYPES]
-    assert {one.parser for one in declared} - {None} == set(PARSERS)
-    assert {one.scorer for one in declared} - {None} == set(SCORERS)
-
-
 def study_schema() -> dict[str, Any]:
     schema: dict[str, Any] = dict(study_validator().schema)
     return schema
-
-
-def test_a_study_can_name_exactly_the_declared_trial_types() -> None:
-    assert set(study_schema()["$defs"]["step"]["properties"]) == set(TYPES)
 
 
 def test_the_study_format_refuses_what_a_parameter_rules_out() -> None:
@@ -163,22 +139,6 @@ def is_plain(parameter: Parameter) -> bool:
     return parameter.type in ("text", "flag") or parameter.values[:1] == ("whole",)
 
 
-def test_recorded_fields_are_columns_or_are_kept_in_the_store() -> None:
-    for name, field in recorded_fields().items():
-        assert name in stored_trials.c
-        assert field.in_table == (name in trial_columns()), name
-
-
-def test_columns_of_people_are_all_declared() -> None:
-    columns = list(trial_columns())
-    of_people = columns[columns.index("rt") : columns.index("prompt_tokens")]
-    assert set(of_people) <= set(recorded_fields())
-
-
 def test_the_server_takes_exactly_the_recorded_fields() -> None:
     taken: dict[str, Any] = body_validator("trial").schema["properties"]  # type: ignore[index,assignment]
     assert set(taken) == set(recorded_fields()) | ENVELOPE
-
-
-def test_fields_of_an_exposure_are_recorded_by_every_type_once() -> None:
-    assert all(not set(exposure_fields()) & set(trial_type(name).fields) for name in TYPES)

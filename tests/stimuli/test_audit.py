@@ -148,13 +148,6 @@ def test_changed_forms_that_are_words_are_no_fault_of_a_copy_of_a_published_proc
         assert ("the published procedure does not avoid words" in line) == (level == "look")
 
 
-def test_without_a_word_list_nothing_is_said_about_real_words() -> None:
-    items = [item("a", "trail", intact={"text": "trial"}, changes=(change("trial", "trail"),))]
-    audit = audit_items(items, language="xx")
-    assert audit.changes is not None and not audit.changes.real_words
-    assert any("no word list" in line for line in told(audit, "changes"))
-
-
 def test_the_place_of_the_right_answer_is_found_out() -> None:
     items = [
         item(f"i{n}", f"text {n}", f"right{n}", choices=(f"right{n}", f"wrong{n}", f"worse{n}"))
@@ -175,17 +168,6 @@ def test_an_answer_that_a_maker_disputes_is_named_with_the_reason() -> None:
     audit = audit_items(items, language="en")
     assert audit.labels is not None and audit.labels.checked == 2
     assert [(one.item, one.reason) for one in audit.labels.doubts] == [("a", "rendering gives S")]
-
-
-def test_sections_that_do_not_apply_are_left_out_with_their_reason() -> None:
-    audit = audit_items([item("a", "One sentence."), item("b", "Another one.")], language="en")
-    assert set(audit.left_out) == {"balance", "labels", "leaks", "changes", "choices", "shortcut"}
-    assert audit.findings() == () and audit.problems() == []
-    assert "No fault found" in render(audit)
-
-
-def test_a_file_without_test_items_is_audited_all_the_same(tmp_path: Path) -> None:
-    assert write_audit(tmp_path, audit_items([], language="en"))
 
 
 def mixed_study(seed: int = 1) -> list[Item]:
@@ -289,12 +271,6 @@ def test_the_page_stands_alone_and_names_every_finding() -> None:
     assert len(ids) == len(set(ids))
     assert page.count("<h1>") == 1 and '<html lang="en">' in page
     assert page.count('role="img"') == page.count("<figure>") > 2
-
-
-def test_figures_of_an_earlier_audit_are_taken_away(tmp_path: Path) -> None:
-    write_audit(tmp_path, audit_items(mixed_study(), language="en"))
-    write_audit(tmp_path, audit_items([item("a", "One.")], language="en"))
-    assert not list((tmp_path / "figures").iterdir())
 
 
 @given(st.text(max_size=60))

@@ -9,7 +9,7 @@ import pytest
 
 from stimuli.audit import audit_items
 from stimuli.covariates import words_covariates
-from stimuli.item import Item, LeftIntactRecord, Role
+from stimuli.item import Item, Role
 from stimuli.lexical.base_words import WordBounds, drawable_words
 from stimuli.recipes.lexical_decision import lexical_decision_items, word_records
 from stimuli.scramble import ScrambleSettings
@@ -48,17 +48,6 @@ def test_words_and_nonwords_are_counted_as_a_list_shows_them() -> None:
         "word": pytest.approx(bases / 3 + 16, abs=0.01),
     }
     assert not told(audit, "choices")
-
-
-def test_words_that_outnumber_nonwords_in_every_list_are_told() -> None:
-    audit = audit_items(words_and_nonwords(24, 60, levels=FORMS), language="en", shortcut=False)
-    assert told(audit, "choices")[0].startswith("mend: lexical_decision: “")
-
-
-def test_sessions_that_show_every_line_are_counted_by_lines() -> None:
-    items = words_and_nonwords(24, 0, levels=FORMS)
-    audit = audit_items(items, language="en", shortcut=False, every_line=True)
-    assert audit.choices is not None and audit.choices.sets[0].items == len(items)
 
 
 def test_words_are_held_against_nonwords_by_the_strings_that_are_shown() -> None:
@@ -161,19 +150,3 @@ def test_intact_texts_are_the_same_under_every_option_of_a_scramble() -> None:
         [replace(one, intact={"text": "words"}) for one in crossed], language="en", shortcut=False
     )
     assert not told(audit, "changes")
-
-
-def test_items_behind_different_examples_may_be_the_same() -> None:
-    tested = lines({("internal", "low"): "wrods", ("internal", "high"): "wrods"})
-    examples = [replace(item("x", "first", role="exemplar"), condition={"length": "low"})]
-    assert not told(audit_items([*tested, *examples], language="en", shortcut=False), "changes")
-
-
-def test_a_word_left_intact_in_several_conditions_is_one_word() -> None:
-    left: LeftIntactRecord = {"field": "text", "word": 0, "intact": "off", "reason": "KFL: too short"}
-    shown = [
-        item("a", "off", condition={"form": level}, left_intact=[left], intact={"text": "off"})
-        for level in ("KFL", "RS")
-    ]
-    audit = audit_items(shown, language="en", shortcut=False)
-    assert "look: words: 1 word left intact that should change" in told(audit, "changes")

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from stimuli.corpora import load_corpus
-from stimuli.corpora.hub import HubName
 from stimuli.errors import UserError
 
 GSM = [{"question": f"How many {n}?", "answer": f"So.\n#### {n}"} for n in range(3)]
@@ -43,20 +42,6 @@ def test_a_corpus_comes_from_the_hub_with_the_ids_of_its_file(
     assert [(r.record_id, r.texts, r.answer, r.split, r.line) for r in loaded.records] == [
         (r.record_id, r.texts, r.answer, r.split, r.line) for r in from_file.records
     ]
-
-
-def test_configuration_and_revision_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = hub_of(monkeypatch, {"test": GSM})
-    load_corpus("gsm8k", hub="openai/gsm8k:socratic@abc123")
-    assert asked == [("openai/gsm8k", "socratic", "abc123")]
-    assert str(HubName("openai/gsm8k", "socratic", "abc123")) == "openai/gsm8k:socratic@abc123"
-
-
-def test_the_hub_calls_dev_validation(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = {"question": "is it", "answer": True, "passage": "It is."}
-    hub_of(monkeypatch, {"validation": [row]})
-    (record,) = load_corpus("boolq", hub="google/boolq", split="dev").records
-    assert (record.split, record.answer, record.record_id) == ("dev", "yes", "dev-1")
 
 
 def test_questions_of_a_dialogue_on_the_hub_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -158,16 +158,6 @@ def test_annotated_questions_come_in_the_order_of_annotation(data: Path) -> None
     assert [record.record_id for record in records] == ["-".join(line.split("\t")[:2]) for line in lines]
 
 
-def test_a_dialogue_has_a_turn_a_line(data: Path) -> None:
-    record = by_id(load_corpus("dream", data / "dream/dev.json"))["12-497-1"]
-    assert record.texts["dialogue"] == "M: Did you watch TV yesterday evening?\nF: No, I saw a film instead."
-    assert (record.answer, record.extra["categories"], record.extra["is_summary"]) == (
-        "Watch TV.",
-        "commonsense",
-        0.0,
-    )
-
-
 def test_selections_of_realtimeqa_are_the_published_ones(data: Path) -> None:
     asked = load_corpus("realtimeqa", data / "realtimeqa", selection="answerable").records
     recovered = load_corpus("realtimeqa", data / "realtimeqa", selection="recovery").records
@@ -178,12 +168,6 @@ def test_selections_of_realtimeqa_are_the_published_ones(data: Path) -> None:
     assert [(r.choices or ()).index(r.answer or "") for r in asked] == [
         "ABCD".index(row["answer"]) for row in published
     ]
-
-
-def test_questions_without_evidence_are_told(data: Path) -> None:
-    loaded = load_corpus("realtimeqa", data / "realtimeqa")
-    assert "141 of 560 records of RealtimeQA have no evidence." in loaded.warnings
-    assert sum("evidence" in record.texts for record in loaded.records) == 419
 
 
 GSM = {"question": "How many?", "answer": "One and one.\n#### 2"}
@@ -286,20 +270,6 @@ def test_sanitized_mbpp_tasks_are_known_for_the_same_though_reworded(tmp_path: P
     record = by_id(pooled)["11-sanitized"]
     assert (record.split, record.setup, record.line) == ("test", "import math", 2)
     assert by_id(pooled)["11"].extra["challenge_tests"] == "assert x == 1"
-
-
-def test_two_files_of_one_split_are_refused(tmp_path: Path) -> None:
-    for name in ("dev-v1.1.json", "dev-v2.0.json"):
-        (tmp_path / name).write_text(json.dumps(SQUAD_2), encoding="utf-8")
-    with pytest.raises(
-        UserError, match=r"2 files of SQuAD for split 'dev': dev-v1\.1\.json, dev-v2\.0\.json"
-    ):
-        load_corpus("squad", tmp_path)
-
-
-def test_files_in_another_order_give_the_same_records(data: Path) -> None:
-    files = [data / "aqua/dev.json", data / "aqua/test.json"]
-    assert load_corpus("aqua", files) == load_corpus("aqua", files[::-1])
 
 
 @pytest.mark.parametrize(

@@ -70,17 +70,6 @@ def test_two_strata_are_drawn_in_proportion(a: int, b: int, seed: int, data: st.
     assert abs(drawn["a"] - number * a / (a + b)) < 1
 
 
-def test_equal_shares_go_as_far_as_the_strata_do() -> None:
-    drawn = subset(records({"a": 40, "b": 40, "c": 3}), 21, 1, "kind", shares="equal")
-    assert Counter(record.answer for record in drawn) == {"a": 9, "b": 9, "c": 3}
-
-
-def test_another_seed_draws_others_and_none_draws_all() -> None:
-    everything = records({"a": 100})
-    assert subset(everything, 20, 1) != subset(everything, 20, 2)
-    assert subset(everything, None, 1) == everything
-
-
 def test_too_many_and_an_unknown_field_are_refused() -> None:
     with pytest.raises(UserError, match="5 records are asked for; there are 4"):
         subset(records({"a": 4}), 5, 1)
@@ -156,14 +145,3 @@ def test_a_package_adds_a_corpus_in_ten_lines(installed: Any, tmp_path: Path) ->
     )
     assert [(bad.line, bad.reason) for bad in loaded.bad] == [(2, "'riddle' is missing")]
     assert texts_of(loaded.records)[0].text == "What has keys?"
-
-
-def test_a_corpus_whose_name_is_taken_is_refused(installed: Any) -> None:
-    from dataclasses import replace
-
-    installed(replace(RIDDLES, name="dream"))
-    with pytest.raises(UserError, match="adds the corpus 'dream', a name that is taken"):
-        corpora()
-    installed(replace(RIDDLES, reading_field="text"))
-    with pytest.raises(UserError, match="reading field 'text' is none of riddle"):
-        corpora()

@@ -174,16 +174,6 @@ def test_no_text_comes_twice_and_exemplars_share_no_carrier_with_the_test(name: 
     assert len(texts) == len(set(texts)) == 250
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("seed", [1, 2])
-def test_asking_for_more_extends_a_part_and_leaves_the_other(name: str, seed: int) -> None:
-    few = generate(name, exemplars=4, items=10, seed=seed)
-    more = generate(name, exemplars=14, items=40, seed=seed)
-    assert more.exemplars[:4] == few.exemplars and more.test[:10] == few.test
-    assert few == generate(name, exemplars=4, items=10, seed=seed)
-    assert few != generate(name, exemplars=4, items=10, seed=seed + 7)
-
-
 def test_exemplars_in_random_order_are_balanced_and_nested() -> None:
     plain = generate("uppercase", exemplars=14, items=10, seed=3)
     few, more = (generate("uppercase", exemplars=k, items=10, seed=3, order="random") for k in (4, 14))
@@ -210,15 +200,6 @@ def test_numbers_and_names_that_do_not_fit_are_refused() -> None:
         generate("uppercase", exemplars=2, items=2, seed=1, order="randm")  # type: ignore[arg-type]
     with pytest.raises(UserError, match="making 'publish' is not known"):
         generate("uppercase", exemplars=2, items=2, seed=1, making="publish")  # type: ignore[arg-type]
-
-
-def test_words_are_our_own_and_no_noun_is_listed_twice() -> None:
-    for name in ("nouns", "sentences", "numbers", "rhymes", "mentioned"):
-        assert data(name)["source"].startswith("written for wrods") and data(name)["licence"] == "MIT"
-    nouns = [noun for kind in ("people", "things", "animals") for noun in data("nouns")[kind]]
-    assert len(nouns) == len(set(nouns)) and all(noun.isascii() and noun.islower() for noun in nouns)
-    rhyming = [word for words in data("rhymes")["sets"] for word in words.split()]
-    assert len(rhyming) == len(set(rhyming)) > 1500
 
 
 def test_words_of_one_rhyme_set_rhyme_and_of_two_do_not() -> None:

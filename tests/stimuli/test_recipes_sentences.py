@@ -14,7 +14,6 @@ from stimuli.item import Item, build_meta, read_items, write_items
 from stimuli.recipes.asking import Skipped
 from stimuli.recipes.sentences import (
     ByHand,
-    TargetColumn,
     TargetRule,
     describe_by_hand,
     parse_targets,
@@ -69,11 +68,6 @@ def test_targets_stand_in_a_column_as_words_or_numbers(cell: Any) -> None:
     assert changed(items) == only(["gardener", "tomatoes"])
 
 
-def test_a_hyphenated_target_is_both_its_words() -> None:
-    row = {"sentence": "A well-known painter came.", "goal": "well-known"}
-    assert changed(make(row, targets=TargetColumn("goal"))) == only(["well", "known"])
-
-
 @pytest.mark.parametrize(
     ("cell", "said"),
     [
@@ -108,11 +102,6 @@ def test_a_target_that_the_text_does_not_have_is_named_with_row_and_item(cell: A
 )
 def test_a_rule_chooses_targets(rule: dict[str, Any], words: list[str]) -> None:
     assert changed(make({"sentence": SENTENCE}, targets=rule)) == only(words)
-
-
-def test_the_first_word_of_a_sentence_can_be_the_only_target() -> None:
-    items = make({"sentence": "Gardeners water tomatoes."}, targets={"place": "first", "min_letters": 5})
-    assert changed(items) == only(["Gardeners"])
 
 
 @given(number=st.integers(1, 4), more=st.integers(1, 4), seed=st.integers(0, 99))
@@ -162,11 +151,6 @@ def test_a_sentence_that_no_word_fits_and_a_language_without_frequencies_are_nam
         make({"sentence": SENTENCE}, targets={"min_letters": 5, "skip_frequent": 50, "number": 6})
     with pytest.raises(UserError, match=r"words: max_zipf needs word frequencies.*'eo'"):
         make({"sentence": SENTENCE}, targets={"max_zipf": 4}, settings=ScrambleSettings(language="eo"))
-
-
-def test_web_addresses_are_never_chosen() -> None:
-    row = {"sentence": "Letters went to www.gardening-tomatoes.org yesterday."}
-    assert changed(make(row, targets={"min_letters": 7})) == only(["Letters", "yesterday"])
 
 
 # --- made by hand --------------------------------------------------------------------------------------------------
@@ -237,13 +221,6 @@ def test_operations_change_the_words_that_the_columns_change() -> None:
     ]
 
 
-def test_a_target_that_was_left_by_hand_is_reported() -> None:
-    row = BY_HAND | {"position:initial": "The agrdener watered the tomatoes."}
-    levels = {"initial": "hand-made"}
-    (item,) = make(row, levels=levels, settings=STARRED)
-    assert [(left["intact"], left["reason"]) for left in item.left_intact] == [("tomatoes", "left by hand")]
-
-
 @pytest.mark.parametrize(
     ("cells", "said"),
     [
@@ -285,18 +262,6 @@ def test_an_operation_that_cannot_change_a_word_changed_by_hand_is_named() -> No
         make(row, levels=levels)
 
 
-def test_a_column_by_hand_beside_an_operation_for_its_level_is_refused() -> None:
-    with pytest.raises(UserError, match="has a column 'position:initial' made by hand, but level 'initial'"):
-        make(BY_HAND, settings=STARRED)
-
-
-def test_a_missing_column_stops_even_where_rows_are_skipped() -> None:
-    skipped: list[Skipped] = []
-    with pytest.raises(UserError, match=r"sentences\.csv: column 'position:initial' is missing"):
-        make({"sentence": SENTENCE}, levels={"initial": "hand-made"}, skipped=skipped)
-    assert not skipped
-
-
 # --- rows that give no item ----------------------------------------------------------------------------------------
 
 
@@ -315,11 +280,6 @@ def test_bad_rows_are_skipped_and_listed_where_the_study_allows() -> None:
         skipped, ("has 2 words", "no word is starred", "none of the choices", "is empty"), strict=True
     ):
         assert said in one.reason and one.corpus == "sentences.csv"
-
-
-def test_a_design_that_is_wrong_stops_even_where_rows_are_skipped() -> None:
-    with pytest.raises(UserError, match="is not known"):
-        make(BY_HAND, levels={"a": "KFFL"}, skipped=[])
 
 
 WORDS = st.lists(
@@ -353,11 +313,3 @@ def test_any_reordering_by_hand_is_recorded_as_a_permutation(words: list[str], d
         for place, (one, other) in enumerate(zip(words, shown[:-1].split(" "), strict=True))
         if one != other
     }
-
-
-def test_a_bad_row_is_named_by_its_line_where_the_file_is_known() -> None:
-    row = {"item": "s7", "sentence": "a b", "answer": "Yes"}
-    with pytest.raises(UserError) as raised:
-        make(row, lines={"s7": 12}, targets=TargetRule(min_letters=9))
-    assert str(raised.value).startswith("sentences.csv, line 12, item 's7': ")
-    assert "item 's7': item" not in str(raised.value)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stimuli.corpora.source_text import SourceText
-from stimuli.item import ChangeRecord, Item
+from stimuli.item import Item
 from stimuli.recipes import recovery_items, sentence_items
 from stimuli.recipes.summary import describe_conditions
 from stimuli.scramble import ScrambleSettings
@@ -44,21 +44,6 @@ def test_words_left_intact_are_counted_by_reason() -> None:
     intact, initial, keep = describe_conditions(sentences())
     assert intact.left_intact == {}
     assert initial.left_intact == keep.left_intact == {"too short": 1}
-
-
-def test_a_single_item_has_no_standard_deviation() -> None:
-    assert [row.changed_words_sd for row in describe_conditions(sentences()[:3])] == [None, None, None]
-
-
-def test_practice_items_count_where_asked_only() -> None:
-    items = sentences(role="practice")
-    assert describe_conditions(items) == []
-    assert len(describe_conditions(items, roles=("test", "practice"))) == 3
-
-
-def test_sets_are_described_apart() -> None:
-    both = [*sentences(), *sentences(set_name="more")]
-    assert [row.set_name for row in describe_conditions(both)] == ["sentences"] * 3 + ["more"] * 3
 
 
 def test_substituted_inserted_and_deleted_letters_are_summed() -> None:
@@ -112,24 +97,6 @@ def test_numbers_that_move_with_words_are_no_words_and_what_moved_has_its_name()
     )
     assert words.share_changed <= 1 and words.changed_words == 6, "It, was, and, there, One, two"
     assert (words.unit, whole.unit, letters.unit) == ("word", "sentence", "letter")
-
-
-def test_records_of_the_older_form_count_as_letters() -> None:
-    (item,) = [
-        item for item in sentences(levels={"initial": {"transpose": "initial"}}) if item.item_id == "s1"
-    ]
-    older = [
-        {
-            key: value
-            for key, value in change.items()
-            if key not in ("unit", "substituted", "inserted", "deleted")
-        }
-        for change in item.changes
-    ]
-    item = Item.from_json(item.to_json())
-    object.__setattr__(item, "changes", tuple(ChangeRecord(**change) for change in older))  # type: ignore[typeddict-item]
-    (row,) = describe_conditions([item])
-    assert (row.changed_words, row.substituted) == (2, 0)
 
 
 def test_words_that_took_fewer_than_the_count_are_counted_by_how_many_they_took() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -214,18 +213,6 @@ def test_an_operation_that_is_none_is_refused_with_the_mend(given: object, said:
     assert said in str(raised.value)
 
 
-def test_two_rates_that_disagree_are_refused() -> None:
-    with pytest.raises(UserError, match="already says rate"):
-        parse_operation("RS-50", rate=0.2)
-    assert parse_operation("RS-50", rate=0.5).rate == 0.5
-    assert parse_operation("RS", default_rate=0.3).rate == 0.3
-
-
-def test_a_percentage_given_as_rate_is_mended() -> None:
-    with pytest.raises(UserError, match=re.escape("For 50 % write 0.5")):
-        parse_operation("RS", rate=50)
-
-
 @pytest.mark.usefixtures("fresh_registry")
 def test_another_package_adds_a_type_through_an_entry_point(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -243,17 +230,3 @@ def test_an_added_type_cannot_take_a_name_that_exists(
     install(tmp_path, monkeypatch, module=HALVES.replace('"HALF"', '"KFL"'), value="swap")
     with pytest.raises(UserError, match="'kfl', which exists already"):
         scramble_types()
-
-
-@pytest.mark.usefixtures("fresh_registry")
-def test_an_entry_point_that_gives_no_type_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    install(tmp_path, monkeypatch, module="nothing = 5\n", value="nothing")
-    with pytest.raises(UserError, match="gives no ScrambleType"):
-        scramble_types()
-
-
-def test_a_rate_given_apart_goes_before_the_one_that_a_name_stands_for() -> None:
-    assert parse_operation("KF&Adj").rate == 0.3
-    assert parse_operation("KF&Adj", rate=0.5).label == "transpose:after_first@0.5;texts=0.6"
-    with pytest.raises(UserError, match=r"already says rate 0\.2"):
-        parse_operation("RS-20", rate=0.5)

@@ -11,12 +11,8 @@ from typing import Any
 import pytest
 
 from stimuli.scramble import scramble_text, scramble_types
-from stimuli.scramble.changes import KEPT_UP_TO
-from stimuli.scramble.edits import Deleted
 from stimuli.scramble.letter_forms import NONE_OF_THE_FIRST, LetterForms
 from stimuli.scramble.orders import Arrangement
-from stimuli.scramble.words import cut
-from stimuli.seeds import Draw
 
 LENGTHS = (1_000, 4_000)
 NEARLY_LINEAR = 5.5  # four times the letters; with a factor for logarithms, far from the sixteen of a square
@@ -80,24 +76,6 @@ def test_a_word_four_times_as_long_takes_about_four_times_the_work(kind: str) ->
         assert long <= NEARLY_LINEAR * max(short, 2 * LENGTHS[0]), (name, short, long)
 
 
-def test_what_is_made_of_a_long_word_is_not_kept() -> None:
-    size = 40 * KEPT_UP_TO
-    forms = LetterForms(
-        Deleted("internal", 1),
-        4,
-        gap="",
-        leaves_runs=True,
-        reorders=False,
-        capitals_stay=True,
-        avoid_real_words=False,
-        language="en",
-    )
-    pieces = cut(f"short {'a' * KEPT_UP_TO} {word_of('abcdef', size)}").pieces
-    changed = forms.changed(pieces, (1, 2, 3), ())
-    assert [len(change.shown) for change in changed.changes] == [4, KEPT_UP_TO - 1, size - 1]
-    assert sorted(map(len, forms._known)) == [5, KEPT_UP_TO]
-
-
 class NothingFits:
     """A rule whose arrangements never change a word; it counts how many are asked for."""
 
@@ -137,17 +115,3 @@ def test_a_long_word_nearly_of_one_letter_still_takes_its_exchanges() -> None:
     assert change.displaced in (3, 4) and sum(a != b for a, b in zip(word, change.shown, strict=True)) >= 3
     (left,) = scramble_text(word.replace("c", "a"), "exchange:internal(count=2)", seed=3).left_intact
     assert "fewer than 2 exchanges" in left.reason
-
-
-def test_digits_without_end_and_an_address_beside_a_long_word_are_cut_as_short_ones_are() -> None:
-    assert cut("1" * 200_000).pieces == ["1" * 200_000]
-    assert cut("1" * 50 + "a").pieces[1] == "1" * 50 + "a"
-    pieces, fixed = cut("a" * 200_000 + " see x@y.org")
-    assert pieces[1::2] == ["a" * 200_000, "see", "x@y.org"] and fixed == {2}
-
-
-def test_many_things_are_dealt_as_few_are() -> None:
-    size = 5_000
-    pool, draw = list(range(size)), Draw(7)
-    one_by_one = [pool.pop(draw.below(len(pool))) for _ in range(size)]
-    assert list(Draw(7).dealt(range(size))) == one_by_one

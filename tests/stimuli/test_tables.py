@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -49,23 +48,11 @@ def test_a_table_is_read_whatever_its_delimiter_and_encoding(
     assert table.bad == ()
 
 
-def test_columns_are_renamed_and_others_keep_their_names(tmp_path: Path) -> None:
-    path = written(tmp_path, "t.csv", "id,satz,extra\n7,Hallo,x\n")
-    table = read_table(path, columns={"item": "id", "sentence": "satz"}, required=["item", "sentence"])
-    assert table.rows == ({"item": "7", "sentence": "Hallo", "extra": "x"},)
-    assert table.description.columns == ("item", "sentence", "extra")
-
-
 def test_a_cell_may_hold_line_breaks_and_lines_are_still_counted(tmp_path: Path) -> None:
     path = written(tmp_path, "t.csv", 'item,text\n1,"two\nlines"\n2,one\n')
     table = read_table(path)
     assert [row["text"] for row in table] == ["two\nlines", "one"]
     assert table.numbers == (2, 4)
-
-
-def test_decimal_commas_and_leading_zeros_stay_as_they_are_written(tmp_path: Path) -> None:
-    path = written(tmp_path, "t.csv", "item;zipf\n007;3,5\n008;4,0\n")
-    assert read_table(path).rows == ({"item": "007", "zipf": "3,5"}, {"item": "008", "zipf": "4,0"})
 
 
 def test_commas_in_the_texts_of_a_one_column_table_are_no_delimiters(tmp_path: Path) -> None:
@@ -172,11 +159,6 @@ def test_a_record_that_lacks_a_column_is_named_with_the_nearest_one(tmp_path: Pa
     assert len(read_table(path, required=["text"], on_bad="skip")) == 1
 
 
-def test_when_all_rows_are_bad_skipping_does_not_hide_it(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="line 2: 1 cells under 2 columns"):
-        read_table(written(tmp_path, "t.csv", "a,b\n1\n2\n"), on_bad="skip")
-
-
 def test_a_text_file_gives_a_text_a_line_or_a_paragraph(tmp_path: Path) -> None:
     path = written(tmp_path, "t.txt", "First, a line; of text.\r\nIts second.\r\n\r\n\r\nAnother | one.\n")
     assert read_table(path).rows == (
@@ -215,11 +197,6 @@ def test_the_description_says_how_a_table_was_understood(tmp_path: Path) -> None
     assert "Windows-1252 (guessed" in said and "semicolon" in said
     assert "do these words look right? Bären, hören, Töne" in said
     assert "satz: Die Bären hören 2,5 Töne" in said and "hören 3,5" not in said
-
-
-def test_a_certain_encoding_is_not_called_a_guess(tmp_path: Path) -> None:
-    described = describe_table(written(tmp_path, "t.csv", "item,satz\n1,Bär\n"))
-    assert (described.encoding, described.known_by, described.notes) == ("utf-8", "valid UTF-8", ())
 
 
 TEXTS = {
@@ -265,11 +242,6 @@ def test_a_given_encoding_that_does_not_fit_is_refused(tmp_path: Path, encoding:
         read_table(path, encoding=encoding)
 
 
-def test_values_of_jsonl_keep_their_kinds(tmp_path: Path) -> None:
-    row = {"item": 7, "choices": ["a", "b"], "flag": True, "none": None}
-    assert read_table(written(tmp_path, "t.jsonl", json.dumps(row)))[0] == row
-
-
 STRAY = [
     ('2,"two', "3,three\n4,four\n"),
     ('2,"two', '3,three\n4,"four, or so"\n5,five\n'),
@@ -290,10 +262,3 @@ def test_a_stray_quote_costs_its_own_line_and_not_those_after_it(
     assert "a double quote is opened" in table.bad[0].reason
     with pytest.raises(UserError, match=r"t\.csv, line 3: a double quote is opened"):
         read_table(path)
-
-
-def test_lines_that_a_quote_may_rightly_hold_are_not_taken_for_rows(tmp_path: Path) -> None:
-    path = written(tmp_path, "t.csv", 'item,text\n1,one\n2,"a letter\nof several lines\nthat is cut off')
-    table = read_table(path, on_bad="skip")
-    assert [row["item"] for row in table] == ["1"]
-    assert [bad.line for bad in table.bad] == [3] and "lines 4 to 5 belong to it" in table.bad[0].reason

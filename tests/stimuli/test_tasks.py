@@ -11,10 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stimuli.corpora.record import Record
-from stimuli.corpora.source_text import SourceText
 from stimuli.errors import UserError
 from stimuli.item import Item, build_meta, write_items
-from stimuli.recipes import recovery_items
 from stimuli.recipes.registry import tasks, worked
 from stimuli.recipes.tasks import TaskItems, task_items
 from stimuli.scramble import ScrambleSettings
@@ -116,23 +114,12 @@ def test_of_a_dialogue_as_of_any_text_only_words_that_some_condition_could_chang
             assert [w["intact"] for w in one.left_intact] == [w["intact"] for w in other.left_intact]
 
 
-def test_conditions_of_one_rate_change_the_same_words() -> None:
-    items = by_level(make("question", levels={"KF": "KF", "KFL": "KFL", "TL": "transpose:internal"}))
-    changed = [[change["word"] for change in item.changes] for item in items.values()]
-    assert changed[0] == changed[1] == changed[2] != []
-
-
 def test_categories_split_licence_and_source_travel_with_each_item() -> None:
     for item in make("question").items:
         assert (item.covariates["categories"], item.covariates["turns"]) == ("matching", 2.0)
         origin = item.provenance
         assert (origin["source"], origin["source_id"], origin["split"]) == ("dream", "r1", "test")
         assert (origin["licence"], origin["seed"]) == ("non-commercial research only", 4711)
-
-
-def test_a_covariate_of_the_record_never_hides_one_that_is_computed() -> None:
-    with pytest.raises(UserError, match=r"record 'r1' of dream \(test.json, line 7\): 'letters' is the name"):
-        make("question", record(extra={"letters": 3.0}))
 
 
 def test_without_evidence_the_question_is_asked_alone() -> None:
@@ -143,21 +130,10 @@ def test_without_evidence_the_question_is_asked_alone() -> None:
     assert bare.intact == items["intact"].intact and bare.answer == items["RS"].answer
 
 
-def test_withholding_a_text_does_not_change_which_words_other_conditions_change() -> None:
-    alone = by_level(make("question"))
-    beside = by_level(make("question", levels={**LEVELS, "no text": "withhold"}))
-    assert all(alone[level].shown == beside[level].shown for level in LEVELS)
-
-
 @pytest.mark.parametrize("task", ["recover", "rectify", "summarise"])
 def test_a_text_that_is_all_there_is_cannot_be_withheld(task: str) -> None:
     with pytest.raises(UserError, match="nothing is left to answer"):
         make(task, record(**PASSAGE), levels={"intact": "none", "no text": "withhold"})
-
-
-def test_yes_and_no_are_the_choices_of_a_yes_no_question() -> None:
-    items = make("question", record(**PASSAGE | {"choices": None})).items
-    assert all((item.choices, item.answer) == (("yes", "no"), "yes") for item in items)
 
 
 def test_other_right_answers_of_a_typed_question_stand_in_the_key_once() -> None:
@@ -216,12 +192,6 @@ def test_a_program_is_scored_by_tests_and_a_passage_by_its_question() -> None:
     assert (problem.answer, set(problem.shown)) == ("156", {"question"})
 
 
-def test_a_passage_is_rectified_to_itself() -> None:
-    item = by_level(make("rectify", record(**PASSAGE)))["KFL"]
-    assert item.answer == item.intact["passage"] == PASSAGE["texts"]["passage"]
-    assert set(item.shown) == {"passage"} and item.choices is None
-
-
 def test_summaries_and_translations_have_an_answer_only_where_a_reference_is_named() -> None:
     texts = {"passage": PASSAGE["texts"]["passage"], "short": "Goats wander."}
     one = record(**PASSAGE | {"texts": texts})
@@ -243,17 +213,6 @@ def test_a_passage_with_several_questions_is_read_once_whatever_their_order() ->
             "c": "the same passage as 'a'",
         }
     assert {item.item_id for item in make("question", *twins).items} == {"a", "b", "c"}
-
-
-def test_recovering_records_gives_what_recovering_their_texts_gives() -> None:
-    records = [
-        record(f"s{number}", corpus="mine", texts={"sentence": text}, extra={}, split=None, licence=None)
-        for number, text in enumerate(["Several gardens flower early.", "Nobody answered the captain."])
-    ]
-    made = make("recover", *records, set_name="recovery").items
-    texts = [SourceText(one.record_id, one.texts["sentence"], "mine") for one in records]
-    expected = recovery_items(texts, factor="text", levels=LEVELS, seed=4711)
-    assert [item.to_json() for item in made] == [item.to_json() for item in expected]
 
 
 def test_sentences_of_any_text_can_be_recovered_one_by_one() -> None:
@@ -329,18 +288,6 @@ def test_a_wrong_request_is_told_with_the_mend(changed: dict[str, Any], said: st
     with pytest.raises(UserError) as error:
         make(changed.pop("task", "question"), **changed)
     assert said in str(error.value)
-
-
-def test_a_record_that_stands_twice_is_refused() -> None:
-    with pytest.raises(UserError, match=r"record .r1. of dream .* stands twice"):
-        make("question", record(), record())
-
-
-def test_a_user_text_without_a_reading_field_must_be_named() -> None:
-    own = record(corpus="mine.csv", texts={"prose": "Several gardens flower.", "question": "Do they?"})
-    with pytest.raises(UserError, match="has the texts prose, question, and none is named"):
-        make("recover", own)
-    assert make("recover", own, options={"field": "prose"}).items[0].answer == "Several gardens flower."
 
 
 @given(st.permutations(["a", "b", "c", "d", "e"]), st.integers(0, 5))

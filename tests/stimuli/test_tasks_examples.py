@@ -11,7 +11,7 @@ import pytest
 from stimuli.corpora.record import Record
 from stimuli.errors import UserError
 from stimuli.item import Item
-from stimuli.recipes.tasks import TaskItems, demonstration_pass, printed_examples, task_items
+from stimuli.recipes.tasks import TaskItems, printed_examples, task_items
 
 RATES = {"RS-0": "none", "RS-20": "RS-20", "RS-50": "RS-50", "RS-100": "RS-100"}
 CROSSED = {"demonstration_factor": "examples", "demonstrations": RATES}
@@ -115,23 +115,11 @@ def test_examples_show_solution_and_options_intact_at_every_rate() -> None:
         assert item.key["rationale"] == first.rationale
 
 
-def test_one_rate_without_a_factor_gives_each_example_once() -> None:
-    made = make(options={"demonstrations": "RS-50"})
-    assert [item.condition for item in examples(made)] == [{}] * 4
-    assert all("shuffle:all@0.5" in item.provenance["operation"] for item in examples(made))
-
-
 def test_an_item_that_an_example_shows_is_not_tested() -> None:
     leak = problem("leak", "  how many KEYSTROKES are needed to type the numbers from 1 to 500? ")
     with pytest.raises(UserError, match="record 'leak' of aqua: an example has the same question"):
         make(records=(*TESTS, leak))
     assert "leak" not in {item.item_id for item in make(records=(*TESTS, leak), on_bad="skip").items}
-
-
-def test_an_example_of_a_problem_needs_a_worked_solution() -> None:
-    bare = problem("bare", "Seven teachers counted windows.", rationale=None)
-    with pytest.raises(UserError, match="record 'bare' of aqua has no worked solution"):
-        make(exemplars=[bare])
 
 
 @pytest.mark.parametrize(
@@ -146,8 +134,3 @@ def test_an_example_of_a_problem_needs_a_worked_solution() -> None:
 def test_wrong_rates_of_examples_are_told(options: dict[str, Any], said: str) -> None:
     with pytest.raises(UserError, match=said):
         make(options=options)
-
-
-def test_examples_were_published_at_rs_only() -> None:
-    with pytest.raises(UserError, match="published at RS only, not at keep:first"):
-        demonstration_pass(["Nobody answered."], "KF")

@@ -98,13 +98,6 @@ def test_the_dialogue_that_the_paper_prints_comes_out_of_the_pass_over_dream(sha
     assert printed.covariates["is_logic"] is not None and printed.provenance["seed"] == 10
 
 
-def test_dropping_a_question_before_the_pass_would_change_those_after_it(shared: Path) -> None:
-    listed = published_list("dream", shared / "data" / "dream", task="question", split="dev")
-    assert (len(listed.records), len(listed.pass_over)) == (513, 514)
-    missing = {one.record_id for one in listed.pass_over} - {one.record_id for one in listed.records}
-    assert missing == {"4-14-3"}
-
-
 def test_the_problems_that_the_paper_prints_come_out_of_the_pass_over_aqua(shared: Path) -> None:
     made = published(shared, "aqua", "problem", {"rs100": "RS-100"})
     shown = {item.shown["question"] for item in made.items}
@@ -131,16 +124,6 @@ def test_what_was_not_published_is_refused(shared: Path, corpus: str, task: str,
     with pytest.raises(UserError) as error:
         published_list(corpus, shared / "data" / corpus, task=task)
     assert said in str(error.value)
-
-
-def test_typobench_levels_are_copied_too(shared: Path) -> None:
-    records = load_corpus("gsm8k", shared / "data" / "gsm8k", split="test").records[:20]
-    levels = {"BASE": "BASE", "REO-REV": "REO-REV", "DEL-BEG": "DEL-BEG", "code": "char_swap_beg"}
-    made = task_items("complete", records, factor="text", levels=levels, seed=1, published=True)
-    by = families(made)[0]
-    assert by["DEL-BEG"].shown["question"].startswith("_anet’s _ucks lay 16 _ggs")
-    assert by["REO-REV"].shown["question"].startswith("tenaJ’s skcud yal 61 sgge")
-    assert by["code"].provenance["operation"] == "published REO-BEG" and by["code"].provenance["seed"] == 42
 
 
 @pytest.mark.parametrize(

@@ -24,15 +24,6 @@ def fast() -> Tokenizer:
     return made
 
 
-class Encoding:
-    """As tiktoken: one number a byte, and no text may spell a special token unless one says so."""
-
-    def encode(self, text: str, *, disallowed_special: object = "all") -> list[int]:
-        if disallowed_special == "all" and "<|endoftext|>" in text:
-            raise ValueError("special token in text")
-        return list(text.encode())
-
-
 def test_tokens_before_and_after_a_change(fast: Tokenizer) -> None:
     assert token_measures("the judge", "the jugde", fast) == {
         "tokens_intact": 2,
@@ -42,24 +33,9 @@ def test_tokens_before_and_after_a_change(fast: Tokenizer) -> None:
     }
 
 
-def test_an_unchanged_text_is_no_edit_away(fast: Tokenizer) -> None:
-    measured = token_measures("the judge", "the judge", fast)
-    assert (measured["tokens_intact"], measured["token_edit_distance"]) == (2, 0)
-
-
-def test_a_text_without_tokens_has_no_characters_per_token(fast: Tokenizer) -> None:
-    assert token_measures("", "", fast)["characters_per_token"] is None
-
-
 def test_marks_around_a_text_are_not_its_tokens(fast: Tokenizer) -> None:
     wrapped = PreTrainedTokenizerFast(tokenizer_object=fast, bos_token="[S]")
     assert list(token_ids("the judge", wrapped)) == list(token_ids("the judge", fast)) == [32, 30]
-
-
-def test_other_encoders_are_taken_as_they_are() -> None:
-    measured = token_measures("judge", "jugde", Encoding())
-    assert (measured["tokens_shown"], measured["token_edit_distance"]) == (5, 2)
-    assert token_ids("<|endoftext|>", Encoding()) == list(b"<|endoftext|>")
 
 
 def test_a_tokenizer_is_loaded_from_its_folder_and_from_its_file(fast: Tokenizer, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections import Counter
 from pathlib import Path
 
@@ -81,12 +80,6 @@ def test_the_order_is_drawn_and_no_label_tells_the_next() -> None:
     assert abs(same - 199.5) < 4 * (399 / 4) ** 0.5
 
 
-def test_texts_are_told_with_where_they_come_from() -> None:
-    made = htest_training_set("uppercase", seed=9, held_out=[], number=10)
-    assert all(one.prompt == one.provenance["text"] for one in made.exchanges)
-    assert made.exchanges[0].to_json().keys() == {"prompt", "reply", "provenance"}
-
-
 @pytest.mark.parametrize("number", [0, 7, True, "12"])
 def test_an_odd_number_of_texts_is_refused(number: object) -> None:
     with pytest.raises(UserError, match="even whole number"):
@@ -143,12 +136,3 @@ def test_made_lines_are_no_texts_of_other_tasks_either() -> None:
     keys = set().union(*map(word_keys, asked))
     assert len(made.exchanges) == 60 and made.near_copies >= 5
     assert not any(word_keys(one.prompt) & keys for one in made.exchanges)
-
-
-def test_a_broken_released_file_is_named(tmp_path: Path) -> None:
-    line = {"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "C"}]}
-    (tmp_path / "uppercase_train.jsonl").write_text(json.dumps(line) + "\n")
-    with pytest.raises(UserError, match="line 1: no text with the reply"):
-        released_training_set(tmp_path, "uppercase", seed=1, held_out=[])
-    with pytest.raises(UserError, match="rhyme_train"):
-        released_training_set(tmp_path, "rhyme", seed=1, held_out=[])

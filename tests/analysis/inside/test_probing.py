@@ -233,15 +233,6 @@ def test_other_settings_other_rows_or_another_layout_are_computed_anew(
     assert folders() == 4
 
 
-def test_results_that_cannot_be_kept_are_given_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = probing_study(tmp_path, items=18, layers=2, probing={"penalties": [0.01], "controls": 1})
-    (tmp_path / "states" / "run-1" / "results").write_text("a file where the folder should be", "utf-8")
-    one = probed(data)
-    assert not one.kept and len(one.layers) == 2
-
-
 def test_items_of_the_training_split_train_and_all_others_test(tmp_path: Path) -> None:
     settings = {"penalties": [0.01], "controls": 1}
     data = probing_study(

@@ -59,23 +59,6 @@ def test_classes_that_are_the_same_throughout_have_the_label_by_which_they_were_
     assert labels_of(rows, items, "answer", ()).tolist() == ["foo", "foo", "Yes"]
 
 
-def test_options_may_change_with_the_condition() -> None:
-    items = pd.DataFrame(
-        [
-            item("a", choices=["x", "y"], f="base"),
-            item("a", choices=["xx", "yy"], f="mild"),
-            item("b", choices=["p", "q"], f="base"),
-        ]
-    )
-    rows = trials(item_id=["a", "a", "b"], answer=["y", "yy", "p"], f=["base", "mild", "base"])
-    assert labels_of(rows, items, "answer", ("f",)).tolist() == ["B", "B", "A"]
-
-
-def test_free_answers_are_no_labels() -> None:
-    rows = trials(item_id=[f"i{n}" for n in range(11)], answer=[f"text {n}" for n in range(11)])
-    assert labels_of(rows, pd.DataFrame(), "answer", ()).isna().all()
-
-
 def test_conditions_cross_factors_and_a_missing_level_is_none() -> None:
     rows = pd.DataFrame({"a": ["x", "y", None], "b": ["1", "2", "1"]})
     assert conditions_of(rows, ("a", "b")).tolist() == ["x, 1", "y, 2", None]

@@ -17,7 +17,6 @@ from analysis.inside.trained import (
     AVERAGE,
     Modelled,
     Transfer,
-    cells_of,
     diagonal,
     diagonal_of_items,
     differences,
@@ -67,31 +66,6 @@ def test_trained_models_are_known_by_their_base_and_their_records(h_test: Tables
     losses = loss_of(scrambled, "ft-rs")
     assert losses is not None and list(losses["step"]) == list(range(41))
     assert np.isnan(losses["training_loss"].iloc[0]) and losses["validation_loss"].iloc[0] == 2.0
-
-
-def test_models_stand_in_the_order_of_their_trainings(tmp_path: Path) -> None:
-    tables = h_test_study(tmp_path, FIVE[:3], items=12)
-    for day, task in zip("321", FIVE[:3], strict=True):
-        file = tmp_path / "tuning" / f"each-{task}" / "tuning.json"
-        told = json.loads(file.read_text("utf-8")) | {"began_at": f"2026-01-0{day}T09:00:00+00:00"}
-        file.write_text(json.dumps(told), "utf-8")
-    (family,) = families(tables)
-    assert [one.task for one in family.models] == [*reversed(FIVE[:3])]
-
-
-def test_a_study_that_trains_nothing_has_no_family(h_test: Tables) -> None:
-    plain = {name: {**reader, "settings": {}} for name, reader in h_test.dictionary["readers"].items()}
-    assert (
-        families(Tables(h_test.trials, h_test.items, {**h_test.dictionary, "readers": plain}, h_test.source))
-        == []
-    )
-
-
-def test_records_may_come_with_the_tables(tmp_path: Path) -> None:
-    tables = h_test_study(tmp_path, FIVE[:2], records=False)
-    told = {"each-palindrome": {"settings": {"task": "palindrome"}}}
-    given = Tables(tables.trials, tables.items, {**tables.dictionary, "tuning": told}, tables.source)
-    assert [one.task for one in families(given)[0].models] == [None, "palindrome"]
 
 
 def test_a_broken_record_is_named(tmp_path: Path) -> None:
@@ -192,22 +166,6 @@ def test_recovery_rates_are_compared_over_the_same_items(scrambled: Tables) -> N
         assert (one.p_adjusted < 0.05) is (apart > 0.1)
 
 
-def test_a_condition_that_neither_of_two_models_restored_is_not_compared(scrambled: Tables) -> None:
-    (family,) = families(scrambled)
-    (part,) = parts_of(scrambled, family)
-    lost = (part.measured["condition"] == "KF") & part.measured["reader_group"].isin(["base", "ft-rs"])
-    found = differences(replace(part, measured=part.measured[~lost]), family)
-    assert {(one.first, one.second) for one in found if one.condition == "KF"} == {("ft-ori", "ft-kf")}
-
-
-def test_values_in_the_figure_are_those_of_the_table(scrambled: Tables) -> None:
-    (family,) = families(scrambled)
-    (part,) = parts_of(scrambled, family)
-    cells = cells_of(part, "study").set_index(["reader_group", "condition"])["value"]
-    for one in differences(part, family):
-        assert one.after == pytest.approx(cells[one.second, one.condition])
-
-
 def test_the_mixed_model_finds_what_training_does_and_where(scrambled: Tables) -> None:
     (family,) = families(scrambled)
     (part,) = parts_of(scrambled, family)
@@ -235,25 +193,6 @@ def test_answers_of_one_word_have_no_variance_of_their_own(scrambled: Tables) ->
     for one, groups in ((part, {"item", "answer"}), (single, {"item"})):
         found = modelled(one, family)
         assert isinstance(found, Modelled) and set(found.fit.groups) == groups
-
-
-def test_where_nothing_or_all_is_restored_words_say_why_there_is_no_model(scrambled: Tables) -> None:
-    (family,) = families(scrambled)
-    (part,) = parts_of(scrambled, family)
-    words = part.measured["recovered"] + part.measured["not_recovered"]
-    none = replace(part, measured=part.measured.assign(recovered=0, not_recovered=words))
-    assert modelled(none, family) == "no answer restores a word that was scrambled"
-    every = replace(part, measured=part.measured.assign(recovered=words, not_recovered=0))
-    assert modelled(every, family) == "every answer restores every word that was scrambled"
-
-
-def test_without_the_base_the_control_is_still_compared(tmp_path: Path) -> None:
-    tables = scrambled_study(tmp_path, items=15, base_asked=False)
-    (family,) = families(tables)
-    assert not family.base_was_asked
-    (part,) = parts_of(tables, family)
-    found = differences(part, family)
-    assert found and {one.first for one in found} == {"ft-ori"}
 
 
 def test_the_printed_averages_are_the_means_of_the_printed_cells() -> None:

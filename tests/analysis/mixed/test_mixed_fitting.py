@@ -135,16 +135,6 @@ def test_gradients_are_exact(
         assert np.abs(objective(x)[1] - numeric).max() < 1e-5 * max(1.0, np.abs(numeric).max())
 
 
-def test_the_deviance_is_even_in_the_sign_of_a_column(crossed: Simulate) -> None:
-    gaussian, _ = choose_family("gaussian")
-    parsed = read_formula("rt ~ cond + (1 + log.freq | participant)")
-    frame = make_frame(parsed, crossed(seed=8), gaussian)
-    objective = LinearDeviance(frame, make_matrices(parsed, frame, gaussian), True)
-    theta = np.array([0.8, 0.3, 0.4])
-    assert objective(theta * [-1, -1, 1])[0] == pytest.approx(objective(theta)[0], abs=1e-9)
-    assert objective(theta * [1, 1, -1])[0] == pytest.approx(objective(theta)[0], abs=1e-9)
-
-
 def test_the_search_leaves_a_saddle_at_zero() -> None:
     class Saddle:
         def __call__(self, x: np.ndarray, /) -> tuple[float, np.ndarray]:
@@ -322,13 +312,6 @@ def test_levels_that_do_not_occur_are_left_out_and_reported(crossed: Simulate) -
     assert found.warnings == ("levels of cond that do not occur in the data are left out: final",)
 
 
-def test_a_count_of_rows_as_grouping_factor_is_allowed_for_counts(crossed: Simulate) -> None:
-    data = crossed(seed=17)
-    data["row"] = np.arange(len(data))
-    found = fit("errors ~ cond + (1 | participant) + (1 | row)", data, "poisson")
-    assert found.groups == {"row": 192, "participant": 16}
-
-
 def test_likelihood_ratios_that_mean_nothing_are_refused(crossed: Simulate) -> None:
     data = crossed(seed=18)
     small, large = (fit(f"rt ~ {x} + (1 | item)", data) for x in ("1", "cond"))
@@ -415,18 +398,6 @@ def test_json_holds_exactly_the_agreed_keys_and_plain_values(crossed: Simulate) 
     assert content["fixed"][0]["df"] is None
     assert set(content["variance"][0]) == {"group", "terms", "cov"}
     assert np.array(content["vcov"]).shape == (len(content["fixed"]), len(content["fixed"]))
-
-
-def test_the_summary_shows_every_coefficient_and_warning(crossed: Simulate) -> None:
-    data = crossed(seed=25)
-    data.loc[0, "rt"] = np.nan
-    found = fit(LINEAR, data)
-    text = found.summary()
-    for term in found.fixed["term"]:
-        assert term in text
-    for warning in found.warnings:
-        assert warning in text
-    assert "Satterthwaite" in text
 
 
 def test_the_data_given_are_not_changed(crossed: Simulate) -> None:

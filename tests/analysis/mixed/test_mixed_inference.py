@@ -15,7 +15,6 @@ from analysis.mixed import (
     bootstrap,
     equivalence_tests,
     fit,
-    joint_test,
     kenward_roger,
     likelihood_ratio_test,
     linear_contrasts,
@@ -171,24 +170,6 @@ def test_degrees_of_freedom_asked_for_reach_every_table(linear: Fit) -> None:
     assert "df by Kenward-Roger" in adjusted.summary()
     with pytest.raises(UserError, match="already carries Kenward-Roger"):
         with_degrees(adjusted, "satterthwaite")
-
-
-def test_one_contrast_tested_jointly_is_its_t_squared(linear: Fit) -> None:
-    for found in (linear, with_degrees(linear, "kenward-roger"), with_degrees(linear, "none")):
-        row = np.eye(len(found.fixed))[1]
-        test, one = joint_test(found, [row, 2 * row]), found.fixed.iloc[1]
-        assert test.numerator == 1
-        assert test.statistic == pytest.approx(one["statistic"] ** 2, rel=1e-6)
-        assert test.p == pytest.approx(one["p"], rel=1e-6)
-
-
-def test_type_three_tests_do_not_depend_on_the_contrasts(data: pd.DataFrame) -> None:
-    tables = [
-        anova(fit("rt ~ cond * agent + log.freq + (1 | item)", data, contrasts=c))
-        for c in ({}, {"cond": "sum", "agent": "helmert"})
-    ]
-    for column in ("statistic", "denominator", "p"):
-        assert tables[0][column].to_numpy() == pytest.approx(tables[1][column].to_numpy(), rel=1e-4)
 
 
 def test_a_new_variance_is_tested_by_the_mixture_that_it_has(data: pd.DataFrame) -> None:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.estimation import fitted, fitted_as_written
+from analysis.estimation import fitted_as_written
 from analysis.frames import accuracy_data
-from analysis.mixed import Fit, completed, fit, fitting, optimise, sketch
-from analysis.mixed.criterion import make_objective
+from analysis.mixed import completed, fit, fitting, sketch
 from analysis.planned import plans
-from analysis.random_structure import justified
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import study_rows
 
@@ -65,24 +62,6 @@ def test_where_nothing_is_simplified_a_sketch_is_the_fit(answers: pd.DataFrame, 
     assert drawn.to_json() == fit(PLAIN, answers, "binomial").to_json()
 
 
-def test_only_the_reported_model_of_a_reduction_has_second_derivatives(handover: Make, many: None) -> None:
-    tables = load(handover(study_rows(human=14, models=("m",), items=16)))
-    plan = plans(tables)[0]
-    data = accuracy_data(tables.trials, plan)
-    terms, _ = justified(data, plan.factor)
-    with patch.object(optimise, "_curvature", wraps=optimise._curvature) as curved:
-        model = fitted(plan, data, terms)
-    assert len(model.steps) > 1, "the design's structure is more than these data carry"
-    assert curved.call_count <= 2, "for the last one alone, and once more after a Newton step"
-    assert model.source is not None and not model.source.is_sketch
-    assert fitting.SKETCHED not in model.warnings
-    usual = fitted(plan, data, terms, engine=fit)
-    assert [step.formula for step in model.steps] == [step.formula for step in usual.steps]
-    assert [one.se for one in model.coefficients] == pytest.approx(
-        [one.se for one in usual.coefficients], rel=1e-4
-    )
-
-
 def test_a_written_model_that_has_no_fallback_is_completed(handover: Make, many: None) -> None:
     tables = load(handover(study_rows(human=14, models=("m",), items=16)))
     usual = plans(tables)[0]
@@ -94,31 +73,3 @@ def test_a_written_model_that_has_no_fallback_is_completed(handover: Make, many:
         model, _ = fitted_as_written(plan, data)
         assert model is not None and model.singular and model.formula == text
         assert fitting.SKETCHED not in model.warnings
-
-
-def information(found: Fit, most: int) -> np.ndarray:
-    model = found.model
-    with patch("analysis.mixed.laplace.MANY_ALIKE", most):
-        deviance = make_objective(model.frame, model.matrices, model.family, model.link, model.criterion)
-    assert (deviance.alike is None) == (most == 0)
-    return np.asarray(deviance.metric(found.end))
-
-
-@pytest.mark.parametrize("formula", ["correct ~ cond + (1 + cond | participant) + (1 | item)", SINGULAR])
-def test_rows_of_x_that_are_alike_are_summed_first(formula: str, answers: pd.DataFrame) -> None:
-    found = fit(formula, answers, "binomial")
-    assert information(found, 2) == pytest.approx(information(found, 0), rel=1e-9, abs=1e-9)
-
-
-def test_who_judges_a_minimum_does_not_ask_twice_for_a_point(answers: pd.DataFrame) -> None:
-    found = fit(PLAIN, answers, "binomial")
-    model = found.model
-    deviance = make_objective(model.frame, model.matrices, model.family, model.link, model.criterion)
-    asked: list[bytes] = []
-
-    def counted(x: np.ndarray) -> tuple[float, np.ndarray]:
-        asked.append(np.round(x, 15).tobytes())
-        return deviance(x)
-
-    optimise.finish(counted, found.end, deviance.scales(), deviance.standardise, is_rough=True)
-    assert len(asked) == len(set(asked)) == len(found.end) + 1

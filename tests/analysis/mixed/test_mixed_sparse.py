@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import resource
 import subprocess
 import sys
@@ -18,8 +17,8 @@ from analysis.mixed import blocks as blocks_module
 from analysis.mixed import elimination, fit
 from analysis.mixed import laplace as laplace_module
 from analysis.mixed import linear as linear_module
-from analysis.mixed.blocks import CellLayout, Effects, Layout, make_layout
-from analysis.mixed.elimination import FEW, BlockStructure, DenseStructure, SortedStructure
+from analysis.mixed.blocks import CellLayout, Effects, Layout
+from analysis.mixed.elimination import DenseStructure
 from stimuli.errors import UserError
 
 
@@ -85,63 +84,6 @@ def test_cells_give_what_dense_blocks_give(
     assert q.leverages() == pytest.approx(p.leverages(), rel=1e-7, abs=1e-9)
 
 
-def test_rows_missing_here_and_there_do_not_part_levels_that_meet_the_same_columns() -> None:
-    draw = np.random.default_rng(4)
-    item, person = (codes.ravel() for codes in np.indices((100, 40)))
-    kept = draw.random(len(item)) > 0.02
-    effects = largest_first(
-        [grouping(draw, person[kept], 3), grouping(draw, item[kept], 1), grouping(draw, (item % 7)[kept], 1)]
-    )
-    structure = CellLayout(effects).structure
-    assert isinstance(structure, BlockStructure)
-    assert len(np.unique(np.diff(structure.starts))) > 3, "people lack different items"
-    assert len(structure.cliques) <= 7
-    taken = np.concatenate([one.levels for one in structure.cliques])
-    assert sorted(taken) == list(range(40)), "each person once"
-    dense, cells = Layout(effects), CellLayout(effects)
-    weights, lambdas = draw.uniform(0.05, 1.0, dense.n), [np.eye(one.width) for one in effects]
-    one, other = (each.factor(each.products(weights), lambdas) for each in (dense, cells))
-    assert other.logdet == pytest.approx(one.logdet, rel=1e-10)
-    for a, b in zip(one.invert().trace_terms(), other.invert().trace_terms(), strict=True):
-        assert b == pytest.approx(a, rel=1e-8)
-
-
-def test_pairs_of_sessions_are_listed_once_for_all_items_that_a_model_answers() -> None:
-    """An item's answers by one model meet all its sessions but a few, and of the full matrix the item alone."""
-    draw = np.random.default_rng(5)
-    reader, item = (codes.ravel() for codes in np.indices((224, 90)).astype(np.intp))
-    kept = draw.random(len(item)) > 0.005
-    reader, item = reader[kept], item[kept]
-    model = np.where(reader < 24, reader % 2, 2)
-    columns = draw.normal(size=(len(item), 2)) * np.column_stack([model == 2, model < 2])
-    effects = largest_first([
-        Effects(item * 3 + model, 270, columns[:, 1:]), Effects(np.maximum(reader - 23, 0), 201, columns[:, :1]),
-        Effects(np.minimum(reader, 24), 25, columns[:, 1:]), grouping(draw, item, 2),
-    ])  # fmt: skip
-
-    def layout() -> CellLayout:
-        with patch.object(elimination, "MOST_PAIRED", 8):
-            return CellLayout(effects)
-
-    structure = layout().structure
-    assert isinstance(structure, BlockStructure)
-    assert structure.m == 270, "what an item meets in each model goes first"
-    assert sorted(len(one.levels) for one in structure.shared) == [90, 90], "one list for each model"
-    assert {one.is_shared for one in structure.cliques} == {True}
-    with patch.object(elimination, "SHARED", np.inf):
-        apart = layout()
-    assert isinstance(apart.structure, BlockStructure)
-    assert not apart.structure.shared
-    listed = [sum(one.places.size for one in of.cliques) for of in (structure, apart.structure)]
-    assert listed[0] == pytest.approx(listed[1] * 2 / 14, rel=0.05), "2 columns of the item, 12 of sessions"
-    weights = draw.uniform(0.05, 1.0, len(item))
-    lambdas = [np.tril(draw.normal(size=(e.width, e.width))) for e in effects]
-    one, other = (of.factor(of.products(weights), lambdas) for of in (Layout(effects), layout()))
-    assert other.logdet == pytest.approx(one.logdet, rel=1e-11)
-    for a, b in zip(one.invert().trace_terms(), other.invert().trace_terms(), strict=True):
-        assert b == pytest.approx(a, rel=1e-8, abs=1e-8)
-
-
 def test_the_inverse_is_that_of_the_whole_matrix() -> None:
     draw = np.random.default_rng(3)
     effects = largest_first(
@@ -170,124 +112,6 @@ def test_the_inverse_is_that_of_the_whole_matrix() -> None:
     assert factor.invert().leverages() == pytest.approx(expected, rel=1e-9)
 
 
-def test_nested_factors_are_eliminated_one_after_another() -> None:
-    draw = np.random.default_rng(4)
-    pupil = draw.integers(0, 400, 2000)
-    effects = [grouping(draw, pupil // size, 1) for size in (1, 5, 50)]
-    structure = CellLayout(effects).structure
-    assert isinstance(structure, BlockStructure)
-    assert isinstance(structure.rest, BlockStructure)
-    assert isinstance(structure.rest.rest, BlockStructure)
-    # Nothing fills in: memory is that of the cells, not of levels squared.
-    assert structure.size < 2 * (400 + 400 * 2 + 80 * 2 + 80 + 8)
-
-
-def within_items(draw: np.random.Generator, wordings: int, people: int) -> list[Effects]:
-    """Items in five conditions, answered by six models under some wordings, and by people: crossed within each item."""
-    item, condition, model, wording = (part.ravel() for part in np.indices((60, 5, 6, 2)).astype(np.intp))
-    keep = draw.random(len(item)) < 0.9
-    item, condition, model, wording = item[keep], condition[keep], model[keep], wording[keep]
-    codes = [
-        ((item * 5 + condition) * 6 + model, 1), (item * 6 + model, 1), (item * 5 + condition, 2), (item, 2),
-    ]  # fmt: skip
-    codes += [(draw.integers(0, wordings, len(item)), 1)] if wordings else []
-    codes += [(draw.integers(0, people, len(item)), 3)] if people else []
-    return largest_first([grouping(draw, one, width) for one, width in codes])
-
-
-@pytest.mark.parametrize(("wordings", "people"), [(0, 0), (5, 0), (0, 40), (5, 40)])
-def test_what_meets_within_items_alone_is_factored_item_by_item(wordings: int, people: int) -> None:
-    draw = np.random.default_rng(7)
-    effects = within_items(draw, wordings, people)
-    dense, cells = Layout(effects), CellLayout(effects)
-    weights = draw.uniform(0.05, 1.0, dense.n)
-    lambdas = [np.tril(draw.normal(size=(e.width, e.width))) for e in effects]
-    one = dense.factor(dense.products(weights), lambdas)
-    other = cells.factor(cells.products(weights), lambdas)
-    assert other.logdet == pytest.approx(one.logdet, rel=1e-10)
-    right = dense.transpose_times_columns(draw.normal(size=(dense.n, 2)))
-    a, b = one.solve(right), other.solve(right)
-    assert b == pytest.approx(a, abs=1e-9)
-    for p, q in zip(one.invert().trace_terms(), other.invert().trace_terms(), strict=True):
-        assert q == pytest.approx(p, rel=1e-8, abs=1e-8)
-    assert other.invert().leverages() == pytest.approx(one.invert().leverages(), rel=1e-8)
-    last = cells.structure
-    while type(last) is BlockStructure:
-        last = last.rest
-    assert isinstance(last, SortedStructure) and last.order > FEW
-    # the square of what meets within an item, not that of all items
-    tied = 3 * people + wordings
-    assert last.size < 60 * 20 * (20 + tied) + tied**2 < last.order**2
-
-
-def people_and_models(people: int) -> list[Effects]:
-    """Items in five conditions, shown to people and to as many sessions of six models; half of each meet every item once."""
-    draw = np.random.default_rng(9)
-    session, item = (part.ravel() for part in np.indices((2 * people, 60)).astype(np.intp))
-    condition, is_model = (session + item) % 5, session % 2 == 1
-    columns = draw.normal(size=(len(item), 4)) * np.column_stack([~is_model] * 3 + [is_model])
-    cell = (item * 5 + condition) * 7 + np.where(is_model, 1 + session % 12 // 2, 0)
-    effects = [
-        Effects(session, 2 * people, columns[:, :3]), Effects(session, 2 * people, columns[:, 3:]),
-        Effects(cell, 2100, columns[:, 3:]), grouping(draw, item * 5 + condition, 2), grouping(draw, item, 2),
-    ]  # fmt: skip
-    return largest_first(effects)
-
-
-def test_many_people_are_eliminated_before_items_where_that_leaves_less() -> None:
-    """As they come items go first and leave all people among one another; past a bound that would be refused."""
-    draw = np.random.default_rng(2)
-    session, item = (part.ravel() for part in np.indices((300, 60)).astype(np.intp))
-    condition, is_model = draw.integers(0, 4, len(item)), session % 2 == 1
-    columns = draw.normal(size=(len(item), 5)) * np.column_stack([~is_model] * 4 + [is_model])
-    cell = (item * 4 + condition) * 7 + np.where(is_model, 1 + session % 12 // 2, 0)
-    effects = largest_first([
-        Effects(np.where(is_model, 150, session // 2), 151, columns[:, :4]),
-        Effects(np.where(is_model, session // 2, 150), 151, columns[:, 4:]),
-        Effects(cell, 1680, columns[:, 4:]), grouping(draw, item * 4 + condition, 2), grouping(draw, item, 2),
-    ])  # fmt: skip
-    with patch.object(blocks_module, "MUCH", np.inf):
-        usual = CellLayout(effects)
-    with patch.object(blocks_module, "MUCH", 100):
-        turned = CellLayout(effects)
-    assert turned.order != usual.order
-    assert turned.structure.work < usual.structure.work
-    assert turned.structure.full_order < usual.structure.full_order
-    bound = usual.structure.full_order - 1
-    with patch.object(elimination, "MOST_DENSE", bound), patch.object(blocks_module, "MUCH", np.inf):
-        refused = CellLayout(effects)
-    assert refused.order == turned.order
-    weights = draw.uniform(0.05, 1.0, usual.n)
-    lambdas = [np.tril(draw.normal(size=(e.width, e.width))) for e in effects]
-    one, other = (of.factor(of.products(weights), lambdas) for of in (usual, turned))
-    assert other.logdet == pytest.approx(one.logdet, rel=1e-11)
-    for p, q in zip(one.invert().trace_terms(), other.invert().trace_terms(), strict=True):
-        assert q == pytest.approx(p, rel=1e-8, abs=1e-8)
-
-
-def numbers_kept(one: object) -> int:
-    """Count the numbers in all arrays that an object holds."""
-    if isinstance(one, np.ndarray):
-        return one.size
-    if isinstance(one, list | tuple):
-        return sum(numbers_kept(part) for part in one)
-    if dataclasses.is_dataclass(one) or hasattr(one, "locate"):
-        return sum(numbers_kept(part) for part in vars(one).values())
-    return 0
-
-
-def test_what_is_kept_grows_with_the_rows_and_the_square_of_the_last_columns_alone() -> None:
-    def beside_the_square(people: int) -> float:
-        effects = people_and_models(people)
-        structure = CellLayout(effects).structure
-        assert structure.full_order <= 8 * people
-        kept = numbers_kept(structure) + structure.size - structure.full_order**2
-        return kept / len(effects[0].codes)
-
-    # Lists of pairs would hold the square of what meets an item: fourfold rows, sixteenfold numbers.
-    assert beside_the_square(240) < 1.2 * beside_the_square(60) < 150
-
-
 @pytest.mark.parametrize("most_paired", [8, 64])
 def test_deviance_and_gradient_are_those_of_dense_blocks(
     most_paired: int, monkeypatch: pytest.MonkeyPatch
@@ -314,26 +138,6 @@ def test_deviance_and_gradient_are_those_of_dense_blocks(
         assert other == pytest.approx(value, abs=1e-8)
         assert gradient == pytest.approx(slope, abs=1e-6)
         assert cells.metric(x) == pytest.approx(dense.metric(x), rel=1e-6, abs=1e-6)
-
-
-def test_groups_of_very_unlike_size_are_held_densely() -> None:
-    draw = np.random.default_rng(8)
-    n = 3000
-    joined = draw.integers(0, 300, n), draw.integers(0, 280, n), draw.integers(0, 250, n)
-    structure = CellLayout([grouping(draw, one, 1) for one in joined]).structure
-    assert isinstance(structure, BlockStructure) and isinstance(structure.rest, DenseStructure)
-
-
-def test_the_layout_follows_the_design() -> None:
-    draw = np.random.default_rng(5)
-    people, things = np.divmod(np.arange(60 * 120), 120)
-    crossed = largest_first([grouping(draw, people, 2), grouping(draw, things, 1)])
-    assert type(make_layout(crossed)) is Layout
-    n = 20_000
-    sparse = largest_first(
-        [grouping(draw, draw.integers(0, 3000, n), 1), grouping(draw, draw.integers(0, 1000, n), 1)]
-    )
-    assert type(make_layout(sparse)) is CellLayout
 
 
 @pytest.mark.parametrize(

@@ -133,22 +133,6 @@ def test_each_call_is_a_row_with_its_error_model_and_reason(failing: Failing, tm
     assert {(call["session_id"], call["trial_index"], call["attempt"]) for call in calls} == keys
 
 
-def test_calls_tried_again_in_another_run_are_counted_within_their_trial(
-    failing: Failing, tmp_path: Path
-) -> None:
-    folder, _, times, server = failing
-    server.always.clear()
-    assert invoke("run", folder).exit_code == 0
-    by_trial: dict[tuple[str, int], list[dict[str, Any]]] = {}
-    for call in calls_of(folder, tmp_path / "out"):
-        by_trial.setdefault((call["session_id"], call["trial_index"]), []).append(call)
-    again = [calls for calls in by_trial.values() if len(calls) > 1]
-    assert len(by_trial) == TRIALS and len(again) == times
-    for calls in again:
-        assert [call["call_index"] for call in calls] == list(range(len(calls)))
-        assert [call["status"] for call in calls] == ["error"] * (len(calls) - 1) + ["answered"]
-
-
 def test_what_was_sent_is_exported_only_on_demand_and_keys_never(failing: Failing, tmp_path: Path) -> None:
     folder = failing.folder
     assert "request" not in calls_of(folder, tmp_path / "short")[0]
@@ -180,11 +164,6 @@ def test_calls_are_in_every_form_of_export(failing: Failing, tmp_path: Path, for
         calls = [call for file in files for call in json.loads(file.read_text("utf-8"))]
     calls = last_calls(calls)
     assert len(calls) == TRIALS and sum(call["status"] == "error" for call in calls) == times
-
-
-def test_people_have_no_calls(failing: Failing, tmp_path: Path) -> None:
-    folder = failing.folder
-    assert calls_of(folder, tmp_path / "out", "--kind", "human") == []
 
 
 def test_postgresql_streams_failed_trials_and_calls_between_the_others(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from experiment.exporting import export
-from experiment.exporting.export import UNFINISHED, export_study, placed
+from experiment.exporting.export import export_study, placed
 from experiment.store import Store
 from experiment.study import Study
 from stimuli.errors import UserError
@@ -76,13 +76,6 @@ def test_an_export_that_fails_leaves_the_earlier_one_as_it_was(
     with pytest.raises(OSError, match="No space"):
         export_study(study, store, tmp_path / "new", "csv")
     assert not (tmp_path / "new").exists()
-
-
-def test_what_a_killed_export_left_is_no_hindrance(tmp_path: Path) -> None:
-    (tmp_path / UNFINISHED).mkdir()
-    (tmp_path / UNFINISHED / "trials.csv").write_text("half", "utf-8")
-    write(tmp_path, "trials.csv", replace=False)
-    assert files(tmp_path) == {"files.txt", "trials.csv"}
 
 
 def test_a_list_of_files_reaches_nothing_outside_its_folder(tmp_path: Path) -> None:

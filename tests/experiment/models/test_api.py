@@ -15,7 +15,7 @@ from experiment.configuration import config_file
 from experiment.models import Message, ModelSettings, Request
 from experiment.models.api import ApiEngine
 from experiment.models.api.limiter import Limiter
-from experiment.models.api.retrying import ALIKE_TRIES, TRIES, Retry, RunStopped, retry_after
+from experiment.models.api.retrying import ALIKE_TRIES, TRIES, RunStopped, retry_after
 from experiment.models.api.sending import MOST_ALIKE, MOST_ALIKE_LATER
 from experiment.models.engine import REPLY_STATUSES
 from stimuli.errors import UserError
@@ -101,13 +101,6 @@ def test_a_request_that_keeps_failing_is_recorded_and_the_run_goes_on(server) ->
     assert replies["k3"].attempts == ALIKE_TRIES and "500" in replies["k3"].error
     assert "not JSON" in replies["k5"].error
     assert replies["k3"].text is None
-
-
-def test_a_request_that_always_stalls_is_recorded_as_timeout(server, monkeypatch) -> None:
-    monkeypatch.setattr("experiment.models.api.sending.TRIES", 2)
-    server.always["trial 0 "] = "stall"
-    replies = {reply.work_key: reply for reply in engine(server, timeout=0.2).answer(choices(2))}
-    assert (replies["k0"].status, replies["k1"].status) == ("timeout", "answered")
 
 
 @pytest.mark.parametrize(
@@ -232,13 +225,6 @@ def test_a_run_in_which_all_fails_alike_ends_soon_with_the_reason(server, fault)
     assert len(server.requests) <= len(replies) * TRIES + 4 * TRIES
 
 
-def test_an_id_in_each_refusal_does_not_make_it_another_one(server) -> None:
-    server.script.extend(("400", f"Bad parameter (request id req_{n}f3a9c{n})") for n in range(100))
-    with pytest.raises(RunStopped, match="failed alike"):
-        list(engine(server, concurrency=1, probe=False).answer(choices(100)))
-    assert len(server.requests) == MOST_ALIKE
-
-
 def test_refusals_that_differ_or_an_answer_among_them_let_the_run_go_on(server) -> None:
     server.script.extend(("400", f"word {'x' * n} is not allowed") for n in range(40))
     assert len(list(engine(server, concurrency=1).answer(choices(50)))) == 50
@@ -258,14 +244,6 @@ def test_a_model_that_is_known_to_answer_is_asked_on_behind_any_number_of_refusa
     replies = list(asked.answer(choices(refused + 5)))
     assert [reply.status for reply in replies] == ["error"] * refused + ["answered"] * 5
     assert len(server.requests) == refused + 5
-
-
-def test_failures_that_may_be_billed_end_the_run_of_a_model_that_is_known_to_answer(server) -> None:
-    server.always["trial"] = "html"
-    asked = engine(server)
-    asked.has_answered = True
-    with pytest.raises(RunStopped, match=f"{MOST_ALIKE_LATER} requests in a row failed alike: "):
-        list(asked.answer(choices(2 * MOST_ALIKE_LATER)))
 
 
 @pytest.mark.parametrize("concurrency", [1, 8])
@@ -320,28 +298,6 @@ def test_a_prompt_that_brings_its_server_down_is_given_up_in_the_end(server) -> 
     asked = engine(server, concurrency=1)
     replies = {reply.work_key: reply.status for reply in asked.answer([choices(4)[n] for n in (0, 3, 1)])}
     assert replies == {"k0": "answered", "k3": "error", "k1": "answered"}
-
-
-def test_the_plain_question_is_paid_for_and_without_money_the_request_is_set_aside(server) -> None:
-    paid: list[tuple[int, int]] = []
-
-    class Purse:
-        why: str | None = None
-
-        def take(self, read: int, written: int) -> bool:
-            paid.append((read, written))
-            self.why = "the study's budget is reached" if len(paid) > 1 else None
-            return self.why is None
-
-        def settle(self, usage: object) -> None:
-            paid.append((usage.prompt, usage.completion))
-
-    server.always["is odd"] = "500"
-    asked = engine(server, concurrency=1, probe=False)
-    asked.till = Purse()
-    statuses = [reply.status for reply in asked.answer(choices(6))]
-    assert statuses == ["answered", "error"] * 3
-    assert paid[0][1] == 16 and len(paid) == 4
 
 
 def test_closing_yields_what_is_finished_and_ends(server) -> None:
@@ -411,11 +367,3 @@ def test_retry_after_is_read_as_seconds_milliseconds_or_date() -> None:
     assert 90 < retry_after({"retry-after": date}) < 101
     assert retry_after({"retry-after": "soon"}) is None
     assert retry_after({}) is None
-
-
-def test_waits_grow_stay_bounded_and_honour_the_server() -> None:
-    waits = [Retry.transient("x").wait(tries, "key") for tries in range(1, 12)]
-    assert all(0.25 <= wait <= 60 for wait in waits)
-    assert waits[6] > waits[3] > waits[0]
-    assert waits == [Retry.transient("x").wait(tries, "key") for tries in range(1, 12)]
-    assert 7 <= Retry.rate_limit(7.0).wait(1, "key") <= 7.5

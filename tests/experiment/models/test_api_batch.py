@@ -55,15 +55,6 @@ def test_each_line_is_named_by_its_work_key_and_holds_what_would_be_sent(server,
     assert second["body"]["messages"][0]["content"] == "trial 1 is odd"
 
 
-@pytest.mark.parametrize("surface", ["chat", "completions", "responses"])
-def test_every_form_can_be_handed_over(server, tmp_path, surface) -> None:
-    server.answer = lambda body: "A"
-    study = api_settings(server, folder=tmp_path, api=surface)
-    batch.submit(study, choices(3))
-    server.batches.end()
-    assert [reply.text for reply in batch.collect(study, choices(3))] == ["A"] * 3
-
-
 def test_a_file_holds_no_more_than_the_api_takes(server, study, monkeypatch) -> None:
     monkeypatch.setattr(batch, "MOST_REQUESTS", 4)
     assert [one.requests for one in batch.submit(study, choices(10)).batches] == [4, 4, 2]
@@ -89,17 +80,6 @@ def test_a_batch_whose_making_was_answered_to_nobody_is_found_and_not_made_twice
     assert len(server.batches.batches) == len(handed.batches) == 1
     server.batches.end()
     assert len(list(batch.collect(study, choices(5)))) == 5
-
-
-def test_a_command_that_died_before_a_batch_was_made_leaves_its_requests_free(
-    server, study, monkeypatch
-) -> None:
-    server.batches.loses_next_answer = True
-    with pytest.raises(RunStopped):
-        batch.submit(study, choices(5))
-    server.batches.batches.clear()
-    assert batch.state(study).batches == []
-    assert [one.requests for one in batch.submit(study, choices(5)).batches] == [5]
 
 
 def test_collecting_that_was_cut_short_is_done_again(server, study) -> None:
@@ -143,12 +123,6 @@ def test_a_batch_that_was_refused_says_why_for_each_request(server, study) -> No
     assert all("line 1 is not valid" in str(reply.error) for reply in replies)
 
 
-def test_a_request_that_is_stored_by_now_is_not_given_again(server, study) -> None:
-    batch.submit(study, choices(4))
-    server.batches.end()
-    assert [reply.work_key for reply in batch.collect(study, [choice(3)])] == ["k3"]
-
-
 def test_two_entries_that_ask_one_model_each_collect_their_own(server, study) -> None:
     warm = replace(study, options={**study.options, "temperature": 1.0})
     batch.submit(study, choices(2))
@@ -158,14 +132,6 @@ def test_two_entries_that_ask_one_model_each_collect_their_own(server, study) ->
     theirs = list(batch.collect(warm, [choice(number) for number in range(10, 13)]))
     assert [reply.status for reply in theirs] == ["answered"] * 3
     assert all(one.is_collected for one in batch.state(study).batches)
-
-
-def test_two_models_of_a_study_keep_their_batches_apart(server, study) -> None:
-    other = replace(study, use="openai:other")
-    batch.submit(study, choices(2))
-    batch.submit(other, choices(3))
-    assert [one.requests for one in batch.state(study).batches] == [2]
-    assert [one.requests for one in batch.state(other).batches] == [3]
 
 
 def test_nothing_of_what_was_asked_stays_in_the_folder(server, study) -> None:
@@ -185,10 +151,3 @@ def test_a_server_without_batches_is_said_to_be_so(server, tmp_path) -> None:
     with pytest.raises(RunStopped, match="no batches at all") as stopped:
         batch.submit(study, choices(2))
     assert "--batch" in str(stopped.value.mend)
-
-
-def test_a_server_without_network_is_said_to_be_so(tmp_path) -> None:
-    with ScriptedOpenAI() as gone:
-        study = api_settings(gone, folder=tmp_path)
-    with pytest.raises(RunStopped, match="no server answers at http"):
-        batch.submit(study, choices(2))

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from experiment.custody.withdrawal import scrub
 from experiment.models import Message, Reply, Request
-from experiment.models.api.cache import FILE, Cache, cache_key, forget_answers, is_worth_keeping
+from experiment.models.api.cache import FILE, Cache, cache_key, forget_answers
 from experiment.models.api.dialects import Wishes
-from experiment.models.api.limiter import Limiter
 from experiment.models.engine import RegionScore, Span
 from experiment.store import open_store
 from experiment.store.erasure import note_due
@@ -99,13 +98,6 @@ def test_the_same_study_asks_nothing_twice_and_marks_what_it_did_not_ask(server,
     }
 
 
-def test_hits_take_no_place_at_the_server(server, tmp_path: Path) -> None:
-    list(api_engine(server, folder=tmp_path).answer(choices(30)))
-    limiter = Limiter(start=4, cap=4)
-    list(api_engine(server, limiter, folder=tmp_path).answer(choices(30)))
-    assert limiter.most == 0
-
-
 def test_two_models_with_one_cache_each_answer_for_themselves(server, tmp_path: Path) -> None:
     from experiment.models import ModelSettings
     from experiment.models.api import ApiEngine
@@ -116,12 +108,6 @@ def test_two_models_with_one_cache_each_answer_for_themselves(server, tmp_path: 
         )
         list(engine.answer(choices(5)))
     assert [body["model"] for body in server.requests] == ["one"] * 5 + ["two"] * 5
-
-
-def test_two_replicates_never_share_an_answer(server, tmp_path: Path) -> None:
-    both = [choice(n, replicate=replicate) for replicate in (1, 2) for n in range(5)]
-    list(api_engine(server, folder=tmp_path).answer(both))
-    assert len(server.requests) == 10
 
 
 def test_faults_empty_and_cut_answers_are_not_kept(server, tmp_path: Path) -> None:
@@ -135,11 +121,6 @@ def test_faults_empty_and_cut_answers_are_not_kept(server, tmp_path: Path) -> No
         reply.work_key: reply.from_cache for reply in api_engine(server, folder=tmp_path).answer(choices(6))
     }
     assert again == {"k0": True, "k1": False, "k2": False, "k3": False, "k4": True, "k5": True}
-
-
-def test_a_cut_text_whose_label_was_scored_is_an_answer_and_kept() -> None:
-    assert is_worth_keeping(Reply("k", "A", "answered", {"A": -0.1}, finish_reason="length"))
-    assert not is_worth_keeping(Reply("k", "The let", "truncated", finish_reason="length"))
 
 
 def test_timed_runs_neither_read_nor_write_the_cache(server, tmp_path: Path) -> None:
@@ -183,13 +164,6 @@ def test_all_that_a_reply_says_comes_back(tmp_path: Path) -> None:
     again = Cache(tmp_path / FILE)
     assert again.find("key", choice(1)) == replace(reply, from_cache=True)
     again.close()
-
-
-def test_a_broken_cache_costs_money_and_no_run(server, tmp_path: Path) -> None:
-    (tmp_path / FILE).write_bytes(b"this is no database" * 500)
-    engine = api_engine(server, folder=tmp_path)
-    assert len(list(engine.answer(choices(5)))) == 5
-    assert engine.describe()["cache"]["fault"]
 
 
 def another_database(file: Path) -> None:
@@ -251,13 +225,6 @@ def test_an_answer_in_the_cache_that_cannot_be_read_is_told_and_asked_anew(serve
     engine.remembered.say = said.append
     assert [one.from_cache for one in engine.answer(choices(5))] == [False] * 5
     assert len(said) == 1 and FILE in said[0]
-
-
-def test_a_cache_of_the_first_kind_that_had_no_number_is_used(server, tmp_path: Path) -> None:
-    list(api_engine(server, folder=tmp_path).answer(choices(5)))
-    with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as connection:
-        connection.execute("PRAGMA user_version = 0")
-    assert all(one.from_cache for one in api_engine(server, folder=tmp_path).answer(choices(5)))
 
 
 def test_a_run_says_that_its_cache_cannot_be_used(study, server) -> None:

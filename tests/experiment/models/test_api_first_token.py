@@ -77,10 +77,6 @@ def test_labels_that_only_case_tells_apart_are_compared_as_written() -> None:
     assert scores.logprobs == pytest.approx({"A": math.log(0.6), "a": math.log(0.3)})
 
 
-def test_replies_with_labels_that_only_case_tells_apart_are_read_as_written() -> None:
-    assert [parse_label(text, ("A", "a")).value for text in ("A", "a", "(A)", "a.")] == ["A", "a", "A", "a"]
-
-
 def test_labels_that_are_signs_are_told_from_marks_around_labels() -> None:
     scores = first_token_scores(drawn({"?": 0.5, "!": 0.3, '"': 0.1}), "?", ("?", "!"))
     assert scores.logprobs == pytest.approx({"?": math.log(0.5), "!": math.log(0.3)}) and scores.best == "?"
@@ -93,27 +89,12 @@ def test_a_hyphen_is_no_difference_as_it_is_none_to_the_parser() -> None:
     assert scores.logprobs["non-word"] == pytest.approx(math.log(0.7))
 
 
-def test_nothing_is_said_where_no_alternatives_were_told() -> None:
-    assert first_token_scores([], "A", ("A",)) is None
-    assert first_token_scores([Token("A", -0.1)], "A", ("A",)) is None
-
-
 def test_what_adds_up_to_more_than_one_is_no_probability() -> None:
     assert first_token_scores(drawn({"A": 1.0, " A": 0.9, "B": 0.3}), "A", ("A", "B")) is None
     twice = [Token("A", math.log(0.6), (("A", math.log(0.6)), ("A", math.log(0.6)), ("B", math.log(0.3))))]
     assert first_token_scores(twice, "A", ("A", "B")).logprobs["A"] == pytest.approx(math.log(0.6)), (
         "listed twice"
     )
-
-
-def test_a_label_drawn_from_below_the_told_ones_has_its_own_probability() -> None:
-    tokens = [Token("No", -6.0, (("Yes", math.log(0.9)), ("The", math.log(0.05))))]
-    assert first_token_scores(tokens, "No", ("Yes", "No")).logprobs["No"] == -6.0
-
-
-def test_probabilities_that_no_float_holds_are_kept_as_they_are() -> None:
-    tokens = [Token("A", -0.001, (("A", -0.001), ("B", -800.0), (" B", -800.0)))]
-    assert first_token_scores(tokens, "A", ("A", "B")).logprobs["B"] == pytest.approx(-800 + math.log(2))
 
 
 def test_the_first_token_is_that_of_the_answer_and_not_of_the_thought() -> None:
@@ -145,18 +126,6 @@ def test_the_answer_is_found_at_the_beginning_of_a_token_and_not_in_the_sign_of_
         first_token_scores([thought, *drawn({"F": 0.8, "T": 0.2}), end], "F", ("T", "F"), thinks=True).best
         == "F"
     )
-
-
-def test_the_label_within_a_form_is_the_one_that_is_scored() -> None:
-    held = '{"answer": "e"}'
-    tokens = [
-        Token('{"', 0.0, (('{"', 0.0),)),
-        Token("answer", 0.0, (("answer", 0.0),)),
-        Token('":', 0.0),
-        Token(' "', 0.0),
-    ]
-    tokens += [*drawn({"e": 0.8, "n": 0.2}), Token('"}', 0.0)]
-    assert first_token_scores(tokens, held, ("e", "n"), part="e").best == "e"
 
 
 @settings(max_examples=1000, deadline=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiment.models.api.limiter import COOLDOWN_S, Limiter, limiter_of
+from experiment.models.api.limiter import Limiter
 
 
 class Clock:
@@ -36,14 +36,6 @@ def test_places_double_in_good_rounds_until_the_cap() -> None:
     assert seen == [4, 8, 16, 20]
 
 
-def test_places_that_are_not_used_do_not_grow() -> None:
-    limiter = Limiter(start=10, cap=100)
-    limiter.take()
-    for _ in range(100):
-        limiter.succeeded()
-    assert limiter.limit == 10
-
-
 def test_an_episode_shrinks_once_and_growth_waits_as_long_as_the_server_said() -> None:
     clock = Clock()
     limiter = Limiter(start=50, cap=100, clock=clock)
@@ -58,15 +50,6 @@ def test_an_episode_shrinks_once_and_growth_waits_as_long_as_the_server_said() -
     assert limiter.limit == 44
 
 
-def test_a_new_episode_after_the_cooldown_shrinks_again() -> None:
-    clock = Clock()
-    limiter = Limiter(start=50, cap=100, clock=clock)
-    limiter.limited(99.0, None)
-    clock.now += COOLDOWN_S + 1
-    limiter.limited(clock.now - 0.1, None)
-    assert (limiter.limit, limiter.cuts) == (32, 2)
-
-
 def test_when_nothing_but_refusals_comes_back_nothing_is_sent_until_the_wait_is_over() -> None:
     clock = Clock()
     limiter = Limiter(start=4, cap=4, clock=clock)
@@ -75,13 +58,6 @@ def test_when_nothing_but_refusals_comes_back_nothing_is_sent_until_the_wait_is_
     assert not limiter.take() and 19 < limiter.held_for() <= 20
     clock.now += 21
     assert limiter.take()
-
-
-def test_one_limiter_serves_one_address_with_one_key() -> None:
-    one = limiter_of("http://a/v1", "k", start=5, cap=10)
-    assert limiter_of("http://a/v1/", "k", start=9, cap=7) is one
-    assert limiter_of("http://a/v1", "other", start=5, cap=10) is not one
-    assert limiter_of("http://b/v1", "k", start=5, cap=10) is not one
 
 
 @given(st.lists(st.sampled_from(["take", "leave", "good", "limited", "later"]), max_size=200))

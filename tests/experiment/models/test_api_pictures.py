@@ -27,8 +27,6 @@ from tests.experiment.models.api_requests import api_engine, api_settings, choic
 from tests.experiment.models.running import study_in
 from tests.scripted_openai import ScriptedOpenAI
 
-SEEN = Message("user", f'Input: "{MARK}" Label: ', (Picture.of("the Artist runs"),))
-
 
 def looking(number: int = 0, text: str = "the Artist runs") -> Request:
     return choice(number, messages=(Message("user", f'Input: "{MARK}" Label: ', (Picture.of(text),)),))
@@ -56,12 +54,6 @@ def test_a_picture_is_sent_in_its_place_in_both_forms(server: ScriptedOpenAI, ap
     detail = parts[1]["image_url"]["detail"] if api == "chat" else parts[1]["detail"]
     picture = Picture.of("the Artist runs")
     assert drawn(url).size == (picture.width, picture.height) and detail == "high"
-
-
-def test_a_preview_leaves_the_bytes_out_and_names_the_picture(server: ScriptedOpenAI) -> None:
-    shown = api_engine(server, presentation="image").preview(looking())
-    assert "base64,…" in json.dumps(shown["body"], ensure_ascii=False) and len(json.dumps(shown)) < 2500
-    assert shown["pictures"][0]["sha256"] == Picture.of("the Artist runs").sha256
 
 
 def test_completions_take_no_pictures(server: ScriptedOpenAI) -> None:
@@ -101,26 +93,12 @@ def test_what_is_remembered_is_told_apart_by_pixels_and_older_keys_stay() -> Non
     assert cache_key({}, text) == hashlib.sha256(said.encode()).hexdigest()
 
 
-def test_settings_of_text_say_nothing_of_pictures_so_that_earlier_runs_go_on(server: ScriptedOpenAI) -> None:
-    assert "pictures" not in api_engine(server).describe()["identity"]["wishes"]
-    assert api_engine(server, presentation="image").describe()["identity"]["wishes"]["pictures"] is True
-
-
 def test_tokens_of_pictures_are_counted_in_what_a_request_may_cost(server: ScriptedOpenAI) -> None:
     price = price_of(api_settings(server, presentation="image", price={"input": 10.0, "output": 10.0}))
     text = price.most_tokens(choice(0, messages=(Message("user", 'Input: "x" Label: '),)))[0]
     picture = Picture.of("the Artist runs")
     assert price.most_tokens(looking())[0] == text + picture.tokens + 2  # the mark has three bytes, x one
     assert picture.tokens >= 85 + 170
-
-
-def test_the_record_of_a_run_with_pictures_names_fonts_and_versions(server: ScriptedOpenAI) -> None:
-    told = api_engine(server, presentation="image").describe()["pictures"]
-    assert told["pillow"] and told["freetype"]
-    files = {name for name in told if name.endswith((".woff2", ".ttf"))}
-    assert {"source-code-pro-greek-wght-normal.woff2", "DejaVuSansMono.ttf"} <= files
-    assert all(len(str(told[name])) == 16 for name in files)
-    assert "pictures" not in api_engine(server).describe()
 
 
 @pytest.mark.parametrize("api", ["chat", "responses"])

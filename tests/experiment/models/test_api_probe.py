@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from experiment.models import Message
 from experiment.models.api import NEEDS, capabilities
 from experiment.models.api.dialects import Dialect, Wishes
-from experiment.models.api.retrying import RunStopped, judge_status
+from experiment.models.api.retrying import RunStopped
 from experiment.models.api.surfaces import Speaker
 from stimuli.errors import UserError
 from tests.experiment.models.api_requests import api_engine, api_settings, choice, choices
@@ -58,13 +58,6 @@ def test_a_model_that_opens_its_answers_with_other_words_is_told_of(server) -> N
     assert any("one of them with a probability of 0.006" in one for one in found.sentences()), found.remarks
     server.logprobs = lambda body: {" a": math.log(0.6), "The": math.log(0.3)}
     assert not any("opens answers" in one for one in capabilities(api_settings(server)).sentences())
-
-
-@pytest.mark.parametrize("surface", ["chat", "completions", "responses"])
-def test_an_answer_that_thoughts_left_no_room_for_takes_no_log_probabilities_away(server, surface) -> None:
-    server.answer = lambda body: ""
-    server.logprobs = lambda body: {"A": math.log(0.99), "So": math.log(0.004)}
-    assert capabilities(api_settings(server, api=surface)).top_logprobs > 0
 
 
 def test_a_server_whose_prompt_probabilities_depend_on_what_came_before_is_warned_of(server) -> None:
@@ -136,13 +129,6 @@ def test_prompt_probabilities_that_are_not_those_of_answers_are_not_used(server)
     assert not found.prompt_logprobs and any("they are wrong, and not used" in one for one in found.remarks)
 
 
-def test_a_server_without_a_temperature_is_not_asked_to_draw(server) -> None:
-    server.refuses.add("temperature")
-    found = capabilities(api_settings(server))
-    assert (found.heeds_seed, found.draws_differ) == (None, None)
-    assert not any("at random" in str(body) for body in server.probes)
-
-
 def test_what_switches_off_a_servers_own_sampling_is_sent_until_it_is_refused(server) -> None:
     engine = api_engine(server)
     assert engine.probe().unfiltered == ("top_k", "min_p", "repetition_penalty", "repeat_penalty")
@@ -175,19 +161,6 @@ def test_what_the_study_gives_is_asked_for_even_where_a_server_fails_at_it(serve
     assert found.temperature and any("did not answer the probe" in one for one in found.remarks)
 
 
-def test_a_failure_that_names_a_parameter_is_learned_from(server) -> None:
-    wishes, dialect = Wishes(), Dialect("max_tokens")
-    sent = Speaker("m", dialect, wishes, {}).body(choice(1))[1]
-    verdict = judge_status(
-        500,
-        json.dumps(
-            {"error": {"message": "logprobs is not supported for models created with logits_all=False"}}
-        ),
-        {},
-    )
-    assert verdict.again and dialect.learn(verdict.refusal, sent, wishes) and dialect.top_logprobs == 5
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -204,11 +177,6 @@ def test_words_that_only_sound_like_a_parameter_change_nothing(words) -> None:
     assert dialect.describe() == before
 
 
-def test_a_way_of_holding_answers_that_is_taken_and_not_heeded_does_not_count(server) -> None:
-    server.answer = lambda body: "hello"
-    assert capabilities(api_settings(server)).structure == "none"
-
-
 def test_the_probe_is_made_once_in_a_run_and_recorded(server) -> None:
     server.heeds.add("guided_choice")
     engine = api_engine(server)
@@ -220,11 +188,6 @@ def test_the_probe_is_made_once_in_a_run_and_recorded(server) -> None:
     described = engine.describe()["probe"]
     assert described["requests"] == made and described["sentences"]
     json.dumps(engine.describe())
-
-
-def test_a_probe_asks_for_little(server) -> None:
-    capabilities(api_settings(server))
-    assert all(body["max_tokens"] <= 24 for body in server.probes)
 
 
 def test_a_wrong_key_or_no_server_stops_before_anything_is_asked(server, monkeypatch) -> None:

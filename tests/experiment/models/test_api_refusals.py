@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from experiment.models.api.refusals import Answered, words_about_parameters
+from experiment.models.api.refusals import words_about_parameters
 from experiment.models.api.retrying import RunStopped, judge_status
 from tests.experiment.models.running import (
     TRIALS,
@@ -64,16 +64,6 @@ def test_a_parameter_that_is_refused_is_still_named(refusal: str, name: str) -> 
     assert name in words_about_parameters(
         refusal, SENT | {"messages": [{"role": "user", "content": "Which?"}]}
     )
-
-
-def test_parameters_are_the_same_whatever_is_said_under_them() -> None:
-    answered = Answered()
-    answered.note(SENT)
-    other = SENT | {"seed": 9, "messages": [{"role": "user", "content": "Else"}]}
-    assert answered.has(other)
-    assert not answered.has({name: value for name, value in SENT.items() if name != "seed"})
-    assert not answered.has(SENT | {"temperature": 0.0})
-    assert not answered.has(SENT | {"messages": [{"role": "system", "content": "x"}, *other["messages"]]})
 
 
 def test_one_refused_item_leaves_all_others_asked_alike(study, server: ScriptedOpenAI) -> None:

@@ -11,7 +11,6 @@ from experiment.models import Message
 from experiment.models.api import ApiEngine
 from experiment.models.api.dialects import STRUCTURE_ROOM, STRUCTURES, THOUGHT_ROOM
 from experiment.models.api.retrying import RunStopped
-from experiment.models.api.transport import Transport
 from experiment.models.engine import Span
 from experiment.models.keys import find_key
 from experiment.models.servers import server_of
@@ -51,13 +50,6 @@ def test_each_form_says_how_a_text_ended(server, surface, behaviour, status) -> 
     server.script.append(behaviour)
     (reply,) = api_engine(server, api=surface).answer([choice(1, labels=None)])
     assert reply.status == status
-
-
-@pytest.mark.parametrize("surface", ["chat", "responses"])
-def test_a_refusal_is_one_in_either_form(server, surface) -> None:
-    server.script.append("refusal")
-    (reply,) = api_engine(server, api=surface).answer([choice(1)])
-    assert (reply.status, reply.text, reply.label_logprobs) == ("refused", "I cannot help with that.", None)
 
 
 def test_plain_template_means_completions_with_messages_joined_as_local_models_read_them(server) -> None:
@@ -139,12 +131,6 @@ def test_an_answer_is_held_to_the_labels_in_the_way_that_the_server_heeds(server
     assert (reply.text, reply.status) == ("A", "answered")
 
 
-def test_label_logprobs_of_a_held_answer_are_those_of_its_label(server) -> None:
-    server.heeds.add("json_schema")
-    (reply,) = api_engine(server, label_only=True).answer([choice(1)])
-    assert reply.label_logprobs == pytest.approx({"A": math.log(0.6), "B": math.log(0.3)})
-
-
 @pytest.mark.parametrize("surface", ["chat", "completions"])
 def test_labels_of_any_length_are_scored_where_the_server_tells_the_prompts_probabilities(
     server, surface
@@ -166,11 +152,6 @@ def test_whole_labels_end_the_run_at_a_server_that_tells_no_prompt(server, surfa
     assert not server.requests
 
 
-def test_whole_labels_are_refused_with_the_form_that_tells_no_prompt(server) -> None:
-    with pytest.raises(UserError, match="api: responses"):
-        api_engine(server, api="responses", label_scoring="whole")
-
-
 @pytest.mark.parametrize("surface", ["chat", "completions"])
 def test_surprisal_of_regions_comes_from_the_prompts_probabilities(server, surface) -> None:
     server.prompt = word_logprob
@@ -183,21 +164,6 @@ def test_surprisal_of_regions_comes_from_the_prompts_probabilities(server, surfa
     assert [score.surprisal for score in reply.regions] == pytest.approx([0.75, 0.75, 0.25 * 7])
     assert [score.tokens for score in reply.regions] == [1, 1, 3]
     assert reply.text == "A"
-
-
-@pytest.mark.parametrize("surface", ["chat", "completions"])
-def test_surprisal_comes_beside_whole_labels_too(server, surface) -> None:
-    server.prompt = word_logprob
-    messages = (Message("user", "The big tac sat on it"),)
-    request = choice(1, messages=messages, regions=(Span(0, 4, 7), Span(0, 8, 11)))
-    (reply,) = api_engine(server, api=surface, label_scoring="whole").answer([request])
-    assert [score.surprisal for score in reply.regions] == pytest.approx([0.75, 0.75])
-    assert set(reply.label_logprobs or ()) == {"A", "B"} and len(server.requests) == 2
-
-
-def test_regions_at_a_server_that_tells_no_prompt_are_left_out(server) -> None:
-    (reply,) = api_engine(server).answer([choice(1, regions=(Span(0, 0, 5),))])
-    assert reply.regions == () and reply.status == "answered"
 
 
 @pytest.mark.parametrize("surface", SURFACES)
@@ -252,16 +218,6 @@ def test_settings_that_contradict_each_other_are_refused(server, options, named)
         api_engine(server, **options)
 
 
-def test_settings_that_say_the_same_twice_are_taken(server) -> None:
-    for options in (
-        {"template": "plain", "api": "completions"},
-        {"template": "chat", "api": "responses"},
-        {"extra_body": {"logprobs": 50}, "api": "completions"},
-        {"extra_body": {"top_logprobs": 50}},
-    ):
-        api_engine(server, **options)
-
-
 def test_extra_body_reaches_the_server(server) -> None:
     extra = {"chat_template_kwargs": {"enable_thinking": False}}
     list(api_engine(server, extra_body=extra).answer([choice(1)]))
@@ -303,14 +259,6 @@ def test_a_key_is_never_sent_in_the_open(url) -> None:
         server_of({"base_url": url})
 
 
-def test_headers_come_from_the_openai_client(server, monkeypatch) -> None:
-    monkeypatch.setenv("OPENAI_ORG_ID", "org-lab")
-    list(api_engine(server).answer([choice(1)]))
-    assert server.headers[0]["openai-organization"] == "org-lab"
-    assert "OpenAI/Python" in server.headers[0]["user-agent"]
-    assert "authorization" not in server.headers[0], "a server of one's own is sent no key"
-
-
 @pytest.mark.parametrize(
     ("options", "named"),
     [({"api": "chats"}, "chat"), ({"label_scoring": "all"}, "whole"), ({"extra_body": "x"}, "mapping")],
@@ -318,17 +266,3 @@ def test_headers_come_from_the_openai_client(server, monkeypatch) -> None:
 def test_an_option_that_means_nothing_is_refused_with_what_may_stand_there(server, options, named) -> None:
     with pytest.raises(UserError, match=named):
         ApiEngine(ModelSettings("openai:x", {"base_url": server.url, **options}))
-
-
-def test_a_transport_makes_each_address_once(server) -> None:
-    import asyncio
-    from concurrent.futures import ThreadPoolExecutor
-
-    async def twice() -> None:
-        async with Transport(server_of({"base_url": server.url}), None, "m") as transport:
-            first = await transport.address("/responses")
-            assert await transport.address("/responses") == first
-            assert first[0] == f"{server.url}/responses"
-
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(asyncio.run, twice()).result()

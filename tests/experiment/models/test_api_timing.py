@@ -34,11 +34,6 @@ def test_a_timed_answer_has_the_time_of_its_first_token_and_says_all_else_as_eve
     assert [body.get("stream") for body in server.requests] == [True, None]
 
 
-def test_label_logprobs_come_from_a_streamed_answer_too(server) -> None:
-    (timed,) = api_engine(server, timing=True).answer([choice(1)])
-    assert timed.label_logprobs == pytest.approx({"A": math.log(0.6), "B": math.log(0.3)})
-
-
 @pytest.mark.parametrize("refused", ["stream", "stream_options"])
 def test_a_server_that_does_not_stream_is_timed_as_a_whole(server, refused) -> None:
     server.refuses.add(refused)
@@ -67,14 +62,3 @@ def test_a_stream_that_breaks_off_is_no_answer() -> None:
         put("data: {half")
     with pytest.raises(NoAnswer, match="overloaded"):
         put('data: {"error": {"message": "overloaded"}}')
-
-
-def test_a_thought_in_a_stream_stays_apart() -> None:
-    parts = [{"reasoning_content": "Odd"}, {"reasoning_content": "."}, {"content": "A"}]
-    lines = [f"data: {json.dumps({'choices': [{'delta': part}]})}" for part in parts]
-    whole, _ = put(*lines, ": a comment", "data: [DONE]")
-    assert whole["choices"][0]["message"] == {
-        "role": "assistant",
-        "content": "A",
-        "reasoning_content": "Odd.",
-    }

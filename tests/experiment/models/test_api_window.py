@@ -52,18 +52,6 @@ def test_a_million_requests_are_read_only_as_there_is_room(server) -> None:
     assert 50 <= answered < 200
 
 
-def test_what_follows_from_a_reply_goes_before_what_was_planned(server) -> None:
-    def follow(reply):
-        number = int(reply.work_key[1:])
-        return [choice(number + 1000)] if number < 1000 else []
-
-    server.delay = 0.005
-    keys = [reply.work_key for reply in api_engine(server, concurrency=1).answer(choices(80), follow)]
-    assert len(keys) == len(set(keys)) == 160
-    between = [keys.index(f"k{number + 1000}") - keys.index(f"k{number}") for number in range(80)]
-    assert sum(between) / 80 < 30, "behind what was queued, each would wait for more than 60 others"
-
-
 def test_a_conversation_of_a_hundred_turns_comes_one_by_one_from_its_first_request(server) -> None:
     def follow(reply):
         number = int(reply.work_key[1:])
@@ -89,17 +77,6 @@ def test_a_request_told_to_wait_gives_its_place_back_and_the_others_go_on(server
             assert "waiting until" in str(waiting)
             server.always.clear()
     assert seen[-1] == "k0" and len(seen) == 20
-
-
-def test_the_window_grows_on_a_good_server_and_shrinks_once_in_an_episode(server) -> None:
-    server.delay = 0.005
-    limiter = Limiter(start=2, cap=32)
-    list(api_engine(server, limiter, concurrency=32).answer(choices(400)))
-    assert limiter.limit == 32 and server.most_at_once > 8
-    server.script.extend([("429", "0")] * 10)
-    list(api_engine(server, limiter, concurrency=32).answer(choices(60)))
-    assert limiter.cuts == 1 and limiter.limit == 25
-    assert limiter.in_flight == 0
 
 
 def test_two_models_share_the_places_of_one_server(server) -> None:
@@ -135,18 +112,6 @@ def test_a_refused_budget_ends_the_run_in_order_and_loses_nothing(server) -> Non
     assert sorted(replies) == sorted(allowed) and len(server.requests) == 10
 
 
-def test_a_budget_may_end_the_run_with_a_reason(server) -> None:
-    engine = api_engine(server)
-
-    async def allow(request: Request) -> bool:
-        raise RunStopped("the budget of 5 dollars is spent", mend="Raise it.")
-
-    engine.allow = allow
-    with pytest.raises(RunStopped, match="5 dollars"):
-        list(engine.answer(choices(10)))
-    assert server.requests == []
-
-
 def test_a_price_fills_the_cost_of_each_reply(server) -> None:
     engine = api_engine(server)
     engine.price = lambda reply: reply.prompt_tokens * 0.5
@@ -160,15 +125,6 @@ def test_a_caller_that_goes_away_ends_the_run(server) -> None:
     sent = len(server.requests)
     time.sleep(0.1)
     assert len(server.requests) == sent < 200
-
-
-def test_an_error_of_the_callers_own_is_raised_as_it_is(server) -> None:
-    def planned() -> Iterator[Request]:
-        yield choice(0)
-        raise KeyError("a fault in the plan")
-
-    with pytest.raises(KeyError, match="fault in the plan"):
-        list(api_engine(server).answer(planned()))
 
 
 def test_a_network_that_comes_back_costs_no_request() -> None:

@@ -17,8 +17,6 @@ from experiment.checking.settings import model_settings
 from experiment.cli import main
 from experiment.procedure import plan_session
 from experiment.scoring.again import require_judge
-from experiment.store import open_store, records
-from experiment.study import read_study
 from stimuli.errors import UserError
 from tests.experiment.models.tiny_models import CHAT_TEMPLATE, byte_pair_tokenizer
 from tests.scripted_answers import word_logprob
@@ -115,22 +113,6 @@ def test_a_baseline_is_no_judge(tmp_path: Path) -> None:
         require_judge(load_study(written(tmp_path / "t", other)), "g")
 
 
-def test_the_study_by_itself_knows_no_models(tmp_path: Path) -> None:
-    folder = written(tmp_path / "s", one("opnai:gpt"))
-    assert read_study(folder).id == "held"
-    with pytest.raises(UserError, match=r"line 8: models\.who\.m\.use: .*Did you mean 'openai'|line 8"):
-        load_study(folder)
-
-
-def test_a_server_that_was_not_probed_is_said_not_to_be(tmp_path: Path, server: ScriptedOpenAI) -> None:
-    folder = written(tmp_path / "s", one("openai:scripted", f", base_url: {server.url}"))
-    told = checked(folder)
-    assert told["known_from"] is None and told["gaps"] == []
-    assert set(told["asked"]) == {"choices", "label_logprobs", "surprisal"}
-    assert any("wrods check --probe" in sentence for sentence in told["held_against"])
-    assert not server.requests and not (folder / "study.db").exists()
-
-
 def test_a_probe_is_kept_and_what_the_server_lacks_is_named(tmp_path: Path, server: ScriptedOpenAI) -> None:
     folder = written(tmp_path / "s", one("openai:scripted", f", base_url: {server.url}"))
     told = checked(folder, "--probe")
@@ -183,14 +165,6 @@ def test_long_labels_are_to_be_scored_whole_where_the_server_can(
         assert not gaps or "set label_scoring: whole" in told["gaps"][0]
 
 
-def test_the_probe_of_a_run_is_used(tmp_path: Path, server: ScriptedOpenAI) -> None:
-    folder = written(tmp_path / "s", one("openai:scripted", f", base_url: {server.url}"))
-    build_study(load_study(folder))
-    run = CliRunner().invoke(main, ["run", str(folder), "--max-trials", "2", "--not-registered"])
-    assert run.exit_code in (0, 1), run.output
-    assert str(checked(folder)["known_from"]).startswith("its probe of 20")
-
-
 def test_a_server_that_cannot_be_probed_is_an_error_and_the_study_is_said_all_the_same(
     tmp_path: Path,
 ) -> None:
@@ -237,29 +211,6 @@ def test_gigabytes_of_hidden_states_are_those_that_a_run_writes(
     monkeypatch.setattr("experiment.checking.sizes.ENOUGH", 2)
     told = checked(folder)
     assert told["hours"] > 0 and "At the speed of its longest run so far" in " ".join(told["size"])
-
-
-def test_hours_count_trials_and_not_the_calls_before_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from experiment.checking import sizes
-
-    monkeypatch.setattr(sizes, "ENOUGH", 3)
-    study = load_study(written(tmp_path / "s", one("hf:somewhere/model")))
-    plan = plan_session(study, make_items(study).items, list_id=1)
-    call = {"session_id": "s", "attempt": 1, "run_id": "r", "requested_model": "hf:m", "status": "answered"}
-
-    def store_calls(connection: Any) -> None:
-        records.create_session(connection, plan, reader_kind="model", reader="m", session_id="s")
-        for second in range(3):
-            for purpose in ("unscramble", "answer"):
-                moment = f"2026-01-01T00:00:0{second}+00:00"
-                where = {"trial_index": second, "request_key": f"{second} {purpose}"}
-                records.store_call(connection, {**call, **where, "purpose": purpose, "created_at": moment})
-
-    with open_store(tmp_path / "s") as store:
-        store.write(store_calls).result()
-        assert sizes.stored_speeds(store, study.id) == {"hf:m": 1.0}
 
 
 def test_hours_come_from_a_run_and_a_full_disk_is_told(
@@ -338,26 +289,6 @@ def test_check_says_that_answers_of_people_may_not_be_sent_to_a_model_elsewhere(
     assert not any(sentence.startswith("A run refuses it") for sentence in own["held_against"])
 
 
-def test_replicates_that_draw_nothing_are_named(tmp_path: Path, server: ScriptedOpenAI) -> None:
-    more = f", base_url: {server.url}"
-    folder = written(tmp_path / "s", one("openai:scripted", more, "  replicates: 3\n"))
-    told = checked(folder)
-    assert "sampling" in told["asked"]
-    assert any(sentence.startswith("3 replicates at temperature 0") for sentence in told["held_against"])
-    written(folder, one("openai:scripted", more + ", temperature: 1", "  replicates: 3\n"))
-    assert not any("replicates at temperature 0" in one for one in checked(folder)["held_against"])
-
-
-def test_a_thought_before_the_answer_asks_for_no_label_probabilities(tmp_path: Path) -> None:
-    told = checked(written(tmp_path / "s", one("baseline:random", shared="  strategy: direct\n")))
-    assert "label_logprobs" in told["asked"]
-    from transformers import LlamaConfig
-
-    LlamaConfig().save_pretrained(str(tmp_path / "llama"))
-    folder = written(tmp_path / "s", one(f"hf:{tmp_path / 'llama'}", ", strategy: chain_of_thought"))
-    assert set(checked(folder)["asked"]) == {"choices", "surprisal"}
-
-
 @pytest.mark.parametrize(
     ("measure", "lack"),
     [
@@ -407,33 +338,3 @@ def test_a_measure_that_a_reader_cannot_have_is_refused_with_its_line(
     )
     with pytest.raises(UserError, match=said):
         load_study(folder)
-
-
-@pytest.mark.parametrize(("kind", "gives"), [("t5", False), ("llama", True)])
-def test_surprisal_is_promised_only_of_models_that_have_one(tmp_path: Path, kind: str, gives: bool) -> None:
-    folder = tmp_path / "model"
-    folder.mkdir()
-    (folder / "config.json").write_text(json.dumps({"model_type": kind}), "utf-8")
-    study = written(tmp_path / "study", one(f"hf:{folder}"))
-    done = CliRunner().invoke(main, ["check", str(study)])
-    told = " ".join(done.output.split())
-    assert ("surprisal of each word that is read" in told) == gives, told
-    assert ("no surprisal, since an encoder reads in both directions" in told) != gives
-
-
-def test_a_budget_without_its_currency_is_told_how_to_be_written(tmp_path: Path) -> None:
-    study = written(tmp_path / "study", one("baseline:random", shared="  budget: 5\n"))
-    done = CliRunner().invoke(main, ["check", str(study)])
-    assert done.exit_code == 2
-    assert "budget is 5; it should be an amount with its currency: `5 USD`" in " ".join(done.output.split())
-
-
-@pytest.mark.parametrize(
-    ("price", "said"),
-    [("{input: 1}", "price: output is missing"), ("{input: 1, output: two}", 'price.output is "two"; it should be a number'),
-     ("5", "price is 5; it should be US dollars for a million tokens, as {input: 0.40, output: 1.60}, or free")],
-)  # fmt: skip
-def test_a_price_that_is_none_is_told_with_what_a_price_is(tmp_path: Path, price: str, said: str) -> None:
-    more = f', base_url: "https://api.example.org/v1", price: {price}'
-    done = CliRunner().invoke(main, ["check", str(written(tmp_path / "s", one("openai:m", more)))])
-    assert done.exit_code == 2 and said in done.output

@@ -280,37 +280,9 @@ def test_times_of_another_size_than_peoples_are_remarked_upon(folder, factor, un
     assert done.exit_code == 0 and mend in done.output
 
 
-def test_times_of_usual_size_bring_no_remark(folder) -> None:
-    assert "response times" not in take(folder).output
-
-
 def test_a_table_of_a_spreadsheet_with_decimal_commas_is_read(folder) -> None:
     file = folder / "trials.csv"
     file.write_text(file.read_text("utf-8").replace(",", ";").replace(".", ","), "utf-8")
     assert take(folder).exit_code == 0
     _, trials = stored(folder)
     assert [trial["rt"] for trial in trials["P1"]] == [1226.4, 1994.4, 822.8]
-
-
-@pytest.mark.parametrize("codes", [("1", "0"), ("true", "false"), ("1.5", "2.5")])
-def test_numbers_and_truth_values_of_a_table_are_mapped_without_quotes(folder, codes) -> None:
-    file, mapping = folder / "trials.csv", folder / "import.yaml"
-    word, nonword = codes
-    header, *rows = ROWS.splitlines()
-    lines = [f"{row},{word if row.split(',')[6] == '1' else nonword}" for row in rows]
-    file.write_text("\n".join([f"{header},key", *lines]) + "\n", "utf-8")
-    said = "{" + f"column: key, map: {{{word}: word, {nonword}: nonword}}" + "}"
-    mapping.write_text(
-        MAPPING.replace("response: {correct: correct}", f"response: {said}").replace(
-            "list: list", "list: {value: 1}"
-        ),
-        "utf-8",
-    )
-    done = CliRunner().invoke(main, ["import", str(folder), str(file), "--mapping", str(mapping)])
-    assert done.exit_code == 0, done.output
-    with open_store(folder) as store, store.read() as connection:
-        answers = Counter(row["response_raw"] for row in queries.trials_with_scores(connection))
-    assert answers == {"word": 3, "nonword": 3}
-    file.write_text(file.read_text("utf-8").replace(f",{word}\n", ",7\n", 1), "utf-8")
-    refused = CliRunner().invoke(main, ["import", str(folder), str(file), "--mapping", str(mapping)])
-    assert refused.exit_code == 2 and "key is '7', which import.yaml does not map" in refused.output

@@ -10,7 +10,7 @@ import pytest
 
 from experiment.models.imports import read_mapping
 from stimuli.errors import UserError
-from tests.experiment.models.test_imports import MAPPING, ROWS, STUDY, stored, take
+from tests.experiment.models.test_imports import MAPPING, ROWS, STUDY, take
 
 
 @pytest.fixture
@@ -72,21 +72,6 @@ def test_a_list_that_is_no_whole_number_from_1_is_refused(folder, listed) -> Non
     assert refused.exit_code == 2 and f"the list is {listed!r}; it must be a whole number" in refused.output
 
 
-def test_a_list_as_spreadsheets_write_it_is_a_number(folder) -> None:
-    (folder / "map.yaml").write_text(MAPPING.replace("list: list", "list: {value: 3.0}"), "utf-8")
-    assert take(folder).exit_code == 0
-    assert {row["list_id"] for row in stored(folder)[0].values()} == {3}
-
-
-def test_a_reply_longer_than_pythons_limit_of_a_cell_is_taken(folder) -> None:
-    (folder / "map.yaml").write_text(MAPPING.replace("{correct: correct}", "correct"), "utf-8")
-    long = "x" * 200_000
-    (folder / "trials.csv").write_text(ROWS.replace(",1,EVIDENT", f",{long},EVIDENT"), "utf-8")
-    done = take(folder)
-    assert done.exit_code == 0, done.output[:500]
-    assert stored(folder)[1]["P1"][0]["response_raw"] == long
-
-
 def test_files_that_are_no_text_are_told_as_such(folder) -> None:
     (folder / "map.yaml").write_bytes(b"\xff\xfe")
     with pytest.raises(UserError, match="is not UTF-8"):
@@ -99,11 +84,3 @@ def test_files_that_are_no_text_are_told_as_such(folder) -> None:
         assert refused.exit_code == 2 and "no whole gzip file" in refused.output
     (folder / "t.jsonl").write_text(json.dumps({"participant": "P"}) + "\n[1]\n", "utf-8")
     assert "line 2 is no JSON object" in take(folder, table=folder / "t.jsonl").output
-
-
-def test_a_large_import_says_that_others_wait_before_it_stores(folder, monkeypatch) -> None:
-    from experiment.cli import import_ as command
-
-    assert "Storing" not in take(folder, "--json").output
-    monkeypatch.setattr(command, "LARGE", 6)
-    assert "Storing 6 trials; until that is done nothing else writes" in take(folder).output

@@ -92,19 +92,6 @@ def test_a_string_that_comes_after_sessions_are_stored_is_refused_with_a_way_out
     assert [(one["sessions"], one["trials"]) for one in told] == [(2, 6), (1, 1)]
 
 
-def test_one_table_of_several_that_is_refused_keeps_all_out(folder) -> None:
-    assert take(folder).exit_code == 0
-    # P0 is new, P1 has another answer than the one stored
-    rows = ROWS.splitlines()
-    (folder / "new.csv").write_text(f"{rows[0]}\n{rows[3].replace('P1', 'P0')}\n", "utf-8")
-    (folder / "other.csv").write_text(f"{rows[0]}\n{rows[1].replace(',1,E', ',0,E')}\n", "utf-8")
-    given = [folder, folder / "new.csv", folder / "other.csv", "--mapping", folder / "map.yaml"]
-    refused = CliRunner().invoke(main, ["import", *map(str, given)])
-    assert refused.exit_code == 1 and "other.csv, line 2" in refused.output
-    sessions, _ = stored(folder)
-    assert set(sessions) == {"P1", "P2"}
-
-
 def test_a_fault_while_rows_are_stored_takes_back_sessions_and_items(folder, monkeypatch) -> None:
     took = writing.records.store_score
     calls: list[int] = []
@@ -123,15 +110,6 @@ def test_a_fault_while_rows_are_stored_takes_back_sessions_and_items(folder, mon
         assert queries.all_versions(connection, "lexical") == []
     monkeypatch.undo()
     assert take(folder).exit_code == 0
-
-
-def test_more_rows_of_a_reader_who_is_stored_are_refused(folder) -> None:
-    assert take(folder).exit_code == 0
-    (folder / "trials.csv").write_text(ROWS + "P2,1,DENSITY,word,print,0.7,0,DENSITY\n", "utf-8")
-    refused = take(folder)
-    assert refused.exit_code == 1 and "stored with 3 trials" in refused.output and "has 4" in refused.output
-    _, trials = stored(folder)
-    assert len(trials["P2"]) == 3
 
 
 def test_answers_of_people_that_are_no_label_are_counted_and_named(folder) -> None:
@@ -235,22 +213,6 @@ def run_printed(folder: Path, table: Path | str, monkeypatch) -> list[str]:
         assert done.exit_code == 0, (command, done.output)
         told.append(done.output)
     return told
-
-
-def test_a_study_of_imported_items_is_checked_and_built_as_it_was_imported(tmp_path, monkeypatch) -> None:
-    named, _, table = printed()
-    (tmp_path / "lexical").mkdir()
-    (tmp_path / "lexical" / "study.yaml").write_text(named["lexical/study.yaml"], "utf-8")
-    early = CliRunner().invoke(main, ["check", str(tmp_path / "lexical")])
-    assert early.exit_code == 2 and "Import answers first" in early.output
-    (tmp_path / "lexical" / "study.yaml").unlink()
-    (tmp_path / "lexical").rmdir()
-    run_printed(tmp_path, table, monkeypatch)
-    before = (tmp_path / "lexical" / "items.jsonl").read_bytes()
-    for command in ("check", "build"):
-        done = CliRunner().invoke(main, [command, "lexical"])
-        assert done.exit_code == 0 and "3 items, as `wrods import` wrote them" in done.output, done.output
-    assert (tmp_path / "lexical" / "items.jsonl").read_bytes() == before
 
 
 def test_the_documented_route_runs_as_printed(tmp_path, monkeypatch) -> None:

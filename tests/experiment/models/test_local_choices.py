@@ -87,13 +87,6 @@ def test_a_label_that_merges_with_the_end_of_the_prompt_is_scored_in_its_merged_
     )
 
 
-def test_labels_of_one_request_are_scored_from_the_same_token_on(plain_model, local) -> None:
-    engine = local(plain_model, leading_space=False)
-    request = Request("k", (Message("user", "unscramble the wo"),), ("rd", "xq"), 1, 0.0, 1)
-    starts = {label.start for label in engine.wording.tokens(request).labels}
-    assert len(starts) == 1
-
-
 def test_shared_prefix_gives_the_same_numbers_as_plain_passes(plain_model, local) -> None:
     requests = [ask(str(n), text, labels=("A", "B", "of course not")) for n, text in enumerate(SENTENCES)]
     shared, plain = local(plain_model), local(plain_model, determinism="exact")
@@ -103,21 +96,6 @@ def test_shared_prefix_gives_the_same_numbers_as_plain_passes(plain_model, local
     assert {reply.path for reply in right.values()} == {"plain"}
     for key, reply in left.items():
         assert reply.label_logprobs == pytest.approx(right[key].label_logprobs, abs=1e-5)
-
-
-def test_the_common_prefix_is_forwarded_once(plain_model, local) -> None:
-    engine = local(plain_model)
-    requests = [ask(str(n), text, labels=("A", "B")) for n, text in enumerate(SENTENCES * 4)]
-    lengths = [len(engine.wording.tokens(request).ids) for request in requests]
-    replies = list(engine.answer(requests))
-    sent = engine.describe()["tokens_forwarded"]
-    cached = sum(reply.cached_tokens for reply in replies)
-    assert sum(reply.prompt_tokens for reply in replies) == sum(lengths)
-    assert sent == sum(lengths) - cached
-    assert sent < sum(lengths) / 3
-    prefix = max(reply.cached_tokens for reply in replies)
-    assert prefix > 30
-    assert [reply.cached_tokens for reply in replies].count(0) <= 1
 
 
 def test_no_bos_token_is_doubled(plain_model, chat_model, local) -> None:

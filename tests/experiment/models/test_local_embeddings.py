@@ -106,14 +106,6 @@ def test_a_model_is_read_as_the_files_of_its_makers_say(
     assert embedder.cut(TEXTS) == sum(len(tokenizer(text)["input_ids"]) > 6 for text in set(TEXTS)) > 0
 
 
-def test_vectors_that_were_kept_of_another_way_to_read_are_made_anew(encoder, tmp_path: Path) -> None:
-    folder = as_library(encoder, tmp_path / "model", length=6)
-    before = Embedder(ModelSettings(f"hf:{folder}"), tmp_path / "vectors.db").embed(TEXTS)
-    (folder / "sentence_bert_config.json").unlink()
-    after = Embedder(ModelSettings(f"hf:{folder}"), tmp_path / "vectors.db").embed(TEXTS)
-    assert np.abs(before[1] - after[1]).max() > 1e-3
-
-
 @pytest.mark.parametrize(
     ("files", "said"),
     [
@@ -140,23 +132,11 @@ def test_a_text_is_embedded_once_and_kept(encoder, tmp_path) -> None:
     assert (left == right[:5]).all()
 
 
-def test_texts_longer_than_the_model_reads_are_cut_and_none_is_an_error(encoder) -> None:
-    found = Embedder(ModelSettings(f"hf:{encoder}")).embed(["dog " * 500, "", "dog"])
-    assert np.isfinite(found).all()
-
-
 def test_texts_that_the_model_does_not_read_to_the_end_are_counted(encoder) -> None:
     embedder = Embedder(ModelSettings(f"hf:{encoder}"))
     assert embedder.cut(["dog " * 500, "dog " * 500, "dog", ""]) == 1
     assert embedder.cut(["dog " * 62]) == 0, "64 tokens with those that begin and end a text"
     assert embedder.cut(["dog " * 63]) == 1
-
-
-def test_progress_is_told_batch_by_batch(encoder, monkeypatch) -> None:
-    monkeypatch.setattr(embeddings, "BATCH_TEXTS", 2)
-    told: list[tuple[int, int]] = []
-    Embedder(ModelSettings(f"hf:{encoder}")).embed(TEXTS, lambda done, of: told.append((done, of)))
-    assert told == [(2, 4), (4, 4)]
 
 
 def installed(folder: Path, name: str, encoder: Path | None) -> None:
@@ -187,10 +167,6 @@ def test_a_model_inside_an_installed_package_is_found_without_importing_it(
     assert "is not installed" in str(fault.value)
 
 
-def test_no_text_is_no_vector(encoder) -> None:
-    assert Embedder(ModelSettings(f"hf:{encoder}")).embed([]).shape[0] == 0
-
-
 def test_memory_that_runs_out_halves_a_batch_of_texts(encoder, monkeypatch) -> None:
     texts = [f"dog {'bark ' * (n % 9)}{n}" for n in range(60)]
     expected = Embedder(ModelSettings(f"hf:{encoder}")).embed(texts)
@@ -206,22 +182,6 @@ def test_memory_that_runs_out_halves_a_batch_of_texts(encoder, monkeypatch) -> N
     found = Embedder(ModelSettings(f"hf:{encoder}")).embed(texts)
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert 1 <= len(refused) < 10, "what was too much once is not tried again"
-
-
-def test_a_text_that_never_fits_is_told(encoder, monkeypatch) -> None:
-    def none(self, rows):
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-    monkeypatch.setattr(embeddings._LocalWay, "_pooled", none)
-    with pytest.raises(UserError, match="memory ran out with one text of"):
-        Embedder(ModelSettings(f"hf:{encoder}")).embed(TEXTS)
-
-
-def test_a_text_without_tokens_is_a_vector_of_nothing(tmp_path) -> None:
-    from tests.experiment.models.tiny_models import tiny_llama
-
-    found = Embedder(ModelSettings(f"hf:{tiny_llama(tmp_path, adds_bos=False)}")).embed(["", "dog"])
-    assert (found[0] == 0).all() and np.linalg.norm(found[1]) == pytest.approx(1)
 
 
 @pytest.fixture
@@ -274,13 +234,6 @@ def test_a_server_is_asked_in_batches_for_each_text_once(server) -> None:
     for text, vector in zip(texts, found, strict=True):
         expected = np.array([len(text), 1.0])
         np.testing.assert_allclose(vector, expected / np.linalg.norm(expected), rtol=1e-5)
-
-
-def test_a_server_that_leaves_out_a_text_is_told(server) -> None:
-    url, _, answer = server
-    answer.short = True
-    with pytest.raises(UserError, match="gave 1 vectors for 2 texts"):
-        Embedder(ModelSettings("openai:small", {"base_url": url})).embed(["a", "b"])
 
 
 def test_a_kind_that_embeds_nothing_is_refused() -> None:

@@ -100,18 +100,6 @@ def test_greedy_texts_equal_generate_of_transformers(folder, local) -> None:
         assert reply.completion_tokens == len(expected)
 
 
-def test_every_text_is_encoded_once(folder, local) -> None:
-    engine = local(folder)
-    requests = [ask(f"c{n}", text, ("yes", "of course not"), also_text=True) for n, text in enumerate(TEXTS)]
-    requests += [ask(f"t{n}", text) for n, text in enumerate(TEXTS)]
-    replies = list(engine.answer(requests))
-    lengths = [len(engine.wording.tokens(request).source) for request in requests[: len(TEXTS)]]
-    assert sum(reply.prompt_tokens - reply.cached_tokens for reply in replies) == sum(lengths)
-    texts = {reply.work_key: reply for reply in replies}
-    for n in range(len(TEXTS)):
-        assert texts[f"c{n}"].generated == texts[f"t{n}"].text
-
-
 def test_sampled_answers_do_not_depend_on_their_neighbours(folder, local) -> None:
     requests = [ask(str(n), text, temperature=1.0) for n, text in enumerate(TEXTS)]
     together = {reply.work_key: reply.text for reply in local(folder).answer(requests)}
@@ -125,9 +113,3 @@ def test_surprisal_is_not_defined_for_an_encoder_and_the_description_says_so(fol
     (reply,) = engine.answer([ask("k", TEXTS[0], ("yes", "no"), regions=(Span(0, 0, 3),), states=("last",))])
     assert (reply.status, reply.regions, reply.states, reply.surprisal) == ("answered", (), (), None)
     assert "not defined" in engine.describe()["surprisal"]
-
-
-def test_a_timed_encoder_decoder_runs_trials_alone(folder, local) -> None:
-    engine = local(folder, timing=True)
-    replies = list(engine.answer([ask(str(n), text) for n, text in enumerate(TEXTS)]))
-    assert all(reply.path == "plain" and 0 < reply.ttft_ms <= reply.latency_ms for reply in replies)

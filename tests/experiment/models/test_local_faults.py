@@ -145,24 +145,6 @@ def test_an_encoder_decoder_halves_too(tmp_path, local, monkeypatch) -> None:
     assert small.refused and engine.budget.tokens < 2048
 
 
-def test_memory_that_runs_out_while_the_next_way_is_checked_ends_nothing(
-    plain_model, local, monkeypatch
-) -> None:
-    engine = local(plain_model)
-    list(engine.answer(requests_of(2)))
-    longest = max(len(engine.wording.tokens(one).ids) for one in requests_of(6))
-
-    def refuse(self, *given):
-        raise NotUnderstood("not any more")
-
-    monkeypatch.setattr(Branches, "attend", refuse)
-    small = Small(monkeypatch, longest - 10)
-    found = answers_of(engine, requests_of(6))
-    assert small.refused
-    assert engine.describe()["parity"]["changes"][0]["to"] == "expanded"
-    assert {reply.status for reply in found.values()} == {"answered"}
-
-
 def test_a_row_that_never_fits_gets_an_error_and_the_rest_go_on(plain_model, local, monkeypatch) -> None:
     engine = local(plain_model)
     list(engine.answer(requests_of(1)))
@@ -225,27 +207,6 @@ def test_a_row_that_no_way_can_compute_gets_an_error_and_the_rest_go_on(
     assert {reply.status for key, reply in found.items() if key != "bad"} == {"answered"}
 
 
-def test_a_check_that_runs_out_of_memory_is_made_with_less(plain_model, local, monkeypatch) -> None:
-    original = CausalModel.logits
-
-    def narrow(self, tokens, keep, **given):
-        if tokens.shape[1] > 40:
-            raise torch.OutOfMemoryError("CUDA out of memory")
-        return original(self, tokens, keep, **given)
-
-    monkeypatch.setattr(CausalModel, "logits", narrow)
-    engine = local(plain_model)
-    assert {reply.status for reply in answers_of(engine, requests_of(8)).values()} == {"answered"}
-    assert engine.describe()["parity"]["path"] == "packed"
-
-
-def test_a_closed_engine_begins_nothing(plain_model, local) -> None:
-    engine = local(plain_model)
-    engine.close()
-    assert list(engine.answer(requests_of(4))) == []
-    assert engine.describe()["tokens_forwarded"] == 0
-
-
 def test_an_engine_closed_under_way_ends_after_what_is_finished(plain_model, local) -> None:
     engine = local(plain_model, token_budget=40)
     replies = engine.answer(requests_of(40))
@@ -270,17 +231,6 @@ def test_closing_ends_a_generation_between_two_tokens(plain_model, local, monkey
     monkeypatch.setattr(Continuations, "attend", counted)
     assert list(engine.answer([ask("k", "The dog", max_tokens=100)])) == []
     assert len(steps) < 10
-
-
-def test_greedy_answers_to_the_same_prompt_are_generated_once(plain_model, local) -> None:
-    engine = local(plain_model)
-    engine._load().ends = set()
-    twins = [ask(str(n), "The dog", max_tokens=9, seed=n) for n in range(6)]
-    replies = list(engine.answer(twins))
-    assert len({reply.text for reply in replies}) == 1
-    length = len(engine.wording.tokens(twins[0]).ids)
-    assert engine.describe()["tokens_forwarded"] == length + 8
-    assert sorted(reply.cached_tokens for reply in replies)[1:] == [length] * 5
 
 
 def test_a_prompt_that_is_empty_is_an_error_of_its_own(tmp_path, local) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from experiment.models.local.lengths import Reach, reach_of
 from stimuli.errors import UserError
 from tests.experiment.models import tiny_models
 from tests.experiment.models.tiny_models import FAMILIES, byte_pair_tokenizer
@@ -72,26 +71,6 @@ def test_an_answer_longer_than_a_decoder_writes_is_refused_with_the_way_out(loca
     replies = {reply.work_key: reply for reply in engine.answer([fits, longer])}
     assert replies["95"].status in ("answered", "truncated", "empty") and replies["95"].error is None
     assert "may take 97 tokens, and the model writes at most 96; a lower max_tokens" in replies["96"].error
-
-
-def test_each_kind_of_configuration_tells_its_positions() -> None:
-    import transformers as t
-
-    assert reach_of(t.T5Config()) == Reach(None, None)
-    assert reach_of(t.LEDConfig()) == Reach(1024, 16384)
-    assert reach_of(t.MptConfig(max_seq_len=77)) == Reach(77)
-    assert reach_of(t.T5GemmaConfig()).source == 8192
-    assert reach_of(t.GPT2Config(n_positions=99)) == Reach(99)
-    assert reach_of(t.BloomConfig()) == Reach(None)
-
-
-def test_a_text_beyond_the_tabled_distances_of_mpt_is_refused(local, tmp_path) -> None:
-    settings = {"vocab_size": 400, "d_model": 32, "n_layers": 2, "n_heads": 4, "max_seq_len": 96}
-    engine = local(saved(tmp_path, "MptConfig", "MptForCausalLM", settings))
-    short, long = engine.answer([ask("short", SHORT, ("yes", "no")), ask("long", LONG, ("yes", "no"))])
-    assert {short.status, long.status} == {"answered", "error"}
-    error = short.error or long.error
-    assert "the model reads at most 96" in error
 
 
 @pytest.mark.parametrize(

@@ -121,33 +121,6 @@ def test_what_windows_share_is_computed_once_and_counts_in_every_mean(way: str, 
     assert model.forwarded < fresh.forwarded / 3
 
 
-def test_a_mean_that_an_earlier_window_did_not_need_is_right_all_the_same() -> None:
-    for way in ("packed", "expanded"):
-        model = model_of("llama")
-        one = WAYS[way](model)
-        without = [replace(row, mean=False) for row in prompts(6)]
-        list(one.compute(without, Budget(64, 100_000)))
-        rows = [*prompts(6, 1), *(replace(row, mean=False) for row in prompts(3, 2))]
-        found = dict(one.compute(rows, Budget(64, 100_000)))
-        for place, expected in enumerate(left_padded(model, rows)):
-            assert (found[place].mean is not None) == rows[place].mean
-            if rows[place].mean:
-                np.testing.assert_allclose(found[place].mean, expected, rtol=2e-3, atol=2e-3)
-
-
-def test_only_sums_are_held_however_long_the_prompts() -> None:
-    model = model_of("llama")
-    way = BranchingWay(model)
-    draws = np.random.default_rng(3)
-    stem = draws.integers(2, 400, 400)
-    rows = [
-        Row(np.concatenate([stem, draws.integers(2, 400, 8)]).astype(np.int32), mean=True) for _ in range(40)
-    ]
-    list(way.compute(rows, Budget(96, 100_000)))
-    marks = way.memory.path.marks
-    assert len(marks) < 12 and all(sums.shape == (4, 32) for sums in marks.values())
-
-
 @pytest.mark.parametrize("template", ["plain_model", "chat_model"])
 @pytest.mark.parametrize("asked", [{"labels": ("A", "B")}, {"labels": None, "max_tokens": 6}])
 def test_conversations_keep_the_mean_of_all_that_was_read(request, local, template, asked) -> None:
@@ -199,20 +172,6 @@ def test_a_reply_carries_the_mean_over_the_whole_prompt_as_the_model_reads_it(
         for layer in range(len(hidden) - 1):
             expected = hidden[layer][0].mean(dim=0).cpu().numpy()
             np.testing.assert_allclose(mean.layers[layer], expected, rtol=2e-3, atol=2e-3)
-
-
-def test_two_requests_that_say_the_same_each_get_what_they_asked(plain_model, local) -> None:
-    engine = local(plain_model)
-    one = ask("a", "garden", labels=("A", "B"))
-    requests = [
-        one,
-        replace(one, work_key="b", states=("mean",)),
-        replace(one, work_key="c", states=("last",)),
-    ]
-    replies = {
-        reply.work_key: [state.position for state in reply.states] for reply in engine.answer(requests)
-    }
-    assert replies == {"a": [], "b": ["mean"], "c": ["last"]}
 
 
 def test_numbers_beyond_16_bits_are_kept_as_the_largest_and_counted() -> None:

@@ -6,12 +6,9 @@ import importlib.util
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from experiment.models import ModelSettings
-from experiment.models.local.rows import Row
-from experiment.models.local.trie import Trie
 from stimuli.errors import UserError
 from tests.experiment.models.tiny_models import ask, byte_pair_tokenizer
 
@@ -48,30 +45,6 @@ def test_quantisation_without_its_packages_says_what_to_install(plain_model, loc
             local(plain_model, quantisation=bits, device="cpu")
     with pytest.raises(UserError, match="Known: 4bit, 8bit"):
         local(plain_model, quantisation="3bit")
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize(("bits", "package"), [("8bit", "torchao"), ("4bit", "bitsandbytes")])
-def test_quantised_weights_answer_where_the_packages_are_installed(
-    tmp_path, local, bits, package, dtype
-) -> None:
-    pytest.importorskip(package)
-    pytest.importorskip("accelerate")
-    folder = wide_llama(tmp_path)
-    engine = local(folder, quantisation=bits, device="cpu", dtype=dtype)
-    replies = {reply.work_key: reply for reply in engine.answer(requests_of(12))}
-    assert {reply.status for reply in replies.values()} == {"answered"}
-    said = engine.describe()
-    assert said["identity"]["quantisation"] == bits
-    assert said["quantised_by"].startswith(f"{package} ")
-    assert said["parity"]["path"] == "packed"
-    whole = local(folder, device="cpu")
-    assert said["parameters"] == sum(one.numel() for one in whole._load().model.parameters())
-    apart = max(
-        abs(reply.label_logprobs["A"] - replies[reply.work_key].label_logprobs["A"])
-        for reply in whole.answer(requests_of(12))
-    )
-    assert 0 < apart < {"8bit": 0.5, "4bit": 3.0}[bits], "rounded weights are other weights, and not far off"
 
 
 def test_a_checkpoint_that_is_stored_quantised_is_loaded_as_it_is_and_said_to_be_so(tmp_path, local) -> None:
@@ -206,22 +179,3 @@ def test_only_timed_trials_have_times_and_they_come_in_a_drawn_order(plain_model
     assert (said["timing"], said["order_seed"]) == (True, 3)
     untimed = list(local(plain_model, determinism="exact").answer(requests))
     assert all(reply.latency_ms is None and reply.ttft_ms is None for reply in untimed)
-
-
-def test_fifty_examples_cost_at_most_a_twentieth_more_than_the_trie(plain_model, local) -> None:
-    examples = "".join(f"Sentence: the lazy dog {n} jumps.\nGroup: {'AB'[n % 2]}\n\n" for n in range(16))
-    requests = [
-        ask(str(n), f"Sentence: {TEXTS[n % 5]} {n}\nGroup:", labels=("A", "B"), before=examples)
-        for n in range(200)
-    ]
-    engine = local(plain_model)
-    replies = list(engine.answer(requests))
-    ids = [np.asarray(engine.wording.tokens(one).ids, dtype=np.int32) for one in requests]
-    least, whole = Trie([Row(one) for one in ids]).size, sum(map(len, ids))
-    assert {reply.path for reply in replies} == {"packed"}
-    said = engine.describe()
-    assert said["tokens_forwarded"] <= 1.05 * least
-    assert said["tokens_forwarded"] + said["tokens_of_check"] >= least, (
-        "what the check left in memory is not computed again"
-    )
-    assert whole > 20 * least, "the prompts must have much in common here"

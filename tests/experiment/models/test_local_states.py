@@ -12,14 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiment.checking import load_study
 from experiment.models.engine import State
-from experiment.models.planning import plan_sessions
-from experiment.models.runs.asked import state_writer
-from experiment.models.settings import ModelSettings
 from experiment.models.states import INDEX, StateWriter, layer_path, read_index, read_layer
 from stimuli.errors import UserError
-from tests.experiment.models.running import edit, study_in
 from tests.experiment.models.tiny_models import ask
 
 
@@ -47,15 +42,6 @@ def test_states_come_back_by_layer_and_row(tmp_path: Path) -> None:
             assert (found[row] == expected).all()
         plain = np.load(layer_path(tmp_path / "run", layer))
         assert plain.shape == (11, 8)
-
-
-def test_a_run_that_goes_on_appends_and_writes_nothing_twice(tmp_path: Path) -> None:
-    for upto in (3, 6):
-        with StateWriter(tmp_path) as writer:
-            for number in range(upto):
-                writer.add(f"k{number}", [state(number)])
-    assert [key for key, _, _ in read_index(tmp_path)] == [f"k{n}" for n in range(6)]
-    assert read_layer(tmp_path, 0)[:, 0].tolist() == list(range(6))
 
 
 def test_rows_that_the_index_does_not_name_are_written_over(tmp_path: Path, monkeypatch) -> None:
@@ -108,13 +94,6 @@ def test_killing_the_writer_at_any_moment_leaves_whole_rows(tmp_path: Path) -> N
             assert read_layer(tmp_path, layer)[:, 5].tolist() == [n % 1000 for n in range(len(index))]
 
 
-def test_states_of_another_shape_are_refused(tmp_path: Path) -> None:
-    with StateWriter(tmp_path) as writer:
-        writer.add("k0", [state(0)])
-        with pytest.raises(UserError, match="3 layers by 8, and this model gives 3 by 9"):
-            writer.add("k1", [state(1, width=9)])
-
-
 def test_damaged_layers_are_told_and_not_written_to(tmp_path: Path) -> None:
     with StateWriter(tmp_path) as writer:
         writer.add("k0", [state(0)])
@@ -139,27 +118,6 @@ def test_a_disk_without_room_is_told_before_anything_is_written(tmp_path: Path, 
         writer.add("k0", [state(0)])
     assert "keep fewer positions" in (error.value.mend or "")
     assert not list((tmp_path / "large").iterdir())
-
-
-def test_room_is_asked_for_a_row_of_each_word_where_states_of_regions_are_kept(
-    tmp_path: Path, monkeypatch
-) -> None:
-    folder = study_in(tmp_path / "positions")
-    edit(folder, "models:", "models:\n  states: [last, regions]")
-    study = load_study(folder)
-    session = next(iter(plan_sessions(study, "m", ModelSettings("hf:m"), {"model": "m"})))
-    words = sum(len(session.script.turn(number).words) for number in range(24))
-    assert words > 24 * 5
-    needed = (24 + words) * 3 * 8 * 2
-    for free, fits in ((needed, True), (needed - 1, False)):
-        monkeypatch.setattr("experiment.models.states.free_bytes", lambda _, free=free: free)
-        writer = state_writer(study, f"run-{fits}", session, 24)
-        if fits:
-            writer.add("k0", [state(0)])
-        else:
-            with pytest.raises(UserError, match=f"hidden states of {24 + words:,} rows need"):
-                writer.add("k0", [state(0)])
-        writer.close()
 
 
 def test_a_disk_that_fills_up_leaves_what_was_durable(tmp_path: Path, monkeypatch) -> None:

@@ -232,32 +232,6 @@ def test_regions_side_by_side_sum_to_the_text_that_they_make(opened, kind, text)
     assert together.regions[0].tokens < len(judge.ids)
 
 
-def test_a_word_before_a_comma_does_not_end_there(opened) -> None:
-    engine = opened("merges")
-    text = "the dog, the fox"
-    (reply,) = engine.answer([asked(text, [(0, 3), (4, 7), (7, 8), (9, 12)])])
-    judge = Judge(engine, BEFORE + text)
-    pieces = engine.wording.tokenizer.convert_ids_to_tokens(judge.ids)
-    comma = pieces.index(",")
-    dog = next(at for at in range(comma - 1, 0, -1) if judge.begins[judge.ids[at]])
-    expected = -(sum(judge.token(at) for at in range(dog, comma)) - judge.mass(dog))
-    assert reply.regions[1].surprisal == pytest.approx(expected, abs=1e-4)
-    assert reply.regions[2].surprisal == pytest.approx(
-        -(judge.token(comma) + judge.mass(comma + 1)), abs=1e-4
-    )
-
-
-def test_a_token_over_two_regions_is_the_first_ones(opened) -> None:
-    engine = opened("merges")
-    pieces = engine.wording.tokenizer.tokenize("the garden")
-    word = pieces[-1]
-    assert word == "Ġgarden", "the tokenizer must hold the word in one token here"
-    (reply,) = engine.answer([asked("the garden", [(4, 7), (7, 10)])])
-    assert [region.tokens for region in reply.regions] == [1, 0]
-    assert reply.regions[1].surprisal is None
-    assert reply.surprisal == pytest.approx(reply.regions[0].surprisal)
-
-
 STRIPPING = CHAT_TEMPLATE.replace("{{ message['content'] }}", "{{ message['content'] | trim }}")
 
 

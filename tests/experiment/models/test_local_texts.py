@@ -10,7 +10,6 @@ from tests.experiment.models.tiny_models import ask
 
 torch = pytest.importorskip("torch")
 
-from experiment.models.engine import REPLY_STATUSES  # noqa: E402
 
 TEXTS = ["Teh dgo barks.", "The dog", "reads every word of the", "garden", "Which group does the fox", "B"]
 
@@ -88,31 +87,6 @@ def test_a_stop_text_ends_the_answer_and_is_left_out(plain_model, local) -> None
     assert reply.text == whole.text[: whole.text.index(stop)]
     assert (reply.status, reply.finish_reason) == ("answered", "stop")
     assert reply.completion_tokens < 12
-
-
-def test_an_answer_of_nothing_is_empty(plain_model, local) -> None:
-    engine = local(plain_model)
-    (whole,) = engine.answer([ask("k", "Teh dgo", max_tokens=4)])
-    (reply,) = engine.answer([ask("k", "Teh dgo", max_tokens=4, stop=(whole.text[0],))])
-    assert (reply.text, reply.status) == ("", "empty")
-
-
-def test_an_end_token_ends_an_answer_and_is_not_part_of_it(plain_model, local) -> None:
-    engine = local(plain_model)
-    first = generated(plain_model, ask("k", "Teh dgo").messages[0].content, 6)
-    engine._load().ends = {first[3]}
-    (reply,) = engine.answer([ask("k", "Teh dgo", max_tokens=6)])
-    stopped = first.index(first[3]) + 1
-    assert (reply.finish_reason, reply.completion_tokens, reply.status) == ("eos", stopped, "answered")
-
-
-def test_choices_and_texts_may_come_together(plain_model, local) -> None:
-    requests = [ask(f"t{n}", text) for n, text in enumerate(TEXTS)]
-    requests += [ask(f"c{n}", text, labels=("A", "B")) for n, text in enumerate(TEXTS)]
-    replies = list(local(plain_model).answer(requests))
-    assert sorted(reply.work_key for reply in replies) == sorted(request.work_key for request in requests)
-    assert {reply.status for reply in replies} <= set(REPLY_STATUSES)
-    assert all((reply.label_logprobs is not None) == reply.work_key.startswith("c") for reply in replies)
 
 
 @pytest.mark.parametrize(

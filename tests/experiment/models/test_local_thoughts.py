@@ -13,8 +13,6 @@ from tests.experiment.models.tiny_models import CHAT_TEMPLATE, tiny_llama
 torch = pytest.importorskip("torch")
 
 from experiment.models.local.head import CausalModel  # noqa: E402
-from experiment.models.local.jobs import answer_job, job_of  # noqa: E402
-from experiment.models.local.rows import Decoded, Found  # noqa: E402
 
 THINKING = CHAT_TEMPLATE.replace(
     "<|assistant|>\n", "<|assistant|>\n{% if enable_thinking %}<think>\n{% endif %}"
@@ -119,14 +117,6 @@ def test_labels_are_scored_behind_the_thought(thinker, local, monkeypatch, deter
     assert reply.generated is not None and reply.text in ("A", "of course")
 
 
-def test_labels_behind_a_thought_that_was_cut_short_are_marked(thinker, local, monkeypatch) -> None:
-    engine = local(thinker, thinking=True)
-    Scripted(engine, monkeypatch, ids_of(engine, "the dog and the fox and the word"))
-    (reply,) = engine.answer([ask("k", ("A", "B"), max_tokens=4)])
-    assert (reply.status, reply.finish_reason) == ("truncated", "length")
-    assert set(reply.label_logprobs) == {"A", "B"} and reply.reasoning
-
-
 @pytest.mark.parametrize("determinism", ["fast", "stable", "exact"])
 def test_sampled_thoughts_and_answers_do_not_depend_on_their_neighbours(
     thinker, local, monkeypatch, determinism
@@ -152,15 +142,6 @@ def test_sampled_thoughts_and_answers_do_not_depend_on_their_neighbours(
     assert together == said(asked[::-1]) == {key: told for one in asked for key, told in said([one]).items()}
     assert len({thought for thought, _, _ in together.values()}) > 6
     assert len({answer for _, answer, _ in together.values()}) > 6
-
-
-def test_an_answer_after_a_thought_has_draws_of_its_own(thinker, local) -> None:
-    engine = local(thinker, thinking=True)
-    request = ask("k", ("A", "of course"), also_text=True, temperature=1.0, max_tokens=24)
-    thought = job_of(request, engine.wording.tokens(request), engine.wording)
-    thought.found[0] = Found(decoded=Decoded(ids_of(engine, "the dog\n</think>"), "stop"))
-    seeds = [job.rows[0].decoding.seed for job in (thought, answer_job(thought, engine.wording))]
-    assert seeds[0] == request.seed != seeds[1]
 
 
 def test_a_model_told_not_to_think_is_scored_at_once(thinker, local) -> None:

@@ -212,45 +212,6 @@ def test_a_small_fault_is_not_taken_for_rounding(monkeypatch) -> None:
     }
 
 
-def test_generation_from_a_cache_that_is_wrong_is_left_to_full_passes(monkeypatch) -> None:
-    from transformers import GPTJConfig, GPTJForCausalLM
-
-    torch.manual_seed(0)
-    config = GPTJConfig(
-        vocab_size=400, n_embd=32, n_layer=2, n_head=4, n_positions=512, rotary_dim=4, initializer_range=0.5
-    )
-    begins = model_of("llama")._begins_word
-    model = CausalModel(GPTJForCausalLM(config).eval().to(DEVICE), DEVICE, {1}, begins)
-    original = CausalModel.going_on
-    monkeypatch.setattr(CausalModel, "going_on", lambda self, cache: original(self, None))
-    way = PlainWay(model, keeps_memory=True)
-    choice = parity.choose_way(model, some_rows(), "float32", way)
-    assert (choice.record["path"], way.keeps_memory) == ("batched", False)
-    held_against_transformers(
-        model, some_rows(), dict(choice.ways[0].compute(some_rows(), Budget(256, 10_000)))
-    )
-
-
-def test_the_check_sees_branches_also_where_only_one_row_is_known(monkeypatch) -> None:
-    from experiment.models.local import branching
-
-    monkeypatch.setattr(branching, "_seen", lambda one: np.tri(len(one.tokens), dtype=bool))
-    model = model_of("llama")
-    choice = parity.choose_way(model, some_rows()[:1], "float32", PlainWay(model))
-    assert choice.record["path"] == "expanded"
-    assert "differs from plain passes by" in choice.record["refused"]["packed"]
-
-
-def test_the_check_sees_a_window_that_slides_past_where_rows_branch(monkeypatch) -> None:
-    from experiment.models.local.attention import Branches
-
-    original = Branches._mask
-    monkeypatch.setattr(Branches, "_mask", lambda self, window: original(self, None))
-    model = model_of("mistral")
-    choice = parity.choose_way(model, some_rows(), "float32", PlainWay(model))
-    assert choice.record["path"] == "expanded"
-
-
 def test_the_last_layer_of_hidden_states_is_the_last_block_before_the_final_norm() -> None:
     model = model_of("llama")
     row = Row(np.arange(2, 40, dtype=np.int32), states=(37,))
@@ -262,15 +223,6 @@ def test_the_last_layer_of_hidden_states_is_the_last_block_before_the_final_norm
     np.testing.assert_allclose(normed[0].cpu(), last.cpu(), rtol=1e-2, atol=5e-3)
 
 
-@pytest.mark.parametrize("held", [unless(False, 1), 40, unless(False, 10_000)])
-def test_rows_of_unlike_length_and_limit_are_continued_together(held) -> None:
-    model = model_of("gptoss")
-    rows = some_rows()
-    found = dict(BranchingWay(model).compute(rows, Budget(64, held, 3)))
-    held_against_transformers(model, rows, found)
-    assert {len(one.decoded.ids) for one in found.values() if one.decoded is not None} >= {4, 6, 8}
-
-
 def test_an_output_larger_than_the_vocabulary_said_is_taken_as_it_is() -> None:
     model = model_of("llama")
     model.model.config.vocab_size = 390
@@ -278,16 +230,6 @@ def test_an_output_larger_than_the_vocabulary_said_is_taken_as_it_is() -> None:
     row = Row(np.arange(2, 20, dtype=np.int32), ((18, 395),), (18,))
     ((_, found),) = BranchingWay(model).compute([row], Budget(64, 1000))
     assert found.borders[18] < 0
-
-
-def test_a_walk_given_up_leaves_the_model_as_it_was() -> None:
-    model, rows = model_of("llama"), some_rows()
-    before = model.model.config._attn_implementation
-    walk = BranchingWay(model).compute(rows, Budget(64, 1000))
-    next(walk)
-    assert model.model.config._attn_implementation == before
-    held_against_transformers(model, rows[:4], dict(PlainWay(model).compute(rows[:4], Budget(1, 1))))
-    walk.close()
 
 
 def test_numbers_of_16_bits_stay_near_those_of_32() -> None:

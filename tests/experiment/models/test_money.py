@@ -140,15 +140,6 @@ def test_a_budget_binds_runs_at_the_same_time(store) -> None:
     assert now(store).set_aside == pytest.approx(0)
 
 
-def test_what_replies_did_not_cost_is_there_for_the_next(store) -> None:
-    purse = Purse(store, "tiny", "run", "m", budget=1.0)
-    paid = 0
-    while paid < 300 and purse.take(0.1):
-        pay(store, purse, 0.1, 0.003)
-        paid += 1
-    assert paid == pytest.approx((1 - 0.1) / 0.003, abs=2)
-
-
 def test_a_killed_run_leaves_its_money_counted(store) -> None:
     killed = Purse(store, "tiny", "killed", "m", budget=1.0)
     assert killed.take(0.4)
@@ -171,25 +162,6 @@ def test_what_a_killed_run_held_is_unknown_and_comes_back_where_it_was_not_bille
     assert store.write(lambda connection: release(connection, "tiny")).result() == pytest.approx(told.unknown)
     assert now(store).unknown == 0 and now(store).set_aside == pytest.approx(told.set_aside)
     assert Purse(store, "tiny", "again", "m", budget=1.0).take(0.7)
-
-
-def test_a_closed_run_gives_back_what_it_did_not_use(store) -> None:
-    purse = Purse(store, "tiny", "run", "m", budget=1.0)
-    assert purse.take(0.01)
-    pay(store, purse, 0.01, 0.01)
-    purse.close()
-    assert now(store).total == pytest.approx(0.01)
-    assert now(store).set_aside == pytest.approx(0)
-
-
-def test_a_limit_binds_one_command_alone(store) -> None:
-    purse = Purse(store, "tiny", "run", "m", limit=0.05)
-    taken = 0
-    while purse.take(0.01):
-        pay(store, purse, 0.01, 0.01)
-        taken += 1
-    assert taken == 5
-    assert Purse(store, "tiny", "next", "m", limit=0.05).take(0.01)
 
 
 @pytest.mark.parametrize(

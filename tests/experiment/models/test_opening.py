@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -14,7 +13,7 @@ from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.cli import main
 from experiment.cli.new import copy_template
-from experiment.models.engines import check_use, known_kinds, use_remark
+from experiment.models.engines import check_use, use_remark
 from stimuli.errors import UserError
 
 ECHO = """
@@ -69,10 +68,6 @@ def test_an_engine_of_an_installed_package_runs_from_the_study_and_from_the_comm
     assert (code, model["answered"]) == (0, 2)
 
 
-def test_kinds_are_those_of_wrods_and_those_of_packages(echo) -> None:
-    assert known_kinds() == ("hf", "openai", "baseline", "echo")
-
-
 @pytest.mark.parametrize(
     ("use", "said"),
     [
@@ -88,29 +83,3 @@ def test_what_can_never_work_is_refused_before_anything_is_opened(use, said, tmp
         check_use(use)
     with pytest.raises(UserError, match=said):
         use_remark(use, tmp_path)
-
-
-def test_a_remark_says_what_a_model_still_lacks(tmp_path, monkeypatch) -> None:
-    assert use_remark("baseline:oracle", tmp_path) is None
-    assert "OPENAI_API_KEY is not set" in (use_remark("openai:gpt-x", tmp_path) or "")
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-mine")
-    assert use_remark("openai:gpt-x", tmp_path) is None
-    here = {"base_url": "http://127.0.0.1:1/v1"}
-    assert use_remark("openai:own", tmp_path, here) is None
-    assert "LAB_API_KEY is not set" in (
-        use_remark("openai:own", tmp_path, {**here, "key_env": "LAB_API_KEY"}) or ""
-    )
-    with pytest.raises(UserError, match="no web address"):
-        use_remark("openai:own", tmp_path, {"base_url": "localhost:8000"})
-
-
-def test_a_remark_says_that_a_models_folder_or_torch_is_not_there(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
-    assert "there is no folder ./models/mine" in (use_remark("hf:./models/mine", tmp_path) or "")
-    (tmp_path / "models" / "mine").mkdir(parents=True)
-    assert "no config.json" in (use_remark("hf:./models/mine", tmp_path) or "")
-    (tmp_path / "models" / "mine" / "config.json").write_text("{}", "utf-8")
-    assert use_remark("hf:./models/mine", tmp_path) is None
-    assert use_remark("hf:owner/name", tmp_path) is None
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert "PyTorch is not installed" in (use_remark("hf:owner/name", tmp_path) or "")

@@ -7,9 +7,7 @@ import re
 import pytest
 from PIL import Image, ImageChops
 
-from experiment.models.engine import Message, Request
 from experiment.models.pictures import INK, LINE, MARGIN, MARK, PAPER, SIZE, Picture, picture_of
-from experiment.models.planning import request_json, request_key
 from experiment.models.prompts import Prompter
 from stimuli.errors import UserError
 from tests.conftest import ROOT
@@ -62,12 +60,6 @@ def test_lines_are_those_of_the_plan_else_those_of_sixty_four_cells() -> None:
     assert Picture.of("one two", ["one", "two"]).height > Picture.of("one two").height
 
 
-def test_symbols_of_letter_geometry_are_drawn() -> None:
-    for symbol in "ƎƐ∀Яɐ":
-        assert ink_of(Picture.of(symbol)) is not None
-    assert Picture.of("Ǝ").sha256 != Picture.of("E").sha256
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -115,24 +107,3 @@ def test_the_prompt_is_the_same_but_for_the_pictures(published: tuple[str, ...])
         text.labels, text.max_tokens, text.stop, text.temperature,
     )  # fmt: skip
     assert not seen.words
-
-
-def test_examples_may_stay_text() -> None:
-    seen = Prompter({**PLAN, "published": ("prompts",)}, presentation="image", of_examples="text").turn(TRIAL)
-    assert len(seen.pictures) == 1 and 'Input: "a Dog" Label: A' in seen.text
-
-
-def test_a_request_is_known_by_its_pictures() -> None:
-    def asked(text: str | None) -> Request:
-        pictures = () if text is None else (Picture.of(text),)
-        content = "look: the same" if text is None else f"look: {MARK}"
-        return Request("k", (Message("user", content, pictures),), None, 8, 0.0, 1)
-
-    one, other = asked("one"), asked("other")
-    assert request_key({}, one) != request_key({}, other)
-    said = request_json(one)["messages"][0]["pictures"][0]
-    assert said["text"] == "one" and said["sha256"] == Picture.of("one").sha256
-    assert request_json(asked(None))["messages"] == [{"role": "user", "content": "look: the same"}]
-    assert one.messages[0].parts == ("look: ", Picture.of("one"))
-    with pytest.raises(ValueError, match="1 pictures for 0 marks"):
-        Message("user", "nothing", (Picture.of("one"),))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 import pytest
@@ -18,7 +17,6 @@ from experiment.models.planning import (
     Told,
     first_prompts,
     plan_sessions,
-    prompt_in_context,
     right_answer,
 )
 from experiment.procedure import plan_session, trials_of
@@ -95,23 +93,10 @@ def test_whatever_changes_a_prompt_or_its_sampling_changes_every_key(make_study,
     assert not before & after
 
 
-def test_another_word_in_the_instructions_changes_every_key(make_study) -> None:
-    study = make_study(with_models())
-    before = {key for one in sessions(study) for key in one.keys}
-    (study.folder / "instructions.md").write_text("# The instructions\n\nOther *text*.", "utf-8")
-    assert not before & {key for one in sessions(make_again(study)) for key in one.keys}
-
-
 def make_again(study: Study) -> Study:
     from experiment.checking import load_study
 
     return load_study(study.folder)
-
-
-def test_sessions_are_made_one_at_a_time(make_study) -> None:
-    study = make_study(with_models("prompt_variants: 5", "replicates: 1000000"))
-    made = plan_sessions(study, "m", ModelSettings("hf:m", {}, study.folder), {})
-    assert len(list(islice(made, 25))) == 25
 
 
 def test_an_independent_trial_stands_behind_the_instructions_and_nothing_else(make_study) -> None:
@@ -200,21 +185,6 @@ def test_a_conversation_waits_where_an_answer_failed_on_the_way(make_study) -> N
     with pytest.raises(KeyError):
         session.request_of(list(session.keys)[1])
     assert session.request_of(first.work_key) == first
-
-
-def test_an_empty_answer_is_said_to_be_none_in_the_conversation(make_study) -> None:
-    (session, _) = sessions(make_study(with_models("context: session")))
-    (first,) = session.begin({})
-    (second,) = session.follow(reply(first, "", status="empty"))
-    assert contents(second)[1] == ("assistant", "(no answer)")
-
-
-def test_feedback_can_be_left_out_of_a_conversation(make_study) -> None:
-    study = make_study(
-        with_models("context: session", "feedback: none"), ("break_every: 2", "feedback: accuracy")
-    )
-    sent = talk(sessions(study)[0], ["teacher", "garden"])
-    assert "orrect" not in "".join(text for _, text in contents(sent[-1]))
 
 
 def test_a_break_and_later_instructions_stand_between_the_turns(make_study) -> None:
@@ -375,19 +345,6 @@ def test_prompts_are_shown_by_kind_and_a_conversation_with_its_second_turn(make_
     assert (restore.request.purpose, answer.request.purpose) == ("unscramble", "answer")
 
 
-def test_any_trial_is_shown_in_its_context(make_study) -> None:
-    study = make_study(with_models("context: session"))
-    plan = plan_session(study, study.items, list_id=1)
-    trial = trials_of(plan)[3]
-    shown = prompt_in_context(study, ModelSettings("hf:m", {}, study.folder), plan, trial)
-    assert shown is not None and shown.turn == 4 and shown.stands_in
-    alone = make_study(with_models(), name="alone")
-    one = prompt_in_context(
-        alone, ModelSettings("hf:m", {}, study.folder), plan_session(alone, alone.items, list_id=1), trial
-    )
-    assert one is not None and one.turn == 1
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -415,9 +372,3 @@ def test_a_plan_of_an_earlier_version_without_words_for_feedback_is_followed_in_
             screen["feedback"] = True
     (session,) = sessions(study, people=[human])
     assert "orrect" not in "".join(text for _, text in contents(session.begin({})[-1]))
-
-
-def test_a_session_says_whether_replies_lead_on(make_study) -> None:
-    assert not sessions(make_study(with_models()))[0].leads_on
-    assert sessions(make_study(with_models()), strategy="unscramble_first")[0].leads_on
-    assert sessions(make_study(with_models("context: session")))[0].leads_on

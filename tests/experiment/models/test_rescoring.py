@@ -20,10 +20,8 @@ from experiment.models.money import Price, Purse, spending
 from experiment.models.planning import (
     ModelSession,
     People,
-    calls_before,
     plan_sessions,
     request_json,
-    told_of,
 )
 from experiment.procedure import plan_session, trials_of
 from experiment.scoring.again import score_again
@@ -259,46 +257,6 @@ def test_the_command_shows_what_changes_and_names_unknown_parsers(study, store) 
         score_again(study, store, reader="n")
 
 
-def test_stored_answers_bring_back_what_a_conversation_was_told(study, store) -> None:
-    session = next(plan_sessions(study, "m", ModelSettings("hf:m", {}, study.folder), {}))
-    request = session.begin({})[0]
-    keep(store, session, request, Reply(request.work_key, "A", "answered"))
-    index = session.trial_of(request.work_key)["trial_index"]
-    later = Score("B", "valid", False, 0.0, "exact-9", 9)
-    store.write(lambda c: records.store_score(c, session.session_id, index, 1, later)).result()
-    with store.read() as connection:
-        told = told_of(connection, session.session_id)
-    right = session.trial_of(request.work_key)["answer"] == "A"
-    assert {index: (one.text, one.correct) for index, one in told.items()} == {index: ("A", right)}
-
-
-def test_a_restored_text_that_is_stored_is_not_asked_for_again(study, store) -> None:
-    settings = ModelSettings("hf:m", {"strategy": "unscramble_first"}, study.folder)
-    session = next(plan_sessions(study, "m", settings, {}))
-    request = session.begin({})[0]
-    keep(store, session, request, Reply(request.work_key, "garden", "answered"))
-    with store.read() as connection:
-        calls = calls_before(connection, session.session_id)
-    assert calls == {request.work_key: "garden"}
-    again = next(plan_sessions(study, "m", settings, {}))
-    assert [one.purpose for one in again.begin({}, calls)] == ["answer", *["unscramble"] * 3]
-
-
-@pytest.mark.parametrize(("status", "text"), [("truncated", "gar"), ("refused", None), ("empty", "")])
-def test_a_restoring_call_without_a_whole_text_is_not_made_again(study, store, status, text) -> None:
-    settings = ModelSettings("hf:m", {"strategy": "unscramble_first"}, study.folder)
-    session = next(plan_sessions(study, "m", settings, {}))
-    request = session.begin({})[0]
-    keep(store, session, request, Reply(request.work_key, text, status))
-    with store.read() as connection:
-        calls = calls_before(connection, session.session_id)
-    assert calls == {request.work_key: ""}
-    begun = next(plan_sessions(study, "m", settings, {})).begin({}, calls)
-    assert [one.purpose for one in begun] == ["answer", *["unscramble"] * 3]
-    (live,) = session.follow(Reply(request.work_key, text, status))
-    assert begun[0] == live, "as it is asked without a break"
-
-
 def a_person_finishes(study: Study, store: Store, *, is_pilot: bool = False) -> str:
     plan = plan_session(study, study.items, list_id=1, session_key="p")
 
@@ -379,22 +337,3 @@ def test_a_study_that_publishes_scoring_is_scored_as_the_paper_did(study, store)
     own = next(plan_sessions(study, "m", ModelSettings("hf:m", {}, study.folder), {}))
     (request, *_) = own.begin({})
     assert own.verdict(Reply(request.work_key, "I cannot tell", "answered")).response_status == "refused"
-
-
-def test_no_papers_parser_is_meant_where_no_paper_scored_such_answers(study, store) -> None:
-    run(study, store, lambda trial: "A")
-    with pytest.raises(UserError, match="answers to `words` were scored by no paper"):
-        score_again(study, store, parser="published")
-    assert len(all_scores(store)) == 8
-
-
-def test_a_dry_run_shows_what_the_judge_would_be_sent_first(study, store) -> None:
-    from experiment.models.judges.judging import first_judged
-
-    settings = ModelSettings("hf:j", {}, study.folder)
-    assert first_judged(study, store, "j", settings) is None
-    run(study, store, lambda trial: "It starts with a vowel, so B.", reader="t", strategy="chain_of_thought")
-    request = first_judged(study, store, "j", settings)
-    assert request is not None and request.labels == ("A", "B", "None")
-    assert "It starts with a vowel, so B." in request.messages[0].content
-    assert len(all_scores(store)) == 8, "nothing is sent and nothing written"

@@ -214,32 +214,6 @@ def test_a_lease_is_no_change_of_the_study_to_git(study) -> None:
     assert state is not None and state["changed"] is True
 
 
-@pytest.mark.full
-def test_a_server_that_wants_a_key_and_got_none_says_how_to_name_one(study, server, monkeypatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
-    monkeypatch.setenv("LAB_API_KEY", "sk-of-the-lab")
-    server.script.extend(["401"] * 20)
-    arguments = ("run", study, "--model", "openai:scripted", "--base-url", server.url, "--concurrency", "1")
-    done = wrods(*arguments)
-    assert done.returncode == 1 and "none was sent (401)" in done.stderr, done.stderr
-    assert "--key-env" in done.stderr and "right key" not in done.stderr
-    done = wrods(*arguments, "--key-env", "LAB_API_KEY")
-    assert "refuses the key (401)" in done.stderr
-    server.script.clear()
-    assert wrods(*arguments, "--key-env", "LAB_API_KEY", "--max-trials", "3").returncode == 0
-    assert "Bearer sk-of-openai" not in server.keys
-    assert server.keys[1:] == ["Bearer sk-of-the-lab"] * 4
-
-
-def test_a_run_that_is_refused_alike_stops_and_the_next_asks_for_all(study, server) -> None:
-    server.always["."] = "400"
-    first = run_here(study, server, concurrency=1, probe=False)
-    assert "failed alike" in (first.stopped or "") and first.left == TRIALS
-    assert len(server.requests) == len(of_store(study, queries.all_calls)) == 20
-    server.always.clear()
-    assert run_here(study, server, probe=False).answered == TRIALS == len(stored(study))
-
-
 def test_a_trial_that_keeps_failing_is_listed_and_asked_again_by_the_next_run(study, server) -> None:
     failing = load_study(study).items[0].shown["question"]
     server.always[failing] = "500"
@@ -256,16 +230,6 @@ def test_a_trial_that_keeps_failing_is_listed_and_asked_again_by_the_next_run(st
     assert second.is_whole and second.answered == count == len(server.requests)
     assert len(stored(study)) == TRIALS
     assert {row["state"] for row in of_store(study, queries.sessions_overview)} == {"finished"}
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "status"),
-    [("empty", "empty"), ("refusal", "refused"), ("filter", "refused"), ("length", "valid")],
-)
-def test_what_a_model_answers_is_data_whatever_it_is(study, server, behaviour, status) -> None:
-    server.always["."] = behaviour
-    assert run_here(study, server).is_whole
-    assert {trial["response_status"] for trial in stored(study)} == {status}
 
 
 def test_a_wider_study_asks_only_for_what_is_new(study, server) -> None:
@@ -338,22 +302,6 @@ def test_a_retrained_checkpoint_under_the_same_path_is_asked_anew(study, tmp_pat
     assert {trial["dtype"] for trial in trials} == {"float32"}
 
 
-def test_baselines_go_through_the_whole_way_of_a_trial(study) -> None:
-    for name in ("oracle", "always_a", "random"):
-        done = CliRunner().invoke(main, ["run", str(study), "--model", f"baseline:{name}"])
-        assert done.exit_code == 0, done.output
-    sessions = {row["session_id"]: row for row in of_store(study, queries.sessions_overview)}
-    assert {row["reader_kind"] for row in sessions.values()} == {"baseline"}
-    right = Counter()
-    for trial in stored(study):
-        reader = sessions[trial["session_id"]]["reader"]
-        right[reader] += trial["correct"]
-        if reader == "baseline:always_a":
-            assert trial["response_raw"] == "Yes"
-    assert right["baseline:oracle"] == TRIALS
-    assert 0.25 * TRIALS < right["baseline:random"] < 0.75 * TRIALS
-
-
 def test_a_model_that_is_not_there_is_named_with_what_to_do(study, tmp_path) -> None:
     for use, words in [
         (f"hf:{tmp_path}/nowhere", "there is no folder"),
@@ -374,12 +322,6 @@ def test_a_dry_run_shows_the_prompt_as_sent_and_leaves_no_trace(study, server) -
     assert not (study / "study.db").exists() and server.requests == []
     run_here(study, server, concurrency=1)
     assert shown["prompts"][0]["body"]["messages"] == server.requests[0]["messages"]
-
-
-def test_a_dry_run_of_a_local_model_applies_its_chat_template(study, chat_model) -> None:
-    done = CliRunner().invoke(main, ["run", str(study), "--model", f"hf:{chat_model}", "--dry-run"])
-    assert done.exit_code == 0, done.output
-    assert "<|user|>" in done.output and "<|assistant|>" in done.output and "prompt tokens" in done.output
 
 
 def test_each_run_leaves_a_record_of_what_was_run_and_how(study, server) -> None:

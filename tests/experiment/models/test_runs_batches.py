@@ -68,23 +68,6 @@ def test_a_plain_run_collects_what_is_done_and_gives_back_what_was_set_aside(han
     assert money(handed).spent == pytest.approx(of_batches(server)) and of_batches(server) > 0
 
 
-def test_a_plain_run_asks_for_what_is_not_out(study, server) -> None:
-    with_models(study, remote("one", server, PRICE), budget="40 USD")
-    assert invoke("run", study, "--batch", "--max-trials", "30").exit_code == 0
-    assert told(study)["answered"] == TRIALS - 30 == len(server.requests)
-    server.batches.end()
-    assert told(study)["left"] == 0 and len(server.requests) == TRIALS - 30
-    assert money(study).set_aside == 0
-
-
-def test_what_a_batch_did_not_bring_is_asked_by_the_next_run(handed, server) -> None:
-    some = {line["custom_id"] for line in server.batches.lines("batch-0")[:10]}
-    server.batches.end("expired", done=lambda key: key in some)
-    assert told(handed)["left"] == 0
-    assert len(server.requests) == TRIALS - 10
-    assert len(of_store(handed, select(trials))) == TRIALS
-
-
 def failed_calls(study: Path) -> list[dict[str, Any]]:
     return [dict(row) for row in of_store(study, select(calls).where(calls.c.status == "error"))]
 
@@ -138,16 +121,6 @@ def test_an_answer_that_holds_a_line_end_of_unicode_is_stored(handed, server, ma
     assert told(handed)["left"] == 0 and not server.requests
     assert all(mark in row["response_raw"] for row in of_store(handed, select(trials)))
     assert money(handed).total == pytest.approx(of_batches(server))
-
-
-def test_a_line_of_results_that_is_no_json_is_kept(handed, server) -> None:
-    server.batches.end()
-    (batch,) = server.batches.batches.values()
-    lines = server.batches.files[batch["output_file_id"]].decode().split("\n")
-    server.batches.files[batch["output_file_id"]] = "\n".join([lines[0][:-9], *lines[1:]]).encode()
-    assert told(handed)["left"] == 0 and len(server.requests) == 1
-    (kept,) = (handed / "batches").glob("*.unread")
-    assert kept.read_text("utf-8") == lines[0][:-9]
 
 
 @pytest.mark.full

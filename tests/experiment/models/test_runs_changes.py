@@ -109,10 +109,3 @@ def test_items_built_anew_after_a_session_show_what_became_of_one(named: Path) -
     missing = invoke("run", named, "--new-version")
     assert missing.exit_code == 2 and "has no built items" in missing.output
     assert "wrods build" in missing.output and len(stored(named)) == TRIALS
-
-
-def test_hidden_states_asked_for_later_concern_no_model_behind_a_server(named: Path) -> None:
-    run_ok(named)
-    edit(named, "models:", "models:\n  states: [last]")
-    assert "none of 96 left" in run_ok(named)
-    assert len(stored(named)) == TRIALS

@@ -44,19 +44,6 @@ def test_a_reply_that_opens_with_other_words_is_read_as_what_it_says(study, serv
     assert f"of {TRIALS} it leaves the label open" in done.output
 
 
-def test_a_label_in_small_letters_is_that_label_and_nothing_is_said_of_it(study, server) -> None:
-    server.answer = lambda body: "yes"
-    server.logprobs = lambda body: {"yes": -0.1, "No": -3.0, "Yes": -3.2}
-    with_models(study, remote("one", server, "price: free"))
-    done = invoke("run", study, "--json")
-    assert done.exit_code == 0, done.output
-    rows = stored(study)
-    assert {(row["response"], row["path"]) for row in rows} == {("Yes", "chat+logprobs")}
-    assert rows[0]["label_logprobs"]["Yes"] == pytest.approx(math.log(math.exp(-0.1) + math.exp(-3.2)))
-    assert rows[0]["margin"] == pytest.approx(rows[0]["label_logprobs"]["Yes"] + 3.0)
-    assert json.loads(done.stdout)["models"][0]["first_tokens"] == {}
-
-
 def test_a_reply_against_its_first_token_is_counted_and_kept_beside_it(study, server) -> None:
     server.answer = lambda body: "No"
     server.logprobs = lambda body: {"Yes": math.log(0.8), "No": math.log(0.15)}

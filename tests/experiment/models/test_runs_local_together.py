@@ -10,8 +10,6 @@ import pytest
 from sqlalchemy import select
 
 from experiment.models.runs import conducting
-from experiment.models.runs.conducting import fit_together, size_of
-from experiment.models.settings import ModelSettings
 from experiment.store.tables import audit
 from tests.experiment.models.running import invoke, of_store, with_models
 
@@ -54,38 +52,3 @@ def test_the_record_of_two_local_models_says_what_that_of_one_says(
     assert both["chat"]["tokens_forwarded"] >= one["tokens_forwarded"]
     if stay:
         assert both["chat"]["tokens_forwarded"] == pytest.approx(one["tokens_forwarded"], rel=0.2)
-
-
-def test_weights_fit_as_long_as_memory_has_room_for_their_files(plain_model, tmp_path, monkeypatch) -> None:
-    models = [ModelSettings(f"hf:{plain_model}", {})] * 2
-    size = size_of(models[0])
-    assert size == (plain_model / "model.safetensors").stat().st_size
-    for share, fits in ((2.1, True), (1.9, False)):
-        monkeypatch.setattr(conducting, "free_memory", lambda share=share: share * size / conducting.SHARE)
-        assert fit_together(models) is fits
-
-
-def test_weights_stored_in_16_bits_and_computed_in_32_take_twice_their_file(plain_model, tmp_path) -> None:
-    folder = tmp_path / "half"
-    shutil.copytree(plain_model, folder)
-    config = (folder / "config.json").read_text("utf-8")
-    (folder / "config.json").write_text(config.replace('"float32"', '"bfloat16"'), "utf-8")
-    stored = (folder / "model.safetensors").stat().st_size
-    assert size_of(ModelSettings(f"hf:{folder}", {"dtype": "float32", "device": "cpu"})) == 2 * stored
-    assert size_of(ModelSettings(f"hf:{folder}", {"dtype": "bfloat16", "device": "cpu"})) == stored
-
-
-def test_a_model_whose_weights_are_not_here_is_not_taken_to_fit(monkeypatch, tmp_path) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    assert size_of(ModelSettings("hf:nobody/nothing-such", {})) is None
-    assert not fit_together([ModelSettings("hf:nobody/nothing-such", {})])
-
-
-def test_free_memory_counts_what_the_file_cache_would_give_up() -> None:
-    told = dict(
-        line.split(":") for line in Path("/proc/meminfo").read_text("ascii").splitlines()
-    ) if Path("/proc/meminfo").exists() else {}  # fmt: skip
-    free = conducting.free_memory()
-    assert free > 0
-    if told and not torch.cuda.is_available():
-        assert free <= 1.2 * 1024 * int(told["MemAvailable"].split()[0])

@@ -10,14 +10,12 @@ from sqlalchemy import select
 
 from experiment.checking import load_study
 from experiment.models.api import ApiEngine
-from experiment.models.api.dialects import THOUGHT_ROOM
 from experiment.models.money import Spending, spending
 from experiment.models.runs import Run, version_of
 from experiment.store import open_store
 from experiment.store.tables import calls
 from tests.experiment.models.running import (
     TRIALS,
-    edit,
     invoke,
     of_store,
     remote,
@@ -84,16 +82,6 @@ def test_no_server_is_probed_once_the_money_is_gone(study, server) -> None:
     assert invoke("run", study).exit_code == 1
     assert bill(server, 20) <= 0.01 and len(server.probes) <= asked + 1
     assert money(study).spent == pytest.approx(bill(server, 20))
-
-
-def test_a_probe_that_thinks_is_bound_by_the_tokens_of_the_command(study, server) -> None:
-    server.usage = {"completion_tokens": 4000, "completion_tokens_details": {"reasoning_tokens": 3999}}
-    with_models(study, probed("one", server, f"reasoning_effort: high, {PROBED}"))
-    for limit in ("5000", "200000"):
-        before = sum(server.billed.values())
-        invoke("run", study, "--max-tokens", limit, "--yes")
-        assert sum(server.billed.values()) - before <= int(limit)
-    assert server.requests
 
 
 def test_a_model_that_thinks_is_asked_for_one_answer_with_room_for_thoughts(study, server) -> None:
@@ -164,20 +152,6 @@ def test_labels_that_cannot_be_scored_whole_stop_the_run(study, server, probe) -
     assert not of_store(study, select(calls))
 
 
-def test_labels_scored_whole_are_refused_where_a_server_is_silent_about_the_prompt(study, server) -> None:
-    more = "label_scoring: whole, price: free, probe: false"
-    with_models(study, f'one: {{use: "openai:one", base_url: "{server.url}", cache: false, {more}}}')
-    result = invoke("run", study)
-    assert result.exit_code == 1 and "label_scoring: whole is set" in result.output, result.output
-    assert not of_store(study, select(calls))
-
-
-def test_labels_scored_whole_are_refused_with_the_form_that_cannot(study, server) -> None:
-    with_models(study, remote("one", server, "label_scoring: whole, api: responses, price: free"))
-    result = invoke("check", study)
-    assert result.exit_code != 0 and "api: responses" in result.output
-
-
 @pytest.mark.full
 def test_a_run_that_is_told_to_goes_on_until_the_budget_is_used(study, server) -> None:
     """One block that costs more than is left: without --yes nothing is sent again, not even a probe; with it all is used."""
@@ -195,37 +169,6 @@ def test_a_run_that_is_told_to_goes_on_until_the_budget_is_used(study, server) -
     dearest = 1e-3  # the most that one request is thought to cost
     assert 0.02 - dearest <= money(study).total <= 0.02 + 1e-9
     assert spread(study, 1) <= TRIALS // 4
-
-
-def test_a_block_is_said_to_be_of_all_models_where_there_are_several(study, server) -> None:
-    server.usage = {"prompt_tokens": 1000, "completion_tokens": 3}
-    price = "price: {input: 1, output: 1}"
-    with_models(study, remote("one", server, price), remote("two", server, price))
-    several = invoke("run", study, "--max-cost", "0.09 USD")
-    assert "the next block of all models costs" in several.output, several.output
-    one = invoke("run", study, "--model", "one", "--max-cost", "0.03 USD")
-    assert "the next block costs" in one.output, one.output
-
-
-def test_a_dry_run_counts_thoughts_into_what_it_costs_at_most(study, server) -> None:
-    price = "price: {input: 0, output: 10}"
-    with_models(
-        study, probed("plain", server, price), probed("thinks", server, f"reasoning_effort: high, {price}")
-    )
-    plain, thinks = json.loads(invoke("run", study, "--dry-run", "--json").stdout)
-    room = THOUGHT_ROOM * TRIALS * 10e-6
-    assert thinks["cost_usd"]["at_most"] == pytest.approx(plain["cost_usd"]["at_most"] + room)
-    said = invoke("run", study, "--dry-run", "--model", "thinks").output
-    assert "tokens for thoughts and form with each" in " ".join(said.split()), said
-    assert not server.requests and not server.probes
-
-
-def test_a_dry_run_counts_what_was_said_before_into_a_conversation(study, server) -> None:
-    with_models(study, probed("one", server))
-    alone = json.loads(invoke("run", study, "--dry-run", "--json").stdout)[0]["prompt_tokens"]
-    edit(study, "context: independent", "context: session")
-    together = json.loads(invoke("run", study, "--dry-run", "--json").stdout)[0]["prompt_tokens"]
-    assert together > 2 * alone
 
 
 def test_a_trial_that_failed_in_the_probe_is_not_asked_again_by_the_same_run(study, server) -> None:
@@ -257,10 +200,3 @@ def test_a_server_that_counts_more_than_can_be_is_told_and_the_budget_holds(stud
     spent = money(study).spent
     # what was sent before the first count came, four at once, is all that may exceed it
     assert spent <= 0.3 + 4 * 0.03001 and len(server.requests) < TRIALS
-
-
-def test_a_slash_behind_an_address_makes_no_other_model(study, server) -> None:
-    with_models(study, remote("one", server))
-    assert invoke("run", study, "--max-trials", "3").exit_code == 0
-    edit(study, f'"{server.url}"', f'"{server.url}/"')
-    assert invoke("run", study).exit_code == 0

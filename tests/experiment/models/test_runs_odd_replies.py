@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from experiment.models.api.cache import Cache
-from experiment.models.engine import Reply
 from experiment.store.tables import calls
 from tests.experiment.models.api_requests import api_engine, choices
 from tests.experiment.models.running import TRIALS, invoke, of_store, remote, stored, with_models
@@ -100,14 +98,6 @@ def test_half_an_emoji_ends_no_run(study, server) -> None:
         row["text"] for row in of_store(study / "study.db", select(calls)) if "\ufffd" in str(row["text"])
     ]
     assert told
-
-
-def test_a_cache_from_before_that_holds_half_an_emoji_can_be_read(tmp_path) -> None:
-    cache = Cache(tmp_path / "answers-cache.db")
-    request = next(choices(1))
-    cache.keep("key", Reply(request.work_key, CUT_EMOJI, "answered"))
-    assert cache.find("key", request).text == "Yes \ufffd"
-    cache.close()
 
 
 def server_text(folder: Any) -> str:

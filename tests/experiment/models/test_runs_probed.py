@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from experiment.checking import load_study
-from experiment.cli.check import probing_lines
 from experiment.models.states import read_index
 from tests.experiment.models.running import edit, invoke, with_models
 
@@ -22,21 +20,6 @@ def report(study: Path) -> tuple[Path, str]:
     done = invoke("report", study)
     assert done.exit_code == 0, done.output
     return Path(done.stdout.strip().splitlines()[-1]).parent, done.stderr
-
-
-def test_check_says_how_long_probing_takes_where_states_are_kept_at_the_last_token(study: Path) -> None:
-    loaded = load_study(study)
-    size = {"positions": ("last", "mean"), "files": 33, "width": 4096}
-    models = {
-        "large": {"trials": 7175, "states": size},
-        "api": {"trials": 96},
-        "mean": {"trials": 9, "states": {**size, "positions": ("mean",)}},
-    }
-    (told,) = probing_lines(loaded, models)
-    assert told.startswith("Probing the states of large (wrods report): about 1.6 hours of one core")
-    text = (study / "study.yaml").read_text("utf-8")
-    edit(study, text, text.rstrip() + "\n  probing: none\n")
-    assert not probing_lines(load_study(study), models)
 
 
 @pytest.mark.full

@@ -18,21 +18,12 @@ from sqlalchemy import event, select
 from experiment.checking import load_study
 from experiment.models.engine import Engine
 from experiment.models.engines import open_engine
-from experiment.models.engines.baselines import BaselineEngine
 from experiment.models.money import spending
 from experiment.models.runs import (
-    Limits,
     Run,
     conducting,
-    planned,
-    runs_of,
-    sessions_of,
-    settings_of,
     version_of,
 )
-from experiment.models.runs.gate import Gate
-from experiment.models.runs.limits import Stop
-from experiment.models.runs.planned import waves
 from experiment.models.settings import ModelSettings
 from experiment.store import open_store, queries
 from experiment.store.tables import audit, calls, sessions
@@ -42,7 +33,6 @@ from tests.experiment.models.running import (
     TRIALS,
     command,
     done,
-    edit,
     invoke,
     of_store,
     remote,
@@ -185,14 +175,6 @@ def test_a_budget_binds_two_commands_at_the_same_time(study, server) -> None:
     assert spent.set_aside == pytest.approx(0) and spent.unknown == pytest.approx(0)
 
 
-def test_tokens_are_bound_too(study, server) -> None:
-    with_models(study, remote("one", server, "price: free"))
-    result = invoke("run", study, "--max-tokens", "3000", "--json")
-    (told,) = json.loads(result.stdout)["models"]
-    used = told["tokens"]["prompt_tokens"] + told["tokens"]["completion_tokens"]
-    assert 0 < used <= 3000 and "max-tokens" in told["stopped"]
-
-
 def test_batches_are_handed_over_left_and_collected_with_their_money_set_aside(study, server) -> None:
     price = "price: {input: 10, output: 10, batch: 0.5}"
     with_models(study, remote("one", server, price), budget="40 USD")
@@ -288,48 +270,6 @@ def test_a_full_database_holds_the_run_up_and_costs_nothing(study, server) -> No
     assert outcome.answered == TRIALS == len(server.requests) and outcome.is_whole
 
 
-def test_a_run_keeps_its_figures_in_the_store(study) -> None:
-    loaded = load_study(study)
-    with open_store(study) as store:
-        run = Run(loaded, store, version=version_of(loaded, store), limits=Limits(trials=10))
-        (outcome,) = run.run({"guesser": {"use": "baseline:random"}})
-        with store.read() as connection:
-            (row,) = runs_of(connection, loaded.id)
-    assert (row["run_id"], row["state"], row["alive"]) == (outcome.run_id, "stopped", False)
-    assert (row["figures"]["answered"], row["figures"]["planned"]) == (10, TRIALS)
-    assert outcome.blocks.endswith("of 4 blocks of each list")
-
-
-def test_a_gate_lets_nobody_be_more_than_a_block_ahead_of_whoever_is_least_far() -> None:
-    gate = Gate(["a", "b"])
-    assert gate.may_ask("a", 0.0) and gate.may_ask("b", 0.75)
-    gate.advance("a", 1.0)
-    assert not gate.may_ask("a", 1.0), "b has no answer to its first trial"
-    gate.advance("b", 0.5)
-    assert gate.may_ask("a", 1.25) and not gate.may_ask("a", 1.5)
-    assert not gate.may_ask("a", 1.25, ahead=0.5), "less than half a block may be asked"
-    gate.leave("a")
-    assert gate.may_ask("b", 1.25) and not gate.may_ask("b", 1.5), "its own first trial holds a model up too"
-
-
-def test_a_closed_gate_lets_the_round_under_way_be_finished_by_all() -> None:
-    gate = Gate(["a", "b"])
-    assert gate.may_ask("a", 0.0)
-    gate.close("enough")
-    assert gate.may_ask("b", 0.75) and not gate.may_ask("b", 1.0)
-    assert not gate.wait("b", 1.0, Stop()) and gate.why == "enough"
-
-
-def test_who_can_do_no_more_keeps_the_others_within_a_block() -> None:
-    gate = Gate(["a", "b"])
-    gate.advance("a", 3.5)
-    gate.advance("b", 4.0)
-    assert gate.may_ask("b", 4.25)
-    gate.hold("a", "a failed")
-    gate.advance("b", 4.25)
-    assert gate.may_ask("b", 4.25) and not gate.may_ask("b", 4.5)
-
-
 @pytest.mark.full
 def test_kills_at_any_moment_leave_an_exact_set(study, server) -> None:
     server.delay = 0.02
@@ -382,14 +322,3 @@ def test_local_models_that_do_not_fit_together_are_loaded_once_a_turn(
         outcomes = run.run(loaded.models)
     assert [(one.left, one.failed) for one in outcomes] == [(0, 0)] * 2
     assert len(opened) == 2 + 5
-
-
-def test_a_wave_holds_several_prompt_variants_only_where_one_keeps_nobody_busy(study, monkeypatch) -> None:
-    edit(study, "prompt_variants: 1", "prompt_variants: 5\n  replicates: 2")
-    loaded = load_study(study)
-    settings = settings_of(loaded, "baseline:random", {})
-    plan = list(sessions_of(loaded, "m", settings, BaselineEngine(settings), None, 1)())
-    together = [len(wave) for wave in waves(plan)]
-    assert together == [40], "24 trials of a block in each variant are few"
-    monkeypatch.setattr(planned, "ENOUGH", 24)
-    assert [len(wave) for wave in waves(plan)] == [4] * 10, "each variant for itself"

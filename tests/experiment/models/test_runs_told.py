@@ -11,18 +11,16 @@ import pytest
 from rich.console import Console
 from sqlalchemy import update
 
-from experiment.cli.run_progress import compact, line, shortened, table
+from experiment.cli.run_progress import table
 from experiment.models.runs import Figures
 from experiment.store import open_store
 from experiment.store.tables import runs
 from tests.experiment.models.running import (
     TRIALS,
     command,
-    edit,
     invoke,
     of_store,
     remote,
-    stored,
     with_models,
 )
 from tests.scripted_openai import ScriptedOpenAI
@@ -60,22 +58,6 @@ def test_the_table_of_a_run_fits_every_terminal_with_its_numbers_whole(width) ->
     assert ("1.27M" in rows["gpt-4.1-mini"]) == (width >= 80)
 
 
-def test_numbers_and_names_are_shortened_so_that_they_can_be_told_apart() -> None:
-    assert [compact(n) for n in (999, 9999, 12_345, 999_400, 1_269_134, 2_000_000_000)] == [
-        "999", "9,999", "12.3k", "999k", "1.27M", "2G",
-    ]  # fmt: skip
-    assert shortened("hf:owner/model-7b", 30) == "hf:owner/model-7b"
-    assert shortened("a" * 20 + "-7b", 10).endswith("-7b") and len(shortened("a" * 20 + "-7b", 10)) == 10
-
-
-def test_one_line_says_all_of_a_model() -> None:
-    said = line(figures()[0])
-    assert said.startswith(
-        "gpt-4.1-mini: 3,500 of 12,000 trials, 23.4 a second, 6 min left, 1,269,134 tokens, 3.21 USD"
-    )
-    assert "3 × the server failed" in said and "waiting until 21:22:03" in said
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -96,14 +78,6 @@ def test_options_that_would_do_nothing_are_refused_with_what_to_do(study, option
     result = invoke("run", study, *options)
     assert result.exit_code == 2 and words in result.output and len(result.output.splitlines()) >= 2
     assert not (study / "study.db").exists()
-
-
-def test_options_of_servers_go_to_models_of_servers_alone(study, server) -> None:
-    with_models(
-        study, 'api: {use: "openai:m", price: free, probe: false}', 'guesser: {use: "baseline:random"}'
-    )
-    assert invoke("run", study, "--base-url", server.url).exit_code == 0
-    assert len(server.requests) == TRIALS and len(stored(study)) == 2 * TRIALS
 
 
 def test_a_dry_run_says_where_requests_go_and_that_a_probe_comes_first(study) -> None:
@@ -129,12 +103,6 @@ def test_status_tells_a_run_that_sleeps_from_one_that_works(study) -> None:
         store.write(lambda connection: connection.execute(update(runs).values(**here))).result()
     said = invoke("status", study).stdout
     assert "now: guesser: 10 of 96 trials" in said and "no activity for 5 min" in said
-
-
-def test_timed_sessions_are_no_leftovers_of_untimed_ones(study) -> None:
-    edit(study, 'guesser: {use: "baseline:random"}', 'guesser: {use: "baseline:always_a"}')
-    assert invoke("run", study).exit_code == 0
-    assert "not part of this plan" not in invoke("run", study, "--timing").output
 
 
 @pytest.mark.full
@@ -190,16 +158,3 @@ def test_a_dry_run_shows_a_prompt_of_each_condition_block_and_step_and_counts_th
     assert judged["body"]["model"] == "j" and judged["stands_in"]
     said = invoke("run", study, "--dry-run", "--model", "api").stdout
     assert "position intact, 24 of this kind" in said and "judge j" in said
-
-
-def test_a_dry_run_of_many_kinds_shows_some_of_them_and_names_the_rest(study) -> None:
-    from experiment.checking import load_study
-    from experiment.models import ModelSettings
-    from experiment.models.planning import kinds_of, plan_sessions
-
-    loaded = load_study(study)
-    plan = list(
-        plan_sessions(loaded, "m", ModelSettings("hf:x", {}, study), {"name": "m"}, version=1, people=None)
-    )
-    found = kinds_of(plan, most=2)
-    assert len(found.examples) == 2 and len(found.counts) == 4 and found.trials == TRIALS

@@ -126,16 +126,6 @@ def test_a_conversation_goes_on_after_an_interruption_as_if_there_had_been_none(
     assert turns == [1, 3, 5, 7, 9], "each turn stands behind all before it"
 
 
-def test_a_conversation_with_a_server_tells_what_a_person_would_be_told(make_study, server) -> None:
-    server.answer = lambda body: "garden"
-    model = f'm: {{use: "openai:m", base_url: "{server.url}", probe: false}}'
-    folder = small(make_study, model, "context: session", changes=())
-    assert run(folder)["answered"] == len(server.requests) == 10
-    last = max(server.requests, key=lambda body: len(body["messages"]))["messages"]
-    assert [turn["role"] for turn in last] == ["user", "assistant"] * 4 + ["user"]
-    assert {turn["content"] for turn in last if turn["role"] == "assistant"} == {"garden"}
-
-
 def human_session(study: Study, answers: Callable[[Any], str | None]) -> str:
     """Store one finished session of a person."""
     plan = plan_session(study, study.items, list_id=1)
@@ -242,14 +232,6 @@ def test_a_server_that_does_not_answer_costs_its_model_the_run_and_the_others_no
     assert {row["reader"] for row in of_store(study, select(sessions))} == {"here"}
     actions = of_store(study, select(audit.c.detail).where(audit.c.action == "run"))
     assert [row["detail"]["reader"] for row in actions] == ["here"]
-
-
-def test_batches_are_worded_as_the_endpoint_takes_them(study, server) -> None:
-    server.refuses = {"seed"}
-    with_models(study, f'api: {{use: "openai:m", base_url: "{server.url}", price: free}}')
-    assert invoke("run", study, "--batch").exit_code == 0
-    server.batches.end()
-    assert run(study, "--batch")["left"] == 0
 
 
 def test_the_way_a_local_model_computes_is_recorded_before_the_run_ends(study, plain_model) -> None:

@@ -19,7 +19,7 @@ from experiment.cli import main
 from experiment.exporting.tables import trial_rows
 from experiment.models import ModelSettings
 from experiment.models.judges.embeddings import Embedder
-from experiment.models.judges.shown_similarity import Text, nearness, shown_texts, whole_prompts
+from experiment.models.judges.shown_similarity import Text, nearness, shown_texts
 from experiment.models.judges.similarity import PLACEHOLDER, compare_texts, embedding_settings, told
 from experiment.scoring.similarities import similarity_rows
 from experiment.store import Store, open_store
@@ -110,20 +110,6 @@ def test_answers_about_different_intact_texts_are_the_floor_of_each_reader(study
     assert "answers of n about different intact texts: 1.000" in "\n".join(told(outcome))
 
 
-def test_an_answer_is_never_compared_with_itself_alone(study, store) -> None:
-    """A condition may leave a text as it is: a person who sees it there alone has nothing to compare."""
-    run(
-        study,
-        store,
-        lambda trial: said_of(trial) if trial["condition"]["letters"] == "intact" else "",
-        reader="m",
-    )
-    run(study, store, said_of, reader="n")
-    outcome = compare_texts(study, store, Embedder(embedding_settings(study)))
-    assert {one.reader for one in outcome.answers} == {"n"}
-    assert (outcome.alone, outcome.unread) == (2, 2)
-
-
 def test_shown_texts_are_compared_with_intact_ones_by_condition(study, store, encoder) -> None:
     shown = compare_texts(study, store, Embedder(embedding_settings(study))).texts.shown
     assert shown["intact"] == pytest.approx([1, 1], abs=1e-5) and len(shown["scrambled"]) == 2
@@ -154,18 +140,6 @@ def test_the_floor_is_of_all_pairs_of_different_texts(encoder) -> None:
     assert found.unrelated == pytest.approx([np.mean(some) for some in different], abs=1e-6)
     assert found.unrelated_items == list(intact) and found.pairs == 9
     assert found.as_json()["unrelated"]["pairs"] == 9
-
-
-def test_whole_prompts_come_out_nearer_than_their_texts_alone(study, encoder) -> None:
-    embedder = Embedder(ModelSettings(f"hf:{encoder}"))
-    prompts, other_wording = whole_prompts(study)
-    assert other_wording == 0 and len(prompts) == 4
-    for one in prompts:
-        assert "Summarise the text." in one.changed and "Summarise the text." in one.intact
-        assert (one.changed == one.intact) == (one.condition == "intact")
-    texts, whole = (nearness(embedder, some) for some in (shown_texts(study.items), prompts))
-    assert sum(whole.shown["scrambled"]) > sum(texts.shown["scrambled"])
-    assert min(whole.unrelated) > max(texts.unrelated), "the floor rises with them"
 
 
 def test_whole_prompts_are_kept_until_the_items_or_the_model_change(study, store) -> None:
@@ -252,16 +226,6 @@ def test_the_command_prints_means_and_each_answer(study, store) -> None:
     )
     done = CliRunner().invoke(main, ["score", str(study.folder), "--similarity", "--parser", "published"])
     assert done.exit_code == 2
-
-
-def test_shown_texts_are_compared_before_anything_was_answered(study) -> None:
-    done = CliRunner().invoke(main, ["score", str(study.folder), "--similarity"])
-    assert done.exit_code == 0, done.output
-    assert "shown and intact text, scrambled" in done.output and "answers" not in done.output
-    kept = json.loads((study.folder / "similarity.json").read_text("utf-8"))
-    assert set(kept["shown"]) == {"intact", "scrambled"} and not (study.folder / "study.db").exists()
-    done = CliRunner().invoke(main, ["score", str(study.folder), "--similarity", "--model", "m"])
-    assert done.exit_code != 0 and "has no answers yet, so none of m" in done.output
 
 
 def test_without_an_embedding_model_the_study_is_told_to_name_one(tmp_path: Path, encoder: Path) -> None:

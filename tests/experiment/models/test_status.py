@@ -127,34 +127,6 @@ def test_what_a_killed_run_held_is_told_with_the_way_to_have_it_back(study: Path
     assert actions.count("counted as not billed") == 1
 
 
-def test_a_run_that_was_killed_in_its_probe_is_told_with_what_the_probe_may_have_cost(
-    study: Path, server: Any
-) -> None:
-    with_models(study, probed(server), budget="5 USD")
-    server.probe_delay = HELD_S
-    process = begin("run", study)
-    wait_until(lambda: bool(server.probes))
-    (run,) = told(study)["runs"]
-    assert run["alive"] and run["state"] == "probe"
-    process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=60)
-    found = told(study)
-    assert [run["state"] for run in found["runs"]] == ["killed"]
-    assert found["money"]["may_have_been_spent_usd"] > 0 and found["money"]["set_aside_usd"] == 0
-    said = invoke("status", study).output
-    assert "last run of one was killed" in said and "set aside for requests in progress" not in said
-
-
-def test_a_run_that_ended_with_its_probe_is_told_with_the_reason(study: Path, server: Any) -> None:
-    with_models(study, probed(server))
-    server.elsewhere = "https://models.example.org/v1/chat/completions"
-    assert invoke("run", study).exit_code == 1
-    (run,) = told(study)["runs"]
-    assert run["state"] == "failed" and not run["alive"] and "elsewhere" in run["stopped"]
-    last = next(one for one in invoke("status", study).output.splitlines() if one.startswith("last run"))
-    assert f"0 of {TRIALS} trials (failed: " in last and last.endswith(")"), "the reason is one line"
-
-
 def probed(server: Any) -> str:
     """Return a line that names a model which is asked first what it can give."""
     return remote("one", server).replace("probe: false", "probe: true")

@@ -27,7 +27,6 @@ from experiment.store.chain import WITHDRAWN
 from experiment.store.erasure import forget_undecided, number_of
 from experiment.store.restoring import check_backup, discard
 from experiment.store.tables import audit, chain, invitations, metadata, sessions, tallies
-from tests.experiment.people.recruitment.conftest import prolific_id
 
 LATER = (date.today() + timedelta(days=3)).isoformat()
 EARLIER = (date.today() - timedelta(days=1)).isoformat()
@@ -180,21 +179,6 @@ def test_who_stops_before_agreeing_leaves_a_count_and_nothing_else(site: Any) ->
     assert person.session_id not in left and "a-very-particular-person" not in left
     with site.store.read() as connection:
         assert number_of(connection, "small", "undecided") == 1
-
-
-@pytest.mark.parametrize("then", ["continue", "later"])
-def test_a_stop_that_ends_nothing_is_only_noted(site: Any, then: str) -> None:
-    person = site.begin()
-    assert person.event("stop", {"then": then}).status == 201
-    assert states(site) == [("started", None)]
-
-
-def test_a_stopped_session_s_place_is_open_again(recruiting: Callable[..., Any]) -> None:
-    site = recruiting("prolific", wanted=1)
-    person = site.begin(platform={"PROLIFIC_PID": prolific_id("a")})
-    assert site.opening(platform={"PROLIFIC_PID": prolific_id("b")}).body["rule"] == "busy"
-    person.event("stop", {"then": "keep"})
-    assert site.opening(platform={"PROLIFIC_PID": prolific_id("b")}).status == 201
 
 
 def test_who_stops_and_deletes_is_erased_at_once_and_leaves_a_tombstone(site: Any) -> None:

@@ -320,16 +320,6 @@ def test_each_phase_has_its_own_time(phase: Phase, received: int, after: float, 
     assert len(table) == (not is_cut)
 
 
-def test_places_are_forgotten_with_their_last_connection() -> None:
-    table, _ = table_of(Limits())
-    found = [table.admit(f"10.0.{n}.1") for n in range(50)]
-    for connection in found:
-        assert connection is not None
-        connection.forget()
-        connection.forget()
-    assert not table._places and len(table) == 0
-
-
 def test_callers_and_networks_are_those_that_a_household_or_a_provider_has() -> None:
     assert caller_of("192.0.2.7") != caller_of("192.0.2.8") and network_of("192.0.2.7") == network_of(
         "192.0.2.8"
@@ -494,12 +484,6 @@ def test_a_stopped_server_finishes_what_is_under_way(gate: Gate, tmp_path: Path)
         connect(server.port)
 
 
-def test_a_server_that_never_ran_lets_go_of_its_port(gate: Gate, tmp_path: Path) -> None:
-    first = Server(application(gate, tmp_path), HERE, 0)
-    first.close()
-    Server(application(gate, tmp_path), HERE, first.port).close()
-
-
 def test_a_greeting_of_tls_may_come_byte_by_byte(serve: Serve, tmp_path: Path) -> None:
     certificate = server_certificate(tmp_path / "lab", ["localhost"], [HERE])
     port = serve(tls=tls_of(certificate))
@@ -566,14 +550,3 @@ def test_a_caller_with_too_much_under_way_is_refused_at_once(monkeypatch: pytest
         workers.close()
 
     to_its_end(many())
-
-
-def test_an_error_of_the_work_reaches_who_waits() -> None:
-    async def fails() -> None:
-        workers = Workers()
-        with pytest.raises(ZeroDivisionError):
-            await workers.run("a", lambda: 1 // 0)
-        assert await workers.run("a", lambda: "goes on") == "goes on"
-        workers.close()
-
-    to_its_end(fails())

@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from sqlalchemy import select
 
 from experiment.store import queries as q
@@ -131,14 +130,3 @@ def test_a_study_may_let_them_go_on_and_flags_the_session(
         stored = connection.scalar(select(events.c.detail).where(events.c.kind == "answers"))
     assert (flag["kind"], flag["trial_index"]) == ("suspect", None)
     assert stored == {"screen": "comprehension-1", "answers": WRONG}
-
-
-@pytest.mark.parametrize(
-    ("given", "right"),
-    [("F ", 1), ("f", 1), ("j", 0), (None, 0), (["f"], 1)],
-)
-def test_case_and_spaces_make_no_answer_wrong(given: object, right: int) -> None:
-    from experiment.procedure.questions import right_answers
-
-    question = {"name": "keys", "type": "text", "accept": ["f", "the left one"]}
-    assert right_answers([question], {"keys": given}) == right

@@ -5,7 +5,6 @@ import io
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from experiment.columns import trial_columns
 from experiment.exporting.export import hand_over
 from experiment.languages import pack_for
 from experiment.people.app import create_app
-from experiment.people.dashboard.study_pages import study_overview
 from experiment.people.dashboard.transfers import cell
 from experiment.people.pages import script_json
 from experiment.store.queries import sessions_overview
@@ -55,12 +53,6 @@ def token_in(page: str) -> str:
     return found[1]
 
 
-def test_one_study_is_led_to_with_the_link_kept(visitor: FlaskClient) -> None:
-    told = visitor.get("/?PROLIFIC_PID=a%26b&x=1")
-    assert told.status_code == 302
-    assert told.headers["Location"] == "/small/?PROLIFIC_PID=a%26b&x=1"
-
-
 def test_every_page_speaks_the_language_of_the_study(
     make_study: Callable[..., Study], serve_study: Callable[..., Any]
 ) -> None:
@@ -78,14 +70,6 @@ def test_every_page_speaks_the_language_of_the_study(
         assert '<html lang="he" dir="rtl"' in page and said in page, path
     told = visitor.get("/small/?PROLIFIC_PID=5f0000000000000000000001").text
     assert config_of(told)["messages"]["not_here"] == own["texts"]["not_here"]
-
-
-def test_several_studies_are_listed(site: Any, settings: Any) -> None:
-    other = replace(site.service, study="other", shown_title="Another <b>study</b>")
-    app = create_app({"small": site.service, "other": other}, config=settings)
-    page = app.test_client().get("/").text
-    assert 'href="/small/"' in page and 'href="/other/"' in page
-    assert "Another &lt;b&gt;study&lt;/b&gt;" in page
 
 
 def test_a_study_cannot_take_the_name_of_a_page(site: Any, settings: Any) -> None:
@@ -106,22 +90,6 @@ def test_the_page_tells_the_browser_what_it_needs(visitor: FlaskClient) -> None:
     by_link = config_of(visitor.get("/small/?participant=17").text)
     assert (by_link["participant"], by_link["ask_participant"]) == ("17", False)
     assert visitor.get("/nothing/").status_code == 404
-
-
-def test_participants_see_their_own_title_where_the_studys_tells_the_question(
-    site: Any, settings: Any
-) -> None:
-    own = replace(site.service, title="Which letters carry a word?", shown_title="Reading words")
-    app = create_app({"small": own, "other": site.service}, config=settings)
-    visitor = app.test_client()
-    page = visitor.get("/small/").text
-    assert "<h1>Reading words</h1>" in page and "Which letters" not in page
-    assert config_of(page)["title"] == "Reading words"
-    listed = visitor.get("/").text
-    assert ">Reading words</a>" in listed and "Which letters" not in listed
-    visitor.get(f"/admin/enter/{app.extensions['wrods'].make_link()}")
-    told = {one["title"] for one in visitor.get("/admin/data.json").json["studies"]}
-    assert told == {"Which letters carry a word?", "A small study"}
 
 
 def test_nothing_in_a_link_can_leave_the_data_block(visitor: FlaskClient) -> None:
@@ -234,23 +202,6 @@ def test_the_sessions_page_tells_who_is_where_and_nothing_of_conditions(
         assert secret not in told.text
 
 
-def test_running_sessions_come_first_and_forgotten_ones_are_interrupted(site: Any) -> None:
-    from datetime import UTC, datetime, timedelta
-
-    done = site.begin(participant="1")
-    site.begin(participant="2")
-    for index in range(5):
-        done.answer(index)
-    done.finish(5)
-    with site.store.read() as connection:
-        sessions = sessions_overview(connection)
-    now = datetime.now(UTC)
-    told = study_overview(sessions, [1, 2], now)
-    assert [row["state"] for row in told["sessions"]] == ["running", "finished"]
-    later = study_overview(sessions, [1, 2], now + timedelta(hours=1))
-    assert later["kinds"]["human"] == {"interrupted": 1, "finished": 1, "all": 2}
-
-
 def test_a_pilot_opened_from_the_sessions_page_is_marked(site: Any, experimenter: FlaskClient) -> None:
     page = experimenter.get("/admin/small/pilot", follow_redirects=True)
     config = config_of(page.text)
@@ -274,23 +225,6 @@ def test_serving_as_a_pilot_marks_every_session(make_study: Any, serve_study: Ca
     with site.store.read() as connection:
         assert [row["is_pilot"] for row in sessions_overview(connection)] == [True]
     assert config_of(site.app.test_client().get("/small/").text)["mode"] == "pilot"
-
-
-def test_the_download_is_the_trials_table_with_a_column_a_factor(
-    site: Any, experimenter: FlaskClient
-) -> None:
-    person = site.begin()
-    for index in range(5):
-        person.answer(index, response_raw="=1+1" if index == 4 else person.payload(index)["response_raw"])
-    told = experimenter.get("/admin/small/trials.csv")
-    assert told.mimetype == "text/csv" and "attachment" in told.headers["Content-Disposition"]
-    rows = list(csv.DictReader(io.StringIO(told.text)))
-    assert list(rows[0]) == [*trial_columns(), "position"]
-    assert [row["trial_index"] for row in rows] == ["0", "1", "2", "3", "4"]
-    assert {row["position"] for row in rows} <= {"intact", "initial"}
-    assert rows[4]["response_raw"] == "'=1+1"
-    assert rows[1]["rt"] == "813.3" and rows[1]["correct"] in ("TRUE", "FALSE")
-    assert "secret-pid" not in told.text
 
 
 def test_the_download_and_the_hand_over_hold_the_same_rows(

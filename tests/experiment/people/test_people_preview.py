@@ -10,9 +10,8 @@ from flask.testing import FlaskClient
 
 from experiment.building import build_items
 from experiment.models.prompts import render
-from experiment.people.preview import PreviewStudy, create_preview_app, prompt_maker, token_pieces
+from experiment.people.preview import PreviewStudy, create_preview_app, prompt_maker
 from experiment.procedure import plan_session, trials_of
-from stimuli.errors import UserError
 
 DEMO_MODEL = Path(__file__).resolve().parents[3] / "experiment" / "demo" / "model"
 
@@ -120,12 +119,6 @@ def test_the_preview_stores_nothing(study: Any, visitor: FlaskClient) -> None:
     assert sorted(path.name for path in study.folder.rglob("*")) == before
 
 
-@pytest.mark.parametrize("query", ["list=9", "list=1&variant=9", "list=1&variant=0&trial=99999999999"])
-def test_what_does_not_exist_is_not_shown(visitor: FlaskClient, query: str) -> None:
-    assert visitor.get(f"/prompt.json?{query}").status_code in (200, 404)
-    assert visitor.get(f"/screen?{query}").status_code in (200, 404)
-
-
 def test_other_names_of_this_computer_do_not_reach_the_preview(visitor: FlaskClient) -> None:
     assert visitor.get("/", headers={"Host": "evil.example:8001"}).status_code == 403
     assert visitor.get("/", headers={"Host": "127.0.0.1:8001"}).status_code == 200
@@ -139,17 +132,3 @@ def test_tokens_of_a_local_model_cover_the_whole_text(study: Any) -> None:
     view = make(plan, trial)
     assert len(view["tokens"]) > 10
     assert trial["shown"]["word"] in "".join(view["tokens"])
-
-
-@pytest.mark.parametrize("text", ["Teh dgo barks.", "größer \U0001f600 ok", "", "a\n\nb"])
-def test_cutting_into_tokens_loses_no_character(text: str) -> None:
-    transformers = pytest.importorskip("transformers")
-    tokenizer = transformers.AutoTokenizer.from_pretrained(DEMO_MODEL)
-    assert "".join(token_pieces(tokenizer, text)) == text
-
-
-def test_models_without_a_tokenizer_here_are_told_so(study: Any) -> None:
-    with pytest.raises(UserError, match="only local models"):
-        prompt_maker(study, "g")
-    with pytest.raises(UserError, match="not known"):
-        prompt_maker(study, "h")

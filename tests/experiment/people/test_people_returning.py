@@ -180,20 +180,6 @@ def test_an_answer_from_the_tab_that_lost_its_session_is_kept_and_the_tab_is_tol
     assert hold(person, second).status == 200
 
 
-def test_a_tab_that_is_left_lets_the_next_one_in_at_once(site: Any) -> None:
-    first, second, _ = TABS
-    person = site.begin(participant="1")
-    come_back(person, first)
-    assert hold(person, second, release=True).status == 200
-    assert come_back(person, second).status == 423, "only its holder lets go"
-    assert hold(person, first, release=True).status == 200
-    person.agree()
-    send = f"{person.base}/trials"
-    late = person.caller.post(send, person.payload(0), **person.auth, X_Wrods_Lease=first)
-    assert late.status == 201, "what the left tab still sends is stored, and holds the session no longer"
-    assert come_back(person, second).status == 200
-
-
 def test_a_lease_ends_half_a_minute_after_its_tab_was_heard_of(site: Any) -> None:
     first, second, _ = TABS
     person = site.begin(participant="1")

@@ -10,7 +10,6 @@ from click.testing import CliRunner
 
 from experiment.cli import main
 from experiment.configuration import config_file, read_config, store_address
-from experiment.people.connections import lan_addresses
 from experiment.people.server import Server
 from experiment.people.service import read_settings
 from stimuli.errors import UserError
@@ -80,17 +79,6 @@ def test_a_taken_port_is_told_with_another(site: Any, settings: Any) -> None:
     del settings
     with pytest.raises(UserError, match=f"--port {site.port + 1}"):
         Server(site.app, "127.0.0.1", site.port)
-
-
-def test_addresses_of_the_network_are_not_this_computers_own() -> None:
-    assert all(not address.startswith("127.") for address in lan_addresses())
-
-
-def test_serving_the_same_study_twice_is_refused(make_study: Any) -> None:
-    folders = [str(make_study(name=name).folder) for name in ("a", "b")]
-    told = CliRunner().invoke(main, ["serve", *folders, "--no-browser"])
-    assert told.exit_code == 2
-    assert "two of the studies have the id 'small'" in told.output
 
 
 def test_a_study_without_items_is_told_what_to_do(make_study: Any) -> None:

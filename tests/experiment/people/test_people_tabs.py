@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -143,19 +142,6 @@ def test_a_second_tab_is_told_and_goes_on_only_when_asked_to(served: Any, tabs: 
     assert [row["state"] for row in sessions(process.folder)] == ["finished"]
 
 
-def test_a_duplicated_tab_counts_as_a_second_one(served: Any, tabs: Any) -> None:
-    process = served()
-    first = tabs.new_page()
-    into_block(first, process.address)
-    answer(first, 1)
-    copied = first.evaluate("() => ({...sessionStorage})")
-    second = tabs.new_page()
-    script = f"const kept = {json.dumps(copied)}; for (const name in kept) sessionStorage.setItem(name, kept[name])"
-    second.add_init_script(script)
-    second.goto(process.address)
-    second.get_by_role("heading", name="The study is open elsewhere").wait_for()
-
-
 @pytest.mark.full
 def test_closed_reloaded_and_left_tabs_go_on_at_once_and_show_nothing_as_new(served: Any, tabs: Any) -> None:
     process = served()
@@ -236,26 +222,3 @@ def test_an_end_that_nobody_confirms_gives_a_code_for_review_and_a_copy_that_can
     process.start()
     assert code(page) != review
     assert keys(process.folder) == [(index, 1) for index in range(TRIALS)]
-
-
-@pytest.mark.parametrize(
-    ("then", "words"), [("restart", "starts again"), ("block", "must be completed without interruption")]
-)
-def test_a_reload_restarts_or_ends_the_session_where_the_study_says_so(
-    served: Any, tabs: Any, then: str, words: str
-) -> None:
-    process = served(f", if_interrupted: {{then: {then}}}")
-    page = tabs.new_page()
-    into_block(page, process.address)
-    answer(page, 2)
-    eventually(lambda: len(rows(process.folder)) == 2)
-    page.reload()
-    page.get_by_text(words).first.wait_for()
-    states = [row["state"] for row in sessions(process.folder)]
-    assert states == [{"restart": "interrupted", "block": "blocked"}[then]]
-    if then == "restart":
-        page.keyboard.press("Space")
-        page.get_by_role("button", name="Start").click()
-        page.get_by_role("button", name="I agree").wait_for()
-        assert len(sessions(process.folder)) == 2
-    assert len(rows(process.folder)) == 2

@@ -72,15 +72,6 @@ def test_a_backup_can_be_read_by_its_owner_only_and_needs_no_second_file(
     assert copy.stat().st_mode & 0o077 == 0
 
 
-def test_a_backup_is_never_written_over(tmp_path: Path, plan: dict[str, Any]) -> None:
-    with open_store(tmp_path) as store:
-        copy = back_up(store.address, tmp_path / "mine.db", stem="study")
-        with pytest.raises(UserError, match="never written over"):
-            back_up(store.address, copy, stem="study")
-        with pytest.raises(UserError, match=r"should end in \.db"):
-            back_up(store.address, tmp_path / "mine.dump", stem="study")
-
-
 def test_of_the_automatic_backups_24_hours_and_7_days_are_kept_and_none_made_by_hand(tmp_path: Path) -> None:
     start = datetime(2026, 3, 1, 0, 30, tzinfo=UTC)
     for half_hours in range(2 * 24 * 10):

@@ -23,9 +23,8 @@ from experiment.people.recruitment.admission import invite, spend_invitation
 from experiment.store import Store, open_store
 from experiment.store import records as r
 from experiment.store.backups import back_up
-from experiment.store.erasure import forget_names
 from experiment.store.restoring import restoring
-from experiment.store.tables import invitations, people, sessions
+from experiment.store.tables import invitations, sessions
 from experiment.study import Study
 
 HERS = "I am Xanthippe of Alopeke"
@@ -321,17 +320,6 @@ def test_an_empty_name_erases_nobody(study: Study, plan: Any, name: str) -> None
         assert len(list(connection.scalars(select(sessions.c.session_id)))) == 1
 
 
-def test_numbers_that_look_alike_are_named(study: Study, plan: Any) -> None:
-    with open_store(study.folder) as store:
-        # full width, Cyrillic letter, zero-width space
-        for number in ("P001", "p1", "\uff30\uff10\uff10\uff11", "\u0420001", "P00\u200b1", "P002"):
-            begin(store, plan, number)
-    alike = told(wrods("withdraw", study.folder, "--participant", "P001", "--yes", "--json"))["look_alikes"]
-    assert sorted(alike) == sorted(["p1", "\uff30\uff10\uff10\uff11", "\u0420001", "P00\u200b1"])
-    refused = wrods("withdraw", study.folder, "--participant", "P-01", "--yes")
-    assert refused.exit_code == 1 and "Similar: " in refused.output and "('\\u0420001')" in refused.output
-
-
 @pytest.mark.parametrize("given", ["7", "07", "Station 07", "station 07"])
 def test_a_station_is_found_by_its_name_or_its_number(study: Study, plan: Any, given: str) -> None:
     with open_store(study.folder) as store:
@@ -347,19 +335,6 @@ def test_a_station_is_found_by_its_name_or_its_number(study: Study, plan: Any, g
     asked = wrods("withdraw", study.folder, "--station", given, "--at", at.isoformat(), given="n\n")
     assert "P001: session" in asked.output and "P002" not in asked.output
     assert ", Station 07," in asked.output, "not: station Station 07"
-
-
-def test_a_typed_number_is_kept_when_platform_ids_are_forgotten(study: Study, plan: Any) -> None:
-    with open_store(study.folder) as store:
-        session = begin(store, plan, "17")
-
-        def forget(c: Any) -> list[str]:
-            r.add_person(c, "small", session, "participant", "17")
-            r.add_person(c, "small", session, "prolific", "5f8d")
-            forget_names(c, "small", "2099")
-            return list(c.scalars(select(people.c.source)))
-
-        assert store.write(forget).result() == ["participant"]
 
 
 def test_a_file_that_is_no_database_is_named_with_a_remedy_that_fits(

@@ -13,8 +13,8 @@ from sqlalchemy.exc import IntegrityError
 
 from experiment.store import Store, open_store
 from experiment.store import records as r
-from experiment.store.statements import Prepared, insert_into, insert_new
-from experiment.store.tables import events, trials
+from experiment.store.statements import Prepared, insert_into
+from experiment.store.tables import trials
 
 Make = Callable[..., dict[str, Any]]
 
@@ -64,22 +64,6 @@ def test_a_prepared_insert_stores_what_the_plain_one_stores(
     assert prepared == plain
 
 
-def test_a_row_that_is_there_already_is_told_by_no_key(
-    store: Store, session_id: str, make_trial: Make
-) -> None:
-    row = make_trial(session_id, 0) | WHOLE
-    told = [store.write(lambda c: insert_new(trials).first(c, row)).result() for _ in range(2)]
-    assert told[0] is not None and tuple(told[0]) == (session_id, 0, 1)
-    assert told[1] is None and len(trial_rows(store)) == 1
-
-
-def test_a_column_that_there_is_not_is_a_mistake(store: Store, session_id: str) -> None:
-    with pytest.raises(TypeError, match="colour"):
-        store.write(
-            lambda c: insert_into(events).execute(c, {"session_id": session_id, "colour": 1})
-        ).result()
-
-
 def test_a_refused_row_fails_alone_and_the_writer_goes_on(
     store: Store, session_id: str, make_trial: Make
 ) -> None:
@@ -97,15 +81,6 @@ def test_a_refused_row_fails_alone_and_the_writer_goes_on(
         queued[0].result()
     assert queued[1].result() == "stored"
     assert [row["trial_index"] for row in trial_rows(store)] == [1]
-
-
-def test_a_statement_keeps_its_own_values(store: Store, session_id: str, make_trial: Make) -> None:
-    for index in (3, 1, 2):
-        store.write(lambda c, index=index: r.store_trial(c, make_trial(session_id, index))).result()
-    last = Prepared(
-        lambda _: select(trials.c.trial_index).order_by(trials.c.trial_index.desc()).limit(1).offset(1)
-    )
-    assert store.write(lambda c: last.first(c, {})).result()[0] == 2  # type: ignore[index]
 
 
 def test_what_is_put_off_comes_before_what_is_given_after_it(

@@ -17,19 +17,10 @@ from hypothesis import strategies as st
 from experiment.store import open_store
 from experiment.store import queries as q
 from experiment.store import records as r
-from experiment.store.database import address_of, check_place, file_system, make_engine, synced_by
+from experiment.store.database import address_of, check_place, file_system, make_engine
 from experiment.store.store import MIGRATIONS, revision_of, upgrade
 from experiment.store.tables import LATEST_REVISION, metadata
 from stimuli.errors import UserError
-
-MOUNTS = """\
-/dev/vda / ext4 rw 0 0
-server:/home /home nfs4 rw 0 0
-/dev/sdb1 /home/lab/own xfs rw 0 0
-//server/share /mnt/my\\040share cifs rw 0 0
-C: /mnt/c 9p rw 0 0
-me@host: /mnt/remote fuse.sshfs rw 0 0
-"""
 
 
 def test_migrations_make_exactly_the_tables_of_the_code(tmp_path: Path) -> None:
@@ -121,12 +112,6 @@ def test_a_failing_migration_leaves_the_store_as_it_was(tmp_path: Path) -> None:
         assert q.sessions_overview(connection) == []
 
 
-def test_an_up_to_date_store_is_opened_without_a_backup(tmp_path: Path) -> None:
-    for _ in range(2):
-        open_store(tmp_path).close()
-    assert not (tmp_path / "backups").exists()
-
-
 def test_a_database_of_something_else_is_left_alone(tmp_path: Path) -> None:
     foreign = sqlite3.connect(tmp_path / "study.db")
     foreign.execute("CREATE TABLE recipes (name TEXT)")
@@ -174,59 +159,15 @@ def test_a_server_that_does_not_answer_is_named_without_the_password() -> None:
     assert "verysecret" not in str(refused.value)
 
 
-def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="nowhere"):
-        open_store(tmp_path / "nowhere")
-
-
 def test_other_kinds_of_database_are_refused() -> None:
     with pytest.raises(UserError, match="mysql"):
         open_store("mysql://me@host/data")
-
-
-def test_postgresql_without_its_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(UserError, match=r"wrods\[postgres\]"):
-        open_store("postgresql://me@host/data")
-
-
-@pytest.mark.parametrize(
-    ("folder", "expected"),
-    [
-        ("/work/study", "ext4"),
-        ("/home/anna/study", "nfs4"),
-        ("/home/lab/own/study", "xfs"),
-        ("/home/lab/owner", "nfs4"),
-        ("/mnt/my share/study", "cifs"),
-        ("/mnt/c/Users/anna", "9p"),
-        ("/mnt/remote/x", "fuse.sshfs"),
-    ],
-)
-def test_the_file_system_of_a_folder_is_that_of_its_nearest_mount(folder: str, expected: str) -> None:
-    assert file_system(Path(folder), MOUNTS) == expected
 
 
 @given(st.text(), st.text(min_size=1).map(lambda name: "/" + name.replace("\0", "")))
 def test_no_mount_table_breaks_the_reading(mounts: str, folder: str) -> None:
     found = file_system(Path(folder), mounts)
     assert found is None or found in mounts
-
-
-@pytest.mark.parametrize(
-    ("folder", "service"),
-    [
-        ("/home/anna/Dropbox/study", "Dropbox"),
-        ("/home/anna/Dropbox (Lab)/study", "Dropbox"),
-        ("/Users/anna/Library/Mobile Documents/com~apple~CloudDocs/study", "iCloud"),
-        ("/Users/anna/OneDrive - Uni Ulm/study", "OneDrive"),
-        ("/home/anna/Nextcloud/study", "Nextcloud"),
-        ("/home/anna/Google Drive/study", "Google Drive"),
-        ("/home/anna/dropbox-effects/study", None),
-        ("/home/anna/studies/onedrivers", None),
-    ],
-)
-def test_folders_of_sync_programs_are_known_by_name(folder: str, service: str | None) -> None:
-    assert synced_by(Path(folder)) == service
 
 
 def test_a_synced_or_network_folder_is_refused_with_a_mend(tmp_path: Path) -> None:

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from sqlalchemy import func, select, update
 
 from experiment.scoring.trial import Score
-from experiment.store import SessionGone, Store, open_store
+from experiment.store import Store, open_store
 from experiment.store import queries as q
 from experiment.store import records as r
 from experiment.store.assignment import free_order_row
-from experiment.store.tables import events, regions, sessions, trials
+from experiment.store.tables import sessions, trials
 from experiment.store.versions import differences
 
 Make = Callable[..., dict[str, Any]]
@@ -38,38 +38,6 @@ def count(store: Store, table: Any) -> int:
         return int(connection.scalar(select(func.count()).select_from(table)) or 0)
 
 
-def test_the_same_trial_twice_is_stored_once(store: Store, session_id: str, make_trial: Make) -> None:
-    parts = [{"region": 0, "shown": "Teh", "rt": 301.5}, {"region": 1, "shown": "dgo", "is_changed": True}]
-    for expected in ("stored", "same"):
-        told = store.write(lambda c: r.store_trial(c, make_trial(session_id, 0), parts)).result()
-        assert told == expected
-    assert count(store, trials) == 1
-    assert count(store, regions) == 2
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"response_raw": "no"},
-        {"client_uuid": "another"},
-        {"trial_index": 1},
-        {"attempt": 2},
-    ],
-    ids=["answer", "token", "place", "attempt"],
-)
-def test_another_payload_under_a_taken_key_is_refused_and_logged(
-    store: Store, session_id: str, make_trial: Make, other: dict[str, Any]
-) -> None:
-    store.write(lambda c: r.store_trial(c, make_trial(session_id, 0))).result()
-    with pytest.raises(r.TrialConflict):
-        store.write(lambda c: r.store_trial(c, make_trial(session_id, 0, **other))).result()
-    with store.read() as connection:
-        stored = list(q.trials_of_session(connection, session_id))
-        logged = [event["kind"] for event in q.all_events(connection)]
-    assert [trial["response_raw"] for trial in stored] == ["yes"]
-    assert logged == ["trial_conflict"]
-
-
 def test_a_work_key_names_one_trial_only(store: Store, session_id: str, make_trial: Make) -> None:
     first = make_trial(session_id, 0, work_key="k", client_uuid=None)
     assert store.write(lambda c: r.store_trial(c, first)).result() == "stored"
@@ -77,12 +45,6 @@ def test_a_work_key_names_one_trial_only(store: Store, session_id: str, make_tri
         store.write(lambda c: r.store_trial(c, make_trial(session_id, 1, work_key="k"))).result()
     with store.read() as connection:
         assert q.stored_work_keys(connection, ["k", *map(str, range(2000))]) == {"k"}
-
-
-def test_trials_without_a_work_key_do_not_collide(store: Store, session_id: str, make_trial: Make) -> None:
-    for index in range(3):
-        row = make_trial(session_id, index, client_uuid=None)
-        assert store.write(lambda c, row=row: r.store_trial(c, row)).result() == "stored"
 
 
 def test_a_stored_trial_comes_back_as_it_was_given(store: Store, session_id: str, make_trial: Make) -> None:
@@ -138,19 +100,6 @@ def test_scrambled_and_repeated_posts_leave_exactly_the_right_rows(
     assert told["stored"] == len(set(indices))
 
 
-def test_an_event_sent_twice_is_noted_once_and_a_changed_one_is_refused(
-    store: Store, session_id: str
-) -> None:
-    told = [
-        store.write(lambda c: r.add_event(c, session_id, "blur", {"n": 1}, client_uuid="e")).result()
-        for _ in range(2)
-    ]
-    with pytest.raises(r.EventConflict):
-        store.write(lambda c: r.add_event(c, session_id, "blur", {"n": 2}, client_uuid="e")).result()
-    assert told == ["stored", "same"]
-    assert count(store, events) == 1
-
-
 def test_a_model_session_with_a_given_id_is_made_once(store: Store, plan: dict[str, Any]) -> None:
     for _ in range(2):
         made = store.write(
@@ -159,19 +108,6 @@ def test_a_model_session_with_a_given_id_is_made_once(store: Store, plan: dict[s
         assert made == "m-1"
     with store.read() as connection:
         assert [row["session_id"] for row in q.sessions_overview(connection)] == ["m-1"]
-
-
-def test_finishing_twice_gives_the_same_code(store: Store, session_id: str) -> None:
-    codes = {store.write(lambda c: r.finish_session(c, session_id)).result() for _ in range(2)}
-    assert len(codes) == 1
-    with store.read() as connection:
-        assert q.sessions_overview(connection)[0]["state"] == "finished"
-    with pytest.raises(SessionGone):
-        store.write(lambda c: r.finish_session(c, "nobody")).result()
-
-
-def test_a_given_completion_code_is_the_one_handed_out(store: Store, session_id: str) -> None:
-    assert store.write(lambda c: r.finish_session(c, session_id, completion_code="C123")).result() == "C123"
 
 
 def arrive(store: Store, plan: dict[str, Any], **who: Any) -> int:
@@ -205,12 +141,6 @@ def test_pilots_and_simulated_readers_do_not_fill_lists_of_people(store: Store, 
     assert sorted(arrive(store, plan) for _ in range(4)) == [1, 2, 3, 4]
 
 
-def test_the_order_among_equal_lists_is_not_always_the_same(store: Store, plan: dict[str, Any]) -> None:
-    rounds = [tuple(arrive(store, plan) for _ in range(4)) for _ in range(6)]
-    assert all(sorted(lists) == [1, 2, 3, 4] for lists in rounds)
-    assert len(set(rounds)) > 1
-
-
 def test_excluded_and_long_abandoned_sessions_leave_their_place(store: Store, plan: dict[str, Any]) -> None:
     for _ in range(8):
         arrive(store, plan)
@@ -227,13 +157,6 @@ def test_excluded_and_long_abandoned_sessions_leave_their_place(store: Store, pl
     )
     store.write(lambda c: c.execute(long_ago).close()).result()
     assert arrive(store, plan) == 2
-
-
-def test_readers_are_numbered_in_order_of_arrival(store: Store, plan: dict[str, Any]) -> None:
-    for _ in range(3):
-        arrive(store, plan)
-    with store.read() as connection:
-        assert {row["reader"] for row in q.sessions_overview(connection)} == {"P001", "P002", "P003"}
 
 
 def test_a_person_is_found_again_by_any_of_their_ids(store: Store, session_id: str) -> None:
@@ -295,19 +218,6 @@ def test_sessions_that_are_data_bind_the_design(store: Store, plan: dict[str, An
     with pytest.raises(r.DesignChanged, match=r"after 1 session: .*a: 1 is new"):
         store.write(lambda c: r.ensure_version(c, "positions", "d2", '{"a": 1}')).result()
     assert designs(store) == {1: "d1"}
-
-
-def test_calls_and_flags_are_kept_in_order(store: Store, session_id: str) -> None:
-    for text in ("first", "second"):
-        call = {"request_key": text, "status": "answered", "text": text, "session_id": session_id,
-                "resolved_model": "m-2026"}  # fmt: skip
-        store.write(lambda c, call=call: r.store_call(c, call)).result()
-    store.write(lambda c: r.add_flag(c, session_id, "suspect", "fast", "lab", trial_index=2)).result()
-    store.write(lambda c: r.add_audit(c, "lab", "looked", session_id=session_id)).result()
-    with store.read() as connection:
-        assert [call["text"] for call in q.all_calls(connection, "positions")] == ["first", "second"]
-        assert [flag["trial_index"] for flag in q.all_flags(connection)] == [2]
-        assert q.resolved_models(connection, "positions") == {"P001": ["m-2026"]}
 
 
 def test_readers_see_one_moment_while_others_write(store: Store, session_id: str, make_trial: Make) -> None:

@@ -248,14 +248,6 @@ def test_tombstones_of_earlier_versions_lose_typed_numbers(study: Path) -> None:
     assert files_with(study, "annamaria") == []
 
 
-def test_a_withdrawn_number_is_not_given_again(study: Path, plan: Any) -> None:
-    with open_store(study) as store:
-        begin(store, plan, "P001")
-        last = begin(store, plan, "P002")
-        w.erase_rows(store, study, [last], actor="me")
-        assert store.write(lambda c: r.next_reader(c, "positions")).result() == "P003"
-
-
 def test_a_person_is_found_by_number_platform_id_or_station_and_time(
     study: Path, plan: Any, make_trial: Make
 ) -> None:

@@ -10,7 +10,6 @@ import pytest
 from experiment.checking import load_study
 from experiment.tuning import trainings
 from experiment.tuning.records import make_records, records_of
-from experiment.tuning.telling import tell_trainings, told_together
 from stimuli.errors import UserError
 from tests.experiment.tuning.conftest import wrods
 
@@ -63,15 +62,6 @@ def test_defaults_are_those_that_the_page_states(tmp_path: Path) -> None:
     assert (one.sequence_length, one.checkpoint_minutes) == (1024, 10.0)
 
 
-def test_each_makes_a_training_of_every_task(tmp_path: Path) -> None:
-    write(tmp_path, "  all: {model: base, on: htest, task: each, asked: bare}")
-    found = trainings(load_study(tmp_path))
-    assert {name: one.task for name, one in found.items()} == {
-        "all-uppercase": "uppercase",
-        "all-end_ly": "end_ly",
-    }
-
-
 @pytest.mark.parametrize(
     ("tuning", "said"),
     [
@@ -107,18 +97,6 @@ def test_each_makes_a_training_of_every_task(tmp_path: Path) -> None:
 def test_each_fault_names_value_rule_and_mend(tmp_path: Path, tuning: str, said: str) -> None:
     write(tmp_path, tuning)
     with pytest.raises(UserError, match=said):
-        load_study(tmp_path)
-
-
-def test_a_model_that_names_no_training_is_told_with_its_line(tmp_path: Path) -> None:
-    write(tmp_path, "  upper: {model: base, on: htest, task: uppercase}")
-    text = (tmp_path / "study.yaml").read_text("utf-8")
-    (tmp_path / "study.yaml").write_text(
-        text.replace('guess: {use: "baseline:random"}', 'up: {use: "tuned:uper"}'), "utf-8"
-    )
-    with pytest.raises(
-        UserError, match=r"line \d+: models.who.up.use: training 'uper' is not known\n.*Did you mean 'upper'"
-    ):
         load_study(tmp_path)
 
 
@@ -255,24 +233,6 @@ def test_files_that_cannot_be_trained_on_are_told(tmp_path: Path, lines: list[st
     assert not (tmp_path / "tuning" / "a" / "training.jsonl").exists()
 
 
-def test_length_of_a_training_is_foretold_from_the_items_before_its_records_are_made(tmp_path: Path) -> None:
-    write(tmp_path, "  up: {model: base, on: htest, task: uppercase}")
-
-    def foretold() -> int | None:
-        study = load_study(tmp_path)
-        (told,) = tell_trainings(study, trainings(study).values()).values()
-        return told.numbers["tokens_an_epoch"]
-
-    assert foretold() is None
-    assert wrods("build", tmp_path).exit_code == 0
-    before = foretold()
-    assert before is not None
-    study = load_study(tmp_path)
-    made = list(records_of(study, trainings(study)["up"])[0])
-    characters = sum(len(one["prompt"]) + len(one["reply"]) for one in made)
-    assert before == pytest.approx(characters / 4, rel=0.15)
-
-
 def test_check_tells_trainings_and_models_that_are_alike_together(tmp_path: Path) -> None:
     tasks = ("uppercase", "end_ly", "rhyme")
     text = (
@@ -307,27 +267,6 @@ def test_check_tells_trainings_and_models_that_are_alike_together(tmp_path: Path
     assert all(f"on-{task} (hf:tuning/each-{task}/model)" in " ".join(models.split()) for task in tasks)
     dry = wrods("tune", tmp_path, "--dry-run")
     assert " ".join(dry.output.split()).count("3 trainings of base (hf:tiny)") == 1
-
-
-def test_what_trainings_cost_and_take_together_is_the_sum(tmp_path: Path) -> None:
-    tuned = "model: gpt, on: htest, asked: bare, price: 8"
-    write(tmp_path, f"  up: {{{tuned}, task: uppercase}}\n  ly: {{{tuned}, task: end_ly}}")
-    study = load_study(tmp_path)
-    told = tell_trainings(study, trainings(study).values())
-    (paragraph,) = told_together(told)
-    every = sum(one.numbers["usd"] for one in told.values())
-    assert (
-        every > 0
-        and f"trained by its provider; all of them roughly {every:.2f} USD:" in paragraph.splitlines()[0]
-    )
-    assert [line.split(":")[0] for line in paragraph.splitlines()[1:]] == ["up", "ly"]
-
-
-def test_nothing_to_train_on_is_told_with_the_path(tmp_path: Path) -> None:
-    write(tmp_path, "  a: {model: base, on: nowhere.txt}")
-    study = load_study(tmp_path)
-    with pytest.raises(UserError, match=r"nothing to train on at .*nowhere\.txt"):
-        make_records(study, trainings(study)["a"])
 
 
 def test_released_lines_are_balanced_or_taken_as_published(tmp_path: Path, shared: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -261,25 +260,6 @@ def test_check_and_dry_run_say_what_a_training_takes(study: Path) -> None:
     assert sum(one.numel() for one in trained_weights(network).values()) == numbers["trained"]
 
 
-def test_a_disk_without_room_is_told_before_anything_is_made(study: Path, monkeypatch) -> None:
-    usage = shutil.disk_usage(study)
-    monkeypatch.setattr(shutil, "disk_usage", lambda place: usage._replace(free=1000))
-    with pytest.raises(UserError, match=r"needs .* for checkpoints and the trained model"):
-        train(study, "texts")
-
-
-def test_without_peft_lora_says_how_to_get_it(study: Path, monkeypatch) -> None:
-    import importlib.util
-
-    plain = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name, *more: None if name == "peft" else plain(name, *more)
-    )
-    with pytest.raises(UserError, match=r"needs the package peft") as fault:
-        train(study, "beside")
-    assert "wrods[inside]" in str(fault.value)
-
-
 @pytest.mark.full
 def test_gradient_checkpointing_changes_memory_and_not_the_weights(tmp_path: Path) -> None:
     plain = write_study(tmp_path / "plain")
@@ -293,18 +273,3 @@ def test_gradient_checkpointing_changes_memory_and_not_the_weights(tmp_path: Pat
     )
     assert one.keys() == other.keys()
     assert max(float((one[name] - other[name]).abs().max()) for name in one) < 1e-5
-
-
-@pytest.mark.parametrize("decay", ["cosine", "linear", "none"])
-def test_the_learning_rate_rises_straight_and_then_falls_as_asked(decay: str) -> None:
-    from types import SimpleNamespace
-
-    from experiment.tuning.training import Trainer
-
-    given = SimpleNamespace(steps=100, training=SimpleNamespace(learning_rate=0.5, warmup=0.1, decay=decay))
-    rates = [Trainer.learning_rate(given, step) for step in range(100)]  # type: ignore[arg-type]
-    assert rates[:10] == pytest.approx([0.05 * (step + 1) for step in range(10)])
-    assert rates[10] == pytest.approx(0.5) and rates[9:] == sorted(rates[9:], reverse=True)
-    middle = {"cosine": 0.25, "linear": 0.25, "none": 0.5}[decay]
-    assert rates[55] == pytest.approx(middle)
-    assert rates[99] == pytest.approx({"cosine": 0.000152, "linear": 0.00556, "none": 0.5}[decay], abs=1e-5)

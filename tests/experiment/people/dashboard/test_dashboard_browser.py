@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from experiment.store import queries, records
 from tests.experiment.people.dashboard.test_dashboard_rating import rated
 
 pytestmark = pytest.mark.browser
@@ -82,27 +81,6 @@ def test_the_live_page_follows_what_happens_without_reloading(site: Any, enter: 
     assert page.evaluate("() => document.activeElement.textContent") == "17"
     page.keyboard.press("Enter")
     page.get_by_role("heading", name="17").wait_for()
-
-
-def test_small_amounts_and_large_files_are_written_as_people_write_them(
-    site: Any, enter: Callable[..., Any]
-) -> None:
-    person = site.begin()
-
-    def models(connection: Any) -> None:
-        plan = queries.session(connection, person.session_id)["plan"]  # type: ignore[index]
-        for name, cost in (("a", 0.0000841), ("b", 0.0), ("c", 12.3456), ("d", 0.12345)):
-            records.create_session(connection, plan, session_id=name * 32, reader_kind="model", reader=name)
-            call = {"request_key": name, "status": "answered", "session_id": name * 32, "cost_usd": cost}
-            records.store_call(connection, call)
-
-    site.store.write(models).result()
-    (site.service.folder / "backups").mkdir()
-    (site.service.folder / "backups" / "study-20261121T101500Z.db").write_bytes(b"x" * 4_808_000)
-    page = enter(site)
-    page.get_by_text("4.8 MB").wait_for()
-    costs = page.locator("table.models tbody tr td:last-child").all_inner_texts()
-    assert costs == ["$0.0000841", "$0.00", "$12.35", "$0.123"]
 
 
 def test_the_times_of_a_session_are_drawn_and_told_without_the_drawing(

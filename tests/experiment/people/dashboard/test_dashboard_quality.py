@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiment.people.quality import chance_of_run, flagged, longest_run, measures, said, signs
+from experiment.people.quality import chance_of_run, flagged, longest_run, measures, said
 from experiment.simulated.reader import typed
 from experiment.simulated.truth import Typing
 
@@ -31,10 +31,6 @@ def row(index: int, **changed: Any) -> dict[str, Any]:
 
 def kinds(rows: list[dict[str, Any]], **bounds: float) -> dict[str, str]:
     return {one.kind: one.evidence for one in flagged(measures(rows, PLANNED, bounds))}
-
-
-def test_an_ordinary_session_has_no_flag() -> None:
-    assert kinds([row(index) for index in range(40)]) == {}
 
 
 @pytest.mark.parametrize(
@@ -103,28 +99,9 @@ def test_nobody_who_types_like_a_person_is_flagged(words_a_minute: int) -> None:
         assert kinds([row(0, key_log=[list(one) for one in log])]) == {}
 
 
-def test_a_key_held_down_and_few_keys_say_nothing() -> None:
-    held = [[400.0 + 33 * place, "Backspace"] for place in range(60)]
-    assert kinds([row(0, key_log=held)]) == {}
-    assert kinds([row(0, key_log=log_of([80.0] * 20))]) == {}
-
-
 def test_practice_counts_for_nothing() -> None:
     bad = {"rt": 50.0, "paste_count": 9, "hidden_ms": 60_000, "is_practice": True}
     assert kinds([row(index, **bad) for index in range(10)]) == {}
-
-
-@pytest.mark.parametrize(
-    ("kind", "value", "told"),
-    [
-        ("hidden", 5000, "5 s"),
-        ("dropped_frames", 0.1, "10%"),
-        ("same_key", 0.999, "p = .001"),
-        ("pastes", 0, "0"),
-    ],
-)
-def test_bounds_are_told_with_their_unit(kind: str, value: float, told: str) -> None:
-    assert said(kind, value) == told
 
 
 def test_a_study_may_state_other_bounds() -> None:
@@ -157,11 +134,3 @@ def test_the_chance_of_a_run_is_that_of_counting_every_sequence(
     every = list(product(range(keys), repeat=answers))
     counted = sum(longest_run(one) >= longest for one in every) / len(every)
     assert chance_of_run(longest, answers, keys) == pytest.approx(counted)
-
-
-def test_every_sign_says_what_it_measures() -> None:
-    assert set(signs()) == {one.kind for one in measures(
-        [row(0, is_attention_check=True, key_log=[[n * 50.0, "ab"[n % 2]] for n in range(40)]), row(1)], PLANNED,
-        {"question_accuracy": 0.3},
-    )}  # fmt: skip
-    assert all(sign["measure"] and sign["unit"] and sign["label"] for sign in signs().values())

@@ -14,7 +14,7 @@ from sqlalchemy import select, update
 
 from experiment.rating.answers import Answer, Given, answers_of, in_order_for
 from experiment.rating.kappa import cohens_kappa
-from experiment.rating.rates import Agreement, agreement_of, agreements, score_of
+from experiment.rating.rates import score_of
 from experiment.rating.rubric import Rating
 from experiment.rating.told import told_of_rating
 from experiment.scoring.trial import VERSION
@@ -23,7 +23,6 @@ from experiment.store.records import create_session, planned_columns, store_scor
 from experiment.store.tables import sessions
 from experiment.study import read_study
 from experiment.study.texts import render_text
-from stimuli.errors import UserError
 from stimuli.item import Item
 from tests.experiment.people.dashboard.conftest import Visitor, words_of
 
@@ -341,20 +340,6 @@ def test_kappa_and_its_error_are_those_of_statsmodels(counts: list[list[int]], q
     assert found.se == pytest.approx(told["std_kappa"], abs=1e-7)
 
 
-def test_agreement_counts_what_two_raters_said_of_the_same_answers() -> None:
-    values = [(a, b) for a in range(3) for b in range(3) for _ in range(COHEN[a][b])]
-    told = agreement_of(pair(*values), ("a", "b"), rating_on(0, 2))
-    assert (told.answers, told.same, told.weights) == (200, 140, "quadratic")
-    assert told.kappa is not None and told.low is not None and told.high is not None
-    assert told.low < told.kappa < told.high
-
-
-def test_kappa_of_one_rating_throughout_is_not_defined() -> None:
-    told = agreement_of(pair((1, 1), (1, 1)), ("a", "b"), rating_on(0, 1))
-    assert told == Agreement(("a", "b"), 2, 2, None, None, None, "none")
-    assert agreements([], rating_on(0, 1)) == []
-
-
 @pytest.mark.parametrize(
     ("scale", "value", "score", "correct"),
     [((0, 2), 1, 0.5, None), ((0, 1), 1, 1.0, True), ((1, 2), 1, 0.0, False)],
@@ -364,8 +349,3 @@ def test_a_rating_is_a_share_of_its_scale(
 ) -> None:
     told = score_of(rating_on(*scale), "text", value)
     assert (told.score, told.correct, told.scorer) == (score, correct, "rated")
-
-
-def test_a_rubric_that_is_not_there_is_told_with_its_line(make_study: Any) -> None:
-    with pytest.raises(UserError, match=r"line \d+: rating.rubric"):
-        make_study(CHANGES[0], name="without")

@@ -85,12 +85,3 @@ def test_the_shortcut_for_linux_starts_the_browser_that_is_there(tmp_path: Path)
     given = told.stdout.splitlines()
     assert given[-1] == PAGE and SWITCH in given and "--kiosk" in given
     assert f"--user-data-dir={tmp_path}/a home/wrods-station" in given
-
-
-def test_over_https_the_shortcut_needs_no_switch() -> None:
-    assert "unsafely" not in command(SYSTEMS[2], "https://10.0.0.5:8000/small/")
-
-
-def test_without_stations_there_are_no_such_pages(site: Any) -> None:
-    for path in ("/certificate", "/certificate/wrods-lab.crt", "/kiosk", "/kiosk/small/wrods-station.sh"):
-        assert site.caller().get(path).status == 404

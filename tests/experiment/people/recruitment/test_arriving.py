@@ -196,11 +196,6 @@ def test_the_last_place_goes_to_one_of_many_who_arrive_together(recruiting: Call
     assert sorted(statuses) == [201] * 3 + [403] * 9
 
 
-def test_a_laboratory_has_no_limit(recruiting: Callable[..., Any]) -> None:
-    site = recruiting("lab", {}, wanted=1)
-    assert [site.opening(participant=name).status for name in ("1", "2")] == [201, 201]
-
-
 def test_a_personal_link_begins_one_session_and_resumes_it(recruiting: Callable[..., Any]) -> None:
     site = recruiting("link", {})
     made, other = invited(site, ["ada@example.org", "grace@example.org"])

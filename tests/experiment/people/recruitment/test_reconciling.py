@@ -318,13 +318,6 @@ def test_a_file_that_cannot_be_read_says_why(contents: bytes, told: str) -> None
         parse_export(contents, "x.csv", expected=platforms()["prolific"])
 
 
-def test_unknown_columns_are_named_and_known_ones_are_not() -> None:
-    rows = [submission("p", "APPROVED", **{"Favourite colour": "blue"})]
-    export = parse_export(table([*PROLIFIC_HEADER, "Favourite colour"], rows), "x.csv")
-    assert export.platform.key == "prolific"
-    assert export.unknown_columns == ("Favourite colour",)
-
-
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.binary(max_size=400)
@@ -337,9 +330,3 @@ def test_any_bytes_are_read_or_refused_in_words(contents: bytes) -> None:
         assert "x.csv" in str(refusal)
     else:
         assert export.rows
-
-
-def test_no_books_without_a_platform(recruiting: Callable[..., Any]) -> None:
-    site = recruiting("link", {})
-    with pytest.raises(UserError, match="recruits from no platform"):
-        reconciliation(site.store, site.service.recruitment)

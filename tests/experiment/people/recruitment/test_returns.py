@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -14,7 +12,6 @@ from experiment.people.recruitment.codes import (
     lines_to_add,
     link_for_platform,
     missing_lines,
-    read_reward,
     recruitment_for,
 )
 from experiment.people.recruitment.returns import failed_checks, return_for
@@ -134,13 +131,6 @@ def test_sona_grants_credit_to_the_survey_code_of_the_link(
     assert told["return_url"] == f"{SONA_URL}&survey_code=4711"
 
 
-def test_an_older_name_of_the_survey_code_works_too(recruiting: Callable[..., Any]) -> None:
-    site = recruiting("sona", {"credit_url": SONA_URL})
-    told = finish(site.begin(platform={"id": "4711"})).body
-    assert told["return_url"] == f"{SONA_URL}&survey_code=4711"
-    assert site.opening(platform={"survey_code": "4711"}).status == 403
-
-
 def test_mturk_gives_each_a_code_to_take_along_and_leads_to_the_right_site(
     recruiting: Callable[..., Any],
 ) -> None:
@@ -154,18 +144,6 @@ def test_mturk_gives_each_a_code_to_take_along_and_leads_to_the_right_site(
     other = finish(site.begin(platform=given | sandbox)).body
     assert other["return_url"] == "https://workersandbox.mturk.com/tasks"
     assert other["completion_code"] != told["completion_code"]
-
-
-def test_who_ends_early_on_mturk_is_asked_to_return_the_task(recruiting: Callable[..., Any]) -> None:
-    told = if_left(recruiting("mturk", {}), {"workerId": "A1", "assignmentId": "3X"})
-    assert told["completion_code"] is None
-    assert "return the task on MTurk" in told["return_text"]
-
-
-def test_a_pilot_is_not_sent_to_the_platform(recruiting: Callable[..., Any]) -> None:
-    site = recruiting("prolific")
-    told = finish(site.begin(**{"pass": site.make_pass("pilot")})).body
-    assert told["return_url"] is None
 
 
 @pytest.mark.parametrize(("wrong", "code"), [(True, "C4CHECK"), (False, "C1DONE")])
@@ -249,14 +227,6 @@ def test_missing_codes_are_told_with_the_lines_to_add(make_study: Callable[..., 
     assert list(missing_lines(recruitment(make_study, "lab", {}), Path("c"))) == []
 
 
-def test_the_lines_to_add_are_toml_that_is_then_accepted(make_study: Callable[..., Study]) -> None:
-    text = "\n".join(lines_to_add(recruitment(make_study, "prolific", {})))
-    for number in range(4):
-        text = text.replace('"…"', f'"CODE{number}"', 1)
-    filled = tomllib.loads(text)["recruitment"]["small"]
-    assert recruitment(make_study, "prolific", filled).missing == ()
-
-
 @pytest.mark.parametrize(
     ("config", "told"),
     [
@@ -275,11 +245,6 @@ def test_a_wrong_setting_says_what_to_write(
         recruitment(make_study, "prolific", config)
 
 
-def test_codes_never_stand_in_a_study(make_study: Callable[..., Study]) -> None:
-    with pytest.raises(UserError):
-        make_study(("seed: 7\n", "seed: 7\nparticipants: {recruit: prolific, codes: {complete: C1}}\n"))
-
-
 def test_the_platforms_link_is_shown_with_its_marks(make_study: Callable[..., Study]) -> None:
     given = recruitment(make_study, "prolific", {})
     assert link_for_platform(given, "https://x.org/small/") == (
@@ -291,13 +256,3 @@ def test_a_code_is_escaped_in_the_return_address(recruiting: Callable[..., Any])
     service = recruiting("prolific").service
     row = {"session_id": "x", "completion_code": "A&B=C"}
     assert (return_for(service, row, "complete", platform={}).url or "").endswith("?cc=A%26B%3DC")
-
-
-def test_an_unknown_outcome_is_refused(recruiting: Callable[..., Any]) -> None:
-    service = replace(recruiting("prolific").service)
-    with pytest.raises(UserError, match="no outcome"):
-        return_for(service, {"session_id": "x"}, "won")
-
-
-def test_a_reward_keeps_its_pence() -> None:
-    assert str(read_reward("2.5 GBP")) == "2.50 GBP"
