@@ -256,6 +256,12 @@ class Contrast:
         """On which side of 0 its test looks: 1 above, -1 below, 0 on both."""
         return SIDES[self.direction]
 
+    def ends_around(self, estimate: float, se: float, df: float | None) -> tuple[float, float]:
+        """Return the interval of another estimate of this difference, with its own tail probability at either end."""
+        own, other = (np.inf if each is None else each for each in (self.df, df))
+        half = (self.reach if own == other else float(stats.t.isf(stats.t.sf(self.reach, own), other))) * se
+        return estimate - half, estimate + half
+
     @property
     def detectable(self) -> float:
         """The smallest difference that 80% of studies with this standard error would find.
@@ -357,7 +363,8 @@ class Analysis:
     def test_of(self, one: Contrast) -> tuple[object, ...]:
         """What is tested of whom in which trials, with its result: two planned analyses may share a test."""
         plan = self.plan
-        result = (one.label, one.groups, one.estimate, one.low, one.high)
+        # sums over readers in another order differ in their last digits
+        result = (one.label, one.groups, *(round(each, 9) for each in (one.estimate, one.low, one.high)))
         return (plan.measure.name, plan.factor, plan.trials, plan.within, *result)
 
     def in_order(self, readers: Sequence[str]) -> Analysis:
@@ -384,3 +391,15 @@ class Analysis:
     def has_results(self) -> bool:
         """Whether a model was fitted or a contrast estimated."""
         return self.model is not None or any(one.estimable for one in self.contrasts)
+
+
+def each_test(analyses: Iterable[Analysis]) -> list[tuple[Analysis, list[Contrast]]]:
+    """Return the differences that could be estimated, by analysis; one that several share once, if anywhere where it has a bound."""
+    shared: dict[tuple[object, ...], list[Contrast]] = {}
+    tested = [(analysis, analysis.estimable) for analysis in analyses]
+    for analysis, own in tested:
+        for one in own:
+            shared.setdefault(analysis.test_of(one), []).append(one)
+    kept = {id(max(same, key=lambda one: one.equivalence is not None)) for same in shared.values()}
+    found = [(analysis, [one for one in own if id(one) in kept]) for analysis, own in tested]
+    return [(analysis, own) for analysis, own in found if own]

@@ -1,8 +1,9 @@
 """Whether a conclusion depends on the preparation of the data, a few items, the random effects, or the wording of prompts.
 
-The design chooses the checks of planned contrasts, never an outcome. A significant contrast is *the same* where the check's interval
-excludes zero on the same side, *weaker* where it includes zero, and *reversed* where the estimate has the other sign; another one
-*appears* where the check's interval excludes zero. Estimating equations ignore either dependence in turn (clusters are participants,
+The design chooses the checks of planned contrasts, never an outcome. A check's interval has the tail probability of the contrast's
+interval, so both are adjusted for the same family. A significant contrast is *the same* where the check's interval excludes zero on
+the same side, *weaker* where it includes zero, and *reversed* where the estimate has the other sign; another one *appears* where the
+check's interval excludes zero. Estimating equations ignore either dependence in turn (clusters are participants,
 or items), with an identity link and exchangeable correlation (Liang & Zeger, 1986), bias-reduced below 50 clusters (Mancl & DeRouen,
 2001). A universe of the multiverse is one set of choices of preparation (Steegen, Tuerlinckx, Gelman & Vanpaemel, 2016).
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -50,7 +52,7 @@ from analysis.preparing.exclusions import (
 )
 from analysis.random_structure import VARIANTS_FOR_A_VARIANCE
 from analysis.readers import PARTICIPANT_KINDS, group_order
-from analysis.results import HUGE, Analysis, Contrast
+from analysis.results import HUGE, Analysis, Contrast, each_test
 from analysis.tables import Tables, item_names
 from analysis.whole_readers import drawn_readers
 from stimuli.errors import UserError, unknown_name
@@ -76,10 +78,27 @@ MOST_REFITTED = 60_000
 """Rows of a model times sets of items above which it is not fitted again without each set."""
 MOST_CHECKED, MOST_PREPARED = 50_000, 200_000
 """Analysed trials above which estimating equations, and other preparations, take whole readers drawn by a stable hash."""
-MOST_MODELS = 6
-"""Planned analyses that are checked."""
-Ends = tuple[float, float, float]
-"""An estimate and the ends of its interval."""
+MOST_COST, FEWEST_CHECKED = 300_000, 6
+"""Analysed trials, refits included, up to which analyses are checked; and how many always are."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """One form of a check: what it estimates on its own scale."""
+
+    where: str  # which rule or set of items it is; empty where the check has one form
+    estimate: float  # of a log ratio in logs
+    se: float
+    df: float | None = None  # None where the statistic is z
+    scale: str = ""  # ``LOG`` for differences of logs that are shown in percent
+
+    def judged(self, planned: Contrast, alpha: float) -> Cell | None:
+        """Compare it with a planned contrast, whose adjustment its interval takes; None where it has no interval."""
+        low, high = planned.ends_around(self.estimate, self.se, self.df)
+        if not np.isfinite([self.estimate, low, high]).all():
+            return None
+        outcome = outcome_of(planned, alpha, self.estimate, low, high)
+        return Cell(outcome, *_in_unit((self.estimate, low, high), self.scale), self.where)
 
 
 @dataclass(frozen=True)
@@ -126,40 +145,41 @@ class Matrix:
         """The checks that apply to any contrast, in order."""
         return tuple(name for name in CHECKS if any(name in row.cells for row in self.rows))
 
-    def checked(self, contrast: Contrast) -> Checked | None:
-        """Return the row of this very contrast."""
-        return next((row for row in self.rows if row.contrast is contrast), None)
+    @cached_property
+    def _by_test(self) -> dict[tuple[object, ...], Checked]:
+        return {row.analysis.test_of(row.contrast): row for row in self.rows}
+
+    def checked(self, analysis: Analysis, contrast: Contrast) -> Checked | None:
+        """Return the row of a contrast, which analyses that share it have in common; None where it was not checked."""
+        return self._by_test.get(analysis.test_of(contrast))
 
 
-def outcome_of(planned: Contrast, alpha: float, found: Ends) -> str:
-    """Return what a check's estimate and interval say of a planned contrast."""
-    estimate, low, high = found
+def outcome_of(planned: Contrast, alpha: float, estimate: float, low: float, high: float) -> str:
+    """Return what a check's estimate and interval say of a planned contrast, on the side on which this is tested."""
+    is_shown = (low > 0 and planned.side >= 0) or (high < 0 and planned.side <= 0)
     if planned.p_adjusted >= alpha:
-        return APPEARS if low * high > 0 else SAME
+        return APPEARS if is_shown else SAME
     if estimate * planned.estimate < 0:
         return REVERSED
-    return SAME if low * high > 0 else WEAKER
+    return SAME if is_shown else WEAKER
 
 
 def robustness_matrix(
     analyses: Sequence[Analysis], tables: Tables, told: Callable[[str], None] = lambda _: None
 ) -> Matrix:
-    """Check every planned contrast."""
+    """Check every planned contrast, one that several analyses share in the first of them."""
     planned = [one for one in analyses if one.plan.planned] or list(analyses)
-    wanted = [one for one in planned if one.has_results and one.contrasts]
+    wanted = each_test(planned)
+    costs = np.cumsum([_cost(analysis) for analysis, _ in wanted])
+    many = max(FEWEST_CHECKED, int((costs <= MOST_COST).sum()))
     rows: list[Checked] = []
-    unchecked = [one.plan.name for one in wanted[MOST_MODELS:]]
-    few = apa.few_named(unchecked, "further analysis", "; ", "further analyses")
-    told_of = (
-        f"Only the first {apa.worded(MOST_MODELS, 'analysis', 'analyses')} were checked; not checked: {few}."
-    )
-    remarks = [told_of] if unchecked else []
+    remarks = [_unchecked(wanted[many:])] if many < len(wanted) else []
     small, drawn = drawn_readers(tables, MOST_CHECKED) if wanted else (tables, "")
     prepared, _ = drawn_readers(tables, MOST_PREPARED) if wanted else (tables, "")
     remarks += [drawn] if drawn else []
-    for analysis in wanted[:MOST_MODELS]:
+    for analysis, tested in wanted[:many]:
         told(f"checks: {analysis.plan.name}")
-        own = {(one.label, one.groups): Checked(analysis, one) for one in analysis.contrasts if one.estimable}
+        own = {(one.label, one.groups): Checked(analysis, one) for one in tested}
         checks: tuple[tuple[Callable[[Analysis, Tables], Iterator[Found]], Tables], ...] = (
             (_other_scale, tables),
             (_estimating_equations, small),
@@ -179,30 +199,43 @@ def robustness_matrix(
     return Matrix(tuple(rows), tuple(dict.fromkeys(remarks)))
 
 
+def _cost(analysis: Analysis) -> int:
+    """Return about how long the checks of an analysis take, in analysed trials, with those of mixed models that are fitted again."""
+    rows = max(len(analysis.rows), 2_500)
+    is_refitted = analysis.model is not None and analysis.companion is None and FOLDS * rows <= MOST_REFITTED
+    return min(rows, MOST_CHECKED) + is_refitted * FOLDS * rows
+
+
+def _unchecked(left: Sequence[tuple[Analysis, Sequence[Contrast]]]) -> str:
+    """Name the contrasts that were not checked."""
+    parts = [f"{analysis.plan.name} ({apa.counted(len(tested), 'contrast')})" for analysis, tested in left]
+    many = apa.counted(sum(len(tested) for _, tested in left), "contrast")
+    return f"To limit computing time, {many} of later analyses were not checked: {'; '.join(parts)}."
+
+
 Key = tuple[str, tuple[str, ...]]
-Found = tuple[str, Key, list[tuple[str, Ends]]]
-"""Name of a check, label and groups of a contrast, and each form of the check with what it found."""
+Found = tuple[str, Key, list[Form]]
+"""Name of a check, label and groups of a contrast, and each form of the check."""
 
 
-def _worst(planned: Contrast, alpha: float, forms: Iterable[tuple[str, Ends]]) -> Cell | None:
+def _worst(planned: Contrast, alpha: float, forms: Iterable[Form]) -> Cell | None:
     """Sum up the forms of a check: one that most of many forms fail has failed, and so has one that any of few sets fails."""
-    known = [(where, found) for where, found in forms if all(value == value for value in found)]
-    if not known:
+    cells = [cell for form in forms if (cell := form.judged(planned, alpha)) is not None]
+    if not cells:
         return None
-    outcomes = [(outcome_of(planned, alpha, found), where, found) for where, found in known]
     rank = (SAME, APPEARS, WEAKER, REVERSED)
-    differing = [one for one in outcomes if one[0] != SAME]
+    differing = [cell for cell in cells if cell.outcome != SAME]
     # of many near-identical rules some exclude nothing by chance
-    counts = len(differing) > (len(outcomes) / 2 if len(outcomes) > FOLDS + 1 else 0)
-    outcome, where, found = max(differing, key=lambda one: rank.index(one[0])) if counts else outcomes[0]
-    return Cell(outcome, *found, where, len(differing), len(outcomes))
+    counts = len(differing) > (len(cells) / 2 if len(cells) > FOLDS + 1 else 0)
+    shown = max(differing, key=lambda cell: rank.index(cell.outcome)) if counts else cells[0]
+    return replace(shown, differing=len(differing), of=len(cells))
 
 
 def _other_scale(analysis: Analysis, _: Tables) -> Iterator[Found]:
     for one in () if analysis.companion is None else analysis.companion.contrasts:
         if one.estimable:
             name = SCALE if analysis.plan.measure.scale == "points" else LINEAR
-            yield name, (one.label, one.groups), [("", (one.estimate, one.low, one.high))]
+            yield name, (one.label, one.groups), [Form("", one.estimate, one.se, one.df)]
 
 
 def _estimating_equations(analysis: Analysis, tables: Tables) -> Iterator[Found]:
@@ -212,17 +245,20 @@ def _estimating_equations(analysis: Analysis, tables: Tables) -> Iterator[Found]
         name = BY_PARTICIPANTS if one["clusters"] == PARTICIPANTS else BY_ITEMS
         if name == BY_PARTICIPANTS and not people & set(_key(one)[1]):
             continue  # a model's clusters are its items either way
-        yield name, _key(one), [("", (float(one["estimate"]), float(one["low"]), float(one["high"])))]
+        yield name, _key(one), [Form("", float(one["estimate"]), float(one["se"]))]
 
 
 def _without_items(analysis: Analysis, tables: Tables) -> Iterator[Found]:
     sets = item_sets(tables, analysis.plan, FOLDS)
     if analysis.model is not None and len(sets) * len(analysis.rows) > MOST_REFITTED:
         return
-    left = without_item_sets(tables, analysis.plan, FOLDS, analysis)
-    without = left[left["left_out"] != NOTHING]
-    for _, own in without.groupby(["contrast", "groups"], sort=False):
-        yield ITEM_SETS, _key(own.iloc[0].to_dict()), _forms(own, "left_out", "without ")
+    found: dict[Key, list[Form]] = {}
+    for name, _, one in _left_out(_as_fitted(analysis), tables, sets):
+        found.setdefault((one.label, one.groups), []).append(
+            Form(f"without {name}", one.estimate, one.se, one.df)
+        )
+    for key, forms in found.items():
+        yield ITEM_SETS, key, forms
 
 
 def _prepared_otherwise(analysis: Analysis, tables: Tables) -> Iterator[Found]:
@@ -246,14 +282,14 @@ def _prepared_otherwise(analysis: Analysis, tables: Tables) -> Iterator[Found]:
         others = [one for one in ("rule", "scale", "answers", "sessions") if one != choice]
         varied = found[(found[others] == primary[others]).all(axis=1) & (found[choice] != primary[choice])]
         for (contrast, group), own in varied.groupby(["contrast", "group"], sort=False):
-            yield name, (str(contrast), (str(group),)), _forms(own, choice)
-
-
-def _forms(rows: pd.DataFrame, named: str, before: str = "") -> list[tuple[str, Ends]]:
-    return [
-        (f"{before}{one[named]}", (float(one["estimate"]), float(one["low"]), float(one["high"])))
-        for one in rows.to_dict("records")
-    ]
+            yield (
+                name,
+                (str(contrast), (str(group),)),
+                [
+                    Form(str(one[choice]), one["difference"], one["se"], one["df"], one["scale"])
+                    for one in own.to_dict("records")
+                ],
+            )
 
 
 def _key(one: Mapping[Any, Any]) -> Key:
@@ -283,40 +319,54 @@ def item_sets(tables: Tables, plan: Plan, folds: int = MOST_SETS) -> dict[str, f
     return {f"items {n + 1} of {many}": frozenset(order[n::many]) for n in range(many)}
 
 
+def _left_out(
+    plan: Plan, tables: Tables, sets: Mapping[str, frozenset[str]]
+) -> Iterator[tuple[str, int, Contrast]]:
+    """Yield each set of items, their number, and every contrast of a plan without them."""
+    names = item_names(tables.trials)
+    for name, items in sets.items():
+        given = replace(tables, trials=tables.trials[~names.isin(items)])
+        for one in carry_out(plan, given, companion=False).contrasts:
+            if not one.left_out:
+                yield name, len(items), one
+
+
+def _as_fitted(analysis: Analysis) -> Plan:
+    """Return the plan of an analysis with the formula of its model as the one to fit."""
+    if analysis.model is None or analysis.companion is not None:
+        return analysis.plan
+    return replace(analysis.plan, formula=analysis.model.formula, fallback=None)
+
+
 def without_item_sets(
     tables: Tables, plan: Plan, folds: int = MOST_SETS, analysis: Analysis | None = None
 ) -> pd.DataFrame:
     """Carry out a plan without each set of items: a row for each set and contrast, those of all items first."""
-    written = plan
-    if analysis is not None and analysis.model is not None and analysis.companion is None:
-        written = replace(plan, formula=analysis.model.formula, fallback=None)
-    found = [_left_rows(carry_out(plan, tables) if analysis is None else analysis, NOTHING, 0)]
-    names = item_names(tables.trials)
-    for name, items in item_sets(tables, plan, folds).items():
-        given = replace(tables, trials=tables.trials[~names.isin(items)])
-        found.append(_left_rows(carry_out(written, given, companion=False), name, len(items)))
-    table = pd.concat([one for one in found if len(one)] or found[:1], ignore_index=True)
-    base = found[0].set_index(["contrast", "groups"])
-    if not base.empty:
-        base = base.reindex(pd.MultiIndex.from_frame(table[["contrast", "groups"]])).reset_index(drop=True)
-        known = table["estimate"].notna() & base["estimate"].notna()
-        table["shift"] = (table["estimate"] - base["estimate"]) / base["_se"]
-        table["reversed"] = (np.sign(table["estimate"]) != np.sign(base["estimate"])) & known
-        sure = [(one["low"] * one["high"] > 0) for one in (table, base)]
-        table["conclusion_changed"] = (sure[0] != sure[1]) & known
-    return table.drop(columns="_se")
+    written = plan if analysis is None else _as_fitted(analysis)
+    whole = carry_out(plan, tables) if analysis is None else analysis
+    own = {(one.label, one.groups): one for one in whole.contrasts if not one.left_out}
+    found = [(NOTHING, 0, one) for one in own.values()]
+    found += _left_out(written, tables, item_sets(tables, plan, folds))
+    nan, rows = float("nan"), []
+    for name, many, one in found:
+        base = own.get((one.label, one.groups))
+        ends, shift, is_reversed, is_changed = (nan, nan), nan, False, False
+        if base is not None and base.estimable and one.estimable:
+            ends = base.ends_around(one.estimate, one.se, one.df)
+            shift = (one.estimate - base.estimate) / base.se
+            is_reversed = bool(np.sign(one.estimate) != np.sign(base.estimate))
+            is_changed = (ends[0] * ends[1] > 0) != (base.low * base.high > 0)
+        numbers = (one.estimate, *ends, one.p) if one.estimable else (nan,) * 4
+        points = nan if one.crossed is None else one.estimate
+        named = (name, many, one.label, " − ".join(one.groups))
+        rows.append((*named, *numbers, points, shift, is_reversed, is_changed))
+    return pd.DataFrame(rows, columns=_LEFT)
 
 
-def _left_rows(analysis: Analysis, name: str, without: int) -> pd.DataFrame:
-    nan, numbers = float("nan"), {"estimate": "estimate", "low": "low", "high": "high", "p": "p", "_se": "se"}
-    rows = [
-        {"left_out": name, "items": without, "contrast": one.label, "groups": " − ".join(one.groups)}
-        | {column: getattr(one, field) if one.estimable else nan for column, field in numbers.items()}
-        | {"points": nan if one.crossed is None else one.estimate}
-        for one in analysis.contrasts
-        if not one.left_out
-    ]
-    return pd.DataFrame(rows, columns=["left_out", "items", "contrast", "groups", *numbers, "points"])
+_LEFT = (
+    *("left_out", "items", "contrast", "groups", "estimate", "low", "high", "p"),
+    *("points", "shift", "reversed", "conclusion_changed"),
+)
 
 
 PARTICIPANTS, ITEMS = CLUSTERS = ("participants", "items")
@@ -574,6 +624,8 @@ def _paired(differences: pd.Series[float], scale: str) -> dict[str, Any]:
     return {
         "units": count,
         **dict(zip(("estimate", "low", "high"), ends, strict=True)),
+        "difference": estimate,
+        "se": se or nan,
         "t": t,
         "df": df,
         "p": p,

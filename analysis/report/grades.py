@@ -39,7 +39,7 @@ def grade_of(one: Contrast, analysis: Analysis, matrix: Matrix) -> Grade:
         return EQUIVALENT
     if one.p_adjusted >= analysis.plan.alpha:
         return OPEN
-    checked = matrix.checked(one)
+    checked = matrix.checked(analysis, one)
     cells = {} if checked is None else checked.cells
     failing = {name: cell for name, cell in cells.items() if cell.outcome != SAME}
     if any(cell.outcome == REVERSED and cell.excludes_zero for cell in failing.values()):
@@ -54,7 +54,9 @@ def support_of(checked: Checked | None) -> str:
 
     More than three that find the same are not named; the matrix in the supplement has them.
     """
-    if checked is None or not checked.cells:
+    if checked is None:
+        return "not checked"
+    if not checked.cells:
         return "no check applies"
     many = len(checked.cells)
     if checked.agreeing == many:

@@ -16,7 +16,7 @@ from analysis.recovery_check import SIMULATED, TRUTH_OF, Recovered
 from analysis.report.apa_tables import as_percent
 from analysis.report.felt import ODDS, PERCENT, POINTS, felt
 from analysis.report.grades import CONTRADICTED, FRAGILE, grade_of
-from analysis.results import Analysis, Contrast
+from analysis.results import Analysis, Contrast, each_test
 from analysis.robustness import Matrix
 
 Asked = Mapping[tuple[str, str], tuple[str, tuple[Effect, ...]]]
@@ -27,24 +27,19 @@ _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
 def planned_effects(
     analyses: Sequence[Analysis], matrix: Matrix, found: Sequence[Recovered], truth: Mapping[str, Any]
 ) -> Asked:
-    """Return the planned contrasts of each measure; an analysis of some of the trials is not drawn over the means of all."""
+    """Return the planned contrasts of each measure once; an analysis of some of the trials is not drawn over the means of all."""
     asked: dict[tuple[str, str], tuple[str, tuple[Effect, ...]]] = {}
-    for analysis in analyses:
-        plan, tested = analysis.plan, analysis.estimable
-        key = planned_of(analysis)
-        over_others = plan.subset and plan.measure not in (WORDS, WORDS_WITH_ONE_TYPO)
-        if not plan.planned or over_others or not tested or key in asked:
+    for analysis, tested in each_test(one for one in analyses if one.plan.planned):
+        plan = analysis.plan
+        if plan.subset and plan.measure not in (WORDS, WORDS_WITH_ONE_TYPO):
             continue
         scale = felt(tested[:1], plan.measure).scale
         unit = {POINTS: "percentage points", PERCENT: "%", ODDS: ODDS}.get(scale, plan.measure.unit)
         levels = _built_in(analysis, found, truth)
-        effects = [
-            _effect(one, analysis, matrix, levels)
-            for label in dict.fromkeys(one.label for one in tested)
-            for one in tested
-            if one.label == label
-        ]
-        asked[key] = (unit, tuple(effects))
+        _, effects = asked.get(planned_of(analysis), (unit, ()))
+        effects += tuple(_effect(one, analysis, matrix, levels) for one in tested)
+        labels = list(dict.fromkeys(one.label for one in effects))
+        asked[planned_of(analysis)] = (unit, tuple(sorted(effects, key=lambda one: labels.index(one.label))))
     return asked
 
 

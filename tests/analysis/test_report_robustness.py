@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from markupsafe import Markup
+from scipy import stats
 
 from analysis import Tables, apa, load
 from analysis.carrying_out import carry_out_all
 from analysis.planned import plans
 from analysis.readers import kinds_of
+from analysis.report.answer import answer_table
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Chapter, Material
 from analysis.report.chapters import asking, missing, robustness
-from analysis.report.grades import grade_of
+from analysis.report.grades import grade_of, support_of
+from analysis.report.planned_effects import planned_effects
 from analysis.results import Contrast
 from analysis.robustness import (
     APPEARS,
@@ -30,6 +34,8 @@ from analysis.robustness import (
     SCALE,
     SCORED,
     WEAKER,
+    Form,
+    gee_check,
     outcome_of,
     robustness_matrix,
 )
@@ -188,7 +194,97 @@ def test_a_check_is_the_same_weaker_reversed_or_shows_what_the_plan_did_not(
     p: float, found: tuple[float, float, float], outcome: str
 ) -> None:
     planned = Contrast("a", "b", ("human",), -2.0, 1.0, -2.0, None, p, -4.0, 0.0, p, 1)
-    assert outcome_of(planned, 0.05, found) == outcome
+    assert outcome_of(planned, 0.05, *found) == outcome
+
+
+def test_a_check_has_the_tail_probability_of_the_interval_that_it_checks(tmp_path: Path) -> None:
+    """Of many planned contrasts each has a wide interval; a check with Student's would find differences by that alone."""
+    pairs = [f"{one} - {other}" for one, other in itertools.combinations(LEVELS, 2)]
+    planned = {"comprehension": PLANNED["comprehension"] | {"contrasts": pairs}}
+    tables = handed(tmp_path, study_rows(human=12, models=("restorer",), items=16), planned=planned)
+    given = material(tables)
+    found = gee_check(tables, given.analyses[0].plan).set_index(["clusters", "contrast", "groups"])
+    for row in given.matrix.rows:
+        one, cell = row.contrast, row.cells[BY_ITEMS]
+        tail = stats.t.sf((one.estimate - one.low) / one.se, one.df) if one.low > -one.furthest else None
+        z = (cell.estimate - cell.low) / found.loc[("items", one.label, " − ".join(one.groups)), "se"]
+        assert z > 2.5
+        assert tail is None or stats.norm.sf(z) == pytest.approx(tail, rel=1e-6)
+
+
+def test_an_estimate_with_the_same_error_says_the_same_whatever_the_family() -> None:
+    """p = .02 by itself, .3 in a family of 24: a check that finds just this shows no difference."""
+    one = Contrast("a", "b", ("human",), 2.4, 1.0, 2.4, 40.0, 0.02, -0.8, 5.6, 0.3, 24, reach=3.2)
+    found = Form("", 2.4, 1.0, 40.0).judged(one, 0.05)
+    assert found is not None and found.outcome == SAME
+    assert (found.low, found.high) == pytest.approx((one.low, one.high))
+
+
+def test_a_check_of_a_directional_test_looks_on_its_side() -> None:
+    one = Contrast(
+        "a",
+        "b",
+        ("human",),
+        -1.0,
+        1.0,
+        -1.0,
+        None,
+        0.84,
+        -2.6,
+        np.inf,
+        0.84,
+        1,
+        direction="greater",
+        reach=1.64,
+    )
+    below, above = Form("", -4.0, 1.0).judged(one, 0.05), Form("", 4.0, 1.0).judged(one, 0.05)
+    assert below is not None and above is not None
+    assert (below.outcome, above.outcome) == (SAME, APPEARS)
+
+
+TWICE = {
+    name: {**PLANNED["comprehension"], "contrasts": own}
+    for name, own in {
+        "first": ["initial - internal", "final - internal"],
+        "second": ["initial - internal", "final - initial"],
+    }.items()
+}
+
+
+def test_a_contrast_of_two_plans_is_checked_tabled_and_drawn_once(tmp_path: Path) -> None:
+    tables = handed(tmp_path, study_rows(human=12, models=("restorer",), items=16), planned=TWICE)
+    given = material(tables)
+    labels = ["initial − internal", "final − internal", "final − initial"]
+    assert sorted(row.contrast.label for row in given.matrix.rows) == sorted(3 * labels)
+    for analysis in given.analyses:
+        assert all(given.matrix.checked(analysis, one) for one in analysis.contrasts)
+    tested = answer_table(given.analyses, given.matrix)
+    assert tested is not None and sum(not isinstance(row, Head) for row in tested.rows) == 9
+    ((unit, effects),) = planned_effects(given.analyses, given.matrix, [], {}).values()
+    assert (
+        unit == "percentage points" and len({(one.label, one.reader) for one in effects}) == len(effects) == 9
+    )
+    assert list(dict.fromkeys(one.label for one in effects)) == labels
+
+
+def test_every_analysis_is_checked_while_that_is_cheap_and_others_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = {
+        f"plan {n}": {**PLANNED["comprehension"], "between": ["human"], "contrasts": [pair]}
+        for n, pair in enumerate(f"{one} - {other}" for one, other in itertools.permutations(LEVELS, 2))
+    }
+    tables = handed(tmp_path, study_rows(human=8, items=12), planned=planned)
+    analyses = carry_out_all(plans(tables), tables)
+    matrix = robustness_matrix(analyses, tables)
+    assert len(matrix.rows) == len(planned) == 12 and all(row.cells for row in matrix.rows)
+    assert not any("not checked" in one for one in matrix.remarks)
+    monkeypatch.setattr("analysis.robustness.MOST_COST", 0)
+    few = robustness_matrix(analyses, tables)
+    assert len(few.rows) == 6
+    (told,) = (one for one in few.remarks if "not checked" in one)
+    assert "6 contrasts" in told and "plan 11 (1 contrast)" in told
+    assert support_of(few.checked(analyses[-1], analyses[-1].contrasts[0])) == "not checked"
 
 
 def test_a_conclusion_that_depends_on_one_set_of_items_is_named(tmp_path: Path) -> None:

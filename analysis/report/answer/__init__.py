@@ -41,7 +41,7 @@ from analysis.report.results import MOST_LEVELS, crowds, of_many_conditions, wor
 from analysis.report.results.tables import origin_of_contrasts
 from analysis.report.results.together import Together
 from analysis.report.terms import contrast_in_words
-from analysis.results import Analysis, Contrast
+from analysis.results import Analysis, Contrast, each_test
 from analysis.robustness import Matrix
 
 LAYOUT = Layout(Path(__file__).parent)
@@ -170,7 +170,8 @@ class _Question:
 
     def _of_one(self, one: Contrast, again: bool) -> Finding:
         """Answer with direction and size of a difference in a few words; ``again`` after another question on it."""
-        analysis, checked = self.section.analysis, self.content.matrix.checked(one)
+        analysis = self.section.analysis
+        checked = self.content.matrix.checked(analysis, one)
         grade = grade_of(one, analysis, self.content.matrix)
         size, of_both = felt([one], analysis.plan.measure), self._of_both(one)
         return self._finding(
@@ -265,26 +266,27 @@ def _adds_up(values: Sequence[float], size: Felt) -> bool:
 def answer_table(analyses: Sequence[Analysis], matrix: Matrix) -> ApaTable | None:
     """Lay out the planned contrasts with what the study could have detected, their checks and grades."""
     rows: list[dict[str, Any]] = []
-    tested = [analysis for analysis in analyses if analysis.estimable]
-    for place, analysis in enumerate(tested):
+    tested = each_test(analyses)
+    for place, (analysis, own_tests) in enumerate(tested):
         measure = analysis.plan.measure
         units = {POINTS: "percentage points", PERCENT: "percent", ODDS: "odds ratio"}
         unit = units.get(felt(analysis.estimable[:1], measure).scale, measure.unit)
-        for one in analysis.estimable:
-            checked = matrix.checked(one)
+        for one in own_tests:
+            checked = matrix.checked(analysis, one)
             own = {"one": one, "checked": checked, "grade": grade_of(one, analysis, matrix)}
             told = {"contrast": contrast_in_words(one), "detectable": detectable(one, analysis)}
             sized = {"size": felt([one], measure), "unit": unit}
             rows.append({"place": place, "plan": analysis.plan, **own, **told, **sized})
     if not rows:
         return None
-    planned = any(one.plan.planned for one in tested)
+    planned = any(one.plan.planned for one, _ in tested)
     shown = [row["one"] for row in rows]
     facts: dict[str, Any] = {"is_any_constant": any(one.is_constant for one in shown), "planned": planned}
+    facts["is_any_unchecked"] = any(row["checked"] is None for row in rows)
     facts["grades"] = {row["grade"].word for row in rows}
     facts["is_any_one_sided"] = any(one.direction != "two-sided" for one in shown)
     facts["is_any_undetectable"] = any(np.isinf(one.detectable) for one in shown)
-    laid = LAYOUT.table("answer", rows, origin=origin_of_contrasts(tested), **facts)
+    laid = LAYOUT.table("answer", rows, origin=origin_of_contrasts([one for one, _ in tested]), **facts)
     return replace(laid, of_paper=len(rows) <= LONGEST_TABLE)
 
 
@@ -304,10 +306,10 @@ def _supports(content: Content, sections: Sequence[Section]) -> dict[str, Any]:
     """Count the contrasts with which all checks agree, and name the others; those of which the same is said share a sentence."""
     said: dict[str, list[str]] = {}
     agreeing = many = 0
-    for section in sections:
-        before = f"{section.analysis.plan.heading}, " if len(sections) > 1 else ""
-        for one in section.analysis.estimable:
-            checked = content.matrix.checked(one)
+    for analysis, tested in each_test(section.analysis for section in sections):
+        before = f"{analysis.plan.heading}, " if len(sections) > 1 else ""
+        for one in tested:
+            checked = content.matrix.checked(analysis, one)
             many += 1
             if checked is not None and checked.cells and checked.agreeing == len(checked.cells):
                 agreeing += 1
