@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import signal
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 # The same examples in every run, so that a red test is a red change; `make explore` looks for new ones.
-settings.register_profile("steady", derandomize=True, deadline=None)
+settings.register_profile("steady", derandomize=True, deadline=None, max_examples=50)
 settings.register_profile("explore", max_examples=3000, deadline=None)
 settings.load_profile(os.environ.get("WRODS_HYPOTHESIS", "steady"))
 
@@ -98,10 +99,16 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Paths of empty user directories; nothing is made until a test writes there."""
+    base = tmp_path_factory.mktemp("homes")
+    return (base / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def own_user_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def own_user_folder(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep a tester's own configuration and keys out of every test."""
-    home = tmp_path_factory.mktemp("home")
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(next(homes) / "config"))
     for name in ("OPENAI_API_KEY", "WRODS_PASSWORD", "WRODS_STORE", "WRODS_SECRET"):
         monkeypatch.delenv(name, raising=False)

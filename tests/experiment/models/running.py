@@ -103,10 +103,9 @@ def command(*arguments: str | Path) -> list[str]:
 
 
 def wrods(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run ``wrods`` in a process of its own."""
-    return subprocess.run(
-        command(*arguments), cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
-    )
+    """Run ``wrods`` in this process, and give back what a process of its own would."""
+    done = CliRunner().invoke(main, [*map(str, arguments)], catch_exceptions=False)
+    return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
 
 
 def begin(*arguments: str | Path) -> subprocess.Popen[str]:
