@@ -120,6 +120,7 @@ def test_t_likelihoods_agree_with_r_integrate(
     assert ours == pytest.approx(theirs, rel=1e-6)
 
 
+@pytest.mark.full
 @pytest.mark.r
 def test_cauchy_priors_agree_with_the_bayes_factor_package() -> None:
     """BayesFactor's t likelihood is of a standardised difference; with many degrees of freedom the two are the same."""

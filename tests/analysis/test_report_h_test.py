@@ -271,31 +271,6 @@ def test_rules_that_people_state_are_counted_as_in_table_7(tables: Tables, chapt
     assert right[1:] == ("27/29", "–", "–", "–") and given[1] == "29" and readers[1:] == ("1", "0", "0", "0")
 
 
-def test_rules_stated_in_a_session_that_is_left_out_are_not_counted(tmp_path: Path) -> None:
-    rows = rows_of("P1", "human", ks=(4, 14), items=2)
-    for row in rows:
-        row["excluded_reason"] = "attention checks missed" if row["session_id"] == "P1-released-4" else None
-    found = asked(study(tmp_path, rows))
-    assert found is not None
-    assert set(found.statements["session_id"]) == set(found.trials["session_id"])
-    assert "P1-released-14" in set(found.statements["session_id"])
-
-
-@pytest.mark.parametrize("kappa", [0.5, None])
-def test_the_report_says_how_far_raters_of_rules_agree(tmp_path: Path, kappa: float | None) -> None:
-    tables = study(tmp_path, rows_of("P1", "human", ks=(4,)))
-    pair = {"raters": [1, 2], "answers": 29, "same": 25, "kappa": kappa, "low": 0.2, "high": 0.8}
-    counts = {"raters": 2, "answers": 30, "complete": 29, "differing": 4, "decided": 1}
-    tables.dictionary["rating"] = {**counts, "agreements": [pair | {"weights": "quadratic"}]}
-    chapter = write(Material(tables))
-    assert chapter is not None
-    said = next(str(one) for one in chapter.blocks if "[[table:h_test_rules]]" in str(one))
-    assert "Two people rated each answer" in said and "29 of 30 answers have all ratings" in said
-    told = "κ = .50, quadratic weights, 95% CI [.20, .80]" if kappa else "κ is not defined"
-    assert f"Raters 1 and 2 gave the same rating to 25 of 29 (86.2%); Cohen’s {told}" in said
-    assert "Raters differ on 4, of which 1 is decided; an undecided answer counts as not rated." in said
-
-
 def test_printed_cells_show_which_averages_the_paper_got_wrong() -> None:
     cells = printed().dropna(subset=["k"]).set_index(["k", "model", "task"])["printed"].sort_index()
     claude = cells.loc[(50, "Claude V2")]

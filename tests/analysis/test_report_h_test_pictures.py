@@ -20,7 +20,7 @@ from analysis.published.h_test import (
 )
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Chapter, Material
-from analysis.report.chapters.h_test import Asked, Bound, pictures, write, write_geometry
+from analysis.report.chapters.h_test import write, write_geometry
 from tests.analysis.test_h_test_geometry import questions
 from tests.analysis.test_report_h_test import RIGHT, rows_of, study
 
@@ -110,31 +110,6 @@ def test_text_and_pictures_are_paired_by_item_in_each_task(tables: Tables, chapt
     gains = np.repeat([1.0, 0.0], [16, at_four.items - 16])
     reach = stats.t.ppf(0.975, len(gains) - 1) * gains.std(ddof=1) / np.sqrt(len(gains))
     assert (at_four.low, at_four.high) == pytest.approx((gains.mean() - reach, gains.mean() + reach))
-
-
-def test_words_tell_where_pictures_help_and_claim_no_equality_without_a_bound(
-    tables: Tables, chapter: Chapter
-) -> None:
-    text = " ".join(str(one) for one in chapter.blocks if isinstance(one, str))
-    assert "More accurate as pictures: uppercase; less accurate: no task." in text
-    assert (
-        "Equivalence cannot be concluded for any task, because no bound was fixed beforehand." in text
-        and "Inconclusive: start vowel, end punctuation" in text
-    )
-    found = asked(tables)
-    assert found is not None
-    said, table = pictures(Asked(found.trials, tables.dictionary["readers"], bound=Bound(0.2, "20 points")))
-    assert "Within 20 points of each other: start vowel, end punctuation" in str(
-        said
-    ) and "Inconclusive" not in str(said)
-    assert isinstance(table, ApaTable) and table.columns[-1] == "p equal"
-
-
-def test_a_study_without_twins_has_no_such_table(tmp_path: Path) -> None:
-    rows = rows_of("small", "model", items=10, tasks=("uppercase",), ks=(4,))
-    made = write(Material(study(tmp_path / "one", rows)))
-    assert made is not None
-    assert "h_test_pictures" not in {one.name for one in made.blocks if isinstance(one, ApaTable)}
 
 
 def test_letter_geometry_sets_questions_as_text_beside_pictures(tmp_path: Path) -> None:

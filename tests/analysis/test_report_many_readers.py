@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from markupsafe import Markup
 
@@ -11,7 +9,7 @@ from analysis import load
 from analysis.report.content import gather
 from analysis.report.inline import plain_text
 from analysis.report.numbered import Content
-from analysis.report.results import MOST_SINGLY, of_one_outcome, runs
+from analysis.report.results import MOST_SINGLY, runs
 from analysis.results import Analysis, Contrast
 from tests.analysis.letter_study import PLANNED, study_rows, write_handover
 
@@ -71,27 +69,3 @@ def test_every_comparison_is_in_one_run_of_one_outcome(content: Content) -> None
         assert len({(one.between, one.p_adjusted < 0.05) for one in run}) == 1
     few = [one for one in found if one.groups[-1] in ("human", *MODELS[:MOST_SINGLY])]
     assert runs(few, KINDS, 0.05) == [[one] for one in sorted(few, key=lambda one: one.between)]
-
-
-def test_what_models_have_in_common_holds_of_each(content: Content) -> None:
-    analysis = content.planned[0].analysis
-    one = next(each for each in analysis.contrasts if each.groups == ("m1",))
-    group = [
-        replace(one, groups=(name,), estimate=-10 * value, p_adjusted=p)
-        for name, value, p in (("m1", 0.5, 0.0001), ("m2", 1.5, 0.021), ("m4", 1.0, 0.003))
-    ]
-    said = plainly(of_one_outcome(group, analysis, KINDS))
-    assert said == (
-        f"Models m1, m2, and m4 were less accurate in the {one.first} than in the {one.second} condition "
-        "(−15.0 to −5.0 percentage points; p ≤ .021)."
-    )
-    alike = [replace(each, p_adjusted=p) for each, p in zip(group, (0.3, 0.06, 0.9), strict=True)]
-    said = plainly(of_one_outcome(alike, analysis, KINDS))
-    assert said.startswith("Whether the accuracy of models m1, m2, and m4 differs between")
-    assert said.endswith("(−15.0 to −5.0 percentage points; p ≥ .060).")
-    lost = [replace(each, estimable=False) for each in group]
-    assert "cannot be estimated for models m1, m2, and m4: these data" in plainly(
-        of_one_outcome(lost, analysis, KINDS)
-    )
-    tiny = [replace(each, p_adjusted=0.0001) for each in group]
-    assert "p < .001 each" in plainly(of_one_outcome(tiny, analysis, KINDS))

@@ -7,7 +7,6 @@ import html
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,7 +31,6 @@ from analysis.report.content import _cells_of
 from analysis.report.described import planned_means
 from analysis.report.planned_effects import planned_effects
 from analysis.robustness import Matrix
-from tests.analysis.letter_study import study_rows, write_handover
 from tests.analysis.measured_study import (
     CRITERION,
     D_PRIME,
@@ -126,12 +124,6 @@ def test_what_neither_record_nor_text_says_is_unknown_and_arms_without_examples_
     assert does.withheld == ("none", "mixed") and does.unknown == ("many",) and does.intact is None
 
 
-def test_a_level_whose_items_differ_is_no_intact_one() -> None:
-    given = [json.dumps({"operation": one}) for one in ("none", "shuffle:all")]
-    does = levels_of(pd.DataFrame({"near": ["a", "a"], "provenance": given}), "near", ["a"])
-    assert does.intact is None and does.changed == ("a",)
-
-
 def test_the_probit_model_of_the_chapter_gives_back_what_was_put_in(classes: Material) -> None:
     (found,) = two_class_trials(classes.tables.trials, classes.tables.items)
     assert (found.signal, found.other) == ("A", "B")
@@ -191,35 +183,6 @@ def test_costs_are_ratios_against_the_same_item_intact(rated: Chapter) -> None:
     at = [row[0] for row in rows].index("Prompt tokens: net")
     assert [row[4] for row in rows[at + 1 : at + 4]] == ["1.250", "1.500", "1.750"]
     assert "No time ratio is available: no trial was timed alone" in words(rated)
-
-
-@pytest.fixture(scope="module")
-def weak(tmp_path_factory: pytest.TempPathFactory) -> list[Material]:
-    """One participant, nobody, a pilot, no factor, few items, no intact level, one participant who types."""
-    folder = tmp_path_factory.mktemp("weak")
-    one = study_rows(human=1, items=4)
-    some = (one, one.iloc[:0], study_rows(pilot=True, items=4))
-    found = [write_handover(folder / f"r{n}", rows.reset_index(drop=True)) for n, rows in enumerate(some)]
-    found.append(write_handover(folder / "flat", one.copy(), factors={}))
-    found.append(class_study(folder / "few", people=1, items=4))
-    gone = class_study(folder / "gone", people=2, items=8)
-    trials = pd.read_parquet(gone / "trials.parquet")
-    trials[trials["position"] != "red"].to_parquet(gone / "trials.parquet")
-    return [material(one) for one in [*found, gone, typed_study(folder / "typed", people=1)]]
-
-
-@pytest.mark.parametrize(
-    ("writer", "written"),
-    [
-        (sensitivity.write, [False, False, False, False, True, True, False]),
-        (recovered_text.write, [False, False, False, False, False, False, True]),
-        (ratios.write, [True, False, False, False, True, True, True]),
-    ],
-)
-def test_weak_studies_are_written_about_or_left_out(
-    weak: list[Material], writer: Any, written: list[bool]
-) -> None:
-    assert [writer(one) is not None for one in weak] == written
 
 
 @pytest.mark.parametrize("whole", [False, True])

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from analysis import load
-from analysis.apa import worded
 from analysis.report.answer import answer
 from analysis.report.content import gather
 from analysis.report.inline import plain_text
@@ -73,20 +72,6 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return told(tmp_path_factory.mktemp("full"), readers=READERS, participants=PEOPLE, procedure=PROCEDURE)
 
 
-def test_trials_that_a_model_could_not_answer_are_none_of_its_answers(tmp_path: Path) -> None:
-    rows = study_rows(human=0, models=("restorer",), items=8)
-    rows["response_status"] = rows["response_status"].astype(object)
-    rows.loc[rows.index[:3], "response_status"] = "error"
-    tables = load(write_handover(tmp_path, rows, readers=READERS))
-    parts = {one.heading: one for one in method_parts(tables, (), 1)}
-    said = " ".join(plain_text(text) for text in parts["Language models"].paragraphs)
-    assert f"gave {worded(len(rows) - 3, 'answer')} in one session" in said
-    assert (
-        "Three trials had no answer because the prompt was longer than the model’s context or the call failed."
-        in said
-    )
-
-
 def test_participants_are_counted_and_left_out_with_reasons(full: dict[str, str]) -> None:
     said = full["Participants"]
     assert (
@@ -130,14 +115,6 @@ def test_models_have_snapshot_dates_settings_tokens_and_cost(full: dict[str, str
     )
 
 
-def test_materials_and_procedure_are_those_of_the_dictionary(full: dict[str, str]) -> None:
-    assert "8 items." in full["Materials and design"] and "English" in full["Materials and design"]
-    assert full["Procedure"] == (
-        "A session consisted of consent and block. A session had 8 trials, roughly 1.5 minutes. Block one told nothing."
-    )
-    assert "The design used 2 lists; a session showed each condition once." in full["Materials and design"]
-
-
 def test_every_reference_that_the_method_may_cite_is_known_and_cited_apart() -> None:
     cited = [reference(key).cited() for key in METHOD_KEYS]
     assert len(set(cited)) == len(cited)
@@ -171,14 +148,3 @@ def test_tests_that_two_plans_share_are_reported_once(tmp_path: Path) -> None:
     assert len(asked) == len(set(asked)) == 2
     later = plain_text(" ".join(content.planned[1].paragraphs))
     assert "one reports the same tests of initial − internal." in later and "(Table F" not in later
-
-
-def test_what_models_share_is_told_once_and_prices_are_no_settings(tmp_path: Path) -> None:
-    own = {
-        name: READERS["restorer"]
-        | {"settings": {"parameters": size, "price": "free", "temperature": 0}, "resolved": f"{name}-1"}
-        for name, size in (("restorer", "1B"), ("copyist", "7B"))
-    }
-    said = told(tmp_path, ("restorer", "copyist"), readers=READERS | own)["Language models"]
-    assert "Its settings were 1B parameters." in said and "Its settings were 7B parameters." in said
-    assert said.count("The settings of both models were temperature 0") == 1 and "price" not in said

@@ -100,17 +100,6 @@ def test_each_model_of_a_report_agrees_with_lme4(content: tuple[Content, Path]) 
         assert ("criterion is written out" in line) >= (fits[number - 1].family == "Gamma")
 
 
-def test_the_program_holds_the_tested_differences_and_writes_no_criterion_twice(
-    content: tuple[Content, Path],
-) -> None:
-    gathered, report = content
-    program = (report / "models.R").read_text("utf-8")
-    tested = [one for one in gathered.sections if one.analysis.model is not None]
-    assert program.count(", weights = rbind(") == len(tested) >= 2
-    assert program.count("deviance_at <- function") == 1 and program.count("read.csv(") == 2
-    assert program.count("\ncriterion()\n") >= 1
-
-
 def run_estimates_in_r(report: Path) -> tuple[int, dict[str, str]]:
     """Run the part of a report's program that recomputes differences in shares; return its status and what it says."""
     done = subprocess.run(
@@ -142,8 +131,7 @@ def test_every_planned_estimate_is_recomputed_in_base_r(content: tuple[Content, 
 
 @pytest.mark.parametrize(
     ("name", "where", "kind"),
-    [("estimate", "estimates 1", "estimates"), ("se", "estimates 1", "standard errors"), ("df", "estimates 1", "degrees"),
-     ("p", "estimates 1", "p"), ("p_adjusted", "family measure: correct", "adjusted p"),
+    [("estimate", "estimates 1", "estimates"), ("df", "estimates 1", "degrees"),
      ("high", "family measure: correct", "ends of intervals")],
 )  # fmt: skip
 def test_a_wrong_estimate_in_a_report_is_found(
@@ -188,6 +176,7 @@ def test_a_wrong_number_in_a_report_is_found(content: tuple[Content, Path], tmp_
         assert said[number].startswith("DIFFERS by") and kind in said[number], said[number]
 
 
+@pytest.mark.full
 def test_a_search_of_lme4_that_stops_short_is_carried_on(
     content: tuple[Content, Path], tmp_path: Path
 ) -> None:
@@ -234,6 +223,7 @@ def test_the_documented_lines_of_r_find_the_rows_of_each_table(rehearsal: Rehear
     assert done.stdout.split() == ["[1]", "TRUE"] * len(traced)
 
 
+@pytest.mark.full
 def test_rows_of_many_trials_are_packed_and_read_by_r(content: tuple[Content, Path], tmp_path: Path) -> None:
     found = write_models(content[0], tmp_path, many_rows=100)
     assert {Path(one.rows_file).suffix for one in found.values() if one.rows > 100} == {".gz"}

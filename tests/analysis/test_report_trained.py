@@ -77,14 +77,6 @@ def test_every_cell_has_its_test(of_h_test: Chapter) -> None:
     assert len(own) == 5 * 6 and tests.drawn
 
 
-def test_words_say_what_helped_and_how_many_tasks_that_takes(of_h_test: Chapter) -> None:
-    told = words(of_h_test)
-    assert "of the 5 cells in domain 5 are better, of the 20 out of domain none differs" in told
-    assert "The table of comparisons has 1 more." in told
-    assert "gained 35.0 points on average" in told and "permutation p = .008 over 5 tasks" in told
-    assert "a difference of 2.4, permutation p = .0" in told
-
-
 def test_scrambled_text_is_set_against_base_and_control(of_scrambled: Chapter) -> None:
     laid = table(of_scrambled, "trained_conditions_recover_recovered")
     heads = [row[0] for row in laid.rows if len(row) == 1]

@@ -77,7 +77,7 @@ def trial(step: str = "choose", **more: Any) -> dict[str, Any]:
     return row | more
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(JUNK | WORDS)
 def test_no_parser_ever_raises_and_each_gives_a_status(text: str) -> None:
     for labels in (["A", "B"], ["Yes", "No"], ["word", "nonword"], ["+", "(a)"]):
@@ -272,7 +272,7 @@ PHRASES = st.lists(
 ).map(" ".join)  # fmt: skip
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(PHRASES)
 def test_no_label_is_favoured(reply: str) -> None:
     """What is read of a reply follows its labels when they change places, and their order does not matter."""
@@ -284,7 +284,7 @@ def test_no_label_is_favoured(reply: str) -> None:
     assert one.status == other.status and {one.value, other.value} in ({"A", "B"}, {None})
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     st.sampled_from(["I cannot tell", "I'm not sure", "Ich weiß es nicht", "No lo sé", "It is impossible to say",
                      "Das lässt sich nicht sagen", "No se puede determinar", "There is not enough information"]),
@@ -337,7 +337,7 @@ PAIRS = (
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(*map(st.sampled_from, (DOUBTS, TURNS, NO_ANSWERS, PAIRS)))
 def test_a_doubt_that_is_followed_by_no_answer_stays_one(
     doubt: str, turn: str, more: str, labels: list[str]
@@ -345,7 +345,7 @@ def test_a_doubt_that_is_followed_by_no_answer_stays_one(
     assert parse_label(f"{doubt}{turn} {more.format(*labels)}", labels).value is None
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     *map(st.sampled_from, (HEDGES, ANSWERS, PAIRS)),
     st.sampled_from(["", ".", "!", ", I think", " because of the letters", " (see the rule)"]),

@@ -94,7 +94,7 @@ def compare(design: Design, folder: Path) -> tuple[Fit, dict[str, Any]]:
 
 
 @settings(
-    max_examples=10,
+    max_examples=5,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],

@@ -63,16 +63,6 @@ def test_no_more_requests_run_at_once_than_were_allowed(server) -> None:
     assert 1 < server.most_at_once <= 3
 
 
-def test_latency_is_known_only_when_requests_are_timed_alone_and_were_asked_once(server) -> None:
-    server.script.append("500")
-    timed = list(engine(server, timing=True, concurrency=8).answer(choices(3)))
-    assert server.most_at_once == 1
-    assert [reply.attempts for reply in timed if reply.latency_ms is None] == [2]
-    assert all(reply.latency_ms > 0 for reply in timed if reply.attempts == 1)
-    untimed = list(engine(server, concurrency=1).answer(choices(3)))
-    assert all(reply.latency_ms is None for reply in untimed)
-
-
 @pytest.mark.parametrize(
     "fault",
     [("429", "0"), "429", "500", "503", "cut", "drop", "malformed", "html", "no_choices", "error_200"],

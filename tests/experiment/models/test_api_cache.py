@@ -98,18 +98,6 @@ def test_the_same_study_asks_nothing_twice_and_marks_what_it_did_not_ask(server,
     }
 
 
-def test_two_models_with_one_cache_each_answer_for_themselves(server, tmp_path: Path) -> None:
-    from experiment.models import ModelSettings
-    from experiment.models.api import ApiEngine
-
-    for name in ("one", "two", "one"):
-        engine = ApiEngine(
-            ModelSettings(f"openai:{name}", {"base_url": server.url, "probe": False}, tmp_path), pace=0.0
-        )
-        list(engine.answer(choices(5)))
-    assert [body["model"] for body in server.requests] == ["one"] * 5 + ["two"] * 5
-
-
 def test_faults_empty_and_cut_answers_are_not_kept(server, tmp_path: Path) -> None:
     server.always = {"trial 1 ": "400", "trial 2 ": "empty", "trial 3 ": "length", "trial 4 ": "refusal"}
     statuses = {
@@ -127,17 +115,6 @@ def test_timed_runs_neither_read_nor_write_the_cache(server, tmp_path: Path) -> 
     list(api_engine(server, folder=tmp_path).answer(choices(3)))
     timed = list(api_engine(server, folder=tmp_path, timing=True).answer(choices(3)))
     assert len(server.requests) == 6 and all(reply.latency_ms for reply in timed)
-
-
-def test_a_hit_may_be_followed_as_any_reply(server, tmp_path: Path) -> None:
-    def follow(reply: Reply) -> list[Request]:
-        number = int(reply.work_key[1:])
-        return [choice(number + 1)] if number < 9 else []
-
-    for _ in range(2):
-        keys = [r.work_key for r in api_engine(server, folder=tmp_path).answer([choice(0)], follow)]
-        assert keys == [f"k{n}" for n in range(10)]
-    assert len(server.requests) == 10
 
 
 def test_a_withdrawal_leaves_no_byte_of_an_answer(tmp_path: Path) -> None:

@@ -44,11 +44,6 @@ def test_every_form_is_read_as_the_same_counts(form) -> None:
     assert disjoint(reply) == Disjoint(fresh=40, cached=60, output=20, reasoning=30)
 
 
-def test_what_is_not_told_stays_unknown() -> None:
-    assert read_usage({"usage": {"prompt_tokens": 7, "completion_tokens": 2}}) == Usage(7, None, 2, None)
-    assert read_usage({}) == read_usage({"usage": None}) == Usage()
-
-
 @given(
     st.dictionaries(
         st.sampled_from(

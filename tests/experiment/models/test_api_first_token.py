@@ -51,12 +51,6 @@ def test_a_label_of_several_tokens_is_bounded_by_how_it_may_begin() -> None:
     assert scores.best is None, "unsure may be more probable than yes"
 
 
-def test_a_token_that_may_go_on_to_a_told_label_leaves_the_choice_open() -> None:
-    scores = first_token_scores(drawn({"yes": 0.4, "un": 0.35, "unsure": 0.2}), "yes", ("yes", "unsure"))
-    assert scores.logprobs == pytest.approx({"yes": math.log(0.4), "unsure": math.log(0.2)})
-    assert scores.best is None, "unsure may have 0.55"
-
-
 @pytest.mark.parametrize(
     "form", ["yes", "YES", " yes", "Ġyes", "▁Yes", "\nYes", '"Yes', "**yes", "Yes.", "(yes)", "Yes,"]
 )
@@ -72,31 +66,6 @@ def test_what_is_not_the_label_is_not_counted_as_one(other: str) -> None:
     assert scores.logprobs == pytest.approx({"Yes": math.log(0.5), "No": math.log(0.1)})
 
 
-def test_labels_that_only_case_tells_apart_are_compared_as_written() -> None:
-    scores = first_token_scores(drawn({"A": 0.5, " a": 0.3, "**A": 0.1}), "A", ("A", "a"))
-    assert scores.logprobs == pytest.approx({"A": math.log(0.6), "a": math.log(0.3)})
-
-
-def test_labels_that_are_signs_are_told_from_marks_around_labels() -> None:
-    scores = first_token_scores(drawn({"?": 0.5, "!": 0.3, '"': 0.1}), "?", ("?", "!"))
-    assert scores.logprobs == pytest.approx({"?": math.log(0.5), "!": math.log(0.3)}) and scores.best == "?"
-
-
-def test_a_hyphen_is_no_difference_as_it_is_none_to_the_parser() -> None:
-    scores = first_token_scores(
-        drawn({"nonword": 0.5, "non-word": 0.2, "word": 0.2}), "nonword", ("word", "non-word")
-    )
-    assert scores.logprobs["non-word"] == pytest.approx(math.log(0.7))
-
-
-def test_what_adds_up_to_more_than_one_is_no_probability() -> None:
-    assert first_token_scores(drawn({"A": 1.0, " A": 0.9, "B": 0.3}), "A", ("A", "B")) is None
-    twice = [Token("A", math.log(0.6), (("A", math.log(0.6)), ("A", math.log(0.6)), ("B", math.log(0.3))))]
-    assert first_token_scores(twice, "A", ("A", "B")).logprobs["A"] == pytest.approx(math.log(0.6)), (
-        "listed twice"
-    )
-
-
 def test_the_first_token_is_that_of_the_answer_and_not_of_the_thought() -> None:
     thought = [
         Token("<think>", 0.0, (("<think>", 0.0),)),
@@ -109,15 +78,6 @@ def test_the_first_token_is_that_of_the_answer_and_not_of_the_thought() -> None:
     assert first_token_scores([*blank, *answer], "A", ("A", "B")).best == "A"
 
 
-def test_a_thought_that_took_all_the_room_says_nothing_of_labels() -> None:
-    thought = [Token("A", -0.1, (("A", -0.1), ("B", -3.0))), Token(" careful", 0.0)]
-    assert first_token_scores(thought, "", ("A", "B"), thinks=True) is None
-    assert first_token_scores(thought, None, ("A", "B")) is None
-    assert first_token_scores(thought, "B", ("A", "B"), thinks=True) is None, (
-        "the answer is not among the tokens"
-    )
-
-
 def test_the_answer_is_found_at_the_beginning_of_a_token_and_not_in_the_sign_of_its_end() -> None:
     end = Token("<|EOT|>", -0.1, (("<|EOT|>", -0.1),))
     assert first_token_scores([*drawn({"T": 0.8, "F": 0.2}), end], "T", ("T", "F")).best == "T"
@@ -128,7 +88,7 @@ def test_the_answer_is_found_at_the_beginning_of_a_token_and_not_in_the_sign_of_
     )
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     st.dictionaries(st.sampled_from(TOKENS), st.floats(0.0005, 0.09), min_size=1),
     st.sets(st.sampled_from(["A", "B", "AB", "ABC", "No", "a", "no", "*"]), min_size=1),

@@ -25,12 +25,6 @@ def test_no_logprobs_make_reading_fail(value) -> None:
     prompt_tokens({"choices": [{"prompt_logprobs": value}]})
 
 
-def test_what_stands_for_not_told_is_no_log_probability() -> None:
-    top = [{"token": "A", "logprob": -0.1}, {"token": "B", "logprob": -9999.0}]
-    (token,) = content_tokens([{"token": "A", "logprob": -9999.0, "top_logprobs": top}])
-    assert token.logprob is None and token.alternatives == (("A", -0.1),)
-
-
 def test_the_end_of_a_prompt_is_scored_only_when_it_is_there_and_wholly_told() -> None:
     tokens = [Token("Which", None), Token(" one", -1.0), Token(" is", -2.0), Token(" it", -0.5)]
     assert score_of_end(tokens, " is it") == -2.5

@@ -80,6 +80,7 @@ def test_one_refused_item_leaves_all_others_asked_alike(study, server: ScriptedO
     assert forms == {(True, True, True)}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("behaviour", ["401", pytest.param("quota", marks=pytest.mark.full)])
 def test_requests_that_are_refused_outright_cost_nothing(
     study, server: ScriptedOpenAI, behaviour: str

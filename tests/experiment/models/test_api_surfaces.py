@@ -9,7 +9,7 @@ import pytest
 
 from experiment.models import Message
 from experiment.models.api import ApiEngine
-from experiment.models.api.dialects import STRUCTURE_ROOM, STRUCTURES, THOUGHT_ROOM
+from experiment.models.api.dialects import STRUCTURES, THOUGHT_ROOM
 from experiment.models.api.retrying import RunStopped
 from experiment.models.engine import Span
 from experiment.models.keys import find_key
@@ -42,14 +42,6 @@ def test_each_form_gives_answer_counts_and_label_logprobs(server, surface) -> No
         assert reply.margin == pytest.approx(math.log(2))
         assert reply.path == f"{surface}+logprobs"
         assert (reply.cached_tokens, reply.reasoning_tokens, reply.resolved_model) == (2, 5, server.model)
-
-
-@pytest.mark.parametrize("surface", SURFACES)
-@pytest.mark.parametrize(("behaviour", "status"), [("length", "truncated"), ("empty", "empty")])
-def test_each_form_says_how_a_text_ended(server, surface, behaviour, status) -> None:
-    server.script.append(behaviour)
-    (reply,) = api_engine(server, api=surface).answer([choice(1, labels=None)])
-    assert reply.status == status
 
 
 def test_plain_template_means_completions_with_messages_joined_as_local_models_read_them(server) -> None:
@@ -99,11 +91,6 @@ def test_seeds_are_those_of_the_request_and_sent_only_where_something_is_drawn(s
     server.requests.clear()
     list(api_engine(server).answer(choices(3)))
     assert not any("seed" in body for body in server.requests)
-
-
-def test_top_p_and_top_k_are_sent_where_they_are_asked(server) -> None:
-    list(api_engine(server).answer([choice(1, temperature=1.0, top_p=0.9, top_k=40)]))
-    assert (server.requests[0]["top_p"], server.requests[0]["top_k"]) == (0.9, 40)
 
 
 def test_without_a_system_role_its_text_opens_the_first_message(server) -> None:
@@ -176,13 +163,6 @@ def test_a_text_ends_before_the_first_stop_text_whether_or_not_the_server_looks_
     assert (reply.text, reply.status) == ("It is A.", "answered")
 
 
-def test_an_answer_held_by_a_schema_has_room_for_the_form(server) -> None:
-    server.heeds.add("json_schema")
-    server.answer = lambda body: "hello"
-    list(api_engine(server, label_only=True).answer([choice(1)]))
-    assert server.requests[0]["max_tokens"] == 8 + STRUCTURE_ROOM
-
-
 def test_openais_own_models_get_openais_own_parameters_alone() -> None:
     def sent(**options: object) -> dict[str, object]:
         engine = ApiEngine(ModelSettings("openai:gpt-4.1-mini", options, sends=False))
@@ -224,13 +204,6 @@ def test_extra_body_reaches_the_server(server) -> None:
     list(api_engine(server, thinking=False).answer([choice(1)]))
     for body in server.requests:
         assert body["chat_template_kwargs"] == {"enable_thinking": False}
-
-
-def test_a_preview_is_what_is_sent(server) -> None:
-    engine = api_engine(server, probe=False)
-    shown = engine.preview(choice(1))
-    list(engine.answer([choice(1)]))
-    assert shown == {"url": f"{server.url}/chat/completions", "body": server.requests[0]}
 
 
 def test_azure_addresses_name_deployment_and_version(server, monkeypatch) -> None:

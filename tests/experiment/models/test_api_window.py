@@ -52,15 +52,6 @@ def test_a_million_requests_are_read_only_as_there_is_room(server) -> None:
     assert 50 <= answered < 200
 
 
-def test_a_conversation_of_a_hundred_turns_comes_one_by_one_from_its_first_request(server) -> None:
-    def follow(reply):
-        number = int(reply.work_key[1:])
-        return [choice(number + 1)] if number < 99 else []
-
-    keys = [reply.work_key for reply in api_engine(server).answer([choice(0)], follow)]
-    assert keys == [f"k{number}" for number in range(100)]
-
-
 def test_a_request_told_to_wait_gives_its_place_back_and_the_others_go_on(server) -> None:
     server.always["trial 0 "] = ("429", "1")
     limiter = Limiter(start=1, cap=1)
@@ -146,21 +137,6 @@ def test_a_network_that_comes_back_costs_no_request() -> None:
     later[0].__exit__(None, None, None)
     assert sorted(replies + [reply.work_key for reply in rest]) == sorted(f"k{n}" for n in range(40))
     assert {reply.status for reply in rest} == {"answered"}
-
-
-def test_all_of_a_faulty_server_is_answered_or_recorded() -> None:
-    with ScriptedOpenAI() as server:
-        server.rates = {("429", "0"): 0.2, "500": 0.05, "malformed": 0.02, "drop": 0.03, "stall": 0.01}
-        server.seed = 3
-        engine = api_engine(server, concurrency=16, timeout=0.5)
-        replies = list(engine.answer(choices(300)))
-    assert sorted(reply.work_key for reply in replies) == sorted(f"k{n}" for n in range(300))
-    assert {reply.status for reply in replies} == {"answered"}
-    failed = engine.describe()["failed_tries"]
-    assert set(failed) == {"rate_limit", "transient", "timeout"}
-    assert (
-        engine.describe()["requests_sent"] == 300 + sum(failed.values()) == sum(r.attempts for r in replies)
-    )
 
 
 def test_a_redirect_is_not_followed_with_the_key(server) -> None:

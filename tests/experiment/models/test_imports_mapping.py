@@ -26,15 +26,6 @@ def mapping(folder: Path, text: str) -> Path:
     return file
 
 
-def test_codes_stay_as_they_are_written(folder) -> None:
-    file = mapping(
-        folder, "response: {column: key, map: {True: a, 01: b, 1.50: c, 0: d, yes: e}}\nlicence: null"
-    )
-    given = read_mapping(file).given
-    assert given["response"]["map"] == {"True": "a", "01": "b", "1.50": "c", "0": "d", "yes": "e"}
-    assert given["licence"] is None
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -98,12 +98,6 @@ def test_shared_prefix_gives_the_same_numbers_as_plain_passes(plain_model, local
         assert reply.label_logprobs == pytest.approx(right[key].label_logprobs, abs=1e-5)
 
 
-def test_no_bos_token_is_doubled(plain_model, chat_model, local) -> None:
-    for folder in (plain_model, chat_model):
-        engine = local(folder)
-        assert engine.wording.tokens(ask("k", "yes")).ids.count(0) == 1
-
-
 def test_a_prompt_longer_than_the_model_reads_is_an_error_of_that_trial_alone(plain_model, local) -> None:
     requests = [ask("long", "engine jumps " * 400, labels=("A", "B")), ask("short", "yes", labels=("A", "B"))]
     replies = {reply.work_key: reply for reply in local(plain_model).answer(requests)}

@@ -31,20 +31,6 @@ def test_tokens_are_always_those_of_the_whole_text(kind, asked) -> None:
         assert encoder.ids(text) == tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
-@pytest.mark.parametrize("kind", ["merges", "trimmed", "bytes", "pieces never"])
-def test_what_texts_have_in_common_is_tokenised_a_few_times_only(kind) -> None:
-    tokenizer = TOKENIZERS[kind]
-    encoder = TextEncoder(tokenizer)
-    texts = [
-        f"{EXAMPLES}Sentence: the dog {n} barks\nGroup:{label}"
-        for n in range(50)
-        for label in ("", " A", " B")
-    ]
-    for text in texts:
-        assert encoder.ids(text) == tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
-    assert encoder.characters < 5 * len(EXAMPLES) + 150 * 200
-
-
 def test_a_tokenizer_that_does_not_split_is_asked_for_the_whole() -> None:
     from tokenizers import Tokenizer, models, trainers
     from transformers import PreTrainedTokenizerFast

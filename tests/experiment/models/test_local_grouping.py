@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiment.models.local.grouping import GROUP_COST, Group, batches, plan_groups
+from experiment.models.local.grouping import batches, plan_groups
 from experiment.models.local.rows import Budget, Decoding, Row, common_length
 
 
@@ -43,19 +43,6 @@ def test_a_plan_never_computes_more_than_row_by_row(given_rows) -> None:
         for group in plan_groups(given_rows)
     )
     assert planned <= sum(len(row.ids) for row in given_rows)
-
-
-def test_two_tasks_with_their_own_long_examples_are_two_groups() -> None:
-    first, second = tuple(range(10, 210)), tuple(range(300, 500))
-    given_rows = [row((1, *examples, 600 + n)) for examples in (first, second) for n in range(10)]
-    groups = plan_groups(given_rows)
-    assert sorted((group.prefix, len(group.members)) for group in groups) == [(201, 10), (201, 10)]
-
-
-def test_a_shared_beginning_shorter_than_a_group_costs_is_left_whole() -> None:
-    given_rows = [row((1, n, 7)) for n in range(5)]
-    assert GROUP_COST > 5
-    assert plan_groups(given_rows) == [Group(0, (0, 1, 2, 3, 4))]
 
 
 def test_nested_beginnings_of_a_thousand_steps_are_planned() -> None:

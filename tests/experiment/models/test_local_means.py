@@ -174,16 +174,6 @@ def test_a_reply_carries_the_mean_over_the_whole_prompt_as_the_model_reads_it(
             np.testing.assert_allclose(mean.layers[layer], expected, rtol=2e-3, atol=2e-3)
 
 
-def test_numbers_beyond_16_bits_are_kept_as_the_largest_and_counted() -> None:
-    model = model_of("llama")
-    with torch.no_grad():
-        model.model.get_input_embeddings().weight[7] = 1e6
-    row = Row(np.full(5, 7, dtype=np.int32), states=(4,), mean=True)
-    ((_, found),) = PlainWay(model).compute([row], Budget(1, 1))
-    assert (found.mean[0] == 65504).all() and (found.states[4][0] == 65504).all()
-    assert model.beyond_16_bits >= 2 * 32
-
-
 def test_a_way_whose_means_are_wrong_is_refused(monkeypatch) -> None:
     from experiment.models.local import noting
 

@@ -79,22 +79,6 @@ def test_numbers_of_growing_conversations_are_those_of_plain_passes(chat_model, 
     assert fast.describe()["tokens_forwarded"] < exact.describe()["tokens_forwarded"] / 4
 
 
-def test_more_conversations_than_memory_holds_are_led_to_their_end_in_turn(plain_model, local) -> None:
-    engine = local(plain_model)
-    engine._load()
-    engine.budget.held = 600
-    talk = Conversations(40, 4)
-    order = [reply.work_key for reply in engine.answer(talk.begun, talk.follow)]
-    assert len(order) == 160
-    done = [key for key in order if key.endswith(":3")]
-    first_end, last_begin = order.index(done[0]), max(order.index(key) for key in order if key.endswith(":1"))
-    assert first_end < last_begin, "some conversations end before others go on"
-    lost = engine.describe()["tokens_forwarded"] - least_tokens(engine, talk.sent)
-    again = sum(len(engine.wording.tokens(talk.sent[f"{n}:0"]).ids) for n in range(40))
-    assert lost < again, "at most what memory could not hold was computed twice, once a conversation"
-    assert engine._computing._ways[0].memory.kept.tokens <= 600
-
-
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_conversations_generate_side_by_side_as_they_would_alone(chat_model, local, temperature) -> None:
     together, alone = local(chat_model), local(chat_model, determinism="stable")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,57 +55,6 @@ def test_batches_give_what_each_request_gives_alone_and_pictures_matter(folder: 
     of_one = {round(together[f"k{number}"].label_logprobs["A"], 4) for number in (0, 2, 4)}
     assert len(of_one) == 3
     assert answers(engine(folder, determinism="exact"), requests) == alone
-
-
-def test_label_probabilities_are_those_of_transformers_own_pass(folder: Path) -> None:
-    import torch
-    from transformers import AutoModelForImageTextToText, AutoProcessor
-
-    request = look(0, "noon", labels=("A", "yes of course"))
-    reply = answers(engine(folder), [request])["k0"]
-    model = AutoModelForImageTextToText.from_pretrained(str(folder)).eval()
-    processor = AutoProcessor.from_pretrained(str(folder))
-    parts = [
-        {"type": "text", "text": part} if isinstance(part, str) else {"type": "image", "image": part.image()}
-        for part in request.messages[0].parts
-    ]
-    given = processor.apply_chat_template(
-        [{"role": "user", "content": parts}], add_generation_prompt=True, tokenize=True, return_dict=True, return_tensors="pt"
-    )  # fmt: skip
-    label = processor.tokenizer("A", add_special_tokens=False)["input_ids"]
-    with torch.inference_mode():
-        logprobs = model(**given).logits[0, -1].log_softmax(-1)
-    assert len(label) == 1
-    assert reply.label_logprobs["A"] == pytest.approx(float(logprobs[label[0]]), abs=1e-4)
-    assert reply.prompt_tokens == given["input_ids"].shape[1]
-
-
-def test_texts_are_those_of_transformers_generation_and_draws_repeat(folder: Path) -> None:
-    import torch
-
-    opened = engine(folder)
-    greedy = look(0, "noon", labels=None, max_tokens=5)
-    drawn = [replace(greedy, work_key=f"d{seed}", temperature=1.5, seed=seed) for seed in (1, 2, 3, 4)]
-    first, second = answers(opened, [greedy, *drawn]), answers(engine(folder), [*reversed(drawn), greedy])
-    assert {key: reply.text for key, reply in first.items()} == {
-        key: reply.text for key, reply in second.items()
-    }
-    assert len({first[one.work_key].text for one in drawn}) > 1
-    seen = opened.eyes.look(greedy)
-    inputs = opened.eyes.inputs([seen.text], [seen.pictures])
-    with torch.inference_mode():
-        own = opened._load().generate(**inputs, max_new_tokens=5, do_sample=False)[
-            0, inputs["input_ids"].shape[1] :
-        ]
-    assert first["k0"].text == opened.wording.decode(own.tolist()).strip("\n") or first[
-        "k0"
-    ].text == opened.wording.decode(own.tolist())
-    assert first["k0"].completion_tokens == len(own)
-
-
-def test_a_label_and_the_models_own_answer_stand_side_by_side(folder: Path) -> None:
-    reply = answers(engine(folder), [look(0, "noon", also_text=True)])["k0"]
-    assert reply.text in ("A", "B") and reply.generated is not None
 
 
 def test_what_was_done_is_recorded(folder: Path) -> None:

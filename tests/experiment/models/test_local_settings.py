@@ -78,25 +78,6 @@ def wide_llama(folder: Path) -> Path:
     return folder
 
 
-def test_the_description_names_all_that_may_change_an_answer(chat_model, local) -> None:
-    engine = local(chat_model)
-    list(engine.answer(requests_of(2)))
-    said = engine.describe()
-    identity = said["identity"]
-    assert {
-        "model",
-        "revision",
-        "dtype",
-        "tokenizer_hash",
-        "template",
-        "template_hash",
-        "leading_space",
-        "thinking",
-    } <= set(identity)
-    assert said["parameters"] == sum(one.numel() for one in engine._load().model.parameters())
-    assert said["architecture"] == "LlamaForCausalLM" and said["processor"]
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [({"determinism": "always"}, "Known: exact, fast, stable"), ({"token_budget": 0}, "no number of tokens")],
@@ -117,23 +98,6 @@ def test_what_each_level_of_determinism_promises_holds(plain_model) -> None:
     assert (by["stable", "resumed"].largest_difference, by["stable", "resumed"].changed_answers) == (0.0, 0)
     assert by["fast", "alone"].largest_difference > 0
     assert set(found.to_json()) == {"model", "holds", "comparisons"}
-
-
-def test_a_self_test_reports_a_promise_that_is_broken(plain_model, monkeypatch) -> None:
-    from experiment.models.local import plain
-
-    original, calls = plain.PlainWay._one, []
-
-    def drifting(self, row):
-        calls.append(1)
-        found = original(self, row)
-        found.logprobs = {pick: value + 1e-7 * len(calls) for pick, value in found.logprobs.items()}
-        return found
-
-    monkeypatch.setattr(plain.PlainWay, "_one", drifting)
-    found = self_test(ModelSettings(f"hf:{plain_model}"), requests_of(6), levels=("exact",))
-    assert not found.holds
-    assert all(one.largest_difference > 0 for one in found.comparisons)
 
 
 def test_timed_trials_that_ask_the_same_are_each_computed(plain_model, local) -> None:

@@ -90,13 +90,6 @@ def test_a_thought_without_an_end_is_no_answer(thinker, local, monkeypatch) -> N
     assert reply.reasoning
 
 
-def test_stop_texts_mean_nothing_within_a_thought(thinker, local, monkeypatch) -> None:
-    engine = local(thinker, thinking=True, determinism="exact")
-    Scripted(engine, monkeypatch, [*ids_of(engine, "a\nb\n</think>yes\nno"), 1])
-    (reply,) = engine.answer([ask("k", stop=("\n",), max_tokens=20)])
-    assert (reply.reasoning, reply.text, reply.finish_reason) == ("a\nb", "yes", "stop")
-
-
 @pytest.mark.parametrize("determinism", ["fast", "exact"])
 def test_labels_are_scored_behind_the_thought(thinker, local, monkeypatch, determinism) -> None:
     engine = local(thinker, thinking=True, determinism=determinism)

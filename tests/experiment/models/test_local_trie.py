@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from experiment.models.local.kept import Kept
 from experiment.models.local.memory import Remembered
 from experiment.models.local.rows import Budget, Decoding, Row
-from experiment.models.local.trie import WORTH_SHARING, Trie
+from experiment.models.local.trie import Trie
 
 torch = pytest.importorskip("torch")
 
@@ -83,25 +83,6 @@ def test_what_is_known_of_all_rows_is_not_computed_again(given_rows, budget, mos
     assert computed == Trie(given_rows).size - common
 
 
-def test_rows_to_be_continued_share_a_path_also_when_rows_to_be_scored_stand_between() -> None:
-    stem = list(range(10, 10 + 2 * WORTH_SHARING))
-    mixed = [row([*stem, 1], True), row([*stem, 1, 7]), row([*stem, 2], True), row([*stem, 2, 7])]
-    first = next(Trie(mixed).passes(Budget(10_000, 10_000)))
-    assert first.extends and len(first.tokens) == len(stem)
-
-
-def test_two_tasks_at_nested_sizes_cost_the_examples_of_the_largest_only() -> None:
-    examples = [[task * 1000 + n for n in range(400)] for task in (1, 2)]
-    given_rows = [
-        row([0, *examples[task][:size], 9000 + item])
-        for task in (0, 1)
-        for size in (50, 100, 200, 400)
-        for item in range(20)
-    ]
-    computed = sum(len(one.tokens) for one in Trie(given_rows).passes(Budget(128, 1000)))
-    assert computed == 1 + 2 * 400 + len(given_rows)
-
-
 def of_places(ids) -> tuple[dict, dict]:
     """Keys and values that say which tokens they belong to: what stands at a position and all before it."""
     sums = torch.tensor([hash(tuple(int(one) for one in ids[: n + 1])) % 10_007 for n in range(len(ids))])
@@ -136,18 +117,6 @@ def test_conversations_come_back_as_they_were_kept_and_share_what_they_begin_wit
             assert torch.equal(some_values[0], values[0][:, place:end])
             place = end
         assert place == known
-
-
-def test_what_was_used_longest_ago_is_given_up_first_and_what_others_need_stays() -> None:
-    kept = Kept()
-    stem = list(range(100))
-    talks = [np.asarray([*stem, 500 + n, *range(50)], dtype=np.int32) for n in range(4)]
-    for talk in talks:
-        keep(kept, talk)
-    assert kept.tokens == 100 + 4 * 51
-    list(kept.load(talks[0], 0))
-    kept.shrink(100 + 2 * 51)
-    assert [kept.find(talk)[1] for talk in talks] == [151, 100, 100, 151]
 
 
 @given(st.lists(ids, min_size=1, max_size=6), rows)

@@ -147,27 +147,6 @@ def test_tokens_put_behind_a_prefix_one_by_one_give_the_numbers_of_plain_passes(
     assert sum(one.computed for one in found.values()) < sum(len(row.ids) for row in rows) * 0.4
 
 
-@pytest.mark.parametrize("name", ["llama", unless(False, "mamba")])
-def test_full_passes_side_by_side_give_the_numbers_of_plain_passes(name) -> None:
-    model = model_of(name)
-    rows = without_states(some_rows()) if name == "mamba" else some_rows()
-    way = PlainWay(model, alone=False)
-    held_against_transformers(model, rows, dict(way.compute(rows, Budget(256, 100_000))))
-    assert way.name == "batched"
-    scored = [row for row in rows if row.decoding is None]
-    model.calls = 0
-    list(way.compute(scored, Budget(256, 100_000)))
-    assert model.calls < len(scored) / 2
-
-
-@pytest.mark.parametrize("name", ["llama", "mamba"])
-def test_the_plain_way_gives_the_numbers_of_plain_passes(name) -> None:
-    model = model_of(name)
-    # transformers counts a state space model's layers from the first block on
-    rows = without_states(some_rows()) if name == "mamba" else some_rows()
-    held_against_transformers(model, rows, dict(PlainWay(model).compute(rows, Budget(1, 1))))
-
-
 @pytest.mark.parametrize("name", EXPANDED)
 def test_a_model_with_attention_of_its_own_refuses_branches(name) -> None:
     with pytest.raises(NotUnderstood):
@@ -221,22 +200,3 @@ def test_the_last_layer_of_hidden_states_is_the_last_block_before_the_final_norm
         given = torch.arange(2, 40, device=DEVICE)[None]
         last = model.model(given, output_hidden_states=True).hidden_states[-1][0, -1]
     np.testing.assert_allclose(normed[0].cpu(), last.cpu(), rtol=1e-2, atol=5e-3)
-
-
-def test_an_output_larger_than_the_vocabulary_said_is_taken_as_it_is() -> None:
-    model = model_of("llama")
-    model.model.config.vocab_size = 390
-    assert model.vocabulary == 400
-    row = Row(np.arange(2, 20, dtype=np.int32), ((18, 395),), (18,))
-    ((_, found),) = BranchingWay(model).compute([row], Budget(64, 1000))
-    assert found.borders[18] < 0
-
-
-def test_numbers_of_16_bits_stay_near_those_of_32() -> None:
-    wide, narrow = model_of("llama"), model_of("llama")
-    narrow.model = narrow.model.to(torch.bfloat16)
-    rows = some_rows()
-    left = dict(BranchingWay(wide).compute(rows, Budget(64, 1000)))
-    right = dict(BranchingWay(narrow).compute(rows, Budget(64, 1000)))
-    apart = [abs(left[n].logprobs[pick] - right[n].logprobs[pick]) for n in left for pick in left[n].logprobs]
-    assert 0 < max(apart) < 1.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import pytest
@@ -34,19 +33,6 @@ def store(tmp_path: Path):
 
 def settings(name: str, **options: object) -> ModelSettings:
     return ModelSettings(f"openai:{name}", options)
-
-
-def pay(store: Store, purse: Purse, most: float, cost: float) -> None:
-    """Do what a run does with a reply: cost and what is given back in one transaction."""
-
-    def write(connection) -> None:
-        records.store_call(
-            connection, {"request_key": "k", "status": "answered", "session_id": "s", "cost_usd": cost}
-        )
-        purse.settled(connection, most)
-
-    store.write(write).result()
-    purse.give_back(most, cost)
 
 
 def now(store: Store):
@@ -114,41 +100,6 @@ def test_no_reply_costs_more_than_its_request_can(text: str, cached: int, writte
         "k", "", "answered", prompt_tokens=read, cached_tokens=min(cached, read), completion_tokens=written
     )
     assert price.of(reply) <= price.most(request) + 1e-12
-
-
-def test_a_budget_binds_runs_at_the_same_time(store) -> None:
-    most, budget = 0.01, 1.0
-    purses = [Purse(store, "tiny", f"run-{n}", f"model-{n}", budget=budget) for n in range(4)]
-    taken = [0] * len(purses)
-
-    def run(number: int) -> None:
-        while purses[number].take(most):
-            taken[number] += 1
-            pay(store, purses[number], most, most)
-
-    threads = [threading.Thread(target=run, args=(n,)) for n in range(len(purses))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for purse in purses:
-        purse.close()
-    assert now(store).spent <= budget + 1e-9
-    assert sum(taken) >= 90, (
-        "what runs hold for themselves may keep the last requests of others back, not many"
-    )
-    assert now(store).set_aside == pytest.approx(0)
-
-
-def test_a_killed_run_leaves_its_money_counted(store) -> None:
-    killed = Purse(store, "tiny", "killed", "m", budget=1.0)
-    assert killed.take(0.4)
-    assert now(store).set_aside >= 0.4
-    lost = close_abandoned(store, "tiny", "m")
-    assert lost == pytest.approx(now(store).unknown) and lost >= 0.4
-    again = Purse(store, "tiny", "again", "m", budget=1.0)
-    assert not again.take(0.7)
-    assert again.take(0.5)
 
 
 def test_what_a_killed_run_held_is_unknown_and_comes_back_where_it_was_not_billed(store) -> None:

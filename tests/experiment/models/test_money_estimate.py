@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from experiment.models.money import dollars, estimate, written
+from experiment.models.money import dollars, estimate
 from experiment.models.money.purse import Allowance
 from stimuli.errors import UserError
 
@@ -38,10 +38,6 @@ def test_an_amount_that_is_none_is_refused_with_its_place(given, said) -> None:
     assert "--max-cost" in str(error.value)
 
 
-def test_small_amounts_keep_three_digits() -> None:
-    assert (written(12.3), written(0.00123), written(0)) == ("12.30 USD", "0.00123 USD", "0.00 USD")
-
-
 def test_the_interval_covers_what_the_rest_costs_as_often_as_it_says() -> None:
     draw = random.Random(7)
     covered = 0
@@ -53,11 +49,6 @@ def test_the_interval_covers_what_the_rest_costs_as_often_as_it_says() -> None:
         assert found is not None
         covered += found.low <= true <= found.high
     assert 0.91 <= covered / 400 <= 0.99
-
-
-def test_kinds_are_weighted_by_how_many_are_left_not_by_how_many_were_asked() -> None:
-    found = estimate({"cheap": [1.0, 1.0, 1.0], "dear": [10.0, 10.0]}, {"cheap": 1, "dear": 100})
-    assert found is not None and found.total == pytest.approx(1001) and found.low == found.high
 
 
 def test_one_trial_tells_no_spread_and_none_tells_nothing() -> None:

@@ -14,7 +14,6 @@ from experiment.models.money.prices import Price
 from tests.experiment.models.running import edit, invoke, remote, with_models
 
 PRICE = Price(10.0, 10.0, 10.0, 1.0, "test")
-CACHED = Price(10.0, 2.5, 10.0, 1.0, "test")
 TURNS = 48
 
 
@@ -55,36 +54,6 @@ def test_the_interval_covers_what_growing_conversations_cost(asked, around) -> N
     assert covered >= 180, covered
 
 
-def test_the_interval_covers_a_server_that_reads_what_it_knows_at_its_cached_price() -> None:
-    draw = random.Random(3)
-    covered = 0
-    for _ in range(100):
-        talks = [talk(draw, n, around=4, a_character=0.25, cached=0.25) for n in range(8)]
-        left = [turn for one in talks for turn in one[1:]]
-        found = estimate_growing(
-            [one[0] for one in talks], Ahead([(one.size, one.messages, 1.0) for one in left]), CACHED
-        )
-        assert found is not None
-        covered += found.low <= sum(one.cost for one in left) <= found.high
-    assert covered >= 90, covered
-
-
-def test_answers_of_unknown_length_widen_the_interval() -> None:
-    draw = random.Random(5)
-    known = [turn for _ in range(4) for turn in talk(draw, around=3, a_character=0.25)[:12]]
-    turns = [(2000.0, 25, 1.0)] * 20
-    sure, unsure = (estimate_growing(known, Ahead(turns, spread), PRICE) for spread in (0.0, 8000.0))
-    assert sure is not None and unsure is not None and sure.total == unsure.total
-    assert unsure.high - unsure.low > 1.2 * (sure.high - sure.low)
-
-
-def test_one_turn_tells_no_interval_and_none_nothing() -> None:
-    ahead = Ahead([(1000.0, 3, 1.0)])
-    found = estimate_growing([Asked(500.0, 1, 0.001, 90)], ahead, PRICE)
-    assert found is not None and found.low == 0 and found.describe()["high"] is None
-    assert estimate_growing([], ahead, PRICE) is None
-
-
 @pytest.fixture
 def conversations(study, server) -> Any:
     """One conversation a list, with feedback, at a server that bills by the character and three tokens a message."""
@@ -104,6 +73,7 @@ def conversations(study, server) -> Any:
     return study
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("before", [0, pytest.param(60, marks=pytest.mark.full)])
 def test_a_run_of_conversations_costs_what_it_was_said_to_cost(conversations, before) -> None:
     if before:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -62,20 +61,6 @@ READ = ("- choose: {show: word, caption: Scrambled word, ask: Which word is it?,
         "- read: {show: word}\n        - choose: {ask: Which word was it?, keys: [f, j], answer_by: text}")  # fmt: skip
 
 
-def test_every_list_is_asked_in_every_wording_and_replicate_and_no_key_comes_twice(make_study) -> None:
-    made = sessions(make_study(with_models("prompt_variants: 5", "replicates: 3")))
-    places = Counter((one.plan["list_id"], one.plan["prompt_variant"], one.plan["replicate"]) for one in made)
-    assert len(places) == len(made) == 2 * 5 * 3 and set(places.values()) == {1}
-    keys = [key for one in made for key in one.keys]
-    assert len(keys) == len(set(keys)) == 30 * 4
-
-
-def test_a_wider_study_holds_the_narrower_one(make_study) -> None:
-    narrow = {key for one in sessions(make_study(with_models("prompt_variants: 1"))) for key in one.keys}
-    wide = make_study(with_models("prompt_variants: 3", "replicates: 2"))
-    assert narrow < {key for one in sessions(wide) for key in one.keys}
-
-
 @pytest.mark.parametrize(
     ("change", "options"),
     [
@@ -108,14 +93,6 @@ def test_an_independent_trial_stands_behind_the_instructions_and_nothing_else(ma
         assert role == "user" and text.startswith("The instructions\n\nSome text.\n\nScrambled word: ")
         assert request.labels == tuple(trial["steps"][-1]["labels"])
         assert session.follow(reply(request, request.labels[0])) == []
-
-
-def test_what_is_stored_is_not_asked_again(make_study) -> None:
-    (session, _) = sessions(make_study(with_models()))
-    trials = list(session.trials)
-    stored = {trials[0]["trial_index"]: Told("garden", correct=True), trials[2]["trial_index"]: Told(None)}
-    left = [session.trial_of(one.work_key) for one in session.begin(stored)]
-    assert left == [trials[1], trials[3]]
 
 
 def test_a_system_message_holds_the_instructions_where_the_model_wants_it(make_study) -> None:
@@ -277,16 +254,6 @@ def person(study: Study, **texts: str | None) -> Person:
         text = texts.get(trial["item_id"], trial["steps"][-1]["labels"][0])
         answers[trial["trial_index"]] = Told(text, correct=text == trial["answer"], timed_out=text is None)
     return Person("human-1", plan, answers)
-
-
-def test_a_yoked_model_takes_list_order_and_labels_of_a_person_and_answers_itself(make_study) -> None:
-    study = make_study(with_models("yoke: human"))
-    human = person(study)
-    (session,) = sessions(study, people=[human])
-    assert session.yoked_to == "human-1" and session.plan["list_id"] == 2
-    mine = [trial["item_id"] for trial in session.trials]
-    assert mine == [trial["item_id"] for trial in trials_of(human.plan) if not trial["is_practice"]]
-    assert all(len(one.messages) == 1 for one in session.begin({}))
 
 
 def test_a_teacher_forced_model_scores_each_human_answer_behind_the_ones_before(make_study) -> None:

@@ -59,10 +59,6 @@ def test_every_kind_of_ask_has_five_different_wordings(language: str) -> None:
             assert len(marks) == 1, f"all wordings of {kind} say the same things"
 
 
-def test_a_language_without_wordings_is_asked_in_english() -> None:
-    assert wording("fi") == wording("en") and wording("de-AT") == wording("de")
-
-
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("variant", [1, 5])
 def test_a_judge_is_told_the_labels_and_a_word_for_none(language: str, variant: int) -> None:

@@ -150,19 +150,6 @@ def test_a_papers_parser_stands_beside_and_says_what_it_would_change(study, stor
     assert len(all_scores(store)) == 16, "the same verdict is not added twice"
 
 
-def test_a_newer_parser_counts_from_then_on_and_the_old_verdict_stays(study, store) -> None:
-    run(study, store, lambda trial: "B")
-    first = all_scores(store)
-    wrong = Score("A", "valid", True, 1.0, "exact-1", 1)
-    place = {name: first[0][name] for name in ("session_id", "trial_index", "attempt")}
-    store.write(lambda c: records.store_score(c, **place, verdict=wrong)).result()
-    outcome = score_again(study, store)
-    assert (outcome.changed, outcome.beside, outcome.renewed, outcome.counts) == (1, 0, 0, True)
-    assert [row["scorer"] for row in all_scores(store)[-2:]] == ["exact-1", f"exact-{VERSION}"]
-    assert {row["response"] for row in latest(store, study)} == {"B"}
-    assert all_scores(store)[: len(first)] == first
-
-
 def test_verdicts_by_older_rules_are_renewed_and_those_that_stay_the_same_are_no_change(study, store) -> None:
     run(study, store, lambda trial: "I believe it is B.")
     for row in all_scores(store):

@@ -105,11 +105,3 @@ def test_a_restoring_call_that_gave_no_whole_text_is_not_used_and_not_made_again
     second = session.begin({})[1]
     begun = again.begin({}, {first.work_key: given_back(half, status), second.work_key: "thing"})
     assert [again.mark_of(one.work_key) for one in begun[:2]] == ["+as_shown", ""]
-
-
-def test_the_limit_of_an_answer_leaves_room_to_restore_a_text(make_study) -> None:
-    study = make_study(with_models(), READ)
-    session = sessions(study, strategy="unscramble_first", max_tokens=2)[1]
-    first, *_ = session.begin({})
-    (answer,) = session.follow(reply(first, "thing"))
-    assert first.max_tokens > 2 and answer.max_tokens == 2

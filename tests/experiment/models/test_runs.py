@@ -243,23 +243,6 @@ def test_a_wider_study_asks_only_for_what_is_new(study, server) -> None:
     assert before < {trial["work_key"] for trial in stored(study)}
 
 
-def test_a_run_of_some_trials_is_continued_by_the_next(study, server) -> None:
-    arguments = (
-        "run",
-        study,
-        "--model",
-        "openai:scripted",
-        "--base-url",
-        server.url,
-        "--max-trials",
-        "40",
-        "--json",
-    )
-    left = [json.loads(wrods(*arguments).stdout)["models"][0]["left"] for _ in range(3)]
-    assert left == [56, 16, 0]
-    assert len(server.requests) == len(stored(study)) == TRIALS
-
-
 def test_another_model_or_setting_is_never_given_the_answers_of_the_first(study, server) -> None:
     run_here(study, server)
     server.requests.clear()

@@ -42,6 +42,7 @@ def named(study: Path, server: Any) -> Path:
     return study
 
 
+@pytest.mark.full
 def test_a_change_that_is_taken_back_changes_the_sessions_places_in_one_step(named: Path) -> None:
     run_ok(named)
     edit(named, "temperature: 0,", "temperature: 0.7,")

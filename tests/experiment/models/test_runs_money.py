@@ -171,25 +171,6 @@ def test_a_run_that_is_told_to_goes_on_until_the_budget_is_used(study, server) -
     assert spread(study, 1) <= TRIALS // 4
 
 
-def test_a_trial_that_failed_in_the_probe_is_not_asked_again_by_the_same_run(study, server) -> None:
-    failing = load_study(study).items[0].shown["question"]
-    with_models(study, remote("one", server))
-    server.always[failing] = "400"
-    first = invoke("run", study, "--json")
-    assert first.exit_code == 1
-    (one,) = json.loads(first.stdout)["models"]
-    asked = [body for body in server.requests if failing in json.dumps(body)]
-    assert len(asked) == one["failed"] == one["left"] == len(one["errors"]) > 0
-    assert len({(error["session_id"], error["trial_index"]) for error in one["errors"]}) == len(one["errors"])
-    assert one["unanswered"] == {"error": one["left"]}
-    assert len(server.requests) == TRIALS
-    server.requests.clear()
-    told = invoke("run", study).output
-    assert len(server.requests) == one["left"], "the next run asks for them"
-    assert f"{one['left']} of {TRIALS} left ({one['left']} error)" in told
-    assert told.count("no answer: item") == one["left"]
-
-
 @pytest.mark.full
 def test_a_server_that_counts_more_than_can_be_is_told_and_the_budget_holds(study, server) -> None:
     with_models(study, remote("one", server), budget="0.3 USD")

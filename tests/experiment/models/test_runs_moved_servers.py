@@ -42,6 +42,7 @@ def test_another_model_behind_an_address_of_ones_own_stops_the_run_with_both_nam
     assert len(stored(begun)) == TRIALS
 
 
+@pytest.mark.full
 def test_without_a_probe_the_first_answer_of_another_model_stops_the_run_before_it_is_stored(
     study, server
 ) -> None:

@@ -155,6 +155,7 @@ def test_a_slow_request_holds_a_model_up_only_once_it_is_a_whole_block_behind(st
     assert invoke("run", study).exit_code == 0 and is_exact(study, 1)
 
 
+@pytest.mark.full
 def test_a_server_that_goes_away_and_comes_back_is_waited_for(study, server) -> None:
     first = ScriptedOpenAI(answer=lambda body: "Yes", delay=0.03)
     with first:

@@ -28,7 +28,6 @@ from experiment.models.settings import ModelSettings
 from experiment.store import open_store, queries
 from experiment.store.tables import audit, calls, sessions
 from tests.experiment.models.running import (
-    HELD_S,
     ROOT,
     TRIALS,
     command,
@@ -37,7 +36,6 @@ from tests.experiment.models.running import (
     of_store,
     remote,
     spread,
-    wait_until,
     with_models,
 )
 from tests.scripted_openai import ScriptedOpenAI
@@ -48,18 +46,6 @@ BLOCKS = 4
 def are_within_one_block(folder: Path, models: int, probed: int = 0) -> bool:
     """Say whether all models and lists are within one block of each other, trials of the probe aside."""
     return spread(folder, models) <= TRIALS // 16 + probed
-
-
-def test_models_of_a_run_stay_together_when_trials_are_limited(study, server) -> None:
-    with_models(study, remote("one", server, "price: free"), remote("two", server, "price: free"))
-    for asked in (30, 60, 90):
-        result = invoke("run", study, "--max-trials", "30", "--json")
-        told = {one["reader"]: one for one in json.loads(result.stdout)["models"]}
-        assert {one["left"] for one in told.values()} == {TRIALS - asked}
-        assert are_within_one_block(study, 2)
-        lists = done(study)["one"]
-        by_list = [sum(n for (number, _), n in lists.items() if number == one) for one in range(1, 5)]
-        assert max(by_list) - min(by_list) <= 1, "lists take turns trial by trial"
 
 
 @pytest.mark.full
@@ -203,28 +189,6 @@ def test_a_model_without_a_price_is_left_out_before_anything_is_sent(study, serv
     result = invoke("run", study, "--json")
     guesser, gpt = json.loads(result.stdout)["models"]
     assert result.exit_code == 1 and guesser["answered"] == TRIALS and "no price is known" in gpt["error"]
-
-
-def test_a_killed_run_is_told_apart_and_its_money_may_have_been_spent(study, server) -> None:
-    server.delay = 0.05
-    with_models(study, remote("one", server), budget="40 USD")
-    running = subprocess.Popen(command("run", study), cwd=ROOT, stderr=subprocess.DEVNULL)
-    wait_until(lambda: len(server.requests) >= 30)
-    server.delay = HELD_S  # the run is under way until it is killed, however slow this machine is
-    alive = json.loads(invoke("status", study, "--json").stdout)
-    running.send_signal(signal.SIGKILL)
-    running.wait(timeout=30)
-    dead = json.loads(invoke("status", study, "--json").stdout)
-    assert [run["alive"] for run in alive["runs"]] == [True] and alive["runs"][0]["planned"] == TRIALS
-    assert [run["state"] for run in dead["runs"]] == ["killed"]
-    assert "was killed" in invoke("status", study).stdout
-    server.delay = 0.0
-    result = invoke("run", study, "--json")
-    (told,) = json.loads(result.stdout)["models"]
-    assert result.exit_code == 0 and told["lost_usd"] > 0
-    after = json.loads(invoke("status", study, "--json").stdout)
-    assert after["money"]["may_have_been_spent_usd"] == pytest.approx(told["lost_usd"])
-    assert after["runs"][0]["state"] == "finished" and after["readers"][0]["states"] == {"finished": 4}
 
 
 def test_status_of_a_study_says_sessions_money_and_the_last_run(study) -> None:

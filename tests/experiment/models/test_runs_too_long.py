@@ -70,6 +70,7 @@ def test_prompts_that_are_too_long_are_asked_once_and_named_by_run_and_status(st
     assert money(study).set_aside == 0
 
 
+@pytest.mark.full
 def test_other_errors_beside_them_are_asked_again_and_keep_the_exit_code(study, server) -> None:
     with_models(study, remote("m", server))
     server.always["Sunday"] = LONG

@@ -36,6 +36,7 @@ def local(folder: Path, more: str = "") -> str:
     return f'base: {{use: "hf:{folder}"{more}}}'
 
 
+@pytest.mark.full
 def test_timed_trials_run_alone_in_random_order_as_sessions_of_their_own(study, plain_model) -> None:
     with_models(study, local(plain_model))
     untimed = run(study, "--max-trials", "8")
@@ -223,6 +224,7 @@ def test_what_an_endpoint_gives_is_found_out_said_and_recorded_before_anything_i
     assert "does not give: log-probabilities of answers" in result.stderr and "seed" in result.stderr
 
 
+@pytest.mark.full
 def test_a_server_that_does_not_answer_costs_its_model_the_run_and_the_others_nothing(study, server) -> None:
     gone = 'gone: {use: "openai:m", base_url: "http://127.0.0.1:9/v1"}'
     with_models(study, gone, remote("here", server, "price: free"))

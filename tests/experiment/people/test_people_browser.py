@@ -100,7 +100,10 @@ def press(page: Any, words: str) -> None:
     pytest.fail(f"Tab never reached {words!r}")
 
 
-@pytest.mark.parametrize(("language", "scheme"), [("de", "light"), ("ar", "dark"), ("ja", "dark")])
+@pytest.mark.parametrize(
+    ("language", "scheme"),
+    [("de", "light"), ("ar", "dark"), pytest.param("ja", "dark", marks=pytest.mark.full)],
+)
 def test_a_whole_study_is_taken_left_continued_and_deleted_by_keyboard_alone(
     make_study: Any, serve_study: Any, chromium: Any, language: str, scheme: str
 ) -> None:
@@ -146,6 +149,7 @@ def test_a_whole_study_is_taken_left_continued_and_deleted_by_keyboard_alone(
         assert list(trials_with_scores(connection)) == sessions_overview(connection) == []
 
 
+@pytest.mark.full
 def test_the_sessions_page_follows_what_happens(site: Any, page: Any) -> None:
     link = site.app.extensions["wrods"].make_link()
     page.goto(f"http://127.0.0.1:{site.port}/admin/enter/{link}")

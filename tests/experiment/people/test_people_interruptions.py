@@ -168,6 +168,7 @@ def test_a_clock_that_jumps_and_a_server_that_is_killed_interrupt_nothing(
     held_against(rows_of(request)[0], len(ledger.confirmed), ledger.lost(process.folder))
 
 
+@pytest.mark.full
 def test_someone_else_at_the_same_browser_may_begin_after_a_session_that_is_over(
     served: Any, tabs: Any
 ) -> None:

@@ -185,6 +185,7 @@ def test_over_plain_http_a_station_says_what_it_lacks_and_loses_nothing(lab: Lab
     assert_whole(lab.trials("P014"))
 
 
+@pytest.mark.full
 def test_with_the_certificate_nothing_is_lacking(lab: LabSite, station: Any) -> None:
     assert lab.at.certificate is not None
     trusted = f"--ignore-certificate-errors-spki-list={spki_digest(lab.at.certificate.chain)}"

@@ -84,6 +84,7 @@ def test_a_participant_of_prolific_goes_back_with_the_code_when_all_is_stored(
     assert link.get_attribute("href") == "https://app.prolific.com/submissions/complete?cc=C1DONE"
 
 
+@pytest.mark.full
 def test_a_page_whose_session_was_held_shows_the_code_once_it_is_released(
     make_study: Callable[..., Any], serve_study: Callable[..., Any], page: Any
 ) -> None:
