@@ -216,16 +216,21 @@ def _numbers(
                 f"no line of the items table shows item {key[keys.index('item_id')]!r} as it was to be restored",
                 mend="Hand the study over again, with the items that its sessions showed.",
             )
-        given = response if status == "valid" and response is not None else ""
-        words = recovered_words(intact, shown, given)
-        yield (
-            edit_distance(shown, intact),
-            edit_distance(given, intact),
-            len(intact.strip()),
-            words.changed,
-            words.recovered,
-            words.with_one_typo,
-            words.unchanged,
-            words.kept,
-            words.changed - words.recovered,
-        )
+        yield _counts(intact, shown, response if status == "valid" and response is not None else "")
+
+
+@lru_cache(maxsize=200_000)
+def _counts(intact: str, shown: str, given: str) -> tuple[float, ...]:
+    """Return the counts of an answer; analyses and checks of one report ask for the same answers again."""
+    words = recovered_words(intact, shown, given)
+    return (
+        edit_distance(shown, intact),
+        edit_distance(given, intact),
+        len(intact.strip()),
+        words.changed,
+        words.recovered,
+        words.with_one_typo,
+        words.unchanged,
+        words.kept,
+        words.changed - words.recovered,
+    )

@@ -221,9 +221,11 @@ def _bound(spec: Spec, design: Design) -> Iterator[Fault]:
     names = dict.fromkeys(by_reader[reader] for reader in readers if reader in by_reader)
     if said is None or not names or not set(names) <= set(PLANNABLE):
         return
-    if design.models is not None and len(readers) < 2 and not design.compares_items:
+    of_items = design.compares_items and "correct" in names
+    if design.models is not None and len(readers) < 2 and not (of_items and design.models):
+        also = " (of accuracy also between conditions of a model, and the study names no model)"
         yield Fault(
-            f" is {said!r}; it bounds the difference between readers, and the analysis has one",
+            f" is {said!r}; it bounds the difference between readers{also * of_items}, and the analysis has one",
             "Name a second reader in between, or take the bound out.",
             ("equivalence",),
         )

@@ -215,7 +215,7 @@ def _equivalence(one: PlannedAnalysis, plan: StudyPlan) -> Iterator[str]:
             f"equivalence: {first} and {others} count as equal in a contrast if two one-sided tests at {_level(one)} "
             f"reject a difference of {bound.said} or more between them, by Bonferroni's method over all such tests of the measure"
         )
-    if bound is not None and plan.compares_items:
+    if bound is not None and plan.compares_items and any(each.name == "correct" for each in one.by_measure):
         yield (
             "equivalence: conditions that asked a model about the same items count as equal if two one-sided tests reject a "
             f"difference of {bound.said} or more, frozen beforehand"

@@ -18,7 +18,7 @@ FACTORS: tuple[KeyPath, ...] = (
     ("materials", "letter_geometry"),
 )
 """Settings from which the factors and their levels follow."""
-CONSEQUENCES = (LookupError, TypeError, ValueError, AttributeError, AssertionError, StopIteration)
+CONSEQUENCES = (Fault, LookupError, TypeError, ValueError, AttributeError, AssertionError, StopIteration)
 """Errors of a check that meets a setting which another check has found wrong."""
 
 

@@ -120,6 +120,24 @@ def test_everything_that_is_wrong_with_a_plan_is_found_at_once() -> None:
 
 
 @pytest.mark.parametrize(
+    ("models", "measure", "compares_items", "faults"),
+    [
+        ([], "correct", False, 1),
+        (["gpt"], "correct", False, 1),
+        ([], "correct", True, 1),
+        (["gpt"], "correct", True, 0),
+        (["gpt"], "missing", True, 1),
+    ],
+)
+def test_a_bound_that_nothing_would_be_compared_with_is_refused(
+    models: list[str], measure: str, compares_items: bool, faults: int
+) -> None:
+    spec = {"measure": measure, "compare": "font", "between": ["human"], "equivalence": "5 points"}
+    design = Design(LEVELS, models, ["choose"], compares_items)
+    assert [fault.path for fault in faults_of(spec, design)] == faults * [".equivalence"]
+
+
+@pytest.mark.parametrize(
     ("compare", "factors", "said"),
     [
         (["font", "font"], LEVELS, "an interaction is of two factors"),

@@ -5,8 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from experiment.checking import load_study
+from experiment.cli import main
 from experiment.study import Study
 from experiment.study.plans import session_rules
 from experiment.study.screens import check_consent_first
@@ -128,12 +130,14 @@ def test_all_faults_are_told_in_the_order_of_their_lines(make_study: Callable[..
     ],
 )
 def test_a_plan_that_cannot_be_carried_out_is_told_with_line_and_rule(
-    make_study: Callable[..., Study], more: str, said: str
+    make_study: Callable[..., Study], more: str, said: str, tmp_path: Path
 ) -> None:
     given = f"measure: correct, compare: position, between: [human], {more}"
     plan = f"\nanalysis:\n  planned:\n    a: {{{given}}}\n"
     with pytest.raises(UserError, match=rf"(?s)study\.yaml, line \d+.*{said}"):
         make_study(("  - debrief: debrief.md\n", f"  - debrief: debrief.md{plan}"))
+    done = CliRunner().invoke(main, ["check", str(tmp_path / "small")])
+    assert isinstance(done.exception, SystemExit) and "study.yaml, line" in done.output
 
 
 def test_a_missing_folder_says_how_to_make_one(tmp_path: Path) -> None:
