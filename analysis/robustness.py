@@ -98,7 +98,8 @@ class Form:
         if not np.isfinite([self.estimate, low, high]).all():
             return None
         outcome = outcome_of(planned, alpha, self.estimate, low, high)
-        return Cell(outcome, *_in_unit((self.estimate, low, high), self.scale), self.where)
+        estimate, low, high = _in_unit((self.estimate, low, high), self.scale)
+        return Cell(outcome, estimate, low, high, self.where)
 
 
 @dataclass(frozen=True)
