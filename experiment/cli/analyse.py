@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from .report import write_and_show
+from experiment.cli.report import write_and_show
 
 _EXAMPLE = """\b
 Examples:

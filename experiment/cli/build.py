@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections import Counter
 from dataclasses import asdict
@@ -10,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from experiment.cli.terminal import print_json
 
 if TYPE_CHECKING:
     from experiment.building import Built
@@ -39,7 +40,7 @@ def build(study: Path, as_json: bool) -> None:
     built = build_study(loaded)
     conditions = describe_conditions(built.items)
     if as_json:
-        click.echo(json.dumps(_as_json(built, conditions), ensure_ascii=False, indent=1))
+        print_json(_as_json(built, conditions))
         return
     for line in built.made.remarks:
         click.echo(line)

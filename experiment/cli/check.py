@@ -2,19 +2,191 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from experiment.cli.terminal import print_error, print_json
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
+    from analysis.plan import Measure, Plan
+    from analysis.power.expected import Expected
     from experiment.study import Study
+    from stimuli.item import Item
+
+ACCURACIES = (75.0, 95.0)
+"""Percent correct for which the sensitivity of accuracy is given: the middle of the scale and near a ceiling."""
+SUGGESTED = {"points": "10 points", "ratio": "10%"}
+REASONS = {
+    "points": "one answer in ten",
+    "ratio": "a tenth of the time or length",
+}
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """A paragraph for each planned analysis, and its numbers for ``--json``."""
+
+    paragraphs: tuple[str, ...]
+    numbers: tuple[dict[str, Any], ...]
+
+
+def sensitivity_of(study: Study, items: Sequence[Item]) -> Sensitivity:
+    """Work out what the planned analyses of a study can detect, with the usual spreads of participants and items.
+
+    Nothing where the study plans no analysis, or does not say how many participants it wants.
+    """
+    from analysis.power.simulation import planned_of
+    from analysis.readers import PARTICIPANT_KINDS
+    from experiment.cli.power import kinds_of_plan, planned_of_study
+
+    known = planned_of_study(study, items)
+    if not known.planned or not known.items:
+        return Sensitivity((), ())
+    try:
+        plans, _ = planned_of(known.planned, known.factors)
+    except UserError:
+        return Sensitivity((), ())
+    paragraphs, numbers = [], []
+    for plan in plans:
+        kinds = kinds_of_plan(plan, known)
+        with_people = any(kind in PARTICIPANT_KINDS for kind in kinds.values())
+        if plan.measure.scale not in SUGGESTED or (with_people and not known.participants):
+            continue
+        tests = _tests(plan, plans)
+        found = _numbers(plan, kinds, known, tests)
+        if found is not None:
+            numbers.append(found)
+            paragraphs.append(_told(plan, found))
+    return Sensitivity(tuple(paragraphs), tuple(numbers))
+
+
+def _tests(plan: Plan, plans: Sequence[Plan]) -> tuple[int, int]:
+    """Return how many differences, and how many equivalences, are adjusted together with those of a plan."""
+    from analysis.contrasts import compared
+    from analysis.power.simulation import is_joined
+
+    own = [one for one in plans if one is plan or is_joined(plan, one)]
+    return (
+        sum(len(one.contrasts) * len(compared(one.groups)) for one in own),
+        max(1, sum(len(one.contrasts) * (len(one.groups) - 1) for one in own)),
+    )
+
+
+def _numbers(plan: Plan, kinds: dict[str, str], known: Any, tests: tuple[int, int]) -> dict[str, Any] | None:
+    from analysis.plan import read_bound
+    from analysis.power.assumptions import Given, assumed
+    from analysis.power.expected import expected_precision, items_needed
+    from analysis.power.simulation import Sizes, layout_of
+
+    layout = layout_of(plan, known.layouts)
+    sizes = Sizes(known.participants or 0, known.items, known.prompts, known.replicates)
+    bound = plan.equivalence or read_bound(SUGGESTED[plan.measure.scale], [plan.measure])
+    own = bound.half_width
+    several = len(plan.groups) > 1
+    assumptions = []
+    for mean in ACCURACIES if plan.measure.scale == "points" else (1000.0,):
+        given = [Given("mean", group, level, mean) for group in plan.groups for level in plan.levels]
+        try:
+            truth = assumed(plan, kinds, given, "usual spreads")
+            expected = expected_precision(plan, truth, sizes, layout, tests[0])
+        except UserError:
+            return None
+        least = _of_readers(expected)
+        found: dict[str, Any] = {
+            "mean": mean if plan.measure.scale == "points" else None,
+            "detectable": {readers: _shown(one.detectable, plan.measure) for readers, one in least.items()},
+            "half_width": {readers: _shown(one.half_width, plan.measure) for readers, one in least.items()},
+        }
+        if several:
+            widest = max((one for one in expected if len(one.groups) == 2), key=lambda one: one.se)
+            found["equivalence"] = {
+                "probability": round(widest.equivalence(own, tests[1]), 3),
+                "reachable_bound": _shown(widest.reachable_bound(tests[1]), plan.measure),
+                "items_needed": items_needed(plan, truth, sizes, layout, own, tests),
+            }
+        assumptions.append(found)
+    return {
+        "plan": plan.name,
+        "measure": plan.measure.name,
+        "participants": sizes.participants or None,
+        "items": sizes.items,
+        "tests": tests[0],
+        "unit": "points" if plan.measure.scale == "points" else "percent",
+        "equivalence_bound": plan.equivalence.said if plan.equivalence else None,
+        "suggested_bound": SUGGESTED[plan.measure.scale] if several and plan.equivalence is None else None,
+        "assumed": assumptions,
+    }
+
+
+def _of_readers(expected: Sequence[Expected]) -> dict[str, Expected]:
+    """Return the least precise contrast of each reader, and of each pair of readers that is compared."""
+    found: dict[str, Expected] = {}
+    for one in expected:
+        readers = " − ".join(one.groups)
+        if readers not in found or one.se > found[readers].se:
+            found[readers] = one
+    return found
+
+
+def _shown(value: float, measure: Measure) -> float:
+    """Return a difference in points, or a ratio's logarithm in percent."""
+    from math import expm1
+
+    return round(value if measure.scale == "points" else 100 * expm1(value), 1)
+
+
+def _told(plan: Plan, found: dict[str, Any]) -> str:
+    unit = " points" if found["unit"] == "points" else "%"
+    people = f"{found['participants']} participants, " if found["participants"] else ""
+    first, *others = found["assumed"]
+    at = f" at {first['mean']:g}% correct" if first["mean"] is not None else ""
+    together = f", {found['tests']} tests adjusted together" if found["tests"] > 1 else ""
+    listed = []
+    for readers, value in first["detectable"].items():
+        elsewhere = ", ".join(f"{one['detectable'][readers]:g} at {one['mean']:g}%" for one in others)
+        listed.append(f"{readers} {value:g}{unit}" + (f" ({elsewhere})" if elsewhere else ""))
+    lines = [
+        f"Sensitivity of {found['plan']} ({people}{found['items']} items{together}; usual variation between participants and items): "
+        f"the smallest difference that 80% of such studies find{at}: {'; '.join(listed)}."
+    ]
+    if "equivalence" in first:
+        lines += _equivalence_told(plan, found, unit)
+    return "\n".join(lines)
+
+
+def _equivalence_told(plan: Plan, found: dict[str, Any], unit: str) -> list[str]:
+    first, *others = found["assumed"]
+    planned, suggested = found["equivalence_bound"], found["suggested_bound"]
+    lines = []
+    if planned is None:
+        lines.append(
+            "No equivalence bound is planned, so the report cannot conclude that readers are similar, however small the difference. "
+            f"Which difference would be too small to matter? Add it to the plan before data collection, for example `equivalence: "
+            f"{suggested}` ({REASONS[plan.measure.scale]})."
+        )
+    chance = f"{100 * first['equivalence']['probability']:.0f}%"
+    chance += "".join(
+        f" ({100 * one['equivalence']['probability']:.0f}% at {one['mean']:g}%)" for one in others
+    )
+    needed = first["equivalence"]["items_needed"]
+    line = (
+        f"If there is no difference, {chance} of such studies conclude equivalence within {planned or suggested}; 80% would within "
+        f"{first['equivalence']['reachable_bound']:g}{unit}."
+    )
+    if first["equivalence"]["probability"] < 0.8:
+        line += (
+            f" For 80% within {planned or suggested}, plan about {needed} items."
+            if needed
+            else f" No number of items up to {20 * found['items']:,} is enough with these participants."
+        )
+    return [*lines, line]
 
 
 @click.command()
@@ -47,9 +219,8 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     from experiment.checking import load_study
     from experiment.checking.placeholders import placeholders
     from experiment.cli.build import tell_skipped
-    from experiment.cli.own_formulas import check_own_formulas
-    from experiment.cli.sensitivity import sensitivity_of
-    from experiment.cli.wrapping import wrapped
+    from experiment.cli.registering import check_own_formulas
+    from experiment.cli.terminal import wrapped
     from experiment.configuration import config_file, read_config
     from experiment.describing.plain_english import tell
     from experiment.people.recruitment.codes import missing_lines, recruitment_for
@@ -84,7 +255,7 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
                 "placeholders": placeholders(loaded),
             }
         )
-        click.echo(json.dumps(numbers, ensure_ascii=False, indent=1))
+        print_json(numbers)
         sys.exit(1 if unprobed else 0)
     for line in made.remarks:
         click.echo(line)
@@ -113,7 +284,7 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
         click.secho(f"The items were built from another design: {'; '.join(changed)}", fg="yellow")
         click.echo("serve, run and simulate refuse them until they are built again.")
     for name, fault in unprobed.items():
-        click.echo(click.style("Error: ", fg="red", bold=True) + f"{name} was not probed: {fault}", err=True)
+        print_error(f"{name} was not probed: {fault}")
     if unprobed:
         sys.exit(1)
 
@@ -186,20 +357,18 @@ def _probe_all(study: Study) -> dict[str, UserError]:
     """Probe every server that the study names, pay for it and keep what it can; return what kept one from being probed."""
     from experiment.checking.giving import PROBE
     from experiment.checking.settings import model_settings
-    from experiment.cli.study_store import this_user
-    from experiment.configuration import read_config, store_address
+    from experiment.cli.study_store import note_action, own_store
     from experiment.models.api import capabilities
     from experiment.models.money import Purse, Till, price_of
     from experiment.models.runs.asked import budget_of
     from experiment.models.runs.telling import new_run_id
-    from experiment.store import open_store, records
 
     asked = {name: model_settings(study, name) for name in study.models}
     asked = {name: settings for name, settings in asked.items() if settings.kind == "openai"}
     if not asked:
         return {}
     faults: dict[str, UserError] = {}
-    with open_store(store_address(read_config()) or study.folder) as store:
+    with own_store(study) as store:
         for name, settings in asked.items():
             purse = Purse(store, study.id, new_run_id(), name, budget=budget_of(study))
             try:
@@ -212,11 +381,7 @@ def _probe_all(study: Study) -> dict[str, UserError]:
             finally:
                 purse.close()
             detail = {"reader": name, "use": study.models[name]["use"], PROBE: found}
-            store.write(
-                lambda connection, detail=detail: records.add_audit(  # type: ignore[misc]
-                    connection, this_user(), PROBE, study=study.id, detail=detail
-                )
-            ).result()
+            note_action(store, study.id, PROBE, detail)
     return faults
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 import shutil
 import sys
@@ -15,7 +16,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from experiment.cli.screen import has_screen
+from experiment.cli.progress import Progress
+from experiment.cli.terminal import has_screen
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -105,16 +107,18 @@ def _new_folder(out: Path | None) -> Path:
 
 
 def _people(console: Console, study: Study, links: Links, readers: int, *, pause: float) -> None:
-    from rich.progress import Progress
-
     from experiment.demo.tour import fill
 
     console.print(
         f"[bold]3 of 5[/bold]  {readers} simulated readers take part through the real interface (simulated: not data)"
     )
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("        readers", total=readers)
-        acknowledged = fill(study, links, readers=readers, pause=pause, told=lambda _: progress.advance(task))
+    count = itertools.count(1)
+    with Progress("readers") as progress:
+
+        def told(_: int) -> None:
+            progress.draw("        simulated", next(count), readers)
+
+        acknowledged = fill(study, links, readers=readers, pause=pause, told=told)
     console.print(f"        {acknowledged} trials acknowledged, each on disk before it was")
 
 
@@ -127,24 +131,21 @@ def _models(console: Console, study: Study, store: Store) -> None:
     )
     version = version_of(study, store)
     for name, settings in study.models.items():
-        outcome = _one_model(console, study, store, name, version)
+        outcome = _one_model(study, store, name, version)
         console.print(
             f"        {name:<14}{outcome.answered} trials in {outcome.sessions} sessions ({settings['use']})"
         )
 
 
-def _one_model(console: Console, study: Study, store: Store, name: str, version: int) -> Outcome:
-    from rich.progress import Progress
-
+def _one_model(study: Study, store: Store, name: str, version: int) -> Outcome:
     from experiment.models.runs import run_model
 
     settings = study.models[name]
     options = {key: value for key, value in settings.items() if key != "use"}
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(f"        {name}", total=None)
+    with Progress("trials") as progress:
 
         def told(done: int, total: int, statuses: Mapping[str, int]) -> None:
-            progress.update(task, completed=done, total=total)
+            progress.draw(f"        {name}", done, total)
 
         return run_model(study, name, settings["use"], options, store, version=version, progress=told)
 

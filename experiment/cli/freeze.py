@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from experiment.cli.study_store import store_of
+from experiment.cli.terminal import print_json
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def freeze(study: Path, is_check: bool, amend: str | None, heads: Path | None, a
     """
     from experiment.checking import load_study
     from experiment.checking.placeholders import refuse_placeholders
-    from experiment.cli.own_formulas import check_own_formulas
+    from experiment.cli.registering import check_own_formulas
     from experiment.custody.freezing import DOCUMENT, FILE
     from experiment.custody.freezing import freeze as lock
     from experiment.custody.origin import require_current_items
@@ -121,7 +122,7 @@ def _check(study: Study, heads: Path | None, as_json: bool) -> None:
     if heads is not None and not found.changes and not found.broken:
         write_heads(heads, found)
     if as_json:
-        click.echo(json.dumps(_as_json(found), ensure_ascii=False, indent=1))
+        print_json(_as_json(found))
     else:
         _tell(found)
     if not found.holds:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,25 +106,17 @@ def import_(
 
 def _copy(opened: Opened, file: Path, *, as_json: bool) -> None:
     """Take one participant's copy of answers; files are cleaned where the copy has them deleted."""
-    from experiment.cli.study_store import this_user
+    from experiment.cli.study_store import note_action
     from experiment.configuration import read_config
     from experiment.custody.withdrawal import clean_up, remember
     from experiment.people.recruitment.codes import recruitment_for
     from experiment.people.taking import read_copy, take_copy
-    from experiment.store.records import add_audit
 
     recruitment = recruitment_for(opened.study, read_config())
     taken = take_copy(opened.store, opened.study.id, read_copy(file.read_bytes()), recruitment=recruitment)
     counts = {"new": taken.new, "same": taken.same, "refused": taken.refused, "trials": taken.trials}
-    noted = partial(
-        add_audit,
-        actor=this_user(),
-        action="took a copy of answers",
-        study=opened.study.id,
-        session_id=None if taken.departed else taken.session_id,
-        detail=counts,
-    )
-    opened.store.write(noted).result()
+    session_id = None if taken.departed else taken.session_id
+    note_action(opened.store, opened.study.id, "took a copy of answers", counts, session_id=session_id)
     if taken.departed is not None:
         remember(opened.study.folder, taken.departed.sessions)
         for line in clean_up(opened.store, opened.study.id, opened.study.folder):
@@ -146,8 +137,7 @@ def _tables(
     study: Path, files: tuple[Path, ...], mapping: Path | None, *, new_version: bool, as_json: bool
 ) -> None:
     """Import tables of responses, or a paper's released outputs: all that is named, or nothing."""
-    from experiment.cli.study_store import store_of, this_user
-    from experiment.configuration import read_config, store_address
+    from experiment.cli.study_store import own_store, store_of, this_user
     from experiment.models.imports import (
         Source,
         read_mapping,
@@ -155,7 +145,6 @@ def _tables(
         read_scrambled_bench,
         write_import,
     )
-    from experiment.store import open_store
 
     columns = None if mapping is None else read_mapping(mapping)
     if columns is None and len(files) > 1:
@@ -175,7 +164,7 @@ def _tables(
             click.echo(
                 f"Storing {trials:,} trials; until that is done nothing else writes to the store.", err=True
             )
-        with open_store(store_address(read_config()) or loaded.folder) as store:
+        with own_store(loaded) as store:
             found = write_import(given, store, actor=this_user(), new_version=new_version)
     if given.items.content is not None:
         click.echo(f"{len(given.items.study.items)} items made from {files[0].name}", err=True)

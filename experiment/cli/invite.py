@@ -75,13 +75,11 @@ def invite(
     Example: wrods invite my-study --number 40 --days 14 --base-url https://study.example.org
     """
     from experiment.checking import load_study
-    from experiment.cli.study_store import this_user
-    from experiment.configuration import read_config, store_address
+    from experiment.cli.study_store import own_store, this_user
     from experiment.custody.upkeep import note_place
     from experiment.custody.withdrawal import INVITED_TO
     from experiment.people.recruitment.admission import invite as invite_people
     from experiment.people.recruitment.admission import numbered
-    from experiment.store import open_store
     from experiment.store.records import now
     from stimuli.audit.findings import counted
     from stimuli.errors import UserError
@@ -107,7 +105,7 @@ def invite(
         _write(file, _signed(loaded, names, days, base_url))
         click.echo(f"Wrote {counted(len(names), 'signed link')} to {file}, valid for {days:g} days.")
         return
-    with open_store(store_address(read_config()) or loaded.folder) as store:
+    with own_store(loaded) as store:
 
         def make(connection: Connection) -> list[Invitation]:
             whom = names or numbered(connection, loaded.id, number or 0)

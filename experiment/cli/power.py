@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from experiment.cli.progress import Progress
+from experiment.cli.terminal import print_json
 from stimuli.errors import UserError
-
-from .power_progress import PowerProgress
 
 if TYPE_CHECKING:
     from analysis.plan import Plan
@@ -194,13 +194,13 @@ def power(study: Path, **asked: Any) -> None:
         truth = without_effects(truth, plan) if asked["no_effects"] else truth
         layout = layout_named(asked["layout"] or layout_of(plan, known.layouts))
         question = Question(plan, truth, layout, asked["seed"])
-        with PowerProgress(plan.name) as progress:
+        with Progress("studies") as progress:
             outcomes = simulate(
                 question,
                 sizes_of(plan, readers[plan.name], sizes),
                 asked["studies"],
                 processes=asked["processes"] or os.cpu_count() or 1,
-                progress=progress,
+                progress=partial(progress.draw, plan.name),
             )
         told.append(tell(question, outcomes, asked["wanted"], [*remarks, *plan.remarks, _laid_out(layout)]))
         files = write(told[-1], folder)
@@ -208,7 +208,7 @@ def power(study: Path, **asked: Any) -> None:
             click.echo(told[-1].text())
             click.echo("\nWritten: " + ", ".join(str(file) for file in files) + "\n")
     if asked["as_json"]:
-        click.echo(json.dumps([one.to_json() for one in told], ensure_ascii=False, indent=1))
+        print_json([one.to_json() for one in told])
 
 
 def _laid_out(layout: str) -> str:

@@ -26,7 +26,7 @@ def preview(study: Path, model: str | None, port: int, no_browser: bool) -> None
     Example: wrods preview my-study --model hf:Qwen/Qwen3-0.6B
     """
     from experiment.checking import load_study
-    from experiment.cli.screen import has_screen
+    from experiment.cli.terminal import has_screen
     from experiment.people.preview import create_preview_app
     from experiment.people.server import Server
 

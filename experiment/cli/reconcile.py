@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from experiment.cli.terminal import print_json
 
 if TYPE_CHECKING:
     from experiment.people.recruitment.reconciliation import Line, Report
@@ -39,8 +40,8 @@ def reconcile(study: Path, file: Path, reward: str | None, as_json: bool, approv
     from dataclasses import replace
 
     from experiment.checking import load_study
-    from experiment.cli.study_store import this_user
-    from experiment.configuration import read_config, store_address
+    from experiment.cli.study_store import own_store, this_user
+    from experiment.configuration import read_config
     from experiment.people.recruitment.codes import read_reward, recruitment_for
     from experiment.people.recruitment.reconciliation import (
         approve_csv,
@@ -48,7 +49,6 @@ def reconcile(study: Path, file: Path, reward: str | None, as_json: bool, approv
         read_export,
         reconciliation,
     )
-    from experiment.store import open_store
     from stimuli.errors import UserError
     from stimuli.files import replace_file
 
@@ -63,7 +63,7 @@ def reconcile(study: Path, file: Path, reward: str | None, as_json: bool, approv
     export = read_export(file, expected=recruitment.platform)
     paid = read_reward(reward, "--reward") if reward else recruitment.reward or export.reward
     recruitment = replace(recruitment, platform=export.platform, reward=paid)
-    with open_store(store_address(config) or loaded.folder) as store:
+    with own_store(loaded) as store:
         imported = import_submissions(store, recruitment, export, actor=this_user())
         report = reconciliation(store, recruitment)
     if approve_file is not None:
@@ -74,7 +74,7 @@ def reconcile(study: Path, file: Path, reward: str | None, as_json: bool, approv
             "imported": vars(imported),
             "unknown_columns": list(export.unknown_columns),
         }
-        click.echo(json.dumps(told, ensure_ascii=False, indent=1))
+        print_json(told)
         return
     click.echo(
         f"{report.platform}: {len(export.rows)} submissions in {file}; {imported.new} new, {imported.changed} changed."

@@ -1,4 +1,4 @@
-"""Asks, before the first session that counts, where the study is registered."""
+"""The plan before there are data: where it is registered, and whether analysis can fit the models that it writes out itself."""
 
 from __future__ import annotations
 
@@ -80,10 +80,9 @@ def ask_registration(study: Study, store: Store, url: str | None, *, is_not_regi
 
 def ask_for_runs(study: Study, url: str | None, *, is_not_registered: bool) -> None:
     """Ask as :func:`ask_registration` does, in the study's own store, before models are run."""
-    from experiment.configuration import read_config, store_address
-    from experiment.store import open_store
+    from experiment.cli.study_store import own_store
 
-    with open_store(store_address(read_config()) or study.folder) as store:
+    with own_store(study) as store:
         ask_registration(study, store, url, is_not_registered=is_not_registered)
 
 
@@ -102,3 +101,24 @@ def tell_unplanned(study: Study, models: Mapping[str, Mapping[str, Any]]) -> Non
                 f"{name} is in no planned analysis, and the plan is frozen: what it answers is reported as exploratory.",
                 err=True,
             )
+
+
+def check_own_formulas(study: Study) -> None:
+    """Check each formula and fallback of the planned analyses."""
+    from experiment.study.plans import PLANNED, planned_analyses
+
+    given = [
+        (one, key, text)
+        for one in planned_analyses(study)
+        for key, text in (("formula", one.formula), ("fallback", one.fallback))
+        if text is not None
+    ]
+    for one, key, text in given:
+        from analysis.frames import check_own_formula
+
+        measure, several = next(iter(one.by_measure)), len(one.readers) > 1
+        try:
+            check_own_formula(text, measure, one.factors, list(study.factors), several_readers=several)
+        except UserError as fault:
+            place = study.place(*PLANNED, one.name, key)
+            raise UserError(f"{place}: {fault.message}", mend=fault.mend) from None

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import webbrowser
 from datetime import datetime
+from functools import partial
 from pathlib import Path
+from textwrap import indent
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from experiment.cli.progress import Progress
 
 _BESIDE_TABLES = ("dictionary.json", "codebook.md", "documentation/codebook.md")
 """What a handover, an export and a Psych-DS export hold, one each."""
@@ -52,17 +58,27 @@ def write_and_show(
     """Write the report of a folder of tables, print its files and, if asked, open its page."""
     from analysis import load
     from analysis.report import files_of, write_report
-
-    from .report_progress import ReportProgress
+    from experiment.cli.progress import Progress
 
     tables = load(data)
-    with ReportProgress() as progress:
-        page = write_report(tables, out, when, progress, wanted)
+    with Progress("layers") as progress:
+        page = write_report(tables, out, when, partial(tell_step, progress), wanted)
     for name, words in files_of(page.parent):
         click.echo(f"  {name}: {words}", err=True)
     click.echo(page)
     if show:
         webbrowser.open(page.resolve().as_uri())
+
+
+def tell_step(progress: Progress, step: str) -> None:
+    """Print a step of a report; a layer of hidden states moves the bar of its model."""
+    from analysis.inside.hidden_states import LayersDone
+
+    if isinstance(step, LayersDone):
+        progress.draw(f"  {step.what}", step.done, step.of)
+    else:
+        progress.end()
+        progress.say(indent(step, "  "))
 
 
 def _handover(study: Path, out: Path | None, when: datetime) -> Path:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from experiment.cli.terminal import ADD_YES, confirm
 from stimuli.audit.findings import counted
 from stimuli.errors import UserError
 
@@ -95,8 +96,6 @@ def _ask(backup: Contents, present: Contents | None, *, yes: bool, others: Compa
         click.echo(
             f"Also replaced: {name}, with {counted(now, 'session')} now and {then} in the backup", err=True
         )
-    from experiment.cli.study_store import ADD_YES, confirm
-
     mend = "Run it at a terminal: other studies are replaced too." if others and others.others else ADD_YES
     confirm("Replace the current database (a copy is kept) with the backup?", "nothing was replaced", mend)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import secrets
-import sys
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from experiment.cli.progress import Progress
+from experiment.cli.terminal import print_json
 
 if TYPE_CHECKING:
     from experiment.scoring.again import Rescored
@@ -77,9 +79,8 @@ def score(
 
     Example: wrods score my-study --parser published --dry-run
     """
-    from experiment.cli.study_store import opened_study, this_user
+    from experiment.cli.study_store import note_action, opened_study
     from experiment.scoring.again import score_again
-    from experiment.store import records
 
     if sum((parser is not None, judge is not None, similarity, execute)) > 1:
         raise click.UsageError("Give one of --parser, --judge, --similarity and --execute.")
@@ -106,14 +107,10 @@ def score(
             "reader": reader,
         }
         if not dry_run:
-            opened.store.write(
-                lambda connection: records.add_audit(
-                    connection, this_user(), "score", study=opened.study.id, detail=detail
-                )
-            ).result()
+            note_action(opened.store, opened.study.id, "score", detail)
     if as_json:
         told = outcome.as_json() | {"dry_run": dry_run} | ({} if sent is None else {"judged": sent})
-        click.echo(json.dumps(told, ensure_ascii=False, indent=1))
+        print_json(told)
         return
     _tell(outcome, sent, dry_run=dry_run)
     judges = {
@@ -128,7 +125,7 @@ def score(
 def _similarity(study: Path, reader: str | None, *, with_prompts: bool, dry_run: bool, as_json: bool) -> None:
     """Compare texts by their vectors and print what came of it; texts that are shown, also before anything was answered."""
     from experiment.checking import load_study
-    from experiment.cli.study_store import store_of, this_user
+    from experiment.cli.study_store import note_action, store_of
     from experiment.models.judges.embeddings import Embedder
     from experiment.models.judges.shown_similarity import CACHE, store_nearness
     from experiment.models.judges.similarity import (
@@ -137,11 +134,10 @@ def _similarity(study: Path, reader: str | None, *, with_prompts: bool, dry_run:
         embedding_settings,
         told,
     )
-    from experiment.store import records
 
     loaded = load_study(study)
     embedder = Embedder(embedding_settings(loaded))
-    with store_of(loaded) or nullcontext() as store:
+    with store_of(loaded) or nullcontext() as store, Progress("texts") as progress:
         outcome = compare_texts(
             loaded,
             store,
@@ -150,7 +146,7 @@ def _similarity(study: Path, reader: str | None, *, with_prompts: bool, dry_run:
             dry_run=dry_run,
             with_prompts=with_prompts,
             materials=embedder if dry_run else embedder.keeping(loaded.folder / CACHE),
-            told=_progress,
+            told=partial(progress.draw, "similarity"),
         )
         stored = None if dry_run else store_nearness(loaded, outcome.use, outcome.texts, outcome.prompts)
         if store is not None and not dry_run:
@@ -160,13 +156,9 @@ def _similarity(study: Path, reader: str | None, *, with_prompts: bool, dry_run:
                 "responses": len(outcome.answers),
                 "reader": reader,
             }
-            store.write(
-                lambda connection: records.add_audit(
-                    connection, this_user(), "score", study=loaded.id, detail=detail
-                )
-            ).result()
+            note_action(store, loaded.id, "score", detail)
     if as_json:
-        click.echo(json.dumps(outcome.as_json() | {"dry_run": dry_run}, ensure_ascii=False, indent=1))
+        print_json(outcome.as_json() | {"dry_run": dry_run})
         return
     click.echo(f"similarity by {outcome.use} (mean cosine):")
     for line in told(outcome):
@@ -176,29 +168,18 @@ def _similarity(study: Path, reader: str | None, *, with_prompts: bool, dry_run:
         click.echo(f"{stored}: shown and intact texts, for reports")
 
 
-def _progress(done: int, of: int) -> None:
-    """Say on one line how many texts have a vector, where someone looks."""
-    if sys.stderr.isatty():
-        click.echo(f"\r  {done:,} of {of:,} texts", nl=done == of, err=True)
-
-
 def _execute(study: Path, reader: str | None, *, dry_run: bool, as_json: bool) -> None:
     """Run programs against their tests and print what came of it."""
-    from experiment.cli.study_store import opened_study, this_user
+    from experiment.cli.study_store import note_action, opened_study
     from experiment.scoring.execution import execute_programs
-    from experiment.store import records
 
     with opened_study(study) as opened:
         outcome = execute_programs(opened.study, opened.store, reader=reader, dry_run=dry_run)
         if not dry_run:
             detail = {"scorer": "executed", "responses": outcome.programs, "reader": reader}
-            opened.store.write(
-                lambda connection: records.add_audit(
-                    connection, this_user(), "score", study=opened.study.id, detail=detail
-                )
-            ).result()
+            note_action(opened.store, opened.study.id, "score", detail)
     if as_json:
-        click.echo(json.dumps(outcome.as_json() | {"dry_run": dry_run}, ensure_ascii=False, indent=1))
+        print_json(outcome.as_json() | {"dry_run": dry_run})
         return
     for line in outcome.told():
         click.echo(line)
@@ -208,7 +189,7 @@ def _execute(study: Path, reader: str | None, *, dry_run: bool, as_json: bool) -
 def _judge(
     study: Study, store: Store, judge: str, reader: str | None, *, dry_run: bool
 ) -> tuple[Rescored, int]:
-    from experiment.configuration import read_config, store_address
+    from experiment.cli.study_store import store_place
     from experiment.models.engines import open_engine
     from experiment.models.judges.judging import first_judged, judge_again
     from experiment.models.leases import leased
@@ -231,9 +212,8 @@ def _judge(
     run_id = f"judge-{secrets.token_hex(6)}"
     purse = None if price.is_free else Purse(store, study.id, run_id, judge, budget=budget_of(study))
     engine = open_engine(settings)
-    target = store_address(read_config()) or study.folder
     try:
-        with leased(target, study.id, f"judge {judge}"):
+        with leased(store_place(study), study.id, f"judge {judge}"):
             return judge_again(
                 study, store, engine, judge, settings, reader=reader, run_id=run_id, price=price, purse=purse
             )

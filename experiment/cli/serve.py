@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from experiment.cli.registering import ask_registration, registration_options
-from experiment.cli.screen import has_screen
+from experiment.cli.terminal import has_screen
 
 if TYPE_CHECKING:
     from experiment.people.lab.serving import LabServer

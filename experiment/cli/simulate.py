@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import click
 
-from experiment.cli.next_step import tell_report
+from experiment.cli.progress import Progress
+from experiment.cli.terminal import tell_report
 from stimuli.audit.findings import counted
 
 
@@ -32,16 +34,15 @@ def simulate(study: Path, readers: int, truth: Path | None, page: bool) -> None:
     Example: wrods simulate my-study --readers 40
     """
     from experiment.checking import load_study
-    from experiment.configuration import read_config, store_address
+    from experiment.cli.study_store import own_store
     from experiment.exporting.dictionary import TRUTH_FILE
     from experiment.people.app import LocalServer
     from experiment.simulated import begin_at, fill, read_truth
-    from experiment.store import open_store
 
     loaded = load_study(study)
     _ = loaded.items
     given = read_truth(truth or loaded.folder / TRUTH_FILE)
-    with open_store(store_address(read_config()) or loaded.folder) as store:
+    with own_store(loaded) as store:
         first = begin_at(store, loaded.id)
         with LocalServer(loaded, store) as server:
             links = server.links
@@ -58,7 +59,8 @@ def simulate(study: Path, readers: int, truth: Path | None, page: bool) -> None:
                     told=_told,
                 )
             else:
-                with click.progressbar(length=readers, label="Readers") as bar:
+                with Progress("readers") as progress:
+                    count = itertools.count(1)
                     done = fill(
                         loaded,
                         given,
@@ -66,7 +68,7 @@ def simulate(study: Path, readers: int, truth: Path | None, page: bool) -> None:
                         links.simulated,
                         readers=readers,
                         first=first,
-                        told=lambda _: bar.update(1),
+                        told=lambda _: progress.draw(loaded.id, next(count), readers),
                     )
     click.echo(
         f"{counted(readers, 'simulated reader')} answered {counted(done, 'trial')}; all are stored and marked as simulated."

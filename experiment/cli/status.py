@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from experiment.cli.terminal import print_json
 
 if TYPE_CHECKING:
     from experiment.store import Store
@@ -38,7 +39,7 @@ def status(study: Path, as_json: bool) -> None:
     with opened_study(study) as opened:
         told = status_of(opened.study, opened.store)
     if as_json:
-        click.echo(json.dumps(told, ensure_ascii=False, indent=1))
+        print_json(told)
         return
     _print(told)
 
@@ -97,7 +98,7 @@ def _states(one: Mapping[str, Any]) -> str:
 
 
 def _print(told: Mapping[str, Any]) -> None:
-    from experiment.cli.run_progress import line
+    from experiment.cli.progress import line
     from experiment.models.money import written
     from experiment.models.runs import Figures
     from experiment.models.runs.live import SILENT_S

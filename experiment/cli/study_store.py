@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import click
+from typing import TYPE_CHECKING, Any
 
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from experiment.store import Store
     from experiment.study import Study
-
-
-ADD_YES = "Add --yes to run the command without confirmation."
 
 
 @dataclass(frozen=True)
@@ -47,15 +44,39 @@ def opened_study(folder: Path) -> Iterator[Opened]:
 def store_of(study: Study) -> Store | None:
     """Open the store of a study; None where it has none yet (a database by address always counts as one)."""
     from experiment.configuration import read_config, store_address
-    from experiment.store import open_store
     from experiment.store.database import SQLITE_FILE
     from experiment.store.store import check_file
 
-    address = store_address(read_config())
-    if address is None and not (study.folder / SQLITE_FILE).is_file():
+    if store_address(read_config()) is None and not (study.folder / SQLITE_FILE).is_file():
         check_file(study.folder / SQLITE_FILE)
         return None
-    return open_store(address or study.folder)
+    return own_store(study)
+
+
+def store_place(study: Study) -> str | Path:
+    """Return the address of the store that the user set, else the study's folder."""
+    from experiment.configuration import read_config, store_address
+
+    return store_address(read_config()) or study.folder
+
+
+def own_store(study: Study) -> Store:
+    """Open the store of a study, new where it has none yet."""
+    from experiment.store import open_store
+
+    return open_store(store_place(study))
+
+
+def note_action(
+    store: Store, study: str, action: str, detail: Mapping[str, Any], session_id: str | None = None
+) -> None:
+    """Write into the audit log what was done at the command line."""
+    from experiment.store.records import add_audit
+
+    def note(connection: Connection) -> None:
+        add_audit(connection, this_user(), action, study=study, session_id=session_id, detail=dict(detail))
+
+    store.write(note).result()
 
 
 def this_user() -> str:
@@ -66,17 +87,3 @@ def this_user() -> str:
         return f"command line: {getpass.getuser()}"
     except (KeyError, OSError):
         return "command line"
-
-
-def confirm(question: str, otherwise: str, mend: str = ADD_YES) -> None:
-    """Ask whether to go on; raise what did not happen where the answer is no or nobody answers."""
-    try:
-        wanted = click.confirm(question, err=True)
-    except click.Abort as unanswered:
-        raise UserError(
-            f"{otherwise}: the question was not answered",
-            mend=mend,
-            exit_code=1,
-        ) from unanswered
-    if not wanted:
-        raise UserError(otherwise, exit_code=1)

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiment.cli.bars import SECONDS_BETWEEN_LINES, bar_with
-from experiment.cli.run_progress import compact
+from experiment.cli.progress import Progress, compact
+from experiment.cli.terminal import confirm, print_error, print_json
 from stimuli.durations import short_duration
 from stimuli.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
-    from experiment.store import Store
     from experiment.study import Study
     from experiment.tuning import Training
     from experiment.tuning.outcome import Outcome
-    from experiment.tuning.training import Progress
+    from experiment.tuning.training import Progress as Step
 
 _EXAMPLE = """\b
 Examples:
@@ -143,8 +138,12 @@ def _here(study: Study, training: Training, stop: Any, clock: Any) -> Outcome:
     from experiment.tuning.local import train_here
     from experiment.tuning.record import held
 
-    with held(training), bar(training.name) as shown:
-        outcome = train_here(study, training, stop=stop, clock=clock, tell=shown.draw, say=shown.say)
+    with held(training), Progress("steps") as shown:
+
+        def tell(step: Step) -> None:
+            shown.draw(training.name, step.step, step.steps, figures(step))
+
+        outcome = train_here(study, training, stop=stop, clock=clock, tell=tell, say=shown.say)
     if outcome.steps:
         _draw_curve(training)
     return outcome
@@ -173,6 +172,7 @@ def _at_provider(
     quiet: bool,
 ) -> Outcome:
     """Write a job's files; make and follow the job where that is asked."""
+    from experiment.cli.study_store import own_store
     from experiment.models.money import written
     from experiment.tuning import api
     from experiment.tuning.outcome import Outcome
@@ -201,8 +201,14 @@ def _at_provider(
                     most_usd=prepared.most_usd, remark="nothing was sent; --submit makes the job",
                 )  # fmt: skip
             if prepared.most_usd and not yes:
-                _ask_consent(training, written(prepared.most_usd), quiet=quiet)
-        with _store(study) as store:
+                cost = written(prepared.most_usd)
+                if quiet or not sys.stdin.isatty():
+                    raise UserError(
+                        f"training {training.name} can cost up to {cost}, and nobody is here to agree",
+                        mend="Add --yes to agree beforehand.",
+                    )
+                confirm(f"Train {training.base} ({training.model.use}) for up to {cost}?", "nothing was sent")
+        with own_store(study) as store:
             api.submit(study, training, prepared, store, max_cost=most)
             outcome = api.follow(study, training, store, stop=stop, clock=clock, tell=say)
     if (training.folder / "loss.csv").is_file():
@@ -210,34 +216,15 @@ def _at_provider(
     return outcome
 
 
-def _ask_consent(training: Training, most: str, *, quiet: bool) -> None:
-    if quiet or not sys.stdin.isatty():
-        raise UserError(
-            f"training {training.name} can cost up to {most}, and nobody is here to agree",
-            mend="Add --yes to agree beforehand.",
-        )
-    if not click.confirm(f"Train {training.base} ({training.model.use}) for up to {most}?", err=True):
-        raise UserError("nothing was sent", exit_code=1)
-
-
-@contextmanager
-def _store(study: Study) -> Iterator[Store]:
-    from experiment.configuration import read_config, store_address
-    from experiment.store import open_store
-
-    with open_store(store_address(read_config()) or study.folder) as store:
-        yield store
-
-
 def _tell(study: Study, chosen: list[Training], *, as_json: bool) -> None:
     """Print what trainings would take."""
-    from experiment.cli.wrapping import wrapped
+    from experiment.cli.terminal import wrapped
     from experiment.tuning.telling import tell_trainings, told_together
 
     told = tell_trainings(study, chosen)
     if as_json:
         numbers = {name: one.numbers for name, one in told.items()}
-        click.echo(json.dumps({"study": study.id, "trainings": numbers}, ensure_ascii=False, indent=1))
+        print_json({"study": study.id, "trainings": numbers})
         return
     for paragraph in told_together(told):
         click.echo(wrapped(paragraph) + "\n")
@@ -246,7 +233,6 @@ def _tell(study: Study, chosen: list[Training], *, as_json: bool) -> None:
 def _print(outcome: Outcome) -> None:
     """Print what one training came to."""
     from experiment.models.money import written
-    from stimuli.durations import short_duration
 
     if outcome.state == "finished":
         was = "was trained before" if outcome.was_finished else "trained"
@@ -290,11 +276,11 @@ def _finish(
     if as_json:
         failed = [{"training": name, "error": str(fault)} for name, fault in faults.items()]
         told = {"study": study.id, "trainings": [*(one.to_json() for one in outcomes), *failed]}
-        click.echo(json.dumps(told, ensure_ascii=False, indent=1))
+        print_json(told)
     elif len(faults) == len(chosen) == 1:
         raise next(iter(faults.values()))
     for name, fault in faults.items():
-        click.echo(click.style("Error: ", fg="red", bold=True) + f"{name}: {fault}", err=True)
+        print_error(f"{name}: {fault}")
     ready = [one.use for one in outcomes if one.state == "finished"]
     if ready and not as_json and not interrupted:
         named = {str(who.get("use")) for who in study.get("models", "who", default={}).values()}
@@ -311,50 +297,8 @@ def _finish(
         sys.exit(1)
 
 
-class Shown:
-    """Draws one training on standard error.
-
-    ``live``: none where standard error is no terminal.
-    """
-
-    def __init__(self, name: str, live: Any) -> None:
-        self.name = name
-        self._live = live
-        self._task: Any = None
-        self._last = time.monotonic()
-
-    def say(self, line: str) -> None:
-        """Print a line."""
-        if self._live is not None:
-            self._live.console.print(line, highlight=False, markup=False)
-        else:
-            click.echo(line, err=True)
-
-    def draw(self, progress: Progress) -> None:
-        """Show how far the training is."""
-        if self._live is not None:
-            if self._task is None:
-                self._task = self._live.add_task(self.name, total=progress.steps, said="")
-            self._live.update(self._task, completed=progress.step, said=figures(progress))
-        elif time.monotonic() - self._last >= SECONDS_BETWEEN_LINES:
-            self._last = time.monotonic()
-            click.echo(
-                f"{self.name}: step {progress.step:,} of {progress.steps:,}, {figures(progress)}", err=True
-            )
-
-
-@contextmanager
-def bar(name: str) -> Iterator[Shown]:
-    """Show a training while it goes on."""
-    if not sys.stderr.isatty():
-        yield Shown(name, None)
-        return
-    with bar_with("{task.fields[said]}", transient=True) as live:
-        yield Shown(name, live)
-
-
-def figures(progress: Progress) -> str:
-    """Return loss, speed and time left in words."""
+def figures(progress: Step) -> str:
+    """Return loss and speed in words."""
     parts = []
     if progress.loss is not None:
         parts.append(f"loss {progress.loss:.3f}")
@@ -362,6 +306,4 @@ def figures(progress: Progress) -> str:
         parts.append(f"validation {progress.validation_loss:.3f}")
     if progress.tokens_per_second:
         parts.append(f"{compact(round(progress.tokens_per_second))} tokens/s")
-    if progress.seconds_left is not None:
-        parts.append(f"{short_duration(progress.seconds_left)} left")
     return ", ".join(parts)

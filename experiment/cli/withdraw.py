@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import sys
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from experiment.cli.terminal import confirm, print_json
 from stimuli.audit.findings import counted
 from stimuli.errors import UserError
 
@@ -75,7 +75,7 @@ def withdraw(
     rewritten, on SQLite and PostgreSQL. Whatever still holds answers is listed, and the exit code is 1. A tombstone without a
     name remains, and `wrods freeze --verify` still holds.
     """
-    from experiment.cli.study_store import confirm, opened_study, this_user
+    from experiment.cli.study_store import opened_study, this_user
     from experiment.custody import withdrawal
 
     given = {
@@ -254,7 +254,7 @@ def _finish(study: Path, told: dict[str, Any], scrubbed: Scrubbed, as_json: bool
             "replies": scrubbed.replies,
             "left": scrubbed.left,
         }
-        click.echo(json.dumps({**told, **done}, ensure_ascii=False, indent=1))
+        print_json({**told, **done})
     else:
         if told:
             rows = sum(told["erased"].values())

@@ -15,8 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from experiment.checking import load_study
-from experiment.cli import main
-from experiment.cli.os_errors import as_user_error
+from experiment.cli import as_user_error, main
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -39,7 +39,7 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def asked(trials: Path, *options: str) -> dict[str, Any]:
     done = CliRunner().invoke(main, ["fit", str(trials), "--formula", FORMULA, "--json", *options])
     assert done.exit_code == 0, done.output
-    return dict(json.loads(done.output))
+    return dict(json.loads(done.stdout))
 
 
 def test_json_has_a_key_for_each_question_and_none_unasked(trials: Path) -> None:

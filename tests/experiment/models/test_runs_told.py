@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from sqlalchemy import update
 
-from experiment.cli.run_progress import table
+from experiment.cli.progress import table
 from experiment.models.runs import Figures
 from experiment.store import open_store
 from experiment.store.tables import runs

@@ -1,4 +1,4 @@
-"""Shows how far a run is: a table that stays in place on a terminal, a line now and then elsewhere."""
+"""Progress of long work on standard error: bars or a table on a terminal, elsewhere a line now and then."""
 
 from __future__ import annotations
 
@@ -9,24 +9,100 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from experiment.cli.bars import SECONDS_BETWEEN_LINES
 from stimuli.durations import short_duration
 
 if TYPE_CHECKING:
     from experiment.models.runs import Figures
 
+SECONDS_BETWEEN_LINES = 10.0
+"""Where nobody looks at a terminal."""
 WITH_BAR, WITH_SHARE, WITH_TOKENS, WITH_SPEED = 108, 84, 76, 66
 """From how many columns on there are bars, percent, tokens, and trials a second."""
-
 ENDED = ("finished", "stopped", "interrupted", "failed")
 
 
-class Display:
-    """Draws the figures of a run on standard error."""
+class _Display:
+    """What is shown in place on a terminal, and when the next line is due elsewhere."""
 
     def __init__(self) -> None:
         self._live: Any = None
         self._last = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def say(self, line: str) -> None:
+        """Print a line above what is shown."""
+        if self._live is not None:
+            self._live.console.print(line, highlight=False, markup=False)
+        else:
+            click.echo(line, err=True)
+
+    def _is_line_due(self) -> bool:
+        is_due = time.monotonic() - self._last >= SECONDS_BETWEEN_LINES
+        self._last = time.monotonic() if is_due else self._last
+        return is_due
+
+
+class Progress(_Display):
+    """Counts work of one kind, such as studies or layers: a bar for each name in turn."""
+
+    def __init__(self, noun: str) -> None:
+        super().__init__()
+        self._noun = noun
+        self._name = ""
+        self._task: Any = None
+        self._begun = (self._last, 0)
+
+    def draw(self, name: str, done: int, total: int, more: str = "") -> None:
+        """Show that ``done`` of ``total`` are done, about how long the rest takes, and what else there is to say."""
+        if name != self._name:
+            self.end()
+            self._name, self._begun = name, (time.monotonic(), done)
+            if sys.stderr.isatty():
+                self._live = _bars(self._noun)
+                self._live.start()
+                self._task = self._live.add_task(name, total=total, completed=done, more=more)
+        if self._live is not None:
+            self._live.update(self._task, completed=done, more=more)
+        elif self._is_line_due():
+            began, before = self._begun
+            said = [f"{name}: {done:,} of {total:,} {self._noun}", *([more] if more else [])]
+            if before < done < total:
+                left = (time.monotonic() - began) * (total - done) / (done - before)
+                said.append(f"about {short_duration(left)} left")
+            click.echo(", ".join(said), err=True)
+
+    def end(self) -> None:
+        """Take the bar as full: whatever comes next begins only when its work is done."""
+        if self._live is not None:
+            self._live.update(self._task, completed=self._live.tasks[0].total)
+            self._live.stop()
+        self._live, self._name = None, ""
+
+
+def _bars(noun: str) -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    return Bars(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        f"{noun}, left:",
+        TimeRemainingColumn(elapsed_when_finished=True),
+        "{task.fields[more]}",
+        console=Console(stderr=True),
+    )
+
+
+class RunTable(_Display):
+    """Draws the figures of a run, a row for each model."""
 
     def __enter__(self) -> Self:
         if sys.stderr.isatty():
@@ -37,24 +113,11 @@ class Display:
             self._live.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if self._live is not None:
-            self._live.stop()
-
-    def say(self, line: str) -> None:
-        """Print a line above the figures."""
-        if self._live is not None:
-            self._live.console.print(line, highlight=False, markup=False)
-        else:
-            click.echo(line, err=True)
-
     def draw(self, figures: Sequence[Figures]) -> None:
         """Show the figures of all models."""
         if self._live is not None:
             self._live.update(table(figures, self._live.console.width))
-            return
-        if time.monotonic() - self._last >= SECONDS_BETWEEN_LINES:
-            self._last = time.monotonic()
+        elif self._is_line_due():
             for one in figures:
                 if one.state not in ("finished", "waits"):
                     click.echo(line(one), err=True)

@@ -1,0 +1,75 @@
+"""What commands say at a terminal, and ask there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stimuli.errors import UserError
+
+if TYPE_CHECKING:
+    from experiment.study import Study
+
+WIDTH = 96
+ADD_YES = "Add --yes to run the command without confirmation."
+
+
+def has_screen() -> bool:
+    """Return whether a browser window could be opened here; a text browser in a terminal would only be in the way."""
+    if sys.platform in ("win32", "darwin"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def print_json(told: object) -> None:
+    """Print what ``--json`` asks for; what JSON lacks, such as a path, as text."""
+    click.echo(json.dumps(told, ensure_ascii=False, indent=1, default=str))
+
+
+def print_error(text: object) -> None:
+    """Print an error that a user can fix, on standard error."""
+    click.echo(click.style("Error: ", fg="red", bold=True) + str(text), err=True)
+
+
+def wrapped(paragraph: str) -> str:
+    """Wrap a paragraph between words, so that names and commands stay whole; lines below its first are indented, each by itself."""
+    first, *lines = paragraph.split("\n")
+    return "\n".join((_filled(first), *(_filled(line, "  ", "    ") for line in lines)))
+
+
+def _filled(text: str, first: str = "", others: str = "") -> str:
+    return textwrap.fill(
+        text,
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=others,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+
+
+def confirm(question: str, otherwise: str, mend: str = ADD_YES) -> None:
+    """Ask whether to go on; raise what did not happen where the answer is no or nobody answers."""
+    try:
+        wanted = click.confirm(question, err=True)
+    except click.Abort as unanswered:
+        raise UserError(f"{otherwise}: the question was not answered", mend=mend, exit_code=1) from unanswered
+    if not wanted:
+        raise UserError(otherwise, exit_code=1)
+
+
+def tell_report(study: Study, place: Path) -> None:
+    """Name the command that reports; where programs are among the answers, first the one that runs their tests."""
+    where = shlex.quote(str(place))
+    if any(item.key.get("tests") for item in study.items):
+        click.echo(
+            f"Programs are scored by their tests, which run only on request: wrods score {where} --execute"
+        )
+    click.echo(f"Next: wrods report {where}")
