@@ -21,7 +21,7 @@ from analysis.random_structure import RandomTerm, formula, reduced
 from analysis.recovery_check import recovered, recovery_plans
 from analysis.results import Analysis, Contrast
 from tests.analysis.conftest import Make
-from tests.analysis.letter_study import ACCURACY, PLANNED, TRUTH, study_rows, write_handover
+from tests.analysis.letter_study import PLANNED, TRUTH, study_rows, write_handover
 
 
 @pytest.fixture(scope="module")
@@ -47,16 +47,6 @@ def test_effects_put_into_simulated_readers_come_back(tmp_path: Path) -> None:
         spreads = {one.label: one for one in found if one.covered is None}
         for name in ("SD of participants", "SD of items"):
             assert spreads[name].estimate == pytest.approx(spreads[name].truth, rel=0.5)
-
-
-def test_people_alone_start_with_a_slope_by_participant(handover: Make) -> None:
-    tables = load(handover(human=12, items=16))
-    analysis = analyse_shares(plans(tables)[0], tables)
-    assert analysis.model is not None
-    assert analysis.model.steps[0].formula == (
-        "correct ~ position + (1 + position | participant) + (1 | item)"
-        " + (0 + position_intact + position_initial + position_internal + position_final || item_condition)"
-    )
 
 
 def test_estimates_are_differences_of_shares_in_which_every_item_counts_alike(tmp_path: Path) -> None:
@@ -149,13 +139,6 @@ class TestReductionRule:
         assert steps[-1].formula == joint.model.formula
         assert all("dropped" in step.verdict for step in steps[:-1])
         assert "reported" in steps[-1].verdict
-
-
-def test_known_accuracy_effects_have_the_right_order(joint: Analysis) -> None:
-    assert joint.model is not None
-    b = {one.term: one.estimate for one in joint.model.coefficients}
-    assert b["positioninitial"] < b["positioninternal"] < 0
-    assert b["(Intercept)"] == pytest.approx(ACCURACY["intercept"], abs=0.7)
 
 
 @pytest.mark.parametrize("seed", range(40))

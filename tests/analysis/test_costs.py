@@ -198,16 +198,6 @@ def test_spill_over_in_milliseconds_is_what_was_put_in(words: Tables) -> None:
     assert set(found.table["reader_group"]) == {"human"}
 
 
-def test_words_of_a_study_without_regions_are_refused(tmp_path: Path) -> None:
-    tables = load(write_handover(tmp_path, study_rows(human=4, items=8)))
-    with pytest.raises(UserError, match="no word has a time"):
-        word_table(tables, "position")
-    costs = unit_costs(tables, "position")
-    assert "no word has a time" in costs.remarks[0]
-    with pytest.raises(UserError, match="'place'"):
-        unit_costs(tables, "place")
-
-
 def test_surprisal_of_changed_words_and_of_those_after_is_told_apart(words: Tables) -> None:
     costs = unit_costs(words, "position")
     table = costs.rows.groupby(["measure", "position"])["cost"].mean()

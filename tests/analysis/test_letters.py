@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import Tables, heldout, load
+from analysis import Tables, load
 from analysis.letters import competing_predictors, letter_changes, letter_contrast, letter_costs
 from analysis.letters.changes import of_forms
-from analysis.mixed import APPROXIMATE, Fit, fit
 from stimuli.errors import UserError
 from stimuli.scramble import parse_operation, scramble_text
-from stimuli.scramble.changes import described
 from stimuli.similarity import match_scores
 from tests.analysis.letter_study import LEVELS, trial_rows, write_handover
 
@@ -229,13 +226,6 @@ def test_letters_put_in_and_taken_out_are_where_they_were_not_where_others_moved
     assert place is None or (row["place"], row["place_from_end"]) == (place, from_end)
 
 
-def test_the_builders_own_record_of_a_change_is_read() -> None:
-    form = described("garden", "graden", [0, 2, 1, 3, 4, 5], pieces=6)
-    items = pd.DataFrame({"set": ["a"], "item_id": ["i"], "changes": [json.dumps([form.at(0, 0)._asdict()])]})
-    row = letter_changes(items, []).iloc[0]
-    assert (row["zone"], row["kind"], row["place"]) == ("internal", "transposition", 2)
-
-
 def test_sentences_that_moved_whole_are_no_letters_and_broken_changes_are_refused() -> None:
     moved = json.dumps([{"unit": "word", "permutation": [1, 0], "displaced": 2}])
     items = pd.DataFrame({"set": ["a"], "item_id": ["i"], "changes": [moved]})
@@ -351,23 +341,3 @@ def test_items_whose_words_are_changed_in_different_places_are_at_no_place() -> 
         "internal", "transposition", False, True
     ]  # fmt: skip
     assert found.loc["b", "same_place"] and found.loc["b", "place"] == 2
-
-
-def test_a_fold_that_does_not_determine_its_fit_leaves_no_gain(monkeypatch: pytest.MonkeyPatch) -> None:
-    draw = np.random.default_rng(3)
-    rows = pd.DataFrame({"item": np.repeat([f"i{n}" for n in range(12)], 4), "x": draw.normal(size=48)})
-    rows["value"] = rows["x"] + draw.normal(size=48)
-    asked = {"nothing": (), "x": ("x",)}
-    done = heldout.compete(asked, rows, response="value", folds=3).table("nothing").set_index("name")
-    assert done["sound"].all() and float(done["gain"].max()) > 0
-
-    def undetermined(formula: str, given: pd.DataFrame, **settings: Any) -> Fit:
-        found = fit(formula, given, **settings)
-        is_part_with_x = "~ x" in formula and len(given) < len(rows)
-        return replace(found, warnings=(APPROXIMATE,)) if is_part_with_x else found
-
-    monkeypatch.setattr(heldout, "fit", undetermined)
-    found = heldout.compete(asked, rows, response="value", folds=3).table("nothing").set_index("name")
-    assert found["sound"].to_dict() == {"nothing": True, "x": False}
-    assert found["gain"].isna().to_dict() == {"nothing": False, "x": True}
-    assert found["aic"].equals(done["aic"])

@@ -285,14 +285,6 @@ def fitted(tmp_path: Path) -> tuple[Path, pd.DataFrame]:
     return file, margins(found, ["agent", "spelling"]).table()
 
 
-def test_a_fit_gives_the_cells_that_its_margins_have(fitted: tuple[Path, pd.DataFrame]) -> None:
-    file, cells = fitted
-    found = from_fit_file(PLAN, file, KINDS)
-    for row in cells.to_dict("records"):
-        assert found.cells[row["agent"], row["spelling"]] == pytest.approx(row["estimate"], abs=1e-6)
-    assert {term.group: term.terms for term in found.variance}["participant"] == ("people",)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
@@ -325,20 +317,6 @@ PLANNED = {
     "silence": {"measure": "missing", "compare": "spelling", "between": ["human"]},
 }
 FACTORS = {"spelling": ["intact", "swapped"]}
-
-
-def test_plans_are_read_before_there_are_data() -> None:
-    (plan, of_models), remarks = planned_of(PLANNED, FACTORS)
-    assert of_models.name == "surprise" and of_models.groups == ("gpt",)
-    assert plan.groups == ("human", "gpt")
-    assert plan.contrasts == (Difference("swapped", "intact"),)
-    assert plan.equivalence is not None
-    assert plan.equivalence.value == 5
-    assert "silence is left out" in remarks[0]
-    (stricter,), _ = planned_of(PLANNED, FACTORS, only=["comprehension"], alpha=0.01, equivalence="3 points")
-    assert stricter.alpha == 0.01
-    assert stricter.equivalence is not None
-    assert stricter.equivalence.value == 3
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from analysis.rankings import (
     sizes,
 )
 from stimuli.errors import UserError
-from tests.analysis.letter_study import LEVELS, study_rows, trial_rows, write_handover
+from tests.analysis.letter_study import LEVELS, trial_rows, write_handover
 
 FLAT = {"intercept": 0.0, "initial": 0.0, "internal": 0.0, "final": 0.0}
 
@@ -126,21 +126,6 @@ def test_robustness_that_grows_with_size_is_found(tmp_path: Path) -> None:
     assert (lost["models"], lost["tau"]) == (4, -1.0)
     assert lost["p"] == lost["smallest_p"] == pytest.approx(2 / 24)
     assert slopes.loc["retention", "slope"] > 0
-
-
-def test_models_that_lose_alike_have_no_slope_and_two_sizes_are_no_family(tmp_path: Path) -> None:
-    tables = family_study(tmp_path / "a", dict.fromkeys(("m1e8", "m1e9", "m1e10"), 0.3))
-    known = sizes(tables.dictionary["readers"])
-    found = robustness(tables, "position", resamples=400)
-    # the very same answers: copies differ in nothing, in no resample
-    lost = robustness_by_size(found, known).set_index("measure").loc["lost"]
-    assert lost["slope"] == pytest.approx(0, abs=1e-9) and np.isnan(lost["p"])
-    other = family_study(tmp_path / "b", {"m1e8": 0.5, "m1e9": 0.1}, items=40)
-    few = robustness(other, "position", resamples=50)
-    assert robustness_by_size(few, sizes(other.dictionary["readers"])).empty
-    people = load(write_handover(tmp_path / "c", study_rows(human=4, items=8)))
-    with pytest.raises(UserError, match="no model has answers in 'intact'"):
-        robustness(people, "position")
 
 
 def recovery_study(folder: Path, recovered: dict[str, float], right: dict[str, float]) -> Tables:

@@ -17,8 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from analysis import Tables, load
-from analysis.costs.ratios import fewer_participants, unit_costs
-from analysis.costs.times import time_spreads
+from analysis.costs.ratios import unit_costs
 from analysis.costs.words import linking, reading_profile
 from analysis.figures import Drawing
 from analysis.mixed import lme4_program
@@ -154,28 +153,6 @@ def test_the_reading_profile_counts_places_from_the_changed_word_and_averages_re
     assert (row["units"], row["interval"]) == (10, "within participants")
 
 
-def test_percentiles_are_those_of_valid_times(forms: Written) -> None:
-    spread = time_spreads(forms.tables, "form", "reading_time")[0]
-    trials = forms.tables.trials
-    times = trials.loc[(trials["form"] == LEVELS[0]) & (trials["reader_kind"] == "human"), "reading_time"]
-    assert spread.percentiles[3] == pytest.approx(times.median())
-    row = next(rows_under(forms.table("time_distributions_form"), "People"))
-    assert row[6].values == (pytest.approx(times.median()),)  # type: ignore[attr-defined]
-
-
-def test_many_trials_are_thinned_by_whole_participants_and_it_is_said(forms: Written) -> None:
-    fewer, told = fewer_participants(forms.tables, most=5 * 18)
-    people = fewer.trials[fewer.trials["reader_kind"] == "human"]
-    assert (people.groupby("reader").size() == 18).all()
-    assert people["reader"].nunique() == 5
-    assert "5 of 18 participants" in told[0]
-    models = fewer.trials["reader_kind"] == "model"
-    assert models.sum() == (forms.tables.trials["reader_kind"] == "model").sum()
-    again, _ = fewer_participants(forms.tables, most=5 * 18)
-    assert set(again.trials["reader"]) == set(fewer.trials["reader"])
-    assert fewer_participants(forms.tables) == (forms.tables, ())
-
-
 def texts_of(figure: Figure) -> list[tuple[str, Any]]:
     """Return what is written and where; ticks outside an axis are kept by matplotlib and never drawn."""
     figure.canvas.draw()
@@ -253,28 +230,12 @@ def test_what_costs_nothing_anywhere_is_named_and_in_no_table(tmp_path: Path) ->
     )
 
 
-def test_without_the_baseline_there_are_means_and_no_ratios(tmp_path: Path) -> None:
-    rows = rows_of(LEVELS, people=4, models=("m",), items=9)
-    found = written(changed(rows[rows["form"] != LEVELS[0]], tmp_path))
-    assert found is not None
-    assert "Without a ratio, because nothing was measured in as written" in found.words
-    assert not any(name.startswith(("cost_accuracy", "cost_profiles")) for name in found.drawings)
-
-
 def test_a_study_without_times_tokens_and_bits_has_no_chapter(tmp_path: Path) -> None:
     rows = rows_of(LEVELS, people=2, models=("m",), items=6, with_tokens=False).assign(reading_time=None)
     assert written(changed(rows, tmp_path / "bare")) is None
     pilots = rows_of(LEVELS, people=2, items=6).assign(is_pilot=True)
     assert written(changed(pilots, tmp_path / "pilots")) is None
     assert written(changed(rows.iloc[:0], tmp_path / "empty")) is None
-
-
-def test_one_item_and_simulated_readers_are_said_and_marked(tmp_path: Path) -> None:
-    found = written(changed(rows_of(LEVELS, people=9, items=1, kind="simulated"), tmp_path))
-    assert found is not None
-    assert found.chapter.marks == ("simulated readers: not data",)
-    for drawing in found.drawings.values():
-        assert "not data" in drawing.note
 
 
 def test_two_factors_have_a_part_each(tmp_path: Path) -> None:

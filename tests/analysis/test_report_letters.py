@@ -14,11 +14,6 @@ import pytest
 
 from analysis import Tables, load
 from analysis.figures import Drawing
-from analysis.figures.letters import (
-    CurvePanel,
-    CurvePoint,
-    letter_map,
-)
 from analysis.letters import letter_contrast
 from analysis.letters.competing import competing_predictors
 from analysis.readers import kinds_of
@@ -80,16 +75,6 @@ def test_words_of_their_own_carry_the_costs_that_were_put_in(words: Chapter) -> 
     }
     assert times["initial"] > times["final"] > times["internal"] > 0
     assert zones["People"]["Two letters transposed, initial"][4] == "–"
-
-
-def test_items_and_the_words_in_them_are_counted_apart(tmp_path: Path, quick: None) -> None:
-    """A sentence of two changed words is one item of an accuracy and two words of a reading time."""
-    folder = with_forms(study(tmp_path, people=8, items=12))
-    table = next(one for one in chapter_of(load(folder)).blocks if isinstance(one, ApaTable))  # type: ignore[union-attr]
-    assert table.columns[:4] == ("", "Items", "Words", "Accuracy lost (points) [95% CI]")
-    own = table_of(chapter_of(load(folder)), "letter_zones")["People"]["Two letters transposed, initial"]  # type: ignore[arg-type]
-    changed = sum(one != other for one, other in zip(shown_words("initial"), WORDS, strict=True))
-    assert own[:2] == ("12", str(12 * changed))
 
 
 def test_answers_that_no_change_ever_turns_explain_nothing(tmp_path: Path) -> None:
@@ -283,21 +268,3 @@ def test_real_people_take_transposed_letters_for_words_more_often_than_substitut
     assert "were identified by comparing the form shown with the intact form" in str(chapter.methods[0])
     found = letter_contrast(decisions, "transposition", "substitution", "kind", "rt", resamples=300).iloc[0]
     assert 0 < found["low"] < found["high"] < 0.2
-
-
-@pytest.mark.parametrize("readers", [1, 2, 3, 5])
-def test_intervals_in_a_map_stay_in_their_cells(readers: int) -> None:
-    """Four places of three readers side by side once had intervals that ran over each other."""
-    points = [
-        CurvePoint(place, kind, -12.3, -20.6, -10.8, 90)
-        for place in ("initial", "internal", "final", "outer")
-        for kind in ("transposition", "substitution")
-    ]
-    segment = ("place", ("initial", "internal", "final", "outer"), tuple(points))
-    panels = [CurvePanel(f"m{n}", "model", "accuracy", "Lost", (segment,)) for n in range(readers)]
-    figure = letter_map("map", panels, "T", "N").figure
-    figure.draw_without_rendering()
-    for axes in figure.axes:
-        cell = axes.get_window_extent().width / 4
-        assert [label.get_text() for label in axes.get_xticklabels()][-1] == "both ends"
-        assert all(one.get_window_extent().width < cell for one in axes.texts)

@@ -28,25 +28,11 @@ def hatch_build() -> ModuleType:
     return module
 
 
-def built_in(folder: Path) -> Path:
-    folder.mkdir(parents=True)
-    for name in ("wrods.js", "wrods.css"):
-        (folder / name).write_text("", encoding="utf-8")
-    return folder
-
-
 def program(folder: Path, name: str, output: str) -> None:
     folder.mkdir(exist_ok=True)
     file = folder / name
     file.write_text(f"#!/bin/sh\necho {output}\n", encoding="utf-8")
     file.chmod(file.stat().st_mode | stat.S_IXUSR)
-
-
-def test_the_package_s_own_bundle_comes_before_the_tree_s(tmp_path: Path) -> None:
-    packaged, tree = built_in(tmp_path / "package"), built_in(tmp_path / "tree")
-    assert bundle_folder(candidates=(packaged, tree)) == packaged
-    (packaged / "wrods.css").unlink()
-    assert bundle_folder(candidates=(packaged, tree)) == tree
 
 
 def test_a_missing_bundle_is_an_error_that_says_how_to_build_it(tmp_path: Path) -> None:
@@ -70,14 +56,6 @@ def test_only_a_node_that_is_new_enough_is_used(
     assert (hatch_build.system_node() is not None) == is_taken
 
 
-def test_node_without_npm_is_not_used(
-    hatch_build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program(tmp_path / "tools", "node", "v24.1.0")
-    monkeypatch.setenv("PATH", str(tmp_path / "tools"))
-    assert hatch_build.system_node() is None
-
-
 def test_without_any_node_the_build_says_what_to_install(
     hatch_build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,22 +63,6 @@ def test_without_any_node_the_build_says_what_to_install(
     monkeypatch.setattr(hatch_build, "find_spec", lambda name: None)
     with pytest.raises(hatch_build.BuildFailed, match=r"node >= 20\.19"):
         hatch_build.node_and_npm()
-
-
-def test_packages_are_installed_once_for_a_lock_file(hatch_build: ModuleType, tmp_path: Path) -> None:
-    (tmp_path / "package-lock.json").write_text("{}", encoding="utf-8")
-    ran: list[list[str]] = []
-
-    def npm(arguments: list[str]) -> None:
-        (tmp_path / "node_modules").mkdir(exist_ok=True)
-        ran.append(arguments)
-
-    for _ in range(2):
-        hatch_build.install_packages(tmp_path, npm)
-    assert [arguments[:2] for arguments in ran] == [["ci", "--ignore-scripts"]]
-    (tmp_path / "package-lock.json").write_text('{"changed": true}', encoding="utf-8")
-    hatch_build.install_packages(tmp_path, npm)
-    assert len(ran) == 2
 
 
 def test_a_failing_build_tells_the_command_its_output_and_the_mend(

@@ -60,22 +60,6 @@ def test_the_server_says_whether_an_answer_was_right_and_the_page_tells_it_for_i
     assert all(server.trials[one["trial_index"], 1]["response_ts"] < one["onset_ts"] for one in shown)
 
 
-def test_without_a_time_feedback_stands_until_the_reader_goes_on(serve, new_page):
-    trials = [trial(0, [recover()]), trial(1, [recover()])]
-    server, page = opened(
-        serve, new_page, block(trials, feedback=feedback("accuracy")), verdicts={0: "correct", 1: "correct"}
-    )
-    for _ in range(2):
-        trial_shown(page, "recover")
-        page.keyboard.type("garden")
-        page.keyboard.press("Enter")
-        page.get_by_role("heading", name="Correct").wait_for()
-        assert page.locator(".trial").count() == 0
-        page.keyboard.press("Space")
-    finished(page, server)
-    assert [one["told"] for one in told(server)] == ["correct", "correct"]
-
-
 def test_without_a_connection_nothing_is_told_and_that_is_recorded(serve, new_page):
     trials = [trial(0, [choose()]), trial(1, [choose(time_limit_ms=700)])]
     server, page = opened(serve, new_page, block(trials, feedback=feedback("accuracy_and_late", "500 ms")))
@@ -163,17 +147,6 @@ def test_instructions_are_shown_again_until_the_questions_about_them_are_answere
     assert [one.get("round") for one in read] == [None, 2]
     assert server.answers["comprehension-1"] == {"keys": "J", "fingers": "yes"}
     assert len(server.judged) == 2  # each round once, although it is sent twice
-
-
-def test_questions_about_instructions_come_again_after_a_reload(serve, new_page):
-    asked = comprehension(KEYS, FINGERS)
-    _, page = opened(serve, new_page, INSTRUCTIONS, asked, block([trial(0, [choose()])]), then=["go_on"])
-    turn_pages(page)
-    page.get_by_role("heading", name="Questions about the instructions").wait_for()
-    page.reload()
-    page.get_by_role("button", name="Continue").click()
-    answer_questions(page, "J")
-    trial_shown(page, "choose")
 
 
 def test_who_keeps_missing_the_instructions_is_thanked_and_ends(serve, new_page, axe):

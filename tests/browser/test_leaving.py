@@ -229,17 +229,6 @@ def test_finishing_later_says_until_when_and_goes_on_from_there(serve, new_page)
     assert [told["then"] for told in stops(server)] == ["later"]
 
 
-def test_where_the_study_cannot_be_resumed_finishing_later_is_not_offered(serve, new_page):
-    study = plan(block(asked(1)))
-    study["if_interrupted"] = {"then": "block", "within_ms": None}
-    page = new_page(serve(study).address)
-    start(page)
-    trial_shown(page, "choose")
-    page.keyboard.press("Escape")
-    page.get_by_role("button", name="Stop and keep my answers").wait_for()
-    assert page.get_by_role("button", name="Finish later").count() == 0
-
-
 def test_a_response_key_is_never_taken_for_stop(serve, new_page):
     server = serve(plan(block([trial(0, [choose("Question number 0?", keys=["escape", "f"])])])))
     page = new_page(server.address)

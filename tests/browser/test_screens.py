@@ -55,17 +55,6 @@ def test_a_small_window_is_told_what_is_needed_and_may_grow(serve, new_page):
     assert server.event("device")["passed"] is True
 
 
-def test_a_device_that_cannot_do_ends_the_session_politely(serve, new_page):
-    server, page = opened(serve, new_page, {**DEVICE, "browsers": ["firefox", "safari"]}, ONE)
-    page.get_by_text("One of these browsers: Firefox, Safari. You are using Chrome.").wait_for()
-    page.get_by_role("button", name="End here").click()
-    page.get_by_role("heading", name="The study ends here").wait_for()
-    until(lambda: any(event["kind"] == "device" for event in server.events))
-    assert server.event("device")["passed"] is False
-    assert server.event("device")["missed"] == ["browsers"]
-    assert not server.trials
-
-
 def test_the_page_fills_the_screen_on_a_key_and_leaves_it_at_the_end(serve, new_page):
     server, page = opened(serve, new_page, FULL, ONE)
     page.get_by_role("heading", name="Full screen").wait_for()
@@ -145,29 +134,6 @@ def test_the_card_can_be_dragged_and_its_size_is_offered_again(serve, new_page):
     assert page.locator(".card").bounding_box()["width"] == pytest.approx(400, abs=1)
 
 
-def test_without_a_card_letters_keep_their_usual_size(serve, new_page):
-    server, page = opened(serve, new_page, CARD, ONE)
-    page.get_by_role("button", name="I don't have a card").click()
-    answer_and_finish(page, server)
-    told = server.event("screen_size")
-    assert (told["px_per_mm"], told["font_px"]) == (None, None)
-
-
-def test_a_grid_of_words_says_how_its_keys_work_and_what_is_missing_above_it(serve, new_page):
-    words = question("words", "vocabulary", "Mark every word.", [f"word{place}" for place in range(60)])
-    server = serve(plan(questions(words)))
-    page = new_page(server.address)
-    start(page)
-    grid = page.locator(".vocabulary")
-    grid.wait_for()
-    assert "arrow keys" in page.locator(f"#{grid.get_attribute('aria-describedby')}").inner_text()
-    page.get_by_role("button", name="Continue").click()
-    problem = page.locator(".question .problem")
-    assert problem.inner_text()
-    assert problem.bounding_box()["y"] < grid.bounding_box()["y"]
-    assert 0 <= problem.bounding_box()["y"] < 768, "it is in view, where the focus has gone"
-
-
 def test_questions_are_answered_by_keyboard_alone(serve, new_page):
     server, page = opened(serve, new_page, questions(*BACKGROUND), ONE)
     page.get_by_role("heading", name="Some questions about you").wait_for()
@@ -226,18 +192,6 @@ def test_missing_and_impossible_answers_are_marked_and_mended(serve, new_page):
     assert server.answers["questions-1"] == {"age": 13, "school": "secondary", "book": None}
 
 
-def test_answers_that_do_not_fit_end_the_session_politely(serve, new_page):
-    asked = questions(AGE, name="eligibility", screening=True)
-    server, page = opened(serve, new_page, asked, ONE, eligible=False)
-    page.get_by_role("heading", name="Before you begin").wait_for()
-    page.locator("#wrods-question-0").fill("12")
-    page.keyboard.press("Enter")
-    page.get_by_role("heading", name="The study ends here").wait_for()
-    assert server.answers == {"eligibility": {"age": 12}}
-    page.reload()
-    page.get_by_role("heading", name="The study ends here").wait_for()
-
-
 def test_after_a_reload_nothing_is_asked_again_but_the_screen(serve, new_page):
     trials = block([trial(0, [choose()]), trial(1, [choose()])])
     server, page = opened(serve, new_page, DEVICE, questions(AGE), FULL, trials)
@@ -293,12 +247,3 @@ def test_pages_and_breaks_hold_their_minimum_time(serve, new_page):
     breaks = [event["detail"] for event in server.events if event["kind"] == "break"]
     assert [(one["block"], one["after"]) for one in breaks] == [("block-1", 0), (None, 1)]
     assert all(one["duration"] >= 700 for one in breaks)
-
-
-def test_the_interface_speaks_spanish(serve, new_page):
-    server = serve(plan(questions(AGE), ONE, language="es"))
-    page = new_page(server.address)
-    page.get_by_role("button", name="Empezar").click()
-    page.get_by_role("button", name="Continuar").click()
-    page.get_by_text("Responda a esta pregunta, por favor.").wait_for()
-    assert page.locator("html").get_attribute("lang") == "es"

@@ -13,7 +13,6 @@ from tests.browser.plans import (
     plan,
     practice,
     read,
-    recover,
     trial,
 )
 from tests.browser.walking import finished, start, trial_shown, until
@@ -114,16 +113,6 @@ def test_practice_tells_right_from_wrong_and_repeats_until_it_is_passed(serve, n
     assert [(v["pass"], v["right"], v["then"]) for v in verdicts] == [(1, 1, "again"), (2, 2, "go on")]
 
 
-def test_practice_forgives_case_and_spaces_in_typed_answers(serve, new_page):
-    server = serve(plan(practice([trial(0, [recover()], answer="Garden")])))
-    page = new_page(server.address)
-    start(page)
-    trial_shown(page, "recover")
-    page.keyboard.type(" garden ")
-    page.keyboard.press("Enter")
-    page.get_by_role("heading", name="Correct").wait_for()
-
-
 def test_who_fails_all_of_practice_is_sent_home_politely(serve, new_page):
     server = serve(
         plan(practice([trial(0, [choose()], answer="yes")], attempts=1), block(questions(1, first=1)))
@@ -192,20 +181,6 @@ def test_a_lost_reply_does_not_store_a_trial_twice(serve, new_page):
     assert lost == [201]
     assert [sent.status for sent in server.posts("/trials")] == [201, 200]
     assert len(server.trials) == 1
-
-
-def test_waiting_for_the_connection_is_said_calmly_and_taken_back(serve, new_page):
-    server = serve(plan(block(questions(2))))
-    page = new_page(server.address)
-    start(page)
-    trial_shown(page, "choose")
-    server.reply_with["trials"] = [503, 429]
-    page.keyboard.press("j")
-    page.get_by_text("Waiting for the connection.").wait_for()
-    answer(page, 1)
-    finished(page, server)
-    assert page.get_by_text("Waiting for the connection.").count() == 0
-    assert sorted(server.trials) == [(0, 1), (1, 1)]
 
 
 def test_a_login_page_in_between_is_no_confirmation(serve, new_page):
@@ -329,33 +304,6 @@ def test_a_conflict_is_reported_and_does_not_hold_up_the_rest(serve, new_page):
         })"""
     )
     assert kept == [["trials", "refused", 409]]
-
-
-def test_every_post_carries_the_token_and_the_header(serve, new_page):
-    server = serve(plan(block(questions(1))))
-    page = new_page(server.address)
-    start(page)
-    answer(page, 0)
-    finished(page, server)
-    posts = [sent for sent in server.sent if sent.method == "POST"]
-    assert {sent.headers["x-wrods"] for sent in posts} == {"1"}
-    assert {sent.headers["authorization"] for sent in posts[1:]} == {"Bearer t1"}
-
-
-def test_a_refused_start_says_what_the_server_said(serve, new_page):
-    server = serve(plan(block(questions(1))))
-    page = new_page(server.address)
-    body = '{"title": "It is over", "error": "You have taken part in this study already.", "mend": "Please tell the researchers."}'
-    page.route(
-        "**/sessions", lambda route: route.fulfill(status=409, content_type="application/json", body=body)
-    )
-    start(page)
-    page.get_by_role("heading", name="It is over").wait_for()
-    page.get_by_text("You have taken part in this study already.").wait_for()
-    page.get_by_text("Please tell the researchers.").wait_for()
-    page.unroute("**/sessions")
-    page.get_by_role("button", name="Try again").click()  # asks once more, without another welcome
-    trial_shown(page, "choose")
 
 
 def test_the_next_participant_starts_afresh_on_a_lab_machine(serve, new_page):

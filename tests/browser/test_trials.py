@@ -9,7 +9,7 @@ from importlib import resources
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.browser.plans import ab, answer, block, choose, multiple_choice, plan, read, recover, trial
+from tests.browser.plans import answer, block, choose, plan, read, recover, trial
 from tests.browser.walking import finished, start, trial_shown, until
 
 pytestmark = pytest.mark.browser
@@ -101,32 +101,6 @@ def test_a_choice_can_be_clicked(serve, new_page):
     assert row["rt"] > 0
 
 
-def test_the_left_key_is_the_left_button(serve, new_page):
-    server = serve(plan(block([trial(0, [choose()])])))
-    page = new_page(server.address)
-    start(page)
-    trial_shown(page, "choose")
-    assert [text.split() for text in page.locator(".choices button").all_inner_texts()] == [
-        ["F", "no"],
-        ["J", "yes"],
-    ]
-
-
-def test_multiple_choice_records_the_label_not_the_option(serve, new_page):
-    row = run_one(serve, new_page, multiple_choice(0), press_after("b", 50))
-    assert row["response_raw"] == "B"
-
-
-def test_exemplars_stand_above_the_item(serve, new_page):
-    server = serve(plan(block([ab(0)])))
-    page = new_page(server.address)
-    start(page)
-    trial_shown(page, "choose")
-    assert page.locator(".exemplars li").count() == 6
-    examples, item = page.locator(".exemplars").bounding_box(), page.locator(".stimulus").bounding_box()
-    assert examples["y"] + examples["height"] <= item["y"]
-
-
 def test_other_keys_and_shortcuts_are_no_answers(serve, new_page):
     def act(page):
         for key in ("x", "Enter", "Control+j", "F2"):
@@ -159,11 +133,6 @@ def test_time_runs_out_without_an_answer(serve, new_page):
     assert row["timed_out"] is True
     assert (row["response_raw"], row["rt"], row["response_ts"], row["handler_ts"]) == (None, None, None, None)
     assert row["onset_ts"] > 0
-
-
-def test_an_answer_in_time_beats_the_limit(serve, new_page):
-    row = run_one(serve, new_page, trial(0, [choose(time_limit_ms=5000)]), press_after("f", 50))
-    assert (row["response_raw"], row["timed_out"]) == ("no", False)
 
 
 def test_a_blocked_page_does_not_lengthen_the_response_time(serve, new_page):
@@ -362,20 +331,6 @@ def test_a_dead_key_and_its_letter_are_one_letter(serve, new_page):
     assert (row["response_raw"], row["keyless_chars"], row["insertions"]) == ("café", 0, [])
 
 
-def test_undoing_and_cutting_are_typing(serve, new_page):
-    def act(page):
-        page.keyboard.type("garden")
-        page.keyboard.press("Control+a")
-        page.keyboard.press("Control+x")
-        assert page.locator("#wrods-answer").input_value() == ""
-        page.keyboard.press("Control+z")
-        assert page.locator("#wrods-answer").input_value() == "garden"
-        page.keyboard.press("Enter")
-
-    row = run_one(serve, new_page, trial(0, [recover()]), act, kind="recover")
-    assert (row["response_raw"], row["keyless_chars"], row["insertions"]) == ("garden", 0, [])
-
-
 @pytest.mark.parametrize("step", [choose, recover, answer])
 def test_nothing_is_answered_before_the_minimum_time_and_early_keys_are_kept(serve, new_page, step):
     kind = step()["step"]
@@ -425,17 +380,6 @@ def test_an_empty_answer_is_asked_about_once(serve, new_page):
 
     row = run_one(serve, new_page, trial(0, [recover()]), act, kind="recover")
     assert (row["response_raw"], row["timed_out"]) == ("", False)
-
-
-def test_enter_makes_a_new_line_where_lines_are_wanted(serve, new_page):
-    def act(page):
-        page.keyboard.type("one")
-        page.keyboard.press("Enter")
-        page.keyboard.type("two")
-        page.keyboard.press("Control+Enter")
-
-    row = run_one(serve, new_page, trial(0, [recover(multiline=True)]), act, kind="recover")
-    assert row["response_raw"] == "one\ntwo"
 
 
 def test_time_in_another_window_is_recorded(serve, new_page):

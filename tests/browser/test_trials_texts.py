@@ -161,21 +161,6 @@ def test_a_moving_window_lets_nobody_leave_before_its_minimum_time(serve, new_pa
     assert server.trials[0, 1]["rt"] is None
 
 
-def test_a_moving_window_runs_from_right_to_left_where_its_words_do(serve, new_page):
-    reading = read(" ".join(ARABIC), lines=ARABIC, **{"as": "moving_window"})
-    _, page = opened(serve, new_page, trial(0, [reading]), kind="read")
-    places = page.locator(".word").evaluate_all(
-        "(words) => words.map((word) => word.getBoundingClientRect().left)"
-    )
-    assert places[:4] == sorted(places[:4], reverse=True)
-    page.keyboard.press("Space")
-    page.locator(".word:not([aria-hidden])").wait_for()
-    after = page.locator(".word").evaluate_all(
-        "(words) => words.map((word) => word.getBoundingClientRect().left)"
-    )
-    assert after == pytest.approx(places, abs=1)
-
-
 def watch_paints(page):
     """Note, before each frame, what the stage showed until then."""
     page.evaluate(
@@ -239,35 +224,6 @@ def test_a_prime_of_counted_frames_stands_for_at_least_these(serve, new_page):
         page.locator(".trial.choose").wait_for(state="detached")
     finished(page, server)
     assert all(row["prime_frames"] >= 4 for row in server.trials.values())
-
-
-def test_target_and_prime_stand_in_the_same_place(serve, new_page):
-    server = serve(plan(block([trial(0, [prime("gadren", mask_ms=1500), choose("garden")])])))
-    page = new_page(server.address)
-    start(page)
-    trial_shown(page, "prime")
-    mask = page.locator(".stimulus").bounding_box()
-    trial_shown(page, "choose")
-    target = page.locator(".stimulus").bounding_box()
-    assert target == pytest.approx(mask, abs=0.6)
-
-
-def test_when_a_hint_was_asked_for_is_recorded(serve, new_page):
-    hinted = answer("Seven hungry dOgs", hint="Look at the capitals.")
-    server, page = opened(serve, new_page, trial(0, [hinted]), trial(1, [hinted]), kind="answer")
-    assert "Look at the capitals." not in page.locator(".trial").inner_text()
-    page.get_by_role("button", name="Show a hint").click()
-    page.get_by_text("Look at the capitals.").wait_for()
-    page.keyboard.type("odd case")  # the field has the keys again
-    page.keyboard.press("Control+Enter")
-    until(lambda: (0, 1) in server.trials)
-    trial_shown(page, "answer")
-    page.keyboard.type("no help")
-    page.keyboard.press("Control+Enter")
-    finished(page, server)
-    asked, unasked = server.trials[0, 1], server.trials[1, 1]
-    assert 0 < asked["hint_ms"] < asked["rt"]
-    assert (asked["response_raw"], unasked["hint_ms"]) == ("odd case", None)
 
 
 def test_dropped_and_yanked_text_stays_out_and_is_counted(serve, new_page):

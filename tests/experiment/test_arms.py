@@ -103,20 +103,6 @@ def test_both_classes_meet_every_level_in_every_list(tmp_path: Path) -> None:
         assert set(cells.values()) == {3} and len(cells) == 12
 
 
-def test_the_audit_names_the_rules_that_are_about_more_than_letters(tmp_path: Path) -> None:
-    items = make_items(study(tmp_path / "s", HTEST)).items
-    audit = audit_items(items, language="en", shortcut=False)
-    assert audit.labels is not None and not audit.labels.doubts
-    kept = {one.set_name: one for one in audit.labels.kept}
-    for name, one in kept.items():
-        changed = [item for item in items if item.set_name == name and item.changes]
-        right = sum(rule(name).predicate(item.shown["text"]) == item.answer for item in changed)
-        assert (one.items, one.kept) == (12, right)
-    assert kept["uppercase"].kept == 12 and kept["palindrome"].kept <= 8
-    (said,) = [one.text for one in audit.findings() if "follow their rule" in one.text]
-    assert "uppercase (12 of 12)" in said and "palindrome" not in said
-
-
 def test_sessions_see_right_examples_none_or_labels_that_tell_nothing(tmp_path: Path) -> None:
     made = study(tmp_path / "s", HTEST)
     build_study(made)
@@ -182,25 +168,6 @@ def test_a_geometry_question_is_asked_of_other_symbols_or_left_out(tmp_path: Pat
                 assert not any(kept_apart(str(result), option) for option in item.choices or ())
     findings = audit_items(items, language="en", shortcut=False).findings()
     assert not [one for one in findings if one.level != "look" and one.section != "balance"]
-
-
-def test_released_questions_say_the_other_symbols_wherever_they_name_them(
-    tmp_path: Path, shared: Path
-) -> None:
-    folder = shared / "data" / "htest" / "letter_geometry"
-    made = study(
-        tmp_path / "s", GEOMETRY, ("letter_geometry: {}, items: 48", f"letter_geometry: {{from: {folder}}}")
-    )
-    items = {
-        item.intact["question"]: item
-        for item in make_items(made).items
-        if item.condition["evidence"] == "substituted"
-    }
-    item = items['Given the letters "c" and "I", what is it most likely to look like when added (c + I)?']
-    said = item.shown["question"]
-    one, other = said.split('"')[1], said.split('"')[3]
-    assert said.endswith(f"({one} + {other})?") and one.islower() and other.isupper() and one != "c"
-    assert not any(kept_apart(symbol, option) for symbol in (one, other) for option in item.choices or ())
 
 
 @pytest.mark.parametrize(

@@ -49,12 +49,6 @@ def test_a_program_is_asked_only_for_what_it_alone_can_say(test: str, asked: lis
     assert len(examined.steps) == len(asked) == examined.asked
 
 
-def test_what_a_setup_imports_is_no_part_of_the_program() -> None:
-    test = "assert Counter(f(2)) == Counter([1])"
-    assert asks(test, "from collections import Counter") == ["f(2)"]
-    assert examine(test).on_trust, "the program's own Counter may equal everything"
-
-
 CHECK = "TOLERANCE = 0.5\ndef check(got, wanted):\n    return inner(got, wanted)\n"
 CHECK += "inner = lambda got, wanted: abs(got - wanted) < TOLERANCE"
 
@@ -101,13 +95,6 @@ def test_a_program_cannot_replace_the_functions_of_a_setup() -> None:
     assert (forged.fate, forged.on_trust) == ("failed", 0)
     honest = run_program("def f(x): return [x, 1, 2]", [test], setup=setup)
     assert (honest.fate, honest.on_trust) == ("passed", 0)
-
-
-def test_functions_of_a_setup_that_read_objects_run_beside_the_program() -> None:
-    require_or_skip()
-    setup = "class Node:\n    def __init__(self, x):\n        self.x = x\ndef value(node):\n    return node.x"
-    ran = run_program("def f(x): return Node(x)", ["assert value(f(3)) == 3"], setup=setup)
-    assert (ran.fate, ran.on_trust) == ("passed", 1)
 
 
 @pytest.mark.parametrize(

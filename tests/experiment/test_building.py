@@ -10,12 +10,10 @@ from typing import Any
 
 import pytest
 
-from experiment.building import build_study, make_items
+from experiment.building import make_items
 from experiment.checking import load_study
-from experiment.procedure import plan_session, trials_of
 from experiment.study import Study
 from stimuli.errors import UserError
-from stimuli.item import build_meta, write_items
 from stimuli.matching import standardised_difference
 
 WORDS = [
@@ -79,22 +77,6 @@ def test_a_row_with_too_few_cells_is_told_with_the_file_as_the_study_names_it(
         stream.write("lonely,cell\n")
     with pytest.raises(UserError, match=r"^words\.csv, line 32: 2 cells under 4 columns"):
         make_items(study)
-
-
-def test_items_that_lists_show_in_one_condition_are_named_by_what_list_1_shows(tmp_path: Path) -> None:
-    rows = "".join(f"s{n},The gardener watered tomatoes {n}.\n" for n in range(6))
-    (tmp_path / "s.csv").write_text(f"item,sentence\n{rows}", encoding="utf-8")
-    (tmp_path / "study.yaml").write_text(
-        "wrods: 1\nstudy: s\ntitle: S\nseed: 5\nmaterials:\n  sentences: s.csv\n"
-        "design:\n  factors:\n    form: {intact: none, KFL: KFL}\n"
-        "procedure:\n  - block:\n      trial:\n        - recover: {show: sentence}\n",
-        encoding="utf-8",
-    )
-    audit = build_study(load_study(tmp_path)).audit
-    assert audit.balance is not None
-    (lists,) = [one for one in audit.balance.groupings if one.by == "list"]
-    assert set(lists.groups) == {"intact in list 1", "KFL in list 1"}
-    assert all(c.largest is not None and c.largest < 3 for c in lists.covariates)
 
 
 @pytest.fixture
@@ -279,18 +261,6 @@ def sentences(folder: Path, role: str = "filler", keys: str = "{'yes': j, 'no': 
     return load_study(folder)
 
 
-def test_filler_sentences_are_shown_as_they_are_in_every_list(tmp_path: Path) -> None:
-    study = sentences(tmp_path)
-    items = make_items(study).items
-    (filler,) = [item for item in items if item.role == "filler"]
-    assert (filler.shown["sentence"], filler.condition, filler.answer) == ("Some children sang.", {}, "yes")
-    write_items(study.folder / "items.jsonl", items, build_meta(3))
-    for list_id in (1, 2):
-        trials = trials_of(plan_session(study, items, list_id=list_id))
-        assert len(trials) == 3
-        assert [trial["item_id"] for trial in trials if trial["is_filler"]] == ["s2"]
-
-
 @pytest.mark.parametrize(
     ("changed", "says"),
     [({"role": "fillr"}, "role is 'fillr'"), ({"keys": "{'Yes': j, 'No': f}"}, "answer 'yes'")],
@@ -300,19 +270,3 @@ def test_a_role_or_answer_that_nobody_could_mean_is_named(
 ) -> None:
     with pytest.raises(UserError, match=says):
         make_items(sentences(tmp_path, **changed))
-
-
-def test_an_item_id_that_stands_twice_is_listed_where_bad_rows_are_left_out(tmp_path: Path) -> None:
-    (tmp_path / "s.csv").write_text(
-        "item,sentence\na,Several customers returned\na,Children painted dinosaurs\nb,Musicians practised together\n"
-    )
-    (tmp_path / "study.yaml").write_text(
-        "wrods: 1\nstudy: h\ntitle: H\nlanguage: en\nseed: 5\n"
-        "materials: {sentences: s.csv, on_bad: skip}\n"
-        "design:\n  factors:\n    p: {none: none, k: KFL}\n"
-        "procedure:\n  - block:\n      trial:\n        - recover: {show: sentence}\n",
-        encoding="utf-8",
-    )
-    made = make_items(load_study(tmp_path))
-    assert {item.item_id for item in made.items} == {"a", "b"}
-    assert made.skipped == ["s.csv, line 3: item 'a' stands twice (first in line 2)"]

@@ -9,7 +9,6 @@ from click.testing import CliRunner, Result
 
 from experiment.cli import SECTIONS, main
 from experiment.cli.new import templates
-from experiment.describing import plain_english
 from experiment.templates.parts import parts_of
 
 
@@ -87,20 +86,6 @@ def test_check_says_of_fewer_items_than_conditions_that_a_session_lacks_some(tmp
     assert sorted(numbers["trials_per_cell"].values()) == [0, 1, 1, 1]
 
 
-@pytest.mark.parametrize(
-    ("cells", "often"),
-    [
-        ((1, 1), "once"), ((2, 2), "twice"), ((8, 8), "8 times"), ((0, 2), "twice at most"),
-        ((1, 2), "once or twice"), ((2, 3), "2 to 3 times"),
-    ],
-)  # fmt: skip
-def test_how_often_a_session_shows_a_condition_is_told_in_words(cells: tuple[int, int], often: str) -> None:
-    told = plain_english._lists(
-        {"lists": 2, "trials_per_cell": dict(enumerate(cells))}, True, {"shows": "shows"}
-    )
-    assert told == f"2 lists; a session shows each condition {often}."
-
-
 def test_new_overwrites_nothing(tmp_path: Path) -> None:
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / "mine.txt").write_text("keep", "utf-8")
@@ -159,49 +144,6 @@ def test_without_a_build_other_commands_say_so(tmp_path: Path) -> None:
     wrods("new", tmp_path / "s")
     with pytest.raises(UserError, match="Run `wrods build"):
         _ = load_study(tmp_path / "s").items
-
-
-def words_study(folder: Path, step: str) -> Path:
-    wrods("new", folder)
-    text = (folder / "study.yaml").read_text("utf-8")
-    text = text.replace("sentences: sentences.csv", "words: words.txt")
-    text = re.sub(r"(?s)        - read:.*?\n      break_every", f"        - {step}\n      break_every", text)
-    text = re.sub(r"  - practice.*\n", "", text).replace("words: starred, ", "")
-    (folder / "study.yaml").write_text(text, "utf-8")
-    (folder / "words.txt").write_text("garden\nkitchen\nwindow\nmarket\n", "utf-8")
-    return folder
-
-
-def items_of(folder: Path) -> list[dict[str, object]]:
-    return [json.loads(line) for line in (folder / "items.jsonl").read_text("utf-8").splitlines()]
-
-
-def test_words_without_foils_get_common_words_of_their_length(tmp_path: Path) -> None:
-    folder = words_study(tmp_path / "s", "choose: {show: word, keys: [f, j]}")
-    told = wrods("build", folder)
-    assert told.exit_code == 0, told.output
-    for item in items_of(folder):
-        choices = item["choices"]
-        assert isinstance(choices, list)
-        assert item["answer"] in choices
-        assert len({len(choice) for choice in choices}) == 1
-        assert len({"".join(sorted(choice)) for choice in choices}) == 2, "no foil has the same letters"
-
-
-def test_an_item_id_that_stands_twice_is_named_with_both_rows(tmp_path: Path) -> None:
-    wrods("new", tmp_path / "s")
-    file = tmp_path / "s" / "sentences.csv"
-    lines = file.read_text("utf-8").splitlines()
-    for text in (
-        [*lines, lines[1]],
-        [*lines, *lines[1:]],
-        [lines[0], *(x for x in lines[1:] for _ in range(2))],
-    ):
-        file.write_text("\n".join(text) + "\n", "utf-8")
-        for command in ("check", "build"):
-            told = wrods(command, tmp_path / "s")
-            assert told.exit_code == 2
-            assert "item 's01' stands twice (first in line 2)" in told.output
 
 
 @pytest.mark.parametrize(

@@ -28,13 +28,6 @@ def test_each_line_of_standard_input_comes_back_scrambled() -> None:
     assert shown[3] == scramble_text(LINES[0], "KFL", seed=7, occurrence=1).text
 
 
-@pytest.mark.parametrize(
-    ("name", "alias"), [("shuffle:all", "RS"), ("keep:first", "kf"), ("keep: first", "KF-100")]
-)
-def test_readable_names_and_the_names_of_papers_are_the_same(name: str, alias: str) -> None:
-    assert run("--type", name, given=LINES[0]).output == run("--type", alias, given=LINES[0]).output
-
-
 def test_options_reach_the_scramble() -> None:
     assert run("--type", "transpose:initial", "--capitals", "move", given="Haus").output == "aHus\n"
     assert run("--type", "transpose:initial", "--language", "tr", given="İzmir").output == "Zimir\n"
@@ -161,15 +154,6 @@ def test_the_summary_tells_what_changed_and_what_did_not_and_why() -> None:
     assert "1 line stays as before, the first is line 2" in result.stderr
 
 
-def test_the_summary_tells_the_share_of_lines_that_was_met() -> None:
-    given = "\n".join(f"reading number {n}" for n in range(50)) + "\n\n"
-    result = run("--type", "RS", "--texts", "0.3", "--summary", given=given)
-    changed = sum(
-        one != other for one, other in zip(result.stdout.splitlines(), given.splitlines(), strict=True)
-    )
-    assert f"0.3 asked for, {changed / 50:.3f} met ({changed} of 50)" in result.stderr
-
-
 def test_a_share_of_the_lines_changes_and_a_larger_share_holds_them() -> None:
     given = "\n".join(f"reading number {n}" for n in range(200))
     few, many = (
@@ -191,27 +175,3 @@ def test_the_list_shows_every_type_with_its_options_and_names() -> None:
         "SENT-REO-ADJ",
     ):
         assert said in result.stdout
-
-
-@pytest.mark.parametrize("eligibility", ["own", "common"])
-def test_a_build_shows_which_words_took_fewer_than_the_count(tmp_path: Path, eligibility: str) -> None:
-    (tmp_path / "sentences.csv").write_text("item,sentence\ns1,Also problems came\n", encoding="utf-8")
-    (tmp_path / "study.yaml").write_text(
-        "wrods: 1\nstudy: counts\ntitle: Counts\nseed: 1\nmaterials:\n  sentences: sentences.csv\n"
-        f"  scramble: {{eligibility: {eligibility}, avoid_real_words: false}}\n"
-        "design:\n  factors:\n    k:\n      one: {exchange: internal}\n      four: {exchange: internal, count: 4}\n"
-        "procedure:\n  - block:\n      trial:\n        - recover: {show: sentence}\n",
-        encoding="utf-8",
-    )
-    told = CliRunner().invoke(main, ["build", str(tmp_path)]).output
-    if eligibility == "own":
-        assert "words that took fewer" in told and "2 took 1 of 4" in told
-    else:
-        assert "words that took fewer" not in told and "2 takes fewer than 4 exchanges" in told
-
-
-def test_half_a_surrogate_pair_comes_out_as_json_that_can_be_read() -> None:
-    result = run(
-        "--type", "transpose:final", "--jsonl", given='{"text": "letters \\ud83d", "by": "Zo\u00eb"}\n'
-    )
-    assert json.loads(result.stdout) == {"text": "lettesr \ud83d", "by": "Zo\u00eb"}

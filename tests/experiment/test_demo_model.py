@@ -124,28 +124,6 @@ def test_greedy_answers_restore_training_words_that_are_intact_or_lightly_scramb
     assert sum(restored) / len(restored) >= 0.85
 
 
-def test_default_generation_is_greedy_and_ends_after_the_word(tokenizer: Any) -> None:
-    from transformers import AutoModelForCausalLM
-
-    stored = AutoModelForCausalLM.from_pretrained(MODEL)
-    prompt = tokenizer(prompt_for("peolpe"), return_tensors="pt")
-    first, second = (stored.generate(**prompt)[0] for _ in range(2))
-    assert first.tolist() == second.tolist()
-    assert tokenizer.decode(first[prompt["input_ids"].shape[1] :]) == " people\n<eos>"
-
-
-def test_choice_prefers_the_true_word_to_a_neighbour(network: Any, tokenizer: Any) -> None:
-    from experiment.demo.training.measure import foils, log_probabilities, scrambled_once
-
-    words = split_words(read_recipe()).held_out
-    nearest = foils(words)
-    sampled = [word for word in words[::20] if word in nearest]
-    examples = scrambled_once(sampled, "keep_first_last")
-    true = log_probabilities(network, tokenizer, examples, [example.word for example in examples])
-    false = log_probabilities(network, tokenizer, examples, [nearest[e.word] for e in examples])
-    assert sum(a > b for a, b in zip(true, false, strict=True)) / len(examples) >= 0.85
-
-
 def test_log_probabilities_are_those_of_a_letter_by_letter_reading(network: Any, tokenizer: Any) -> None:
     from experiment.demo.training.measure import log_probabilities
     from experiment.demo.training.words import Example

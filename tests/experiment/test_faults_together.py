@@ -111,29 +111,3 @@ def test_a_fault_that_another_one_causes_is_not_reported(folder: Path) -> None:
         ("study.yaml", "position: {intact", "Position: {intact"),
     )
     assert len([line for line in lines if "study.yaml" in line]) == 1, lines
-
-
-def test_a_column_that_nothing_reads_is_named(folder: Path) -> None:
-    for name, old, new in RIGHT:
-        file = folder / name
-        file.write_text(file.read_text("utf-8").replace(old, new), "utf-8")
-    (folder / "sentences.csv").write_text(
-        SENTENCES.replace("answer\n", "answer,source\n")
-        .replace("Yes\n", "Yes,a\n")
-        .replace("No\n", "No,b\n"),
-        "utf-8",
-    )
-    result = CliRunner().invoke(main, ["check", str(folder)])
-    assert result.exit_code == 0, result.output
-    assert "columns that are not read: source" in result.output
-
-
-def test_a_table_with_a_column_for_one_of_two_factors_is_refused(folder: Path) -> None:
-    second = ("study.yaml", "  - consent", "  - consent")
-    factors = (
-        "study.yaml",
-        "{transpose: initial}}\n",
-        "{transpose: initial}}\n    dose: {half: {rate: 0.5}, all: {rate: 1.0}}\n",
-    )
-    lines = told(folder, *RIGHT, second, factors)
-    assert any("practice.csv has the column 'position' and no column 'dose'" in line for line in lines), lines

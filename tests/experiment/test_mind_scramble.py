@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import cast
 
 import pytest
 from click.testing import CliRunner
@@ -17,12 +16,9 @@ from experiment.checking import load_study
 from experiment.cli import main
 from experiment.cli.new import copy_template
 from experiment.describing.plain_english import session_told
-from experiment.scoring.execution import execute_programs
 from experiment.scoring.sandbox import SandboxUnavailable, require_sandbox
-from experiment.store import Store
 from experiment.study import Study
 from experiment.templates.parts import parts_of
-from stimuli.errors import UserError
 from tests.experiment.models.tiny_models import CHAT_TEMPLATE, tiny_llama
 
 TEMPLATE = "mind-scramble"
@@ -112,19 +108,6 @@ def test_every_part_has_as_many_items_as_it_says(
 
 
 @pytest.mark.shared
-def test_checking_says_the_study_back_with_trials_tokens_and_minutes(tmp_path: Path, shared: Path) -> None:
-    priced = 'paid: {use: "openai:x", price: {input: 1, output: 10}, max_tokens: 50}\n    oracle:'
-    folder = made(tmp_path, "csqa", shared / "data", corrected=False, levels=FEW, edits={"oracle:": priced})
-    said = " ".join(wrods("check", "--explain", folder).split())
-    trials = int(re.search(r"openai:x\): \d+ sessions, (\d+) trials", said).group(1))  # type: ignore[union-attr]
-    assert f"answers at most {trials * 50 * 10 / 1e6:.3g} USD (50 tokens each" in said
-    assert re.search(r"9 sessions, 18 trials, roughly [\d,]+ prompt\s+tokens", said)
-    assert "DEL-BEG" in said
-    assert re.search(r"roughly\s+(a|[\d.]+)\s+minutes?|minute", said)
-    assert "TypoBench released no sample of csqa" in said
-
-
-@pytest.mark.shared
 @pytest.mark.parametrize(
     ("corrected", "said"),
     [
@@ -183,14 +166,6 @@ def test_programs_are_judged_by_their_tests_and_stay_judged(tmp_path: Path, shar
     assert "oracle: every test held" in before and "S001: " in before and "Nothing was written." in before
     wrods("score", folder, "--execute")
     assert re.search(r"[6-8] responses stay as their tests judged them", wrods("score", folder))
-
-
-def test_studies_without_tests_run_nothing(tmp_path: Path) -> None:
-    folder = tmp_path / "own"
-    copy_template("your-own", folder)
-    wrods("build", folder)
-    with pytest.raises(UserError, match="no item of this study has tests"):
-        execute_programs(load_study(folder), cast("Store", None))
 
 
 @pytest.mark.full

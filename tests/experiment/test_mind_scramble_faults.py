@@ -14,8 +14,6 @@ DIGITS = "digits are run together: 3.5 is 35, −5 is 5, 5 of 6 is 56"
 EMPTY = "an empty answer is right"
 LONGER = "an answer that holds the right one is right"
 PART = "a part of the right answer is right"
-FIRST = "only the first of several right answers counts"
-SHORTER = "words are counted against the shorter text"
 LEFT_OUT = "replies without the field are left out"
 
 
@@ -58,19 +56,6 @@ def test_one_text_within_the_other(kind: str, answer: str, wrong_without: str | 
     assert found[RELEASED] == 1
     for fault in (EMPTY, LONGER, PART):
         assert found[fault] == (fault != wrong_without)
-
-
-def test_only_the_first_answer_counts_as_released() -> None:
-    found = worth("squad", ">answer: capital of France", "Paris", "the capital of France")
-    assert (found[RELEASED], found[FIRST]) == (0, 1)
-
-
-def test_a_passage_cut_short_is_perfect_as_released() -> None:
-    intact = "the old captain watched seven silver boats today"
-    found = worth("rectify", ">fixed: The old captain watched", intact, mended=0.4)
-    assert found[RELEASED] == 1
-    assert found[SHORTER] == 0.5
-    assert found[CORRECTED] == 0.4
 
 
 def test_a_reply_without_the_field_is_left_out_as_released_and_counts_once_mended() -> None:

@@ -165,21 +165,6 @@ def test_english_texts_of_a_template_are_refused_in_a_study_of_another_language(
     assert named == ["1", "2", "5"], told.output
 
 
-def test_one_english_sentence_of_the_consent_form_is_enough_whatever_was_filled_in(tmp_path: Path) -> None:
-    folder = tmp_path / "mine"
-    assert wrods("new", folder).exit_code == 0
-    file = folder / "study.yaml"
-    file.write_text(file.read_text("utf-8").replace("language: en", "language: nl"), "utf-8")
-    for text in (folder / "texts").iterdir():
-        text.write_text("# Kop\n\nEen zin.\n", "utf-8")
-    assert wrods("check", folder).exit_code == 0
-    form = "**Vragen.** Deelname is vrijwillig.\nWe know of no risks beyond those\nof reading on a screen. Dank u.\n"
-    (folder / "texts" / "consent.md").write_text(form, "utf-8")
-    told = wrods("check", folder)
-    assert told.exit_code == 2
-    assert "procedure[1].consent: “We know of no risks beyond those of …” is a template's" in told.output
-
-
 THANKS = {
     "en": "Thank you for reading. The words that you saw were changed in the middle, and we wanted to know what this does to you.",
     "nl": "Dank u wel voor het lezen. De woorden die u zag waren in het midden veranderd, en wij wilden weten wat dat met u doet.",
@@ -221,15 +206,6 @@ def test_english_items_are_not_taken_for_the_studys_language(
 ) -> None:
     source = parse_yaml(f"language: {language}\nmaterials: {materials}\n", tmp_path / "study.yaml")
     assert Study(tmp_path, source).items_language == expected
-
-
-def test_models_that_are_asked_in_english_about_another_language_are_named(make_study: MakeStudy) -> None:
-    study = make_study(in_language("nl", MODEL))
-    told = wrods("check", study.folder)
-    assert "Warning: models are asked for their answers in English" in told.output, told.output
-    assert "texts.json" in told.output
-    assert not asked_in_english(study, {"guesser": {"use": "baseline:random"}})
-    assert not asked_in_english(make_study(in_language("es", MODEL)), study.models)
 
 
 def test_own_wordings_ask_models_in_the_studys_language(make_study: MakeStudy) -> None:

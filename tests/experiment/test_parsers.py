@@ -20,7 +20,6 @@ from experiment.parsing.replies import (
 )
 from experiment.scoring.published import (
     PUBLISHED,
-    aqua_letter,
     choice_letter,
     contains_either_way,
     htest_label,
@@ -120,18 +119,6 @@ def test_very_long_replies_are_read_in_linear_time(text: str) -> None:
         published_score(name, trial(), text)
 
 
-@pytest.mark.parametrize(
-    ("reply", "label"),
-    [
-        ("**B**", "B"), ("Answer: B", "B"), ("(B) the lazy dog", "B"), ("La respuesta es B.", "B"), ("Die Antwort ist: B", "B"),
-        ("The lazy dog.", "B"), ("Answer: the lazy dog", "B"), ("I would say\nthe lazy dog", "B"), ("A or B", None),
-        ("the quick fox or the lazy dog", None), ("Based on the rule, neither", None), ("Answer: A. Wait, B", None),
-    ],
-)  # fmt: skip
-def test_a_letter_is_read_from_letter_or_option_and_two_are_none(reply: str, label: str | None) -> None:
-    assert parse_label(reply, ["A", "B"], ["the quick fox", "the lazy dog"]).value == label
-
-
 def test_thoughts_are_cut_off_before_anything_is_read() -> None:
     assert without_thought("<think>A? No.</think>\nB") == "B"
     assert without_thought("[THINK]A?[/THINK]B") == "B"
@@ -160,13 +147,6 @@ def test_h_tests_own_parser_takes_any_text_with_an_a_for_a(reply: str, label: st
 def test_scrambled_benchs_own_parser_finds_letters_inside_words(reply: str, letter: str) -> None:
     options = ["Salad dressing", "Baby formula", "Ground beef", "Whole milk"]
     assert choice_letter(reply, options) == letter
-
-
-def test_scrambled_benchs_other_parsers() -> None:
-    assert aqua_letter("The answer is (B). No: the answer is (C).") == "C"
-    assert aqua_letter("(B)") == ""
-    assert recovered_sentence(" The dog.\nScrambled sentence: x") == "The dog."
-    assert recovered_sentence("Scrambled Sentence: x") == "Scrambled Sentence: x"
 
 
 def test_scrambled_benchs_parsers_give_every_stored_prediction_of_the_released_outputs(shared: Path) -> None:

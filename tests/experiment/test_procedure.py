@@ -213,19 +213,6 @@ def test_swapped_labels_are_swapped_in_solved_trials_too(make_study: MakeStudy) 
     assert "solved 0\nAnswer: B\n" in content
 
 
-def test_a_solved_trial_of_one_condition_is_shown_in_that_condition_only(make_study: MakeStudy) -> None:
-    fields = make_item("e0", "initial", "solved 0", "A", "B", role="exemplar").__dict__
-    exemplar = Item(**{**fields, "set_name": "words", "answer": "A"})
-    study = make_study(CLASSES, items=[*class_items(), exemplar])
-    trials = trials_of(plan_session(study, study.items, list_id=1))
-    assert {bool(trial["exemplars"]) for trial in trials if trial["condition"]["position"] == "initial"} == {
-        True
-    }
-    assert {bool(trial["exemplars"]) for trial in trials if trial["condition"]["position"] == "intact"} == {
-        False
-    }
-
-
 def test_a_text_that_is_withheld_leaves_no_screen_to_read(make_study: MakeStudy) -> None:
     items = [
         Item(**{**item.__dict__, "shown": {**item.shown, "passage": passage}})
@@ -241,15 +228,3 @@ def test_a_text_that_is_withheld_leaves_no_screen_to_read(make_study: MakeStudy)
         if not trial["is_practice"]
     }
     assert steps == {"intact": ["choose"], "initial": ["read", "choose"]}
-
-
-def test_solved_trials_and_the_trial_itself_show_their_options_in_one_form(make_study: MakeStudy) -> None:
-    solved = make_item("e0", "intact", "solved 0", "garden", "warden", role="exemplar").__dict__
-    exemplar = Item(**{**solved, "set_name": "words", "condition": {}, "choices": ("warden", "garden")})
-    study = make_study((", answer_by: text", ""), items=[*small_items(), exemplar])
-    plan = plan_session(study, study.items, list_id=1)
-    trial = next(trial for trial in trials_of(plan) if not trial["is_practice"])
-    content = render(plan, trial).messages[0].content
-    assert "solved 0\n(A) warden\n(B) garden\nAnswer: B\n" in content
-    first, second = trial["steps"][-1]["options"]
-    assert content.endswith(f"{trial['shown']['word']}\n(A) {first}\n(B) {second}\nAnswer:")

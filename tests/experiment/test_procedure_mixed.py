@@ -13,9 +13,7 @@ from experiment.checking import load_study
 from experiment.lists import list_ids
 from experiment.models.prompts import render
 from experiment.procedure import plan_session, trials_of
-from experiment.scoring.trial import VERSION, score_trial
 from experiment.study import Study
-from stimuli.errors import UserError
 from stimuli.item import build_meta, write_items
 
 STUDY = """\
@@ -83,20 +81,6 @@ def test_each_block_answers_in_its_own_way_and_no_word_comes_twice(mixed: MakeMi
         assert sorted(trial["item_id"] for trial in tested) == sorted(WORDS)
 
 
-def test_what_is_right_is_the_class_where_one_chooses_and_the_word_where_one_types(mixed: MakeMixed) -> None:
-    for trial in trials_in(mixed(NO_PRACTICE)):
-        if trial["is_attention_check"]:
-            assert score_trial(trial, trial["answer"]).correct is True
-        elif trial["trial_type"] == "choose":
-            assert trial["answer"] in ("word", "nonword")
-        else:
-            assert trial["accepted"] == [trial["answer"]]
-            assert trial["answer"] == trial["intact"].get("word", trial["shown"]["word"])
-            right = score_trial(trial, trial["answer"])
-            assert (right.correct, right.score, right.scorer) == (True, 1.0, f"recovery-{VERSION}")
-            assert score_trial(trial, "word").correct is False
-
-
 def test_models_are_asked_for_a_label_in_one_block_and_for_the_word_in_the_other(mixed: MakeMixed) -> None:
     study = mixed(NO_PRACTICE)
     plan = plan_session(study, study.items, list_id=1)
@@ -108,18 +92,6 @@ def test_models_are_asked_for_a_label_in_one_block_and_for_the_word_in_the_other
             assert made.labels is None
             if not trial["is_attention_check"]:
                 assert "Type the word as it should be." in made.messages[-1].content
-
-
-def test_an_analysis_says_which_kind_of_answer_it_is_about(mixed: MakeMixed) -> None:
-    planned = (
-        "analysis: {planned: {forms: {measure: correct, compare: form, between: [human]%s}}}\nseed: 11\n"
-    )
-    with pytest.raises(UserError, match="would mix trials that end with choose and with recover"):
-        mixed(NO_PRACTICE, ("seed: 11\n", planned % ""))
-    with pytest.raises(UserError, match="trials of this study end with choose, recover"):
-        mixed(NO_PRACTICE, ("seed: 11\n", planned % ", trials: answer"))
-    study = mixed(NO_PRACTICE, ("seed: 11\n", planned % ", trials: recover"))
-    assert study.get("analysis", "planned", "forms", "trials") == "recover"
 
 
 RULES = """\

@@ -70,21 +70,9 @@ def test_parsers_never_raise_and_stay_in_the_vocabulary(reply: str, labels: list
     assert parse_recovered(reply).status in get_args(ResponseStatus)
 
 
-@pytest.mark.parametrize("reply", ["Label: A. Wait, B.", "A. Actually, B", "A\nNo, B is right."])
-def test_an_answer_that_is_taken_back_is_no_answer(reply: str) -> None:
-    assert parse_label(reply, ["A", "B"]).status == "unparsed"
-
-
 def test_a_swapped_label_is_scored_as_the_class_that_it_stands_for() -> None:
     score = score_trial(choice("A", ("A", "B"), ("B", "A")), "B")
     assert (score.response, score.correct, score.score) == ("A", True, 1.0)
-
-
-def test_time_out_and_failures_have_no_correctness() -> None:
-    assert score_trial(choice(), None, timed_out=True).response_status == "timeout"
-    assert score_trial(choice(), None, reply_status="error").response_status == "error"
-    refused = score_trial(choice(), "I'm sorry, I can't", reply_status="answered")
-    assert (refused.response_status, refused.correct, refused.score) == ("refused", None, None)
 
 
 def test_a_truncated_choice_with_a_label_is_valid_and_without_one_is_truncated() -> None:

@@ -170,17 +170,6 @@ def test_questions_of_one_s_own_come_in_the_form_of_a_plan(make_study: MakeStudy
     assert len(words["options"]) == 10
 
 
-def test_a_vocabulary_test_of_one_s_own_is_shown_in_one_order_to_all(make_study: MakeStudy) -> None:
-    folder = make_study().folder
-    (folder / "own.csv").write_text("word,kind\nHaus,word\nBaum,word\nFlupe,nonword\n", "utf-8")
-    own = "  - questions:\n      words: {ask: Which?, type: vocabulary, file: own.csv}\n"
-    (question,) = plan_of(make_study((DEBRIEF, own + DEBRIEF)))["screens"][-2]["questions"]
-    assert sorted(one["value"] for one in question["options"]) == ["Baum", "Flupe", "Haus"]
-    (folder / "own.csv").write_text("word,kind\nHaus,noun\n", "utf-8")
-    with pytest.raises(UserError, match=r"own\.csv, line 2: kind 'noun' is not known"):
-        plan_of(make_study((DEBRIEF, own + DEBRIEF)))
-
-
 @pytest.mark.parametrize(
     ("question", "says"),
     [
@@ -268,11 +257,3 @@ def test_tasks_come_in_a_balanced_order_over_sessions(rules_study: Study) -> Non
         trials = [t for t in trials_of(plan_of(rules_study, order_row=row)) if not t["is_practice"]]
         orders.append(tuple(dict.fromkeys(t["set"] for t in trials)))
     assert len(set(orders)) == 6
-
-
-def test_practice_is_on_a_rule_that_is_not_tested(rules_study: Study) -> None:
-    practice = [t for t in trials_of(plan_of(rules_study)) if t["is_practice"]]
-    assert len(practice) == 4
-    assert {t["answer"] for t in practice} == {"A", "B"}
-    tested = {t["shown"].get("text") for t in trials_of(plan_of(rules_study)) if not t["is_practice"]}
-    assert not {t["shown"]["text"] for t in practice} & tested

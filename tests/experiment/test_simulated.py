@@ -109,16 +109,3 @@ def test_a_simulated_reader_does_not_go_on_under_another_design(make_study: Call
     assert len(SimulatedReader("S001", study, truth).trials(session)) == 5
     with pytest.raises(UserError, match="S001 shows other trials"):
         SimulatedReader("S001", changed, truth).trials(session)
-
-
-def test_the_trials_table_has_the_declared_columns_and_the_factor(study: Study, store: Store) -> None:
-    from experiment.columns import trial_columns
-
-    trials, dictionary = handed_over(study, store)
-    assert list(trials.columns) == [*trial_columns(), "position"]
-    assert dictionary["factors"] == {
-        "position": {"levels": ["intact", "initial"], "reference": "intact", "coding": "treatment"}
-    }
-    items = pd.read_parquet(study.folder / "handover" / "items.parquet")
-    assert len(items) == len(study.items)
-    assert {"position", "shown", "intact", "cov_letters"} <= set(items.columns)

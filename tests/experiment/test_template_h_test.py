@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from dataclasses import replace
@@ -27,7 +26,6 @@ from experiment.describing.plain_english import sent_as_published
 from experiment.exporting.export import hand_over
 from experiment.lists import items_of_list, list_ids
 from experiment.models.pictures import Picture
-from experiment.models.prompts.prompter import Prompter
 from experiment.procedure import plan_session, trials_of
 from experiment.study import Study
 from stimuli.errors import UserError
@@ -88,14 +86,6 @@ def test_a_session_shows_items_and_examples_of_one_making(small: Study) -> None:
         sizes = {len(one["exemplars"]) for one in asked}
         assert sizes == {int(asked[0]["condition"]["examples"].removeprefix("k"))}
     assert {making: len(names) for making, names in seen.items()} == {"released": 8, "fresh": 8, "matched": 8}
-
-
-def test_released_items_are_those_of_the_file_and_fresh_ones_are_others(small: Study, shared: Path) -> None:
-    items = [item for item in make_items(small).items if item.set_name == "uppercase" and item.role == "test"]
-    file = shared / "data" / "htest" / "abtasks" / "uppercase_test.jsonl"
-    released = {json.loads(line)["centerpiece"] for line in file.read_text("utf-8").splitlines()}
-    for item in items:
-        assert (item.shown["text"] in released) == (item.condition["items_from"] == "released")
 
 
 def test_every_list_shows_both_classes_of_every_task_equally_often(small: Study) -> None:
@@ -194,18 +184,6 @@ def test_plans_of_every_part_stand_with_people_alone_and_with_models_named(
     )
     told = CliRunner().invoke(main, ["check", str(models)])
     assert told.exit_code == 2 and "no fixed effect of reader_group" in told.output
-
-
-def test_published_prompts_are_the_papers_and_a_rule_is_asked_for_in_our_words(small: Study) -> None:
-    items = make_items(small).items
-    plan = plan_session(small, items, list_id=1)
-    plan = {**plan, "prompt_variant": 1, "language": "en", "published": ["prompts"]}
-    trials = [one for one in trials_of(plan) if not one["is_practice"] and not one["is_attention_check"]]
-    prompter = Prompter(plan)
-    asked = prompter.turn(next(one for one in trials if not one["is_filler"])).text
-    assert asked.endswith("(Respond in one letter and nothing else)") and asked.startswith("Input: ")
-    rule = prompter.turn(next(one for one in trials if one["is_filler"])).text
-    assert "Write the rule in your own words" in rule and asked.split('"')[1] in rule
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import pytest
 from ruamel.yaml import YAML
 
 from analysis import load
-from analysis.power.simulation import planned_of
 from experiment.building import build_study, make_items
 from experiment.checking import load_study
 from experiment.cli.new import copy_template
@@ -20,7 +19,6 @@ from experiment.people.app import LocalServer
 from experiment.simulated import fill, read_truth
 from experiment.store import open_store
 from experiment.study import Study
-from stimuli.errors import UserError
 from stimuli.item import Item
 from tests.experiment.models.running import invoke
 from tests.experiment.models.tiny_models import CHAT_TEMPLATE, tiny_llama
@@ -183,22 +181,3 @@ def test_each_part_runs_with_simulated_people_and_a_tiny_model_and_is_reported(
     assert "Letter position" in page and "simulated readers: not data" in page.casefold()
     shown = any(next(folder.glob("reports/*")).rglob("*letter_costs_beside*"))
     assert shown == (part != "words")
-
-
-def test_power_is_simulated_of_one_of_a_plan_with_a_measure_for_each_reader() -> None:
-    """As the page on letter position writes the plan where a model tells surprisal: one key, two analyses."""
-    planned = {
-        "places": {
-            "measure": {"human": "reading_time", "qwen": "surprisal"},
-            "compare": "change",
-            "between": ["human", "qwen"],
-            "contrasts": ["TL1-initial - intact"],
-        }
-    }
-    factors = {"change": ["intact", "TL1-initial"]}
-    names = ["places (reading time)", "places (surprisal)"]
-    assert [plan.name for plan in planned_of(planned, factors, only=("places",))[0]] == names
-    for name in names:
-        assert [plan.name for plan in planned_of(planned, factors, only=(name,))[0]] == [name]
-    with pytest.raises(UserError, match=r"places \(accuracy\)"):
-        planned_of(planned, factors, only=("places (accuracy)",))

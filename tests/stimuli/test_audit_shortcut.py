@@ -12,7 +12,6 @@ from stimuli.audit import audit_items
 from stimuli.audit.grouping import folds_of, groups_of
 from stimuli.audit.intervals import cluster_interval, exact_interval, sidak
 from stimuli.audit.shortcut import ENOUGH_ITEMS, MARGIN, ShortcutTest, shortcut_test
-from stimuli.errors import UserError
 from stimuli.htest import RELEASED_TASKS, generate, load_released, rules
 from stimuli.item import Item, Provenance
 
@@ -67,17 +66,6 @@ def released(shared: Path) -> ShortcutTest:
 def test_released_repeated_word_is_told_by_the_number_of_tokens(released: ShortcutTest) -> None:
     (own,) = [one for one in released.tasks if one.task == "repeated_word"]
     assert own.best is not None and own.best > 0.9 and own.verdict == "leaks"
-
-
-def test_released_repeated_word_is_told_by_length_alone(shared: Path) -> None:
-    task = load_released(shared / "data" / "htest")["repeated_word"]
-    items = [labelled("repeated_word", one.line, one.text, one.label) for one in task.test]
-    about = {"repeated_word": {"repetition", "vocabulary", "letters"}}
-    (own,) = shortcut_test({"repeated_word": items}, language="en", seed=1, about=about).tasks
-    alone = {one.feature: one.alone for one in own.telling}
-    # "Five or more tokens = A" is right for 193 of the 200.
-    assert own.best is not None and own.best > 0.9
-    assert alone["words"] == 0.965
 
 
 def test_released_rhyme_is_told_by_the_rarity_of_its_words(released: ShortcutTest) -> None:
@@ -187,13 +175,6 @@ def test_texts_that_repeat_are_never_split_between_training_and_test() -> None:
     assert own.lower is not None and own.lower < 0.5
 
 
-def test_items_of_a_pair_are_answered_as_one_observation() -> None:
-    wide = cluster_interval([2.0] * 50 + [0.0] * 50, [2.0] * 100)
-    narrow = cluster_interval([1.0] * 100, [2.0] * 100)
-    assert wide.estimate == narrow.estimate == 0.5
-    assert wide.high - wide.low > 3 * (narrow.high - narrow.low) > 0
-
-
 def test_the_cluster_interval_covers_as_often_as_it_says() -> None:
     draw = random.Random(11)
     for share, together in ((0.5, 0.0), (0.5, 0.8), (0.9, 0.3), (0.97, 0.0)):
@@ -234,11 +215,6 @@ def test_groups_follow_pairs_texts_and_where_neither_is_known_shared_words() -> 
     folds = folds_of(groups, [one.item_id for one in items], 5, seed=1)
     assert all(len({f for f, g in zip(folds, groups, strict=True) if g == group}) == 1 for group in groups)
     assert max(map(folds.count, range(5))) - min(map(folds.count, range(5))) <= 1
-
-
-def test_an_unknown_feature_that_a_task_is_about_is_refused() -> None:
-    with pytest.raises(UserError, match="capitls"):
-        shortcut_test({"t": random_labels(100, 1)}, language="en", seed=1, about={"t": {"capitls"}})
 
 
 @pytest.mark.full

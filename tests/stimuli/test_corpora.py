@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stimuli.corpora.realtimeqa import load_questions, plain_text, recovery_sentences
+from stimuli.corpora.realtimeqa import load_questions, recovery_sentences
 from stimuli.errors import UserError
 
 RECORD = {
@@ -23,13 +23,6 @@ def week(folder: Path, *records: object, name: str = "20230317_qa.jsonl") -> Pat
     path = folder / name
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     return path
-
-
-def test_a_question_is_read_without_mark_up(tmp_path: Path) -> None:
-    (question,) = load_questions(week(tmp_path, RECORD))
-    assert (question.question, question.choices, question.answer) == ("Which one?", ("this", "that"), "that")
-    assert question.evidence == "That one & no other"
-    assert (question.file, question.line) == ("20230317_qa.jsonl", 1)
 
 
 def test_a_folder_gives_its_files_by_date(tmp_path: Path) -> None:
@@ -51,10 +44,6 @@ def test_recovery_sentences_are_distinct_sorted_and_end_in_a_full_stop(tmp_path:
         ("20230317_1", "Apes climb."),
         ("20230317_0", "Zebras run."),
     ]
-
-
-def test_hard_spaces_and_entities_become_plain_characters() -> None:
-    assert plain_text(" a\xa0 b &lt;c&gt; ") == "a b <c>"
 
 
 @pytest.mark.parametrize(

@@ -60,20 +60,6 @@ def test_texts_are_of_no_other_kind(raw: bytes) -> None:
     assert kind_of_bytes(raw) is None
 
 
-def test_a_workbook_by_the_name_of_a_csv_says_what_to_call_it(tmp_path: Path) -> None:
-    file = tmp_path / "sentences.csv"
-    file.write_bytes(workbook())
-    with pytest.raises(UserError, match=r"Call it sentences\.xlsx"):
-        read_table(file)
-
-
-def test_an_opendocument_spreadsheet_by_the_name_of_a_workbook_is_named(tmp_path: Path) -> None:
-    file = tmp_path / "sentences.xlsx"
-    file.write_bytes(archive(mimetype="application/vnd.oasis.opendocument.spreadsheet"))
-    with pytest.raises(UserError, match="is an OpenDocument spreadsheet, not an Excel workbook"):
-        read_table(file)
-
-
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
 def test_a_table_in_utf_16_is_read(tmp_path: Path, encoding: str) -> None:
     file = tmp_path / "sentences.csv"

@@ -12,14 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stimuli.covariates import words_covariates
 from stimuli.errors import UserError
 from stimuli.features import exempt, text_features, vowel_groups
 from stimuli.htest import RELEASED_TASKS, Pair, Rule, generate, rule, rules
 from stimuli.htest.rules import BUILT_IN
-from stimuli.htest.words import data
 from stimuli.lexicon import zipf
-from stimuli.orthography.bigrams import BIGRAM_MEASURES
 from stimuli.recipes.htest import htest_rule_items
 
 NAMES = tuple(one.name for one in BUILT_IN)
@@ -139,18 +136,6 @@ def test_couples_that_rhyme_exchange_their_inner_words() -> None:
         assert zipf(w2, "en") == zipf(w3, "en") and vowel_groups(w2) == vowel_groups(w3)
 
 
-def test_palindromes_come_in_two_lengths_and_look_as_much_like_english_as_their_like() -> None:
-    lengths = Counter()
-    for a, b in pairs("palindrome", 60):
-        lengths[len(a)] += 1
-        one, other = (words_covariates([text], "en")[0] for text in (a, b))
-        assert one["coltheart_n"] == other["coltheart_n"]
-        assert abs((one["old20"] or 0) - (other["old20"] or 0)) <= 0.1
-        for name in BIGRAM_MEASURES:
-            assert abs((one[name] or 0) - (other[name] or 0)) <= 0.25
-    assert set(lengths) == {7, 9} and min(lengths.values()) > 15
-
-
 def test_exemplars_and_test_items_of_rhyme_have_no_word_in_common() -> None:
     generated = generate("rhyme", exemplars=50, items=400, seed=3)
     shown, tested = (
@@ -187,27 +172,6 @@ def test_exemplars_in_random_order_are_balanced_and_nested() -> None:
         for s in range(12)
     }
     assert len(orders) > 5
-
-
-def test_numbers_and_names_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(UserError, match="Did you mean 'uppercase'"):
-        generate("upercase", exemplars=2, items=2, seed=1)
-    with pytest.raises(UserError, match="items is 3"):
-        generate("uppercase", exemplars=2, items=3, seed=1)
-    with pytest.raises(UserError, match="exemplars is 1"):
-        generate("uppercase", exemplars=1, items=2, seed=1)
-    with pytest.raises(UserError, match="Did you mean 'random'"):
-        generate("uppercase", exemplars=2, items=2, seed=1, order="randm")  # type: ignore[arg-type]
-    with pytest.raises(UserError, match="making 'publish' is not known"):
-        generate("uppercase", exemplars=2, items=2, seed=1, making="publish")  # type: ignore[arg-type]
-
-
-def test_words_of_one_rhyme_set_rhyme_and_of_two_do_not() -> None:
-    sets = [words.split() for words in data("rhymes")["sets"]]
-    rhymes = rule("rhyme").predicate
-    for number, words in enumerate(sets):
-        assert all(rhymes(f"{words[0]} {word}") == "A" for word in words[1:])
-        assert all(rhymes(f"{words[0]} {others[0]}") == "B" for others in sets[number + 1 :])
 
 
 def test_items_name_the_pair_that_they_belong_to() -> None:

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from stimuli.errors import UserError
-from stimuli.item import Item, Provenance, build_meta, item_schema, read_items, read_meta, write_items
+from stimuli.item import Item, Provenance, build_meta, read_items, read_meta, write_items
 from stimuli.recipes import sentence_items
 
 # The example of docs/contracts.md.
@@ -68,10 +67,6 @@ def an_item(number: int = 1, **changed: Any) -> Item:
         provenance=Provenance(source="x", source_id=None, split=None, licence=None, operation="none", seed=1),
     )
     return dataclasses.replace(item, **changed)
-
-
-def test_the_schema_is_a_valid_one() -> None:
-    Draft202012Validator.check_schema(item_schema())
 
 
 def test_the_line_of_the_contract_comes_back_as_it_was() -> None:
@@ -165,15 +160,3 @@ def test_an_item_that_breaks_the_schema_is_never_written(tmp_path: Path) -> None
     with pytest.raises(UserError, match="item 's01': shown"):
         write_items(tmp_path / "items.jsonl", [an_item(shown={})], {})
     assert list(tmp_path.iterdir()) == []
-
-
-def test_missing_files_are_named_with_the_mend(tmp_path: Path) -> None:
-    path = tmp_path / "items.jsonl"
-    with pytest.raises(UserError, match="wrods build"):
-        read_items(path)
-    path.write_bytes(an_item().canonical())
-    with pytest.raises(UserError, match=r"items\.meta\.json is missing"):
-        read_items(path)
-    (tmp_path / "items.meta.json").write_text("{", encoding="utf-8")
-    with pytest.raises(UserError, match="is not JSON"):
-        read_items(path)

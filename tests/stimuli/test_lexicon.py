@@ -59,14 +59,6 @@ def test_neighbours_are_those_of_a_search_through_every_word(word: str, english:
     assert found.coltheart_n == substituted
 
 
-def test_many_words_at_once_give_what_each_gives_alone(english: Vocabulary) -> None:
-    words = [*english.spelled[20000:20030], "Judge", "judge", ""]
-    together = neighbourhoods(words, "en")
-    assert together == [neighbourhood(word, "en") for word in words]
-    assert together[-3] == together[-2]
-    assert together[-1] is None
-
-
 def test_bigram_frequencies_are_sums_over_the_vocabulary(english: Vocabulary) -> None:
     types: Counter[str] = Counter()
     tokens: Counter[str] = Counter()
@@ -86,14 +78,6 @@ def test_bigram_frequencies_are_sums_over_the_vocabulary(english: Vocabulary) ->
     assert found.bigram_type_min == pytest.approx(min(math.log10(1 + types[pair]) for pair in pairs))
     by_place = [math.log10(1 + placed[place, pair]) for place, pair in enumerate(pairs)]
     assert found.bigram_position_type_mean == pytest.approx(sum(by_place) / 3)
-
-
-def test_illegal_bigrams_of_a_scramble_show_in_the_minimum() -> None:
-    word, scramble = bigram_frequency("judge", "en"), bigram_frequency("jgude", "en")
-    assert word is not None
-    assert scramble is not None
-    assert scramble.bigram_min < 1 < word.bigram_min
-    assert scramble.bigram_position_min == 0
 
 
 @pytest.mark.parametrize(
@@ -133,12 +117,6 @@ def test_what_a_language_lacks_is_not_computed_with_english() -> None:
     assert "th" in str(vocabulary_reason("th"))
     assert neighbourhoods(["cat"], "th") == [None]
     assert bigram_frequency("cat", "th") is None
-
-
-def test_a_list_that_needs_a_segmenter_counts_as_missing() -> None:
-    if zipf("的", "zh") is None:
-        assert "segmenter" in str(vocabulary_reason("zh"))
-        assert vocabulary("zh") is None
 
 
 @given(strings)

@@ -118,13 +118,6 @@ def test_a_practice_row_is_shown_in_the_condition_that_it_names() -> None:
     assert items[0].shown == everywhere["final"].shown
 
 
-def test_choices_may_stand_in_a_column() -> None:
-    rows = [row | {"options": " Yes | No |Maybe"} for row in ROWS]
-    assert make(rows, choices="options")[0].choices == ("Yes", "No", "Maybe")
-    rows = [row | {"options": ["Yes", "No"]} for row in ROWS]
-    assert make(rows, choices="options")[0].choices == ("Yes", "No")
-
-
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
@@ -249,16 +242,6 @@ def test_a_word_is_shown_scrambled_with_itself_and_its_foil_as_choices() -> None
 def test_a_foil_is_the_closest_word_of_its_length_and_no_anagram() -> None:
     # "danger" is an anagram of "garden"; "golden" and "warden" have its length, "gardens" has not.
     assert choose_foils(["garden"], ["danger", "golden", "warden", "gardens"]) == {"garden": "warden"}
-
-
-def test_a_given_foil_may_be_an_anagram_but_never_what_is_shown() -> None:
-    given = {"factor": "p", "levels": {"intact": "none", "initial": {"transpose": "initial"}}, "seed": 1}
-    items = word_items(["garden"], foils={"garden": "danger"}, **given)  # type: ignore[arg-type]
-    assert items[0].choices == ("danger", "garden")
-    with pytest.raises(UserError, match=r"shows its foil 'agrden'"):
-        word_items(["garden"], foils={"garden": "agrden"}, **given)  # type: ignore[arg-type]
-    with pytest.raises(UserError, match="'garden' has no foil"):
-        word_items(["garden"], foils={"garden": ""}, **given)  # type: ignore[arg-type]
 
 
 def test_words_that_give_no_item_are_named() -> None:

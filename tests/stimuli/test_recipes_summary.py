@@ -89,16 +89,6 @@ def test_moved_words_count_as_changed_and_moved_sentences_apart() -> None:
     assert (whole.changed_words, whole.share_changed, whole.moved_sentences) == (0, 0, 2)
 
 
-def test_numbers_that_move_with_words_are_no_words_and_what_moved_has_its_name() -> None:
-    texts = [SourceText("t", "It was 20 - 30 , 4 and 5 there. One two.", "c")]
-    levels = {"words": "WORD-REO-REV", "sentences": "SENT-REO-REV", "letters": "REO-REV"}
-    words, whole, letters = describe_conditions(
-        recovery_items(texts, factor="order", levels=levels, seed=1, published=True)
-    )
-    assert words.share_changed <= 1 and words.changed_words == 6, "It, was, and, there, One, two"
-    assert (words.unit, whole.unit, letters.unit) == ("word", "sentence", "letter")
-
-
 def test_words_that_took_fewer_than_the_count_are_counted_by_how_many_they_took() -> None:
     texts = [SourceText("t", "Also the problems came.", "c")]
     levels = {f"k{k}": {"exchange": "internal", "count": k} for k in (1, 4)}

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from stimuli.scramble import Scrambled, scramble_conditions, scramble_text
-from stimuli.scramble.sentences import Span, find_sentences, word_slots
+from stimuli.scramble import scramble_text
+from stimuli.scramble.sentences import find_sentences
 from stimuli.scramble.words import nfc
 
 
 def sentences(text: str, language: str = "en") -> list[str]:
     return [text[span.begin : span.end] for span in find_sentences(nfc(text), language)]
-
-
-def slots(text: str, language: str = "en") -> list[str]:
-    return [text[slot.begin : slot.end] for slot in word_slots(text, Span(0, len(text)), language)]
 
 
 @pytest.mark.parametrize(
@@ -65,12 +61,6 @@ def test_sentences_end_where_a_reader_ends_them(text: str, expected: list[str]) 
 )
 def test_abbreviations_belong_to_their_language(language: str, text: str) -> None:
     assert len(sentences(text, language)) == (2 if language == "xx" else 1)
-
-
-def test_hyphened_words_numbers_and_abbreviations_are_one_word_each() -> None:
-    assert slots("“Well-known Dr. Who paid $1,250 — or 3.5 %, didn’t he?”") == [
-        "Well-known", "Dr.", "Who", "paid", "$1,250", "or", "3.5", "didn’t", "he",
-    ]  # fmt: skip
 
 
 def test_words_move_and_marks_spaces_and_the_first_capital_stay() -> None:
@@ -130,16 +120,6 @@ def test_neighbours_change_places_with_neighbours_only() -> None:
         assert {
             abs(place - source) for place, source in enumerate(change.permutation) if source is not None
         } == {0, 1}
-
-
-def test_conditions_of_different_units_do_not_bind_each_other() -> None:
-    text = "The dog barks. Cats sleep."
-    together = scramble_conditions(
-        text, {"w": "WORD-REO-ALL", "l": "KFL", "s": "SENT-REO-ALL", "n": "none"}, seed=4
-    )
-    for level, kind in (("w", "WORD-REO-ALL"), ("l", "KFL"), ("s", "SENT-REO-ALL")):
-        assert together[level] == scramble_text(text, kind, seed=4)
-    assert together["n"] == Scrambled(text)
 
 
 @pytest.mark.parametrize(

@@ -66,12 +66,6 @@ def test_so_many_inner_letters_are_masked_or_added(k: int) -> None:
     )
 
 
-def test_inserted_letters_come_from_the_word_and_the_alphabet() -> None:
-    for form in forms("straße", "INS-BEG"):
-        assert form[1:] == "straße" and re.fullmatch("[a-zA-Zß]", form[0])
-    assert all(form[:-1] == "straße" for form in forms("straße", "INS-END"))
-
-
 def test_reordering_inner_letters_keeps_the_outer_ones_and_reaches_many_forms() -> None:
     found = forms("Problems", "REO-INT")
     assert all(form[0] == "P" and form[-1] == "s" and sorted(form) == sorted("Problems") for form in found)
@@ -84,16 +78,6 @@ def test_words_change_places_within_their_clause() -> None:
     adjacent = forms("one two three.", "WORD-REO-ADJ")
     assert set(adjacent) == {"one two three. ", "two one three. ", "one three two. "}
     assert set(forms("one two three.", "WORD-REO-ALL")) > set(adjacent)
-
-
-def test_sentences_change_places_as_a_whole() -> None:
-    assert one("A b. C d! E f.", "SENT-REO-REV") == " E f. C d!A b."
-    assert set(forms("A b. C d! E f.", "SENT-REO-ADJ")) == {
-        "A b. C d! E f.",
-        " C d!A b. E f.",
-        "A b. E f. C d!",
-    }
-    assert len(forms("A b. C d! E f.", "SENT-REO-ALL")) == 6
 
 
 # --- faults --------------------------------------------------------------------------------------------------------
@@ -350,18 +334,6 @@ def test_the_released_codes_names_mean_the_papers() -> None:
             assert published_pass(text, given_name) == published_pass(text, name)
 
 
-def test_base_and_original_are_the_text_as_it_is() -> None:
-    for name in ("base", "original", "none", "Intact"):
-        assert published_pass(["Two  spaces."], name) == ["Two  spaces."]
-        assert faults(name) == () and describe(name) == "The intact text."
-
-
-def test_an_operation_goes_by_the_name_that_it_was_given() -> None:
-    assert published_operation(parse_operation("KFL")).label == "published KFL"
-    assert published_operation(parse_operation("RS-50")).label == "published RS@0.5"
-    assert published_operation(parse_operation({"keep": "first"})).label == "published KF"
-
-
 @pytest.mark.parametrize("name", sorted(set(protocols()) - {"REO-MID", "REO-INT"}))
 def test_every_readable_name_of_a_published_type_means_its_copy(name: str) -> None:
     readable = parse_operation(name).name
@@ -385,15 +357,6 @@ def test_every_readable_name_of_a_published_type_means_its_copy(name: str) -> No
 def test_a_readable_name_without_options_means_the_papers_type(given: str, name: str) -> None:
     protocol = published_operation(given).protocol
     assert protocol is not None and protocol.name == name
-
-
-@pytest.mark.parametrize("name", sorted(protocols()))
-def test_the_registry_knows_every_protocol_and_keeps_its_name(name: str) -> None:
-    if name == "REO-MID":  # has no name in the paper
-        assert protocols()[name].kin == "REO-INT"
-        return
-    protocol = published_operation(parse_operation(name)).protocol
-    assert protocol is not None and protocol.name == protocol.kin == name
 
 
 def test_names_without_released_code_and_shares_of_texts_are_refused_as_operations_too() -> None:

@@ -88,17 +88,6 @@ def test_a_sheet_is_read_by_name_and_others_are_told(tmp_path: Path) -> None:
         read_table(path, sheet="word")
 
 
-def test_dates_and_merged_cells_are_told(tmp_path: Path) -> None:
-    path = workbook(tmp_path, [["item", "day"], ["a", datetime.date(2026, 11, 21)], ["b", "x"]])
-    book = openpyxl.load_workbook(path)
-    book.active.merge_cells("B3:B4")
-    book.save(path)
-    table = read_table(path)
-    assert table[0]["day"] == "2026-11-21"
-    assert any("2026-11-21" in note for note in table.description.notes)
-    assert any("B3:B4" in note for note in table.description.notes)
-
-
 def test_a_formula_without_a_result_and_an_error_are_bad_rows(tmp_path: Path) -> None:
     path = workbook(tmp_path, [["item", "n"], ["a", "=1+1"], ["b", "#N/A"], ["c", 1]])
     with pytest.raises(UserError, match="line 2: cell B2 holds a formula without its result"):
@@ -115,14 +104,3 @@ def test_a_workbook_cut_in_the_middle_is_named(tmp_path: Path, share: float) -> 
     path.write_bytes(whole[: int(len(whole) * share)])
     with pytest.raises(UserError, match=r"t\.xlsx is no complete XLSX workbook"):
         read_table(path)
-
-
-def test_an_old_workbook_and_an_empty_one_are_refused(tmp_path: Path) -> None:
-    old = tmp_path / "old.xlsx"
-    old.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(100))
-    with pytest.raises(UserError, match=r"old Excel workbook, or one with a password\n.*Save it as XLSX"):
-        read_table(old)
-    with pytest.raises(UserError, match="holds no rows"):
-        read_table(workbook(tmp_path, []))
-    with pytest.raises(UserError, match="holds no rows"):
-        read_table(workbook(tmp_path, [["item", "text"]]))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import html
 import json
-import re
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -155,11 +152,3 @@ def test_every_labelled_record_of_a_corpus_suits_its_task(
     assert len(made.skipped) == skipped
     for item in made.items:
         assert Item.from_json(item.to_json()).to_json() == item.to_json()
-
-
-def test_a_passage_of_squad_is_rectified_once_though_it_has_many_questions(shared: Path) -> None:
-    records = load_corpus("squad", shared / "data" / "squad").records
-    made = task_items("rectify", records, factor=None, levels={}, seed=1)
-    contexts = {re.sub(r"\s+", " ", html.unescape(record.texts["context"])).casefold() for record in records}
-    assert len(made.items) == len(contexts) < len(records) == len(made.items) + len(made.skipped)
-    assert Counter(item.role for item in made.items) == {"test": len(contexts)}

@@ -255,14 +255,6 @@ def test_output_of_wikiextractor_is_read(tmp_path: Path) -> None:
     ]
 
 
-def test_plain_text_is_one_text_a_file_of_a_folder_and_one_a_paragraph_elsewhere(tmp_path: Path) -> None:
-    file = tmp_path / "b.txt"
-    file.write_bytes("\ufeffOne,\r\n two.\n\n\nThree\n".encode())
-    (tmp_path / "a.txt").write_text("Zero")
-    assert [one.text for one in TextFiles((file,))] == ["One,\n two.", "Three"]
-    assert [one.text for one in TextFiles((tmp_path,))] == ["Zero", "One,\n two.\n\n\nThree\n"]
-
-
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [

@@ -420,33 +420,6 @@ def wrods(*arguments: object) -> Result:
     return CliRunner().invoke(main, [str(one) for one in arguments])
 
 
-def test_export_on_the_command_line_writes_over_nothing_unless_told(
-    study: Study, store: Store, tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    done = wrods("export", study.folder, "--format", "psych-ds", "--out", out, "--json")
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["rows"]["trials"] > 0
-    again = wrods("export", study.folder, "--format", "psych-ds", "--out", out)
-    assert again.exit_code == 2 and "is not empty" in again.output
-    replaced = wrods(
-        "export",
-        study.folder,
-        "--format",
-        "psych-ds",
-        "--out",
-        out,
-        "--replace",
-        "--author",
-        "Grace Hopper",
-        "--no-pilots",
-    )
-    assert replaced.exit_code == 0 and faults(out) == []
-    assert "Grace Hopper" in (out / "dataset_description.json").read_text("utf-8")
-    inside = wrods("export", study.folder, "--out", study.folder, "--replace")
-    assert inside.exit_code == 2 and "is the study itself" in inside.output
-
-
 def test_a_withdrawal_names_the_exports_it_cannot_reach(study: Study, store: Store, tmp_path: Path) -> None:
     assert wrods("export", study.folder, "--out", tmp_path / "out").exit_code == 0
     asked = wrods("withdraw", study.folder, "--platform-id", PLATFORM_ID, "--yes")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from collections.abc import Callable
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -164,22 +162,6 @@ def test_a_study_whose_database_is_damaged_keeps_nobody_from_the_other_studies(
         assert data["concerns"][0]["stops_answers"]
         told = visitor.get("/admin/other/flags")
         assert told.status_code == 503 and "wrods restore" in told.text
-
-
-def test_a_full_backup_disk_is_what_the_copy_meets(
-    site: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(source: Path, copy: Path) -> None:
-        with closing(sqlite3.connect(copy)) as plain:
-            plain.execute("PRAGMA max_page_count = 1")
-            plain.execute("CREATE TABLE t (a)")
-
-    monkeypatch.setattr("experiment.store.backups.copy_sqlite", full)
-    health = site.app.extensions["wrods"].health
-    Upkeep([kept_of(site, folder)], (), print, health.backed_up).round()
-    (concern,) = health.concerns()
-    assert concern.kind == "backup failed" and "full" in concern.words
-    assert site.begin().answer(0).status == 201
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,10 +9,8 @@ from flask.testing import FlaskClient
 
 from experiment.building import build_items
 from experiment.models.prompts import render
-from experiment.people.preview import PreviewStudy, create_preview_app, prompt_maker
+from experiment.people.preview import create_preview_app
 from experiment.procedure import plan_session, trials_of
-
-DEMO_MODEL = Path(__file__).resolve().parents[3] / "experiment" / "demo" / "model"
 
 
 @pytest.fixture
@@ -57,19 +54,6 @@ def test_every_item_can_be_chosen_in_every_condition(visitor: FlaskClient) -> No
     assert kinds == ["consent", "instructions", "practice", *["block"] * 4, "debrief"]
 
 
-def test_one_screen_is_shown_at_a_time_without_answers(visitor: FlaskClient) -> None:
-    shown = data_of(visitor.get("/screen?list=2&screen=3&trial=2").text, "wrods-config")
-    assert (shown["mode"], shown["ask_participant"]) == ("preview", False)
-    (screen,) = shown["preview_plan"]["screens"]
-    (trial,) = screen["trials"]
-    assert trial["trial_index"] == 2
-    assert not {"answer", "intact", "condition"} & set(trial)
-    (consent,) = data_of(visitor.get("/screen?list=2&screen=0").text, "wrods-config")["preview_plan"][
-        "screens"
-    ]
-    assert consent["kind"] == "consent"
-
-
 def test_the_prompt_is_that_of_a_run(study: Any, visitor: FlaskClient) -> None:
     items = build_items(study)
     for variant in (1, 2):
@@ -90,14 +74,6 @@ def test_saving_a_file_changes_the_stamp_and_shows_the_study_anew(study: Any, vi
     file.write_text(file.read_text().replace("A small study", "Another title"))
     assert visitor.get("/stamp.json").json != before
     assert "Another title" in visitor.get("/").text
-
-
-def test_what_a_study_collects_does_not_count_as_a_change(study: Any, visitor: FlaskClient) -> None:
-    before = visitor.get("/stamp.json").json
-    (study.folder / "study.db").write_text("x")
-    (study.folder / "reports").mkdir()
-    (study.folder / "reports" / "report.html").write_text("x")
-    assert visitor.get("/stamp.json").json == before
 
 
 def test_a_broken_study_is_told_and_a_mended_one_shown(study: Any, visitor: FlaskClient) -> None:
@@ -122,13 +98,3 @@ def test_the_preview_stores_nothing(study: Any, visitor: FlaskClient) -> None:
 def test_other_names_of_this_computer_do_not_reach_the_preview(visitor: FlaskClient) -> None:
     assert visitor.get("/", headers={"Host": "evil.example:8001"}).status_code == 403
     assert visitor.get("/", headers={"Host": "127.0.0.1:8001"}).status_code == 200
-
-
-def test_tokens_of_a_local_model_cover_the_whole_text(study: Any) -> None:
-    pytest.importorskip("torch")
-    make = prompt_maker(study, f"hf:{DEMO_MODEL}")
-    plan = PreviewStudy(study.folder).plan(1, 1)
-    trial = next(t for s in plan["screens"] for t in s.get("trials", ()) if not t["is_practice"])
-    view = make(plan, trial)
-    assert len(view["tokens"]) > 10
-    assert trial["shown"]["word"] in "".join(view["tokens"])

@@ -3,7 +3,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import wait
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -218,16 +217,6 @@ def test_sessions_that_are_data_bind_the_design(store: Store, plan: dict[str, An
     with pytest.raises(r.DesignChanged, match=r"after 1 session: .*a: 1 is new"):
         store.write(lambda c: r.ensure_version(c, "positions", "d2", '{"a": 1}')).result()
     assert designs(store) == {1: "d1"}
-
-
-def test_readers_see_one_moment_while_others_write(store: Store, session_id: str, make_trial: Make) -> None:
-    store.write(lambda c: r.store_trial(c, make_trial(session_id, 0))).result()
-    with store.read() as connection:
-        before = q.done_keys(connection, session_id)
-        wait([store.write(lambda c, i=i: r.store_trial(c, make_trial(session_id, i))) for i in range(1, 20)])
-        assert q.done_keys(connection, session_id) == before
-    with store.read() as connection:
-        assert len(q.done_keys(connection, session_id)) == 20
 
 
 def test_orders_begin_anew_with_a_new_version_so_that_each_version_is_balanced(

@@ -55,19 +55,6 @@ def test_prompts_are_taken_whole_once_an_epoch_within_the_budget(of: list[int]) 
     assert sorted(seen) == [0, *np.cumsum(of)[:-1].tolist()]
 
 
-def test_the_order_is_a_function_of_seed_and_epoch() -> None:
-    of = list(range(5, 25))
-
-    def first(steps: Order, epoch: int) -> list[int]:
-        return [
-            int(piece.ids[0]) for step in range(steps.steps_in(epoch)) for piece in steps.pieces(epoch, step)
-        ]
-
-    one = order(of, replies=True)
-    assert first(one, 0) == first(order(of, replies=True), 0) != first(one, 1)
-    assert first(one, 0) != first(order(of, replies=True, seed=2), 0)
-
-
 @given(lengths, st.integers(1, 200))
 def test_parts_hold_every_piece_and_score_the_reply_alone(of: list[int], most: int) -> None:
     pieces = held_out_pieces(rows(of, replies=True), np.arange(len(of)), 16)

@@ -100,19 +100,6 @@ def test_each_fault_names_value_rule_and_mend(tmp_path: Path, tuning: str, said:
         load_study(tmp_path)
 
 
-def test_a_trained_model_is_asked_as_its_base_unless_said_otherwise(tmp_path: Path) -> None:
-    write(tmp_path, "  up: {model: base, on: htest, task: uppercase}")
-    text = (tmp_path / "study.yaml").read_text("utf-8")
-    text = text.replace(
-        'base: {use: "hf:tiny"}', 'base: {use: "hf:tiny", template: plain, dtype: float32, revision: x}'
-    )
-    text = text.replace('guess: {use: "baseline:random"}', 'up: {use: "tuned:up", dtype: bfloat16}')
-    (tmp_path / "study.yaml").write_text(text, "utf-8")
-    assert load_study(tmp_path).models["up"] == {
-        "use": "hf:tuning/up/model", "template": "plain", "dtype": "bfloat16", "trained": "up", "base": "base",
-    }  # fmt: skip
-
-
 def test_lines_of_h_test_are_worded_as_the_study_asks_with_labels_as_its_lists_show_them(
     tmp_path: Path,
 ) -> None:
@@ -267,19 +254,3 @@ def test_check_tells_trainings_and_models_that_are_alike_together(tmp_path: Path
     assert all(f"on-{task} (hf:tuning/each-{task}/model)" in " ".join(models.split()) for task in tasks)
     dry = wrods("tune", tmp_path, "--dry-run")
     assert " ".join(dry.output.split()).count("3 trainings of base (hf:tiny)") == 1
-
-
-def test_released_lines_are_balanced_or_taken_as_published(tmp_path: Path, shared: Path) -> None:
-    material = f"materials: {{htest: {{from: {shared / 'data' / 'htest'}, tasks: [palindrome], exemplars: 4, items: 8}}}}"
-    write(tmp_path, "  up: {model: base, on: released, task: palindrome, asked: bare}")
-    text = (tmp_path / "study.yaml").read_text("utf-8")
-    text = text.replace("materials: {htest: {rules: [uppercase, end_ly], exemplars: 2, items: 4}}", material)
-    counts = {}
-    for published in ("", "published: [items]\n"):
-        (tmp_path / "study.yaml").write_text(text.replace("seed: 7\n", f"seed: 7\n{published}"), "utf-8")
-        assert wrods("build", tmp_path).exit_code == 0
-        study = load_study(tmp_path)
-        records = list(records_of(study, trainings(study)["up"])[0])
-        counts[published] = [sum(one["reply"] == label for one in records) for label in "AB"]
-    assert counts[""][0] == counts[""][1]
-    assert sum(counts["published: [items]\n"]) == 653 > sum(counts[""])

@@ -12,17 +12,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sqlalchemy import select, update
 
-from experiment.rating.answers import Answer, Given, answers_of, in_order_for
+from experiment.rating.answers import Answer, Given, answers_of
 from experiment.rating.kappa import cohens_kappa
-from experiment.rating.rates import score_of
-from experiment.rating.rubric import Rating
 from experiment.rating.told import told_of_rating
 from experiment.scoring.trial import VERSION
 from experiment.store import chain, queries
 from experiment.store.records import create_session, planned_columns, store_score, store_trial
 from experiment.store.tables import sessions
 from experiment.study import read_study
-from experiment.study.texts import render_text
 from stimuli.item import Item
 from tests.experiment.people.dashboard.conftest import Visitor, words_of
 
@@ -140,13 +137,6 @@ def test_each_rater_has_an_order_of_their_own_that_mixes_readers(
     orders = [rate_all(visit(name, rated), lambda _: 1) for name in ("cora", "dan")]
     assert sorted(orders[0]) == sorted(orders[1]) and len(orders[0]) == 6
     assert orders[0] != orders[1]
-
-
-def test_an_order_stays_when_further_answers_come_in() -> None:
-    answers = [Answer((f"s{n}", n, 1), "words", "w", "text") for n in range(30)]
-    before = in_order_for(answers[:20], "cora", 7)
-    after = [one for one in in_order_for(answers, "cora", 7) if one in before]
-    assert before == after != answers[:20]
 
 
 def told_of(site: Any) -> dict[str, Any]:
@@ -305,10 +295,6 @@ def test_pilots_and_excluded_sessions_are_not_rated(rated: Any, visit: Callable[
     assert {one.place[0] for one in left} == {"f" * 32}
 
 
-def rating_on(low: int, high: int) -> Rating:
-    return Rating(render_text(RUBRIC), low, high, 2, None)
-
-
 def pair(*values: tuple[int, int]) -> list[Answer]:
     return [
         Answer((f"s{n}", 0, 1), "w", "w", "t", (Given("a", one, None), Given("b", other, None)))
@@ -338,14 +324,3 @@ def test_kappa_and_its_error_are_those_of_statsmodels(counts: list[list[int]], q
     assert found is not None
     assert found.value == pytest.approx(told["kappa"], abs=1e-9)
     assert found.se == pytest.approx(told["std_kappa"], abs=1e-7)
-
-
-@pytest.mark.parametrize(
-    ("scale", "value", "score", "correct"),
-    [((0, 2), 1, 0.5, None), ((0, 1), 1, 1.0, True), ((1, 2), 1, 0.0, False)],
-)
-def test_a_rating_is_a_share_of_its_scale(
-    scale: tuple[int, int], value: int, score: float, correct: bool | None
-) -> None:
-    told = score_of(rating_on(*scale), "text", value)
-    assert (told.score, told.correct, told.scorer) == (score, correct, "rated")

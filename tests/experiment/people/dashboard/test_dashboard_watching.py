@@ -10,7 +10,7 @@ from sqlalchemy import update
 
 from experiment.people.quality import Findings, measures, trials_to_measure
 from experiment.store import queries
-from experiment.store.tables import calls, sessions, trials
+from experiment.store.tables import calls, trials
 from tests.experiment.people.dashboard.conftest import Visitor, words_of
 
 
@@ -139,17 +139,6 @@ def test_models_and_what_they_cost_stand_beside_people(site: Any, visit: Callabl
         assert connection.execute(calls.select()).first() is not None
 
 
-def test_backups_in_the_studys_folder_are_told(site: Any, visit: Callable[[str], Visitor]) -> None:
-    visitor = visit("ben")
-    assert visitor.get("/admin/data.json").json["studies"][0]["backups"] == {"number": 0, "newest": []}
-    folder = site.service.folder / "backups"
-    folder.mkdir()
-    (folder / "study-20261121T101500Z.db").write_bytes(b"x" * 2048)
-    (told,) = visitor.get("/admin/data.json").json["studies"]
-    assert told["backups"]["number"] == 1
-    assert told["backups"]["newest"][0]["bytes"] == 2048
-
-
 @pytest.mark.parametrize(
     "path", ["/admin/", "/admin/data.json", "/admin/small/flags", "/admin/small/sessions/KEY"]
 )
@@ -164,12 +153,3 @@ def test_no_page_tells_condition_correctness_or_token(
     assert told.status_code == 200
     for secret in ("initial", "intact", "garden", "etacher", person.token, person.session_id, "position"):
         assert secret not in words_of(told.text), secret
-
-
-def test_excluded_sessions_are_counted_apart(site: Any, visit: Callable[[str], Visitor]) -> None:
-    person, _ = site.begin(), site.begin()
-    visit("ada").post(f"/admin/small/sessions/{person.session_id[:12]}/exclude", reason="slept")
-    (study,) = visit("ben").get("/admin/data.json").json["studies"]
-    assert study["kinds"]["human"]["all"] == 1 and study["kinds"]["excluded"]["all"] == 1
-    with site.store.read() as connection:
-        assert connection.execute(sessions.select()).all().__len__() == 2

@@ -169,26 +169,6 @@ def test_pins_cannot_be_tried_out_from_one_station_or_many_and_the_experimenter_
     assert tries("127.0.7.77", PIN) == [200], "at a station of the same network"
 
 
-def test_a_study_s_number_pattern_holds_for_the_interface_too(make_study: Any, serve_study: Any) -> None:
-    study = make_study(("seed: 7\n", "seed: 7\nparticipants: {number: P###}\n"))
-    site = serve_study(study)
-    assert site.begin(participant="p14").status == 201
-    assert rows(site)[0]["participant_id"] == "P014"
-    assert site.opening(participant="fourteen").status == 400
-    told = ask(site, participant="1234")
-    assert told.status == 400 and "P001" in told.body["error"]
-
-
-def test_stations_are_told_nothing_of_studies_that_recruit_elsewhere_or_stand_in_public(
-    make_study: Any, serve_study: Any
-) -> None:
-    study = make_study()
-    public = serve_study(study, config={"public_url": "https://study.example"})
-    assert ask(public, participant="P014").status == 404
-    online = serve_study(make_study(name="online"), ask_participant=False)
-    assert online.caller().post("/api/small/station/start", {"station": "Station 07"}).status == 404
-
-
 def test_another_site_s_page_cannot_end_a_session(site: Any) -> None:
     site.begin(participant="P014")
     body = {"participant": "P014", "reason": "x"}

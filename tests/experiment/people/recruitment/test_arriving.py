@@ -123,17 +123,6 @@ def test_the_same_person_goes_on_and_is_told_after_the_end(
     assert len(stored(site)) == 1
 
 
-def test_a_code_is_shown_again_only_to_the_whole_link(
-    recruiting: Callable[..., Any], prolific: dict[str, str]
-) -> None:
-    site = recruiting("prolific")
-    finish(site.begin(platform=prolific))
-    for link in ({"PROLIFIC_PID": prolific["PROLIFIC_PID"]}, prolific | {"SESSION_ID": "another"}):
-        page = site.caller().get(f"/small/?{query(link)}")
-        assert page.status == 200 and "wrods-config" in page.text, "as for somebody new"
-        assert "C1DONE" not in page.text
-
-
 def test_simulated_readers_and_pilots_need_no_platform(recruiting: Callable[..., Any]) -> None:
     site = recruiting("prolific", wanted=1)
     for _ in range(2):

@@ -7,11 +7,10 @@ import json
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import update
 
 from experiment.people.recruitment.admission import places_taken
 from experiment.people.recruitment.codes import recruitment_for
@@ -20,7 +19,6 @@ from experiment.people.service import present
 from experiment.session_minutes import shortest_seconds
 from experiment.store import queries
 from experiment.store.attendance import stamp
-from experiment.store.records import add_event
 from experiment.store.tables import flags, sessions
 from experiment.study import Study
 from tests.experiment.people.conftest import an_hour_later
@@ -249,25 +247,6 @@ def test_who_skips_a_screen_that_decides_gets_no_code_and_fills_no_place(
     assert taken(site)[0] == (0 if reason else 1)
 
 
-def test_an_odd_event_of_an_earlier_version_answers_no_screen(asking: Callable[..., Any]) -> None:
-    site = asking()
-    person = site.begin()
-    for odd in ({}, {"screen": "eligibility"}, {"diagnosis": "x"}):
-        site.store.write(
-            partial(add_event, session_id=person.session_id, kind="answers", detail=odd)
-        ).result()
-    assert finish(person).body["held"] is True
-    assert "'eligibility' was not answered" in row_of(site, person)["held_reason"]
-
-
-def test_who_may_go_on_after_the_last_round_is_not_held(asking: Callable[..., Any]) -> None:
-    site = asking(if_failed="go_on")
-    person = site.begin()
-    gives(person, "eligibility", **LET_IN)
-    assert [gives(person, "comprehension-1", keys="J").body["then"] for _ in range(2)] == ["again", "go_on"]
-    assert finish(person).body["held"] is False
-
-
 def test_what_was_not_passed_after_a_session_timed_out_holds_it(asking: Callable[..., Any]) -> None:
     site = asking()
     person = site.begin()
@@ -278,16 +257,6 @@ def test_what_was_not_passed_after_a_session_timed_out_holds_it(asking: Callable
     gives(person, "eligibility", **LET_IN)
     assert finish(person).body["held"] is True
     assert row_of(site, person)["held_reason"] == "the screen 'eligibility' was not passed"
-
-
-def test_in_a_laboratory_a_skipped_screen_is_flagged(asking: Callable[..., Any]) -> None:
-    site = asking("lab")
-    person = site.begin()
-    told = finish(person).body
-    assert told["held"] is False and told["completion_code"]
-    with site.store.read() as connection:
-        (reason,) = connection.scalars(select(flags.c.reason))
-    assert "was not answered" in reason
 
 
 def test_a_copy_that_completes_a_session_holds_it_as_its_page_would(

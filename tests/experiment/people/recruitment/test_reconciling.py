@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from experiment.people.recruitment.codes import Recruitment, Reward, platforms, recruitment_for
+from experiment.people.recruitment.codes import Recruitment, platforms, recruitment_for
 from experiment.people.recruitment.reconciliation import (
     Line,
     Report,
@@ -210,16 +210,6 @@ def test_wrong_answers_to_questions_never_suggest_rejection(checked: Any) -> Non
     assert (line.verdict, line.evidence) == ("approve", ())
 
 
-def test_pay_for_an_hour_follows_from_reward_and_median_time(checked: Any) -> None:
-    rows = [
-        submission(str(place), "APPROVED", seconds=seconds) for place, seconds in enumerate((600, 900, 1200))
-    ]
-    rows.append(submission("gone", "RETURNED", seconds=5))
-    report = reconcile(checked, table(PROLIFIC_HEADER, rows), reward=Reward(Decimal("2.25"), "GBP"))
-    assert report.median_minutes == 15
-    assert report.hourly == Decimal("9.00")
-
-
 def test_importing_again_updates_and_doubles_nothing(checked: Any) -> None:
     answer(checked, "one")
     first = table(PROLIFIC_HEADER, [submission("one", "AWAITING REVIEW")])
@@ -245,13 +235,6 @@ def test_a_place_returned_in_another_study_of_the_platform_leaves_the_session_al
     report = reconcile(checked, table(PROLIFIC_HEADER, rows))
     assert of(report, "one").session_id is None
     assert [line.state for line in report.marked("data_without_submission")] == ["finished"]
-
-
-def test_a_file_before_any_is_imported_gives_the_sessions_alone(checked: Any) -> None:
-    answer(checked, "one")
-    report = reconciliation(checked.store, checked.service.recruitment)
-    assert report.imported_at is None
-    assert [line.marks for line in report.lines] == [("data_without_submission",)]
 
 
 def test_mturk_is_read_and_given_back_with_whom_to_approve(recruiting: Callable[..., Any]) -> None:
