@@ -36,24 +36,7 @@ Lost = Callable[[str], None]
 def leased(
     target: Path | str, study: str, reader: str, *, lost: Lost = lambda why: None, look_s: float = LOOK_S
 ) -> Iterator[None]:
-    """Hold the right to run a model of a study; let it go at the end.
-
-    Parameters
-    ----------
-    target : Path or str
-        The store, as ``open_store`` takes it.
-    study : str
-        The study's id.
-    reader : str
-        The model's name in the study.
-    lost : callable
-        Told why, when another run has taken the lease while the database could not be reached.
-
-    Raises
-    ------
-    UserError
-        Another run of this model is under way.
-    """
+    """Hold the right to run a model of a study; let it go at the end."""
     address = address_of(target)
     name = hashlib.sha256(f"{study}\0{reader}".encode())
     if address.get_backend_name() == "sqlite":

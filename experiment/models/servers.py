@@ -16,23 +16,13 @@ _AZURE_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.
 
 @dataclass(frozen=True)
 class Server:
-    """An OpenAI-compatible server.
-
-    Attributes
-    ----------
-    base_url : str
-    is_openai : bool
-        Whether it is OpenAI itself.
-    is_azure : bool
-        Whether it is Azure with its own form of addresses: deployments, and a version in each.
-    api_version : str or None
-        Azure's version.
-    """
+    """An OpenAI-compatible server."""
 
     base_url: str
-    is_openai: bool
+    is_openai: bool  # whether it is OpenAI itself
+    # whether it is Azure with its own form of addresses: deployments, and a version in each
     is_azure: bool = False
-    api_version: str | None = None
+    api_version: str | None = None  # azure's version
 
     @property
     def has_openai_models(self) -> bool:
@@ -53,13 +43,7 @@ class Server:
 
 
 def server_of(options: Mapping[str, object]) -> Server:
-    """Return the server under ``base_url``, else the one in the variable ``OPENAI_BASE_URL``, else OpenAI.
-
-    Raises
-    ------
-    UserError
-        The address is not one of the web, holds a password, or is OpenAI's or Azure's without encryption.
-    """
+    """Return the server under ``base_url``, else the one in the variable ``OPENAI_BASE_URL``, else OpenAI."""
     base_url = str(options.get("base_url") or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL)
     address = urlsplit(base_url)
     if address.scheme not in ("http", "https"):

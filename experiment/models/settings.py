@@ -15,30 +15,17 @@ class NotThereYet(UserError):
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """One model of a study as its engine needs it.
+    """One model of a study as its engine needs it."""
 
-    Attributes
-    ----------
-    use : str
-        ``kind:name``, as written in the study.
-    options : mapping
-        The other settings of the model (``temperature``, ``base_url``, ``dtype`` …).
-    folder : Path
-        Folder against which a relative model path is read.
-    answers : mapping of str to str, optional
-        Work key to right answer; only the oracle reads it.
-    choices : mapping of str to tuple of str, optional
-        Work key to the answers that can be chosen, also where a prompt asks for them as text; only baselines read it.
-    sends : bool
-        Whether requests will be sent; what only shows them needs no key.
-    """
-
-    use: str
+    use: str  # `kind:name`, as written in the study
+    # the other settings of the model (`temperature`, `base_url`, `dtype` …)
     options: Mapping[str, object] = field(default_factory=dict)
-    folder: Path = Path()
+    folder: Path = Path()  # folder against which a relative model path is read
+    # work key to right answer; only the oracle reads it
     answers: Mapping[str, str] = field(default_factory=dict)
+    # work key to the answers that can be chosen, also where a prompt asks for them as text; only baselines read it
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    sends: bool = True
+    sends: bool = True  # whether requests will be sent; what only shows them needs no key
 
     @property
     def kind(self) -> str:

@@ -183,28 +183,7 @@ def submit(
     run_id: str = "",
     most: Callable[[Request], float] = lambda request: 0.0,
 ) -> BatchState:
-    """Hand over all requests that are in no open or uncollected batch.
-
-    Parameters
-    ----------
-    settings : ModelSettings
-        Its ``folder`` is where ``batches/`` lies.
-    requests : iterable of Request
-        Read one by one; a file is full at 50,000 requests or 190 MB.
-    dialect : Dialect, optional
-        As a probe set it right; the usual one without.
-    reader, run_id : str
-        The model's name in the study and the run, written down with each batch.
-    most : callable
-        The most that a request can cost in US dollars.
-
-    Raises
-    ------
-    RunStopped
-        The API refuses; what was handed over before stays so.
-    UserError
-        Labels are to be scored whole, which takes several calls a request.
-    """
+    """Hand over all requests that are in no open or uncollected batch."""
     desk = _Desk(settings)
     if desk.wishes.whole_labels:
         raise UserError(
@@ -307,18 +286,6 @@ def collect(
     the way collects again; requests that are stored by then are simply not given. What nobody asks for stays
     (:func:`owed`). What a batch did not come to (it expired, was cancelled or refused) is yielded as an error, and
     can be handed over again.
-
-    Parameters
-    ----------
-    requests : iterable of Request
-        What is planned and not stored.
-    settle : callable
-        Returns once all replies that were yielded are stored.
-
-    Raises
-    ------
-    RunStopped
-        The API refuses.
     """
     desk = _Desk(settings)
     desk.look()

@@ -32,47 +32,24 @@ def moment() -> str:
 
 @dataclass
 class Batch:
-    """One batch as it was last seen.
+    """One batch as it was last seen."""
 
-    Attributes
-    ----------
-    token : str
-        Ours, among the batch's own data.
-    batch_id : str or None
-        The API's name; None while it is not known whether the batch was made.
-    status : str
-        The API's word; ``preparing`` before there is one.
-    requests, completed, failed : int
-    error : str or None
-        Why the API refused the whole batch.
-    is_collected : bool
-        Whether its answers were fetched.
-    reader, run_id : str
-        The model's name in the study, and the run that handed it over.
-    most_usd : float
-        The most that it can cost.
-    seen_at : str
-        When the API was last asked about it.
-    is_decided : bool
-        Whether somebody said what becomes of it after its plan changed.
-    """
-
-    token: str
+    token: str  # ours, among the batch's own data
     requests: int
-    batch_id: str | None = None
-    status: str = "preparing"
+    batch_id: str | None = None  # the API's name; None while it is not known whether the batch was made
+    status: str = "preparing"  # the API's word; `preparing` before there is one
     completed: int = 0
     failed: int = 0
     output_file: str | None = None
     error_file: str | None = None
-    error: str | None = None
+    error: str | None = None  # why the API refused the whole batch
     submitted_at: str = ""
-    is_collected: bool = False
-    reader: str = ""
+    is_collected: bool = False  # whether its answers were fetched
+    reader: str = ""  # the model's name in the study, and the run that handed it over
     run_id: str = ""
-    most_usd: float = 0.0
-    seen_at: str = ""
-    is_decided: bool = False
+    most_usd: float = 0.0  # the most that it can cost
+    seen_at: str = ""  # when the API was last asked about it
+    is_decided: bool = False  # whether somebody said what becomes of it after its plan changed
 
     @property
     def has_ended(self) -> bool:
@@ -95,13 +72,7 @@ class Batch:
 
 @dataclass
 class BatchState:
-    """All batches of one model in one study.
-
-    Attributes
-    ----------
-    model, base_url : str
-    batches : list of Batch
-    """
+    """All batches of one model in one study."""
 
     model: str
     base_url: str

@@ -49,15 +49,7 @@ _NOT_KEPT = frozenset(
 
 
 def cache_key(about: Mapping[str, object], request: Request) -> str:
-    """Return the name of a request: SHA-256 of canonical JSON.
-
-    Parameters
-    ----------
-    about : mapping
-        Server, model, revision, wishes and dialect, as JSON.
-    request : Request
-        All of it but its names (``work_key``, ``purpose``).
-    """
+    """Return the name of a request: SHA-256 of canonical JSON."""
     said = {name: value for name, value in asdict(request).items() if name not in _NOT_OF_THE_REQUEST}
     said["messages"] = [_said(message) for message in request.messages]
     text = json.dumps(
@@ -88,20 +80,7 @@ class NoCache(Exception):
 
 
 class Cache:
-    """The file; to be used from one thread.
-
-    Parameters
-    ----------
-    file : Path
-        Made when it is not there. Several processes may use it at once.
-
-    Raises
-    ------
-    NoCache
-        The file is another database, or of another form.
-    sqlite3.Error
-        It is no database, or cannot be written.
-    """
+    """The file; to be used from one thread."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -183,13 +162,7 @@ class Cache:
 
 
 def forget_answers(folder: Path, work_keys: Iterable[str]) -> int:
-    """Erase the answers to pieces of work from a study's cache, if it has one; return how many there were.
-
-    Raises
-    ------
-    UserError
-        The file cannot be read, so that nobody can say what it holds.
-    """
+    """Erase the answers to pieces of work from a study's cache, if it has one; return how many there were."""
     file = folder / FILE
     if not file.exists():
         return 0

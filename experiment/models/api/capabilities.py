@@ -34,70 +34,34 @@ UNTRIED = "not tried"
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a probe found out.
+    """What a probe found out."""
 
-    Attributes
-    ----------
-    model, base_url, api : str
-        What was asked, and in which form.
-    resolved_model : str or None
-        What the server says it is.
-    top_logprobs : int
-        Alternatives told at each answer token; 0 where none are.
-    prompt_logprobs : bool
-        Whether log-probabilities of the prompt's tokens are told.
-    stable_prompt_logprobs : bool or None
-        Whether the same prompt had the same ones twice; None where none are told.
-    seed, temperature, system_role : bool
-        Whether the server takes them.
-    heeds_seed : bool or None
-        Whether one seed gave the same text twice and another gave another; None where this was not seen.
-    draws_differ : bool or None
-        Whether draws at temperature 1 differed at all; None where nothing was drawn.
-    unfiltered : tuple of str
-        Fields that it takes and that switch off its own sampling: ``top_k``, ``min_p``, penalties.
-    structure : str
-        How answers can be held to labels: one of :data:`experiment.models.api.dialects.STRUCTURES`, ``none``, or
-        :data:`UNTRIED`.
-    thinks : bool
-        Whether it thinks before it answers, as asked.
-    reasoning_counts : bool
-        Whether the tokens of thoughts are counted apart.
-    cached_counts : bool
-        Whether tokens from the provider's own cache are counted apart.
-    pictures : bool or None
-        Whether it read a word from a picture; None where the study shows it none.
-    limit_name : str
-    requests : int
-        Requests that the probe took.
-    answered : bool
-        Whether any of them was answered.
-    remarks : tuple of str
-        What else was seen.
-    """
-
-    model: str
+    model: str  # what was asked, and in which form
     base_url: str
     api: str
-    resolved_model: str | None = None
-    top_logprobs: int = 0
-    prompt_logprobs: bool = False
+    resolved_model: str | None = None  # what the server says it is
+    top_logprobs: int = 0  # alternatives told at each answer token; 0 where none are
+    prompt_logprobs: bool = False  # whether log-probabilities of the prompt's tokens are told
+    # whether the same prompt had the same ones twice; None where none are told
     stable_prompt_logprobs: bool | None = None
-    seed: bool = False
+    seed: bool = False  # whether the server takes them
+    # whether one seed gave the same text twice and another gave another; None where this was not seen
     heeds_seed: bool | None = None
+    # whether draws at temperature 1 differed at all; None where nothing was drawn
     draws_differ: bool | None = None
+    # fields that it takes and that switch off its own sampling: `top_k`, `min_p`, penalties
     unfiltered: tuple[str, ...] = ()
     temperature: bool = False
     system_role: bool = False
-    structure: str = "none"
-    thinks: bool = False
-    reasoning_counts: bool = False
-    cached_counts: bool = False
-    pictures: bool | None = None
+    structure: str = "none"  # how answers can be held to labels: one of STRUCTURES, `none`, or UNTRIED
+    thinks: bool = False  # whether it thinks before it answers, as asked
+    reasoning_counts: bool = False  # whether the tokens of thoughts are counted apart
+    cached_counts: bool = False  # whether tokens from the provider's own cache are counted apart
+    pictures: bool | None = None  # whether it read a word from a picture; None where the study shows it none
     limit_name: str = "max_tokens"
-    requests: int = 0
-    answered: bool = False
-    remarks: tuple[str, ...] = ()
+    requests: int = 0  # requests that the probe took
+    answered: bool = False  # whether any of them was answered
+    remarks: tuple[str, ...] = ()  # what else was seen
 
     def describe(self) -> dict[str, object]:
         """Return everything as JSON, with the sentences."""
@@ -168,13 +132,7 @@ class Capabilities:
         return f"It thinks before it answers; the tokens of thoughts are {counted}. Leave room for them: thinking_tokens."
 
     def gaps(self, needs: Collection[Need]) -> list[str]:
-        """Say which of an analysis's needs this model does not meet; empty where it meets all.
-
-        Raises
-        ------
-        UserError
-            A need is not one of :data:`NEEDS`.
-        """
+        """Say which of an analysis's needs this model does not meet; empty where it meets all."""
         missing = {
             "label_logprobs": (
                 bool(self.top_logprobs or self.prompt_logprobs),

@@ -19,19 +19,11 @@ MOST_TOKENS = 2**31 - 1
 
 @dataclass(frozen=True)
 class Usage:
-    """Counts of one response.
+    """Counts of one response."""
 
-    Attributes
-    ----------
-    prompt, cached : int or None
-        All tokens read, and how many of them came from the provider's cache.
-    completion, reasoning : int or None
-        All tokens written, and how many of them were thoughts.
-    """
-
-    prompt: int | None = None
+    prompt: int | None = None  # all tokens read, and how many of them came from the provider's cache
     cached: int | None = None
-    completion: int | None = None
+    completion: int | None = None  # all tokens written, and how many of them were thoughts
     reasoning: int | None = None
 
     def __add__(self, other: Usage) -> Usage:

@@ -68,41 +68,21 @@ _TOP_LOGPROBS = (20, 5, 0)
 
 @dataclass(frozen=True)
 class Wishes:
-    """What a study says of one model that shapes every request; read once from its settings.
+    """What a study says of one model that shapes every request; read once from its settings."""
 
-    Attributes
-    ----------
-    surface : {"chat", "completions", "responses"}
-        Which of the API's forms is used (``api:``; ``template: plain`` means completions).
-    reasoning_effort : str or None
-    thinking_tokens : int
-        Room for thoughts, added to what an answer may take.
-    label_only : bool
-        Let the answer be one of the labels and nothing else (``label_only: true``).
-    whole_labels : bool
-        Score labels of any length by the prompt's log-probabilities (``label_scoring: whole``) and not by the first
-        token (``first``).
-    leading_space : bool
-        Whether a space stands before a label in plain text.
-    system_role : bool or None
-        None takes it where the server does.
-    pictures : bool
-        Items are shown as pictures.
-    extra_body : mapping
-        Added to every request as it is.
-    """
-
+    # which of the API's forms is used (`api:`; `template: plain` means completions)
     surface: Surface = "chat"
     revision: str | None = None
     reasoning_effort: str | None = None
-    thinking_tokens: int = 0
-    label_only: bool = False
+    thinking_tokens: int = 0  # room for thoughts, added to what an answer may take
+    label_only: bool = False  # let the answer be one of the labels and nothing else (`label_only: true`)
+    # score labels of any length by the prompt's log-probabilities (`label_scoring: whole`) and not by the first token (`first`)
     whole_labels: bool = False
-    leading_space: bool = True
-    system_role: bool | None = None
+    leading_space: bool = True  # whether a space stands before a label in plain text
+    system_role: bool | None = None  # none takes it where the server does
     temperature_given: bool = False
-    extra_body: Mapping[str, Any] = field(default_factory=dict)
-    pictures: bool = False
+    extra_body: Mapping[str, Any] = field(default_factory=dict)  # added to every request as it is
+    pictures: bool = False  # items are shown as pictures
 
     @property
     def room(self) -> int:
@@ -117,14 +97,7 @@ class Wishes:
 
 
 def read_wishes(settings: ModelSettings) -> Wishes:
-    """Read a model's settings.
-
-    Raises
-    ------
-    UserError
-        ``api`` or ``label_scoring`` is none of the known ones, ``template`` means another ``api``, or ``extra_body`` holds
-        what wrods sets by itself.
-    """
+    """Read a model's settings."""
     options = settings.options
     template = options.get("template")
     surface = str(options.get("api") or ("completions" if template == "plain" else "chat"))
@@ -195,40 +168,22 @@ def _extra_body(given: object, surface: str) -> Mapping[str, Any]:
 
 @dataclass
 class Dialect:
-    """Which parameters a server takes.
+    """Which parameters a server takes."""
 
-    Attributes
-    ----------
-    limit_name : str
-        ``max_completion_tokens`` or the older ``max_tokens``.
-    top_logprobs : int
-        How many alternatives are asked for at each token of a choice; 0 after the server refused.
-    seed, stop, temperature, top_p, system : bool
-        Whether these are sent.
-    structure : str
-        How an answer is held to the labels.
-    prompt_logprobs : bool
-        Whether log-probabilities of the prompt may be asked for.
-    stream, stream_options : bool
-        Whether a timed answer may be streamed, and its counts asked for at the end.
-    store : bool
-        Whether the responses form is told to keep nothing.
-    unfiltered : dict of str to float
-        What is sent to switch off the server's own sampling (:data:`UNFILTERED`).
-    """
-
-    limit_name: str
+    limit_name: str  # `max_completion_tokens` or the older `max_tokens`
+    # how many alternatives are asked for at each token of a choice; 0 after the server refused
     top_logprobs: int = _TOP_LOGPROBS[0]
-    seed: bool = True
+    seed: bool = True  # whether these are sent
     stop: bool = True
     temperature: bool = True
     top_p: bool = True
     system: bool = True
-    structure: Structure = "json_schema"
-    prompt_logprobs: bool = True
-    stream: bool = True
+    structure: Structure = "json_schema"  # how an answer is held to the labels
+    prompt_logprobs: bool = True  # whether log-probabilities of the prompt may be asked for
+    stream: bool = True  # whether a timed answer may be streamed, and its counts asked for at the end
     stream_options: bool = True
-    store: bool = True
+    store: bool = True  # whether the responses form is told to keep nothing
+    # what is sent to switch off the server's own sampling (UNFILTERED)
     unfiltered: dict[str, float] = field(default_factory=dict)
 
     @classmethod
@@ -246,13 +201,7 @@ class Dialect:
         )
 
     def learn(self, refusal: str, sent: Mapping[str, Any], wishes: Wishes) -> bool:
-        """Change by what a refusal names; say whether the request is worth asking again.
-
-        Raises
-        ------
-        RunStopped
-            The server refuses what the study gives: temperature, reasoning effort, top_p, system role, labels scored whole.
-        """
+        """Change by what a refusal names; say whether the request is worth asking again."""
         words = refusal.lower()
         if self._learn_logprobs(words, sent, wishes) or self._learn_limit(words, sent):
             return True

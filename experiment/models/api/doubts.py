@@ -34,26 +34,7 @@ Ask = Callable[[], Awaitable[str | None]]
 
 
 class Doubts:
-    """Requests of which it is not known yet whether they or their server are at fault.
-
-    Parameters
-    ----------
-    ask : callable
-        Asks the tiny question; says why it was not answered, None where it was.
-    settle : callable
-        Takes the requests, and whether the server was down: they are sent again then, and else set aside.
-    is_over : callable
-        Whether the run ends, so that nothing more is asked.
-    pace : float
-        Share of each wait that is truly waited; tests take 0.
-
-    Attributes
-    ----------
-    down : str
-        Why the server answers nothing now; empty where it does, or is not known to do so.
-    due : float
-        When it is asked next, in seconds of the loop's clock.
-    """
+    """Requests of which it is not known yet whether they or their server are at fault."""
 
     def __init__(
         self,
@@ -84,13 +65,7 @@ class Doubts:
         self._held.clear()
 
     async def find_out(self) -> None:
-        """Ask until the server answers.
-
-        Raises
-        ------
-        RunStopped
-            It answered nothing for ten minutes.
-        """
+        """Ask until the server answers."""
         loop = asyncio.get_running_loop()
         began, count = time.monotonic(), 0
         while not self._is_over():

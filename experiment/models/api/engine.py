@@ -155,13 +155,7 @@ class ApiEngine:
         return shown | ({"pictures": pictures} if pictures else {})
 
     def probe(self) -> Capabilities:
-        """Find out by a few tiny requests what the endpoint gives; once, then remembered.
-
-        Raises
-        ------
-        RunStopped
-            There is no server, the key is refused, or the model is not there.
-        """
+        """Find out by a few tiny requests what the endpoint gives; once, then remembered."""
         if self._capabilities is None:
             # in a thread of its own: the caller's may have a loop already, as in a notebook
             with ThreadPoolExecutor(1, "wrods-probe") as thread:
@@ -187,20 +181,7 @@ class ApiEngine:
         self._call("end")
 
     def answer(self, requests: Iterable[Request], follow: Follow | None = None) -> Iterator[Reply]:
-        """Yield replies as they come, those to requests that follow from a reply among them.
-
-        Parameters
-        ----------
-        requests : iterable of Request
-            Read only as far as there is room.
-        follow : callable, optional
-            Gives the requests that a reply makes possible; they go before all others.
-
-        Raises
-        ------
-        RunStopped
-            No further request can succeed; raised after everything under way has been yielded.
-        """
+        """Yield replies as they come, those to requests that follow from a reply among them."""
         if self.settings.options.get("probe", True) and not self._closed.is_set():
             self.probe()
         self.remembered.open()
@@ -368,13 +349,7 @@ def _next(replies: queue.Queue[object]) -> object:
 
 
 def capabilities(settings: ModelSettings, *, till: Till | None = None) -> Capabilities:
-    """Ask a model's endpoint what it can give, by a few tiny requests, which a till pays for.
-
-    Raises
-    ------
-    UserError
-        There is no key, no server, or no such model; or what the study gives for this model is refused.
-    """
+    """Ask a model's endpoint what it can give, by a few tiny requests, which a till pays for."""
     engine = ApiEngine(settings)
     engine.till = till
     return engine.probe()
@@ -385,23 +360,7 @@ _UNREADABLE = (sqlite3.Error, NoCache, ValueError, TypeError, KeyError, Attribut
 
 
 class Remembered:
-    """Answers that were paid for before, as far as the study's file gives them.
-
-    Parameters
-    ----------
-    folder : Path or None
-        The study's; None uses no cache.
-    about : callable
-        Gives server, model and dialect as they are now (:func:`experiment.models.api.cache.cache_key`).
-
-    Attributes
-    ----------
-    hits : int
-    fault : str or None
-        Why the file is not used.
-    say : callable
-        Takes the line that says so.
-    """
+    """Answers that were paid for before, as far as the study's file gives them."""
 
     def __init__(self, folder: Path | None, about: Callable[[], Mapping[str, object]]) -> None:
         self.hits = 0

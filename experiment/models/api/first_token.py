@@ -38,21 +38,11 @@ _HYPHENS = re.compile(r"(?<=\w)[- ](?=\w)")
 
 @dataclass(frozen=True)
 class LabelScores:
-    """What is known of the labels' probabilities.
+    """What is known of the labels' probabilities."""
 
-    Attributes
-    ----------
-    logprobs : dict of str to float
-        Natural-log probability of each label that was told, all its forms (`` yes``, ``Yes``, ``"Yes``) added up.
-    bounds : dict of str to float
-        Of each other label, what its log-probability cannot exceed.
-    best : str or None
-        The most probable label; None where the labels told hold less than half of the first token, or where another label may
-        be as probable: it was not told, another token may go on to it, or it has the very same probability.
-    """
-
+    # natural-log probability of each label that was told, all its forms (` yes`, `Yes`, `"Yes`) added up
     logprobs: dict[str, float]
-    bounds: dict[str, float]
+    bounds: dict[str, float]  # of each other label, what its log-probability cannot exceed
     best: str | None
 
     @property
@@ -73,23 +63,6 @@ def first_token_scores(
 
     Tokens that are the same label by the study's own reading of a whole reply (case, hyphens, blanks, quotes and marks around it
     aside) are forms of it and add up. Labels that only these tell apart ("a", "A") are compared as they are written.
-
-    Parameters
-    ----------
-    tokens : sequence of Token
-        Of the whole output, thoughts included where the server tells them.
-    content : str or None
-        The answer, found in the output's text to know where it begins.
-    labels : sequence of str
-    part : str, optional
-        What of the content is the label, where an answer was held to a form around it.
-    thinks : bool
-        A thought stands before the answer; where the answer is not found behind it, nothing is told.
-
-    Returns
-    -------
-    LabelScores or None
-        None where the server told no alternatives, or none that are probabilities, or where no answer begins.
     """
     keys = _Keys(labels)
     token = _first_of_answer(tokens, content, keys, part=part, thinks=thinks)
@@ -128,18 +101,7 @@ def _best(logprobs: Mapping[str, float], most: Mapping[str, float]) -> str | Non
 
 
 def label_given(reply: str | None, labels: Sequence[str], best: str | None, *, is_cut: bool) -> str | None:
-    """Return the label that a reply gives by itself, as the study's own parser reads it.
-
-    Parameters
-    ----------
-    reply : str or None
-    labels : sequence of str
-    best : str or None
-        The most probable label. A reply that has it alone on its first line and then goes on, as texts of base models do, gives it,
-        where the parser finds more than one label in the whole.
-    is_cut : bool
-        The reply was cut short: a label that ends it in the midst of a sentence may be the beginning of something else.
-    """
+    """Return the label that a reply gives by itself, as the study's own parser reads it."""
     said = (reply or "").strip()
     if said in labels:
         return said

@@ -14,13 +14,7 @@ from stimuli.files import replace_file
 
 
 def forget_replies(folder: Path, work_keys: Iterable[str]) -> tuple[int, list[str]]:
-    """Erase the replies to pieces of work, and to the calls made before them, from a study's folder.
-
-    Returns
-    -------
-    int, list of str
-        How many there were, and what could not be done, a sentence each.
-    """
+    """Erase the replies to pieces of work, and to the calls made before them, from a study's folder."""
     keys, left, count = set(work_keys), [], 0
     if not keys:
         return 0, []

@@ -139,19 +139,6 @@ def score_regions(
 
     A token belongs to the region of its first character that is no blank. The correction for where words begin needs
     probabilities that servers do not tell, so these are uncorrected.
-
-    Parameters
-    ----------
-    tokens : sequence of Token
-        The whole prompt; its texts joined hold each message's text.
-    texts : sequence of str
-        The messages, in order.
-    spans : sequence of (message, start, end)
-
-    Returns
-    -------
-    tuple of RegionScore
-        Empty where a message is not found in the prompt.
     """
     whole = "".join(token.text for token in tokens)
     begins: list[int] = []

@@ -28,17 +28,7 @@ SATURATED = 0.8
 
 
 class Limiter:
-    """Places at one server; safe from any thread.
-
-    Parameters
-    ----------
-    start : int
-        Places at first.
-    cap : int
-        Most places.
-    clock : callable
-        Seconds that only go forward.
-    """
+    """Places at one server; safe from any thread."""
 
     def __init__(
         self, *, start: int = START, cap: int = CONCURRENCY, clock: Callable[[], float] = time.monotonic

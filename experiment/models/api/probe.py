@@ -68,24 +68,7 @@ async def probe(
     pace: float = 1.0,
     till: Till | None = None,
 ) -> tuple[Capabilities, dict[str, int]]:
-    """Find out what an endpoint has and set the speaker's dialect right.
-
-    Parameters
-    ----------
-    till : Till, optional
-        Pays for each call; without it calls are not paid.
-
-    Returns
-    -------
-    Capabilities
-    dict of str to int
-        Tokens of labels, for servers whose answers can be held to labels in no other way.
-
-    Raises
-    ------
-    RunStopped
-        There is no server, the key is refused, the model is not there, what the study gives is refused, or there is no money.
-    """
+    """Find out what an endpoint has and set the speaker's dialect right."""
     asking = Asking(transport, speaker, key=key, timeout=timeout, pace=pace, till=till)
     dialect, wishes = speaker.dialect, speaker.wishes
     texts = questions()
@@ -203,13 +186,7 @@ def _of_labels(reply: Reply) -> str | None:
 async def _find_pictures(
     asking: Asking, speaker: Speaker, texts: Mapping[str, Any], remarks: list[str]
 ) -> bool:
-    """Find out whether the model reads a word from a picture; False where it takes the picture and reads another.
-
-    Raises
-    ------
-    RunStopped
-        The server takes no pictures.
-    """
+    """Find out whether the model reads a word from a picture; False where it takes the picture and reads another."""
     message = Message("user", f"{texts['user']}\n\n{MARK}", (Picture.of(str(texts["word"])),))
     try:
         reply = await asking.ask(Request("probe", (message,), None, 16, 0.0, 0), speaker)

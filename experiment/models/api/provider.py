@@ -12,20 +12,7 @@ from experiment.models.servers import Server, server_of
 
 
 class Provider:
-    """A model's server with the key to it.
-
-    Parameters
-    ----------
-    options : mapping
-        The model's, as the study gives them.
-
-    Attributes
-    ----------
-    server : Server
-    key : str or None
-    client : openai.OpenAI
-        Waits for no other.
-    """
+    """A model's server with the key to it."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self.server = server_of(options)
@@ -33,19 +20,7 @@ class Provider:
         self.client = _client(self.server, self.key)
 
     def answer(self, call: Callable[[], Any], failed: str) -> Any:
-        """Call the client.
-
-        Parameters
-        ----------
-        call : callable
-        failed : str
-            Begins the sentence that says why the server refuses.
-
-        Raises
-        ------
-        RunStopped
-            The server refuses, or cannot be reached.
-        """
+        """Call the client."""
         import openai
 
         try:

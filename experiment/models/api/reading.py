@@ -19,13 +19,7 @@ _THOUGHT = ("<think>", "</think>")
 
 
 def read_json(text: str) -> Mapping[str, Any]:
-    """Return the body of a response.
-
-    Raises
-    ------
-    NoAnswer
-        It is not JSON, or holds an error and nothing else.
-    """
+    """Return the body of a response."""
     try:
         payload = parsed(text)
     except ValueError as error:
@@ -38,13 +32,7 @@ def read_json(text: str) -> Mapping[str, Any]:
 
 
 def first_choice(payload: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the first choice of a response.
-
-    Raises
-    ------
-    NoAnswer
-        There is none.
-    """
+    """Return the first choice of a response."""
     choices = payload.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise NoAnswer(f"the response has no choice in it: {str(dict(payload))[:80]!r}")
@@ -52,13 +40,7 @@ def first_choice(payload: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def turns(messages: Sequence[Message], *, system: bool, form: PictureForm = "chat") -> list[dict[str, Any]]:
-    """Return messages as a server takes them; without a system role its text opens the first message of the user.
-
-    Parameters
-    ----------
-    form : {"chat", "responses"}
-        How pictures are written down: parts of chat completions, or of the responses API.
-    """
+    """Return messages as a server takes them; without a system role its text opens the first message of the user."""
     given = list(messages)
     if not system and given and given[0].role == "system":
         first, *rest = given

@@ -55,28 +55,15 @@ class NoAnswer(Exception):
 
 @dataclass(frozen=True)
 class Retry:
-    """A verdict on one failure; made by its named constructors.
+    """A verdict on one failure; made by its named constructors."""
 
-    Attributes
-    ----------
-    again : bool
-        Whether to ask again.
-    after : float or None
-        Seconds that the server asks to wait.
-    refusal : str
-        The server's own words where it refused the request, or failed with it.
-    filtered : bool
-        Whether the server's content filter refused it, which is an answer of a kind.
-    at_once : bool
-        Whether a first such failure calls for no wait: the server had closed a connection that was kept open.
-    """
-
-    again: bool
+    again: bool  # whether to ask again
     kind: Kind
     reason: str
-    after: float | None = None
-    refusal: str = ""
-    filtered: bool = False
+    after: float | None = None  # seconds that the server asks to wait
+    refusal: str = ""  # the server's own words where it refused the request, or failed with it
+    filtered: bool = False  # whether the server's content filter refused it, which is an answer of a kind
+    # whether a first such failure calls for no wait: the server had closed a connection that was kept open
     at_once: bool = False
 
     @classmethod
@@ -126,20 +113,7 @@ class Retry:
 
 
 def judge_failure(error: BaseException, *, seconds: float) -> Retry:
-    """Judge a try that brought no response.
-
-    Parameters
-    ----------
-    error : BaseException
-        What the transport raised.
-    seconds : float
-        The time that one try may take.
-
-    Raises
-    ------
-    RunStopped
-        The server's certificate does not hold, or its address is none.
-    """
+    """Judge a try that brought no response."""
     import aiohttp
 
     if isinstance(error, NoAnswer):
@@ -166,25 +140,7 @@ def judge_failure(error: BaseException, *, seconds: float) -> Retry:
 def judge_status(
     status: int, body: str, headers: Mapping[str, str], *, secret: str | None = None, answered: bool = False
 ) -> Retry:
-    """Judge a response that is a refusal.
-
-    Parameters
-    ----------
-    status : int
-        Its HTTP status, 400 or more.
-    body : str
-        What it says.
-    secret : str, optional
-        The key that was sent, which never becomes part of a message; None where none was.
-    answered : bool
-        Whether this server has answered before in this run: what would else be a fault of set-up then counts against
-        one request alone.
-
-    Raises
-    ------
-    RunStopped
-        The key is refused, the model is not there, or the account is spent.
-    """
+    """Judge a response that is a refusal."""
     words = said(body, secret)
     message = words[:500]
     if status == 401 or (status == 403 and not answered):
@@ -271,13 +227,7 @@ def unreached(base_url: str, reason: str) -> RunStopped:
 
 
 def sent_elsewhere(status: int, headers: Mapping[str, str], base_url: str, path: str) -> RunStopped:
-    """Return the stop of a run whose server answers with another address; a key never follows it there.
-
-    Parameters
-    ----------
-    path : str
-        What was asked for under ``base_url``, such as ``/chat/completions``; taken off the address that is named.
-    """
+    """Return the stop of a run whose server answers with another address; a key never follows it there."""
     asked = f"{base_url.rstrip('/')}{path}"
     location = headers.get("location", "")
     to = urllib.parse.urljoin(asked, location).removesuffix(path) if location else ""
@@ -315,13 +265,7 @@ def _whole(value: Any) -> Any:
 
 
 def parsed(text: str) -> Any:
-    """Return the value that a JSON text of a server holds, with whole characters in all its texts.
-
-    Raises
-    ------
-    ValueError
-        It is not JSON, or nested deeper than any answer is.
-    """
+    """Return the value that a JSON text of a server holds, with whole characters in all its texts."""
     text = text.removeprefix("\N{BYTE ORDER MARK}")
     try:
         value = json.loads(text)

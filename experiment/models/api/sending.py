@@ -59,32 +59,7 @@ Allow = Callable[[Request], Awaitable[bool]]
 
 
 class Sending:
-    """The window of one engine.
-
-    Parameters
-    ----------
-    transport : Transport
-        Already open.
-    speaker : Speaker
-    limiter : Limiter
-    deliver : callable
-        Takes the replies that came in together.
-    timeout : float
-        Seconds of one try.
-    cap : int
-        Most requests of this engine at once, whatever the limiter allows.
-    key : str or None
-        The key that is sent, to be kept out of messages.
-    allow : callable, optional
-        Asked before a request is sent, and again after a try that the server may bill without having answered; False ends the
-        run in order.
-    ask_plainly : callable
-        Asks the server a tiny question, where it is to be known whether it or a request is at fault.
-    pace : float
-        Share of each wait that is truly waited; tests take 0.
-    is_timed : bool
-        Whether a request's time is a measure, since it runs alone.
-    """
+    """The window of one engine."""
 
     def __init__(
         self,
@@ -488,15 +463,7 @@ MOST_ALIKE_LATER = 100
 
 
 class Alike:
-    """Counts failures in a row that are alike.
-
-    Parameters
-    ----------
-    has_answered : bool
-        Whether the model has answered before, as where a study has answers of it.
-    was_probed : bool
-        Whether its server has answered the probe.
-    """
+    """Counts failures in a row that are alike."""
 
     def __init__(self, *, has_answered: bool, was_probed: bool = False) -> None:
         self._has_answered = has_answered
@@ -510,15 +477,7 @@ class Alike:
         self._in_a_row = 0
 
     def failed(self, fault: str, reason: str, *, is_own: bool) -> RunStopped | None:
-        """Note a request that came to nothing; return the end of the run where too many were alike.
-
-        Parameters
-        ----------
-        fault : str
-            The reason without what differs from request to request.
-        is_own : bool
-            It is about this request alone, and bills nothing: the server refused it, or fails at it and answers others.
-        """
+        """Note a request that came to nothing; return the end of the run where too many were alike."""
         if is_own and (self._has_answered or self._was_probed):
             self._in_a_row = 0
             return None

@@ -8,32 +8,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Status:
-    """What the progress bar says.
+    """What the progress bar says."""
 
-    Attributes
-    ----------
-    in_flight, limit : int
-        Requests under way, and places at the server now.
-    queued, waiting : int
-        Requests ready to go, and those that wait for their next try.
-    waiting_until : float or None
-        When the next of these goes, in seconds since the epoch; None where nothing waits.
-    why : str or None
-        Why it waits.
-    last_error : str or None
-        The last failure of all.
-    retries, sent, answered : int
-        Tries after the first, all tries, and requests that came to an end.
-    """
-
-    in_flight: int = 0
+    in_flight: int = 0  # requests under way, and places at the server now
     limit: int = 0
-    queued: int = 0
+    queued: int = 0  # requests ready to go, and those that wait for their next try
     waiting: int = 0
+    # when the next of these goes, in seconds since the epoch; None where nothing waits
     waiting_until: float | None = None
-    why: str | None = None
-    last_error: str | None = None
-    retries: int = 0
+    why: str | None = None  # why it waits
+    last_error: str | None = None  # the last failure of all
+    retries: int = 0  # tries after the first, all tries, and requests that came to an end
     sent: int = 0
     answered: int = 0
 

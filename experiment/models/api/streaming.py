@@ -32,25 +32,7 @@ async def lines_of(content: Any) -> AsyncIterator[bytes]:
 
 
 async def put_together(lines: AsyncIterable[bytes]) -> tuple[dict[str, Any], float | None]:
-    """Return a streamed answer as if it had come whole, and when its first text came.
-
-    Parameters
-    ----------
-    lines : async iterable of bytes
-        Lines of a response of type ``text/event-stream``.
-
-    Returns
-    -------
-    dict
-        A response body.
-    float or None
-        Reading of :func:`time.perf_counter` at the first text; None where there was none.
-
-    Raises
-    ------
-    NoAnswer
-        The stream broke off, or holds an error.
-    """
+    """Return a streamed answer as if it had come whole, and when its first text came."""
     whole: dict[str, Any] = {}
     choice: dict[str, Any] = {}
     response: dict[str, Any] | None = None

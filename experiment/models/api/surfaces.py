@@ -61,21 +61,12 @@ Conversation = Generator[Call, Mapping[str, Any], Reply]
 
 @dataclass(frozen=True)
 class Speaker:
-    """Speaks one form of the API for one model.
-
-    Attributes
-    ----------
-    model : str
-    dialect : Dialect
-    wishes : Wishes
-    label_tokens : dict of str to int
-        The token of each label that is known so far, for ``logit_bias``.
-    """
+    """Speaks one form of the API for one model."""
 
     model: str
     dialect: Dialect
     wishes: Wishes
-    label_tokens: dict[str, int]
+    label_tokens: dict[str, int]  # the token of each label that is known so far, for `logit_bias`
 
     def ask(self, request: Request) -> Conversation:
         """Return the conversation about a request."""

@@ -78,15 +78,7 @@ def openai_client(server: Server, key: str | None, *, drafting: bool = False, ti
 
 
 class Transport:
-    """One server, one session; to be used as an async context manager.
-
-    Parameters
-    ----------
-    server : Server
-    key : str or None
-    model : str
-        Azure has it in its addresses.
-    """
+    """One server, one session; to be used as an async context manager."""
 
     def __init__(self, server: Server, key: str | None, model: str) -> None:
         self._server = server
@@ -157,17 +149,7 @@ class Transport:
         return _Draft(time.monotonic(), URL(url, encoded=True), headers, _proxy_of(url))
 
     async def post(self, path: str, payload: Mapping[str, Any], *, seconds: float) -> Response:
-        """Send JSON and read the whole response.
-
-        Raises
-        ------
-        TimeoutError
-            It took longer than ``seconds``.
-        aiohttp.ClientError, OSError
-            There is no connection, or it was cut.
-        NoAnswer
-            A stream broke off.
-        """
+        """Send JSON and read the whole response."""
         draft = await self._draft(path)
         content = _written(payload).encode("utf-8", "surrogatepass")
         async with (

@@ -7,28 +7,7 @@ from experiment.models.engine import Reply, ReplyStatus, Request
 
 
 class Underway:
-    """One request on its way.
-
-    Attributes
-    ----------
-    talk : Conversation
-    call : Call or None
-        What is sent now.
-    tries, limited, lost, unsettled : int
-        How often it was sent, met a limit of the server, met no server, and was cut off after the server had it.
-    alike : int
-        Failures in a row with the same ``fault``.
-    waits_for : str
-        Why it was not answered at its last try.
-    is_owing : bool
-        Whether the server may bill its last try, so that the next has to be paid for too.
-    has_answers : bool
-        Whether the server answered one of its calls.
-    failed_at : float
-        When it last failed before, in seconds of the loop's clock.
-    rounds : int
-        Rounds of tries that came to nothing since the server was down.
-    """
+    """One request on its way."""
 
     __slots__ = (
         "alike", "call", "failed_at", "fault", "has_answers", "is_owing", "limited", "lost", "request", "rounds", "talk", "tries",

@@ -16,20 +16,7 @@ _DOLLARS = frozenset({"USD", "$", "US$"})
 
 
 def dollars(given: object, place: str) -> float:
-    """Read an amount in US dollars.
-
-    Parameters
-    ----------
-    given : object
-        As written, such as ``40 USD`` or ``$40``.
-    place : str
-        Where it stands, for errors.
-
-    Raises
-    ------
-    UserError
-        It is no amount, names no currency or another, is not above zero, or has a comma that may part thousands.
-    """
+    """Read an amount in US dollars."""
     text = str(given).strip()
     found = _AMOUNT.fullmatch(text)
     if isinstance(given, bool) or found is None:

@@ -17,21 +17,11 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Estimate:
-    """What trials that are left will cost, in US dollars.
+    """What trials that are left will cost, in US dollars."""
 
-    Attributes
-    ----------
-    trials : int
-        Trials left.
-    sampled : int
-        Trials from which it is estimated.
-    total, low, high : float
-        The estimate and its 95% interval; infinite upwards where one trial alone is known.
-    """
-
-    trials: int
-    sampled: int
-    total: float
+    trials: int  # trials left
+    sampled: int  # trials from which it is estimated
+    total: float  # the estimate and its 95% interval; infinite upwards where one trial alone is known
     low: float
     high: float
 
@@ -43,22 +33,7 @@ class Estimate:
 def estimate(
     costs: Mapping[str, Sequence[float]], left: Mapping[str, int], *, growth: float = 1.0
 ) -> Estimate | None:
-    """Estimate what is left to be paid.
-
-    Parameters
-    ----------
-    costs : mapping of str to sequence of float
-        What sampled trials cost, by kind.
-    left : mapping of str to int
-        How many trials are left, by kind; one that was not sampled is taken as the mean of all.
-    growth : float
-        How much more a trial that is left costs than a sampled one (conversations grow).
-
-    Returns
-    -------
-    Estimate or None
-        None where nothing was sampled.
-    """
+    """Estimate what is left to be paid."""
     sample = {kind: list(values) for kind, values in costs.items() if values}
     everything = [cost for values in sample.values() for cost in values]
     if not everything:

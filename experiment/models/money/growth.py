@@ -40,17 +40,11 @@ class Asked:
 
 @dataclass
 class Ahead:
-    """Turns that are missing.
+    """Turns that are missing."""
 
-    Attributes
-    ----------
-    turns : list of (float, int, float)
-        Characters, messages, and for how many turns it stands.
-    spread : float
-        Standard deviation of all characters together, for answers are longer or shorter than expected.
-    """
-
+    # characters, messages, and for how many turns it stands
     turns: list[tuple[float, int, float]] = field(default_factory=list)
+    # standard deviation of all characters together, for answers are longer or shorter than expected
     spread: float = 0.0
 
 

@@ -37,34 +37,18 @@ DEAR_PICTURES = 34
 
 @dataclass(frozen=True)
 class Price:
-    """What a model's tokens cost.
+    """What a model's tokens cost."""
 
-    Attributes
-    ----------
-    input, cached_input, output : float
-        US dollars for a million tokens read, read from the provider's cache, and written (thoughts are written).
-    batch : float
-        By what a batch's prices are multiplied.
-    source : str
-        Where the price comes from, with its date where it is from a list.
-    room, form : int
-        Tokens that a request may write beside its answer (thoughts, the form that holds an answer to labels), and read beside
-        its messages (that form's description).
-    picture : int
-        By what the model counts the tokens of a picture more often than most do.
-    calls_for_labels : bool
-        Whether each label is a call of its own (``label_scoring: whole``).
-    """
-
+    # US dollars for a million tokens read, read from the provider's cache, and written (thoughts are written)
     input: float
     cached_input: float
     output: float
-    batch: float
-    source: str
+    batch: float  # by what a batch's prices are multiplied
+    source: str  # where the price comes from, with its date where it is from a list
     room: int = 0
     form: int = 0
-    picture: int = 1
-    calls_for_labels: bool = False
+    picture: int = 1  # by what the model counts the tokens of a picture more often than most do
+    calls_for_labels: bool = False  # whether each label is a call of its own (`label_scoring: whole`)
 
     @property
     def is_free(self) -> bool:
@@ -121,13 +105,7 @@ FREE = Price(0.0, 0.0, 0.0, 1.0, "own machine")
 
 
 def price_of(settings: ModelSettings) -> Price:
-    """Return a model's price: ``price`` in the study, ``[prices]`` in config.toml, the list of OpenAI's prices, or nothing.
-
-    Raises
-    ------
-    UserError
-        No price is known, or the one given is not a price.
-    """
+    """Return a model's price: ``price`` in the study, ``[prices]`` in config.toml, the list of OpenAI's prices, or nothing."""
     price = _known(settings)
     if settings.kind != "openai":
         return price

@@ -28,20 +28,11 @@ CHUNKS = 50
 
 @dataclass(frozen=True)
 class Spending:
-    """Where a study's money is, in US dollars.
+    """Where a study's money is, in US dollars."""
 
-    Attributes
-    ----------
-    spent : float
-        What stored calls cost, finding out what servers can give, and answers that no trial takes.
-    set_aside : float
-        Held by runs for requests under way, and for batches that are not collected.
-    unknown : float
-        Set aside by runs that ended without giving it back, and for requests that servers may bill without having answered.
-    """
-
-    spent: float
-    set_aside: float
+    spent: float  # what stored calls cost, finding out what servers can give, and answers that no trial takes
+    set_aside: float  # held by runs for requests under way, and for batches that are not collected
+    # set aside by runs that ended without giving it back, and for requests that servers may bill without having answered
     unknown: float
 
     @property
@@ -95,12 +86,7 @@ def book(
 
 
 class Allowance:
-    """What all models of one command may use together: dollars, or tokens.
-
-    Parameters
-    ----------
-    most : float
-    """
+    """What all models of one command may use together: dollars, or tokens."""
 
     def __init__(self, most: float) -> None:
         self.most = most
@@ -134,17 +120,7 @@ class Allowance:
 
 
 class Purse:
-    """The money of one run of one model.
-
-    Parameters
-    ----------
-    store : Store
-    study, run_id, reader : str
-    budget : float or None
-        US dollars that the study may cost in all; None where it sets no limit.
-    limit : Allowance, float or None
-        US dollars that this command may cost; an allowance is shared by all models of the command.
-    """
+    """The money of one run of one model."""
 
     def __init__(
         self,
@@ -211,11 +187,6 @@ class Purse:
         """Note what a request that :meth:`take` paid for did cost.
 
         Some of what it did not cost is kept for the next request: until the reply is stored, the store goes on holding all of it.
-
-        Returns
-        -------
-        float
-            What is to be given back in the store with the reply (:meth:`settled`), its cost included.
         """
         if most <= 0:
             return 0.0

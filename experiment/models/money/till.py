@@ -8,20 +8,7 @@ from experiment.models.money.purse import Allowance, Purse
 
 
 class Till:
-    """Pays one call after the other.
-
-    Parameters
-    ----------
-    price : Price
-    purse : Purse
-    tokens : Allowance, optional
-        What the command may use.
-
-    Attributes
-    ----------
-    spent : float
-        US dollars.
-    """
+    """Pays one call after the other."""
 
     def __init__(self, price: Price, purse: Purse, tokens: Allowance | None = None) -> None:
         self.price, self.purse, self.tokens = price, purse, tokens

@@ -20,13 +20,7 @@ def _words() -> dict[str, list[str]]:
 
 
 def require_permission(study: Study, settings: ModelSettings) -> None:
-    """Check that a study lets people's answers be sent to a model on another machine.
-
-    Raises
-    ------
-    UserError
-        It does not (``participants: privacy: send_answers_to_apis``).
-    """
+    """Check that a study lets people's answers be sent to a model on another machine."""
     if study.get("participants", "privacy", "send_answers_to_apis", default=False) is not True:
         raise UserError(
             f"{study.place('participants', 'privacy', 'send_answers_to_apis')}: {_sends(settings)}; this study does not allow that",
@@ -39,14 +33,7 @@ def _sends(settings: ModelSettings) -> str:
 
 
 def require_consent(study: Study, settings: ModelSettings, person: Person) -> None:
-    """Check that a person's answers may be sent to a model on another machine.
-
-    Raises
-    ------
-    UserError
-        The study does not allow it (``participants: privacy: send_answers_to_apis``), or the person agreed to no consent
-        text, to an earlier version of it, or to one that does not speak of it.
-    """
+    """Check that a person's answers may be sent to a model on another machine."""
     require_permission(study, settings)
     place, sends = study.place("participants", "privacy", "send_answers_to_apis"), _sends(settings)
     agreed = [screen for screen in person.plan["screens"] if screen["kind"] == "consent"]

@@ -23,20 +23,13 @@ LOOKED_AT = 64
 
 @dataclass
 class Kinds:
-    """What a plan asks.
-
-    Attributes
-    ----------
-    sessions, trials : int
-    counts : Counter
-        How many requests there are of each kind, all sessions together.
-    examples : list of Shown
-        The first prompt of kinds, those first that differ most; in conversations also one second turn.
-    """
+    """What a plan asks."""
 
     sessions: int = 0
     trials: int = 0
+    # how many requests there are of each kind, all sessions together
     counts: Counter[Cell] = field(default_factory=Counter)
+    # the first prompt of kinds, those first that differ most; in conversations also one second turn
     examples: list[Shown] = field(default_factory=list)
 
 

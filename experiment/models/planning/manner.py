@@ -22,50 +22,25 @@ Practice = Literal["none", "shown", "answered"]
 
 @dataclass(frozen=True)
 class Manner:
-    """How one model is asked.
-
-    Attributes
-    ----------
-    context : {"independent", "session", "teacher_forced"}
-    practice : {"none", "shown", "answered"}
-        Practice trials are left out, stand solved in the prompt, or are answered first.
-    strategy : {"direct", "chain_of_thought", "unscramble_first"}
-    feedback : bool
-        A conversation tells what a person would be told.
-    system : bool
-        Instructions stand in a system message.
-    also_text : bool
-        Beside scored labels, the model's own answer is generated.
-    reads : bool
-        Surprisal of the words that are read is asked for; a server that cannot tell it leaves it out.
-    tells : bool
-        It is known beforehand that the engine tells log-probabilities of the prompt: texts that are only read are then trials of
-        their own, and what people typed can be scored.
-    states : tuple of str
-        Where hidden states are kept, of :data:`STATES`.
-    is_local, stops : bool
-        The model runs here; stop texts are sent.
-    max_tokens, temperature, top_p, top_k
-        As the study sets them; None where it does not.
-    presentation, of_examples : {"text", "image"}
-        Whether the items, and solved examples before them, are shown as text or as pictures.
-    """
+    """How one model is asked."""
 
     context: Context
-    practice: Practice
+    practice: Practice  # practice trials are left out, stand solved in the prompt, or are answered first
     strategy: Strategy
-    feedback: bool
-    system: bool
-    also_text: bool
+    feedback: bool  # A conversation tells what a person would be told
+    system: bool  # instructions stand in a system message
+    also_text: bool  # beside scored labels, the model's own answer is generated
+    # surprisal of the words that are read is asked for; a server that cannot tell it leaves it out
     reads: bool
     tells: bool
-    states: tuple[str, ...]
-    is_local: bool
+    states: tuple[str, ...]  # where hidden states are kept, of STATES
+    is_local: bool  # the model runs here; stop texts are sent
     stops: bool
-    max_tokens: int | None
+    max_tokens: int | None  # as the study sets them; None where it does not
     temperature: float | None
     top_p: float
     top_k: int | None
+    # whether the items, and solved examples before them, are shown as text or as pictures
     presentation: Presentation = "text"
     of_examples: Presentation = "text"
 
@@ -80,13 +55,7 @@ class Manner:
 
 
 def manner_of(study: Study, settings: ModelSettings) -> Manner:
-    """Return how a study asks a model.
-
-    Raises
-    ------
-    UserError
-        Settings that do not go together, such as a paper's prompts in a conversation.
-    """
+    """Return how a study asks a model."""
     options = settings.options
     is_baseline = settings.kind == "baseline"
     context = cast(Context, study.get("models", "context", default="independent"))

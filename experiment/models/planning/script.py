@@ -23,33 +23,17 @@ DIGEST = 32
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One trial in its place.
-
-    Attributes
-    ----------
-    lead : str
-        Instructions and other texts before it, since the trial before it where there is one.
-    feedback : mapping or None
-        What its block tells its readers.
-    shows_exemplars : bool
-        Its solved examples are not those of the trial before it in the conversation.
-    """
+    """One trial in its place."""
 
     trial: PlannedTrial
-    lead: str
-    feedback: Mapping[str, Any] | None
+    lead: str  # instructions and other texts before it, since the trial before it where there is one
+    feedback: Mapping[str, Any] | None  # what its block tells its readers
+    # its solved examples are not those of the trial before it in the conversation
     shows_exemplars: bool = True
 
 
 class Script:
-    """The turns of one plan, as one model is asked.
-
-    Parameters
-    ----------
-    plan : Plan
-        With its ``prompt_variant`` and ``context``.
-    manner : Manner
-    """
+    """The turns of one plan, as one model is asked."""
 
     def __init__(self, plan: Plan, manner: Manner) -> None:
         self.plan = {

@@ -26,39 +26,20 @@ _SEED_BITS = 63
 
 @dataclass(frozen=True)
 class Told:
-    """What was answered to a trial, and what its reader was told of it.
+    """What was answered to a trial, and what its reader was told of it."""
 
-    Attributes
-    ----------
-    text : str or None
-        The answer as it came; None where there was none.
-    correct : bool or None
-        The first verdict, by which feedback was given.
-    timed_out : bool
-        A person's time ran out.
-    """
-
-    text: str | None
-    correct: bool | None = None
-    timed_out: bool = False
+    text: str | None  # the answer as it came; None where there was none
+    correct: bool | None = None  # the first verdict, by which feedback was given
+    timed_out: bool = False  # A person's time ran out
 
 
 @dataclass(frozen=True)
 class Person:
-    """A person's session, as a model follows it.
-
-    Attributes
-    ----------
-    session_id : str
-    plan : dict
-        As it was shown.
-    answers : dict of int to Told
-        By trial index.
-    """
+    """A person's session, as a model follows it."""
 
     session_id: str
-    plan: Plan
-    answers: Mapping[int, Told]
+    plan: Plan  # as it was shown
+    answers: Mapping[int, Told]  # by trial index
 
 
 class ModelSession:
@@ -154,15 +135,7 @@ class ModelSession:
         return (self.script.places[number].trial for number in self.numbers)
 
     def begin(self, stored: Mapping[int, Told], calls: Mapping[str, str] | None = None) -> list[Request]:
-        """Return the requests that can be sent now.
-
-        Parameters
-        ----------
-        stored : mapping of int to Told
-            What is answered already, by trial index (:func:`experiment.models.planning.stored.told_of`).
-        calls : mapping of str to str, optional
-            Stored texts of calls that came before answers which are missing, by work key (``key:unscramble``).
-        """
+        """Return the requests that can be sent now."""
         for number in self.numbers:
             told = stored.get(self.script.places[number].trial["trial_index"])
             if told is not None:
@@ -189,13 +162,7 @@ class ModelSession:
         return self.script.places[self._number(work_key.partition(":")[0])].trial
 
     def request_of(self, work_key: str) -> Request:
-        """Return the request that a work key names: as it was sent, or as it would be now.
-
-        Raises
-        ------
-        KeyError
-            The request follows from a reply that has not come.
-        """
+        """Return the request that a work key names: as it was sent, or as it would be now."""
         if work_key in self._sent:
             return self._sent[work_key]
         key, _, purpose = work_key.partition(":")

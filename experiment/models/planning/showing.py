@@ -25,18 +25,12 @@ STAND_IN = "…"
 
 @dataclass(frozen=True)
 class Cell:
-    """What tells one kind of prompt from another.
-
-    Attributes
-    ----------
-    condition : tuple of (str, str)
-        Factors with their levels.
-    """
+    """What tells one kind of prompt from another."""
 
     block: str
     materials: str
     trial_type: str
-    condition: tuple[tuple[str, str], ...]
+    condition: tuple[tuple[str, str], ...]  # factors with their levels
     is_practice: bool
     purpose: str
 
@@ -62,20 +56,12 @@ def cell_of(trial: Mapping[str, Any], purpose: str) -> Cell:
 
 @dataclass(frozen=True)
 class Shown:
-    """One request as it would be sent.
-
-    Attributes
-    ----------
-    turn : int
-        Which of the conversation's questions it is, from 1.
-    stands_in : bool
-        Answers in it stand in for those that the model will give.
-    """
+    """One request as it would be sent."""
 
     trial: PlannedTrial
     request: Request
-    turn: int
-    stands_in: bool
+    turn: int  # which of the conversation's questions it is, from 1
+    stands_in: bool  # answers in it stand in for those that the model will give
 
     @property
     def kind(self) -> tuple[str, str, str, bool]:
@@ -93,11 +79,6 @@ def first_prompts(session: ModelSession, *, by_cell: bool = False) -> list[Shown
     """Return the first request of each kind of a session that has nothing answered; in a conversation also its second turn.
 
     The session is used up.
-
-    Parameters
-    ----------
-    by_cell : bool
-        Kinds are told apart by block and condition, too.
     """
     found: dict[object, Shown] = {}
     second: Shown | None = None

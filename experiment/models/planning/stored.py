@@ -58,15 +58,7 @@ def calls_before(connection: Connection, session_id: str) -> dict[str, str]:
 
 
 class People:
-    """The finished sessions of people, read one at a time; pilots and sessions of other versions are left out.
-
-    Parameters
-    ----------
-    store : Store
-    study : str
-        Id of the study.
-    version : int
-    """
+    """The finished sessions of people, read one at a time; pilots and sessions of other versions are left out."""
 
     def __init__(self, store: Store, study: str, version: int) -> None:
         self.store = store

@@ -49,14 +49,7 @@ Progress = Callable[[int, int, Mapping[str, int]], None]
 
 
 def version_of(study: Study, store: Store, *, new_version: bool = False) -> int:
-    """Note a study's design in the store and return its version.
-
-    Raises
-    ------
-    UserError
-        The items were built from another design, the study differs from what was frozen, or the design changed after
-        data were collected and no new version was asked for.
-    """
+    """Note a study's design in the store and return its version."""
     require_current_items(study, store)
     refuse_if_changed(study)
     return store.write(lambda connection: note_design(connection, study, new_version=new_version)).result()
@@ -84,28 +77,7 @@ def run_model(
     opener: Any = open_engine,
     **given: Any,
 ) -> Outcome:
-    """Ask one model for everything that is planned and not stored.
-
-    Parameters
-    ----------
-    reader : str
-        The model's name in the study.
-    use : str
-        What answers, as ``kind:name``.
-    options : mapping
-        The model's other settings.
-    max_trials : int, optional
-        Ask at most so many in this run; the rest stays for the next.
-    opener : callable
-        Opens the engine.
-    given
-        As :class:`Run` takes it.
-
-    Raises
-    ------
-    UserError
-        The engine cannot be opened, or the study has nothing to ask.
-    """
+    """Ask one model for everything that is planned and not stored."""
     outcome: list[Outcome] = []
 
     def draw(figures: Any) -> None:

@@ -22,19 +22,7 @@ def shortfall(
     *,
     yes: bool = False,
 ) -> str | None:
-    """Say why a block cannot be finished, as far as what was asked so far tells; None where it can.
-
-    Parameters
-    ----------
-    counts : sequence of int
-        Trials of each model up to the end of the block.
-    most_cost, most_tokens : Allowance or None
-        Limits of this command.
-    budget : float or None
-        US dollars that the study may cost in all.
-    yes : bool
-        Money is used up to its end, though a block stays unfinished.
-    """
+    """Say why a block cannot be finished, as far as what was asked so far tells; None where it can."""
     block = "the next block" + (" of all models" if len(parts) > 1 else "")
     cost = tokens = seconds = 0.0
     for part, count in zip(parts, counts, strict=True):

@@ -38,27 +38,7 @@ Plan = Callable[[], Iterable[ModelSession]]
 
 
 class Asking:
-    """Asks one model.
-
-    Parameters
-    ----------
-    plan : callable
-        Gives the model's sessions from the first; the same each time.
-    most_trials : int or None
-
-    Attributes
-    ----------
-    computed : callable
-        Called after each block of a model on this machine.
-    full : str or None
-        Why no further trial is asked, though some are left.
-    out : set of str
-        Work keys of requests that are out in a batch, and are not sent.
-    trial_seconds : float or None
-        What a trial of a model on this machine took, in its last block.
-    waits : str or None
-        What of the run it waits for.
-    """
+    """Asks one model."""
 
     def __init__(
         self,
@@ -169,19 +149,7 @@ class Asking:
         *,
         keeps_going: bool = False,
     ) -> None:
-        """Ask for everything that is missing, as far as limits allow.
-
-        Parameters
-        ----------
-        order : mapping of Round to int
-            Numbers of the rounds, the same for all models of the run.
-        turns : Lock or None
-            Held while a model works that must be alone: one on this machine, or one whose times are taken.
-        release : callable
-            Called at the end of a turn.
-        keeps_going : bool
-            The others do not wait for this model once it can go on no more.
-        """
+        """Ask for everything that is missing, as far as limits allow."""
         self._gate, self._pending = gate, self._to_ask(order)
         ahead = AHEAD_OF_SERVERS if turns is None and self._streams else 1.0
         try:
@@ -510,19 +478,12 @@ class BeingAsked:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A request that can be sent.
+    """A request that can be sent."""
 
-    Attributes
-    ----------
-    place : float
-        Where its trial stands in the run (:mod:`experiment.models.runs.gate`).
-    is_company : bool
-        It was answered before, and is only computed again beside others with which it always comes together.
-    """
-
-    place: float
+    place: float  # where its trial stands in the run (gate)
     session: ModelSession
     request: Request
+    # it was answered before, and is only computed again beside others with which it always comes together
     is_company: bool = False
 
 
@@ -535,23 +496,7 @@ class Begun:
 
 
 class Pending:
-    """The requests of a model that can be sent and were not taken yet.
-
-    Parameters
-    ----------
-    waves : iterable of (int, list of ModelSession)
-        Sessions that are asked side by side, with the number of their wave; read as far as is needed.
-    begin : callable
-        Gives what a session can be asked now.
-    order : mapping of Round to int
-        Numbers of the rounds, the same for all models of the run.
-    whole : bool
-        The trials of a round share their place, so that a round is asked as a whole before the next one begins.
-    bundle : int, optional
-        Requests that always come together, in the order of the plan; those of bundles of which nothing is missing are left out.
-    arrange : callable, optional
-        Puts the requests of a round into another order.
-    """
+    """The requests of a model that can be sent and were not taken yet."""
 
     def __init__(
         self,

@@ -50,14 +50,7 @@ def batch_price(price: Price) -> Price:
 
 
 class Batches:
-    """The batches of one model in one run: what is out, what came back, and the money for both.
-
-    Parameters
-    ----------
-    reader, study : str
-    say : callable
-        Takes lines for people.
-    """
+    """The batches of one model in one run: what is out, what came back, and the money for both."""
 
     def __init__(
         self, settings: ModelSettings, store: Store, price: Price, *, study: str, reader: str, say: Say
@@ -77,13 +70,7 @@ class Batches:
         return batch.ledger_of(self._settings)
 
     def look(self, *, cancels: bool = False) -> None:
-        """Fetch what batches brought and put it in the books, whatever the study says by now; cancel first what is to be.
-
-        Raises
-        ------
-        RunStopped
-            The API refuses, or nobody reaches it.
-        """
+        """Fetch what batches brought and put it in the books, whatever the study says by now; cancel first what is to be."""
         if not self.are_there:
             self._balance()
             return
@@ -106,23 +93,7 @@ class Batches:
         *,
         refuses: bool,
     ) -> int:
-        """Store what came back in the trials of a plan, and say what no trial takes.
-
-        Parameters
-        ----------
-        refuses : bool
-            Whether answers and requests that the plan does not have any more stop the run.
-
-        Returns
-        -------
-        int
-            How many replies were stored, those included that brought no answer.
-
-        Raises
-        ------
-        UserError
-            Something was handed over that the plan does not have any more.
-        """
+        """Store what came back in the trials of a plan, and say what no trial takes."""
         if not self.are_there:
             return 0
         from experiment.models.api import batch
@@ -211,23 +182,7 @@ class Batches:
         most_trials: int | None,
         dialect: Any = None,
     ) -> tuple[int, str]:
-        """Hand over what is missing as far as money allows, once all earlier batches of this model were collected.
-
-        Parameters
-        ----------
-        dialect : Dialect, optional
-            The form of requests, as a probe set it right.
-
-        Returns
-        -------
-        int, str
-            How many requests were handed over now, and what became of all batches, in words.
-
-        Raises
-        ------
-        UserError
-            The model is not behind OpenAI's Batch API, or the money does not suffice for one request.
-        """
+        """Hand over what is missing as far as money allows, once all earlier batches of this model were collected."""
         if self._settings.kind != "openai":
             raise UserError(
                 f"{self._settings.use} has no batches",

@@ -32,26 +32,13 @@ BESIDE = "beside"
 
 @dataclass
 class Changed:
-    """Stored sessions in whose place the plan has others.
-
-    Attributes
-    ----------
-    session_ids : list of str
-    places : list of tuple
-        Where each of them stands.
-    trials : int
-        Their stored trials.
-    lines : list of str
-        What differs, such as ``model.revision: "a" → "b"``.
-    others : int
-        Further stored sessions that are not planned now, in places that the plan does not have.
-    """
+    """Stored sessions in whose place the plan has others."""
 
     session_ids: list[str] = field(default_factory=list)
-    places: list[Place] = field(default_factory=list)
-    trials: int = 0
-    lines: list[str] = field(default_factory=list)
-    others: int = 0
+    places: list[Place] = field(default_factory=list)  # where each of them stands
+    trials: int = 0  # their stored trials
+    lines: list[str] = field(default_factory=list)  # what differs, such as `model.revision: "a" → "b"`
+    others: int = 0  # further stored sessions that are not planned now, in places that the plan does not have
 
 
 def changed_sessions(
@@ -63,15 +50,7 @@ def changed_sessions(
     about: Mapping[str, Any],
     planned: Sequence[ModelSession],
 ) -> Changed:
-    """Compare a reader's stored sessions with the plan.
-
-    Parameters
-    ----------
-    about : mapping
-        What the sessions planned now say of model and settings, as :class:`Recording` keeps it.
-    planned : sequence of ModelSession
-        The plan's first sessions, to tell what differs in what is said.
-    """  # fmt: skip
+    """Compare a reader's stored sessions with the plan."""
     changed = Changed()
     known = set(found.places.values())
     columns = (
@@ -123,16 +102,9 @@ def refuse(reader: str, changed: Changed) -> UserError:
 
 @dataclass(frozen=True)
 class Settled:
-    """What a run made of the sessions that are stored: which count again, and which no longer do.
+    """What a run made of the sessions that are stored: which count again, and which no longer do."""
 
-    Attributes
-    ----------
-    restored : tuple of str
-        Sessions that an earlier change had set aside and that are planned again.
-    set_aside : tuple of str
-    """
-
-    restored: tuple[str, ...] = ()
+    restored: tuple[str, ...] = ()  # sessions that an earlier change had set aside and that are planned again
     set_aside: tuple[str, ...] = ()
 
     def told(self, reader: str) -> str | None:
@@ -159,18 +131,6 @@ def settle(
 
     A change that is taken back is no new one: where every session that stands in the plan's way has one in its place
     that was set aside for it, the two change places without being asked to (``keep_both`` keeps both).
-
-    Parameters
-    ----------
-    planned : mapping
-        The sessions of the plan by their place (list, prompt variant, replicate, session followed).
-    if_changed : str
-        ``stop``, ``set_aside`` or ``keep_both``.
-
-    Raises
-    ------
-    UserError
-        The model is not what it was, and nothing says what becomes of its earlier sessions.
     """
     with store.read() as connection:
         marks = exclusions(connection, study)

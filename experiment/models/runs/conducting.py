@@ -62,31 +62,7 @@ Say = Callable[[str], None]
 
 
 class Run:
-    """One command's run of some models of a study.
-
-    Parameters
-    ----------
-    version : int
-        The study's version in the store.
-    limits : Limits
-    lease_at : Path or str, optional
-        The store's address, under which each model is leased; without it none is.
-    if_changed : str
-        ``stop``, ``set_aside`` or ``keep_both``: what becomes of sessions of a model that is not what it was.
-    yes : bool
-        The run goes on until the money is used, though the rest, or a block of it, will cost more.
-    keep_going : bool
-        The other models go on when one fails half-way; else they finish the block under way, so that all stay together.
-    is_batch : bool
-        What is missing is handed over as batches.
-    cancels : bool
-        Batches that are out are given up, and nothing is asked.
-    asks_again : bool
-        What was longer than a model reads is asked again.
-    opener : callable
-    draw, say : callable
-        Take the figures of all models twice a second, and lines for people.
-    """
+    """One command's run of some models of a study."""
 
     def __init__(
         self,
@@ -467,14 +443,7 @@ class Run:
 
 
 def find_out(part: Part, study: Study) -> None:
-    """Have a model's server asked what it can give.
-
-    Raises
-    ------
-    RunStopped
-        There is no server or no money; a server of one's own serves another model than it did; or the study's sessions would
-        hold nothing of the model.
-    """
+    """Have a model's server asked what it can give."""
     engine: Any = part.asking.engine
     try:
         found = engine.probe()

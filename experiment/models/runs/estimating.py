@@ -25,26 +25,7 @@ InThreads = Callable[[Sequence[Part], Work], None]
 
 
 class Prices:
-    """Estimates of one run's models.
-
-    Parameters
-    ----------
-    store : Store
-    study : str
-        The study's id.
-    budget : float or None
-        US dollars for the study, all runs together.
-    cost : Allowance or None
-        US dollars for this run.
-    trials : int or None
-        The most trials that this run asks of a model.
-    stop : Stop
-        Asked for where the money will not suffice.
-    yes : bool
-        The run goes on until the money is used.
-    say : callable
-        Takes each line for the user.
-    """
+    """Estimates of one run's models."""
 
     def __init__(
         self,

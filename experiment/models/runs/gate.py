@@ -21,24 +21,7 @@ LOOK_S = 0.25
 
 
 class Gate:
-    """Decides which trials a model may ask.
-
-    Parameters
-    ----------
-    readers : iterable of str
-        The models that take part.
-    affords : callable
-        Asked once for each round, before the first trial of it is asked.
-
-    Attributes
-    ----------
-    furthest : int
-        The last round that was begun.
-    end : float
-        The place before which everything ends; infinite while nothing holds the run up.
-    why : str or None
-        What holds it up.
-    """
+    """Decides which trials a model may ask."""
 
     def __init__(self, readers: Iterable[str], affords: Affords = lambda number: None) -> None:
         self._at = dict.fromkeys(readers, 0.0)

@@ -11,24 +11,12 @@ from experiment.models.money import Allowance
 
 @dataclass(frozen=True)
 class Limits:
-    """What one command may use; None sets no limit.
+    """What one command may use; None sets no limit."""
 
-    Attributes
-    ----------
-    cost : float or None
-        US dollars, all models together.
-    tokens : int or None
-        Tokens read and written, all models together.
-    minutes : float or None
-        From the beginning of the command.
-    trials : int or None
-        Trials of each model.
-    """
-
-    cost: float | None = None
-    tokens: int | None = None
-    minutes: float | None = None
-    trials: int | None = None
+    cost: float | None = None  # US dollars, all models together
+    tokens: int | None = None  # tokens read and written, all models together
+    minutes: float | None = None  # from the beginning of the command
+    trials: int | None = None  # trials of each model
 
 
 class Clock:

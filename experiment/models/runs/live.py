@@ -32,33 +32,12 @@ WINDOW_S = 60.0
 
 @dataclass
 class Figures:
-    """How far one model is.
-
-    Attributes
-    ----------
-    state : str
-        ``waits`` (for its turn), ``probe``, ``runs``, ``finished``, ``stopped``, ``interrupted``, ``failed``.
-    planned, stored_before, answered, failed : int
-        Trials; ``failed`` counts those whose calls brought no answer.
-    given_up : int
-        Trials that can never be answered (:mod:`experiment.models.runs.too_long`).
-    per_second : float
-        Trials answered a second in the last minute.
-    seconds_left : float or None
-        At that speed.
-    waits : str or None
-        What the engine or the database waits for.
-    response_statuses : dict
-        How many of the answers of this run are ``valid``, ``unparsed``, ….
-    number : int
-        Which run of the study it is, counted from 1: clocks may be set back.
-    process : str or None
-        What tells its process from another one that has the same number later.
-    """
+    """How far one model is."""
 
     reader: str
+    # `waits` (for its turn), `probe`, `runs`, `finished`, `stopped`, `interrupted`, `failed`
     state: str = "waits"
-    planned: int = 0
+    planned: int = 0  # trials; `failed` counts those whose calls brought no answer
     stored_before: int = 0
     answered: int = 0
     failed: int = 0
@@ -66,16 +45,17 @@ class Figures:
     error_kinds: dict[str, int] = field(default_factory=dict)
     tokens: dict[str, int] = field(default_factory=dict)
     cost_usd: float = 0.0
-    per_second: float = 0.0
-    seconds_left: float | None = None
+    per_second: float = 0.0  # trials answered a second in the last minute
+    seconds_left: float | None = None  # at that speed
     engine: str | None = None
-    waits: str | None = None
+    waits: str | None = None  # what the engine or the database waits for
     estimate: dict[str, object] | None = None
     stopped: str | None = None
-    number: int = 0
-    process: str | None = None
+    number: int = 0  # which run of the study it is, counted from 1: clocks may be set back
+    process: str | None = None  # what tells its process from another one that has the same number later
+    # how many of the answers of this run are `valid`, `unparsed`, …
     response_statuses: dict[str, int] = field(default_factory=dict)
-    given_up: int = 0
+    given_up: int = 0  # trials that can never be answered (too_long)
 
     @property
     def done(self) -> int:

@@ -28,16 +28,6 @@ def count_as_not_billed(store: Store, study: str, target: Path | str, *, actor: 
     """Give back what requests without an answer may have cost, and note who said that they were not billed.
 
     What a run that goes on has set aside stays as it is.
-
-    Parameters
-    ----------
-    target : Path or str
-        The store, as ``open_store`` takes it.
-
-    Returns
-    -------
-    float
-        US dollars.
     """
     with store.read() as connection:
         readers = set(dead_runs(connection, study).values())

@@ -11,94 +11,49 @@ SHOWN_ERRORS = 100
 
 @dataclass
 class Outcome:
-    """What one run of one model came to.
-
-    Attributes
-    ----------
-    sessions, planned : int
-        Sessions and trials of the plan.
-    stored_before, answered : int
-        Trials that were stored without this run (when it began, or by another meanwhile), and those stored by it.
-    errors : list of dict
-        ``session_id``, ``trial_index``, ``item_id``, ``purpose``, ``error`` and ``work_key`` of trials without an answer, the
-        first of them, each once.
-    failed : int
-        How many trials were asked by this run and have no answer; the next run asks for them.
-    error_kinds : dict
-        By how many of these which error came last, in the words of its first line.
-    unanswered : dict
-        How many of these ended in which status.
-    other_sessions : int
-        Sessions of this reader in the store that are not planned now and count: of another setting or a wider plan.
-    statuses : dict
-        How often which reply status came.
-    response_statuses : dict
-        How the answers stored by this run were read: how many are ``valid``, ``unparsed``, ``refused``, ….
-    first_tokens : dict
-        Choices whose first token leaves the label open (``unsettled``), or makes another label most probable than the reply gives
-        (``disagrees``); both are read from the reply.
-    unrestored : int
-        Texts that the model was to restore first and did not (it refused, or was cut off): it was asked about them as they were.
-    cost_usd : float
-        What the calls of this run cost.
-    dearest : float
-        How many times the most that a request can cost, by its length and ``max_tokens``, the dearest reply did cost.
-    cached : int
-        Replies that came from the cache.
-    lost_usd : float
-        What an earlier run that was killed had set aside: it may have been spent.
-    unanswered_usd : float
-        What tries of this run that brought no answer may have cost.
-    estimate : dict or None
-        What the probe said of the price of the rest.
-    handed_over : int
-        Requests that were handed over as batches.
-    batches : str
-        What became of all batches, in words.
-    given_up : int
-        Trials that can never be answered: longer than the model reads, or of conversations that became so before them.
-    too_long : list of str
-        Those that are so by themselves, in this run or before it, with the reason.
-    ended : dict
-        How many conversations of the plan ended so, in this run or before it, by reason.
-    blocks : str
-        How far the model is, in words.
-    stopped : str or None
-        Why the run ended early.
-    """
+    """What one run of one model came to."""
 
     reader: str
     use: str
     run_id: str
-    sessions: int = 0
+    sessions: int = 0  # sessions and trials of the plan
     planned: int = 0
+    # trials that were stored without this run (when it began, or by another meanwhile), and those stored by it
     stored_before: int = 0
     answered: int = 0
+    # sessions of this reader in the store that are not planned now and count: of another setting or a wider plan
     other_sessions: int = 0
     errors: list[dict[str, Any]] = field(default_factory=list)
-    failed: int = 0
-    unanswered: dict[str, int] = field(default_factory=dict)
+    failed: int = 0  # how many trials were asked by this run and have no answer; the next run asks for them
+    unanswered: dict[str, int] = field(default_factory=dict)  # how many of these ended in which status
+    # by how many of these which error came last, in the words of its first line
     error_kinds: dict[str, int] = field(default_factory=dict)
-    statuses: dict[str, int] = field(default_factory=dict)
+    statuses: dict[str, int] = field(default_factory=dict)  # how often which reply status came
+    # how the answers stored by this run were read: how many are `valid`, `unparsed`, `refused`, …
     response_statuses: dict[str, int] = field(default_factory=dict)
     tokens: dict[str, int] = field(default_factory=dict)
     first_tokens: dict[str, int] = field(default_factory=dict)
+    # texts that the model was to restore first and did not (it refused, or was cut off): it was asked about them as they were
     unrestored: int = 0
-    cost_usd: float = 0.0
+    cost_usd: float = 0.0  # what the calls of this run cost
+    # how many times the most that a request can cost, by its length and `max_tokens`, the dearest reply did cost
     dearest: float = 1.0
-    cached: int = 0
-    lost_usd: float = 0.0
-    unanswered_usd: float = 0.0
-    estimate: dict[str, object] | None = None
-    handed_over: int = 0
-    batches: str = ""
+    cached: int = 0  # replies that came from the cache
+    lost_usd: float = 0.0  # what an earlier run that was killed had set aside: it may have been spent
+    unanswered_usd: float = 0.0  # what tries of this run that brought no answer may have cost
+    estimate: dict[str, object] | None = None  # what the probe said of the price of the rest
+    handed_over: int = 0  # requests that were handed over as batches
+    batches: str = ""  # what became of all batches, in words
+    # trials that can never be answered: longer than the model reads, or of conversations that became so before them
     given_up: int = 0
+    # how many conversations of the plan ended so, in this run or before it, by reason
     ended: dict[str, int] = field(default_factory=dict)
+    # those that are so by themselves, in this run or before it, with the reason
     too_long: list[str] = field(default_factory=list)
-    blocks: str = ""
+    blocks: str = ""  # how far the model is, in words
     engine: dict[str, object] = field(default_factory=dict)
     interrupted: bool = False
-    stopped: str | None = None
+    stopped: str | None = None  # why the run ended early
 
     @property
     def left(self) -> int:

@@ -23,18 +23,10 @@ ASK_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What became of what was set aside for a request.
+    """What became of what was set aside for a request."""
 
-    Attributes
-    ----------
-    cost : float or None
-        US dollars; None where it may have cost something and nobody knows.
-    back : float
-        What the store no longer has to hold for it, its cost included.
-    """
-
-    cost: float | None
-    back: float
+    cost: float | None  # US dollars; None where it may have cost something and nobody knows
+    back: float  # what the store no longer has to hold for it, its cost included
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +47,7 @@ class Books(Protocol):
 
 
 class Paying:
-    """The money and the tokens of one model's requests.
-
-    Attributes
-    ----------
-    full : str or None
-        Why nothing more may be sent.
-    dearest : float
-        How many times the most that a request can cost, by its length and ``max_tokens``, a reply did cost: a server that adds
-        to prompts or counts otherwise. So much is set aside for the requests after it.
-    """
+    """The money and the tokens of one model's requests."""
 
     def __init__(
         self, price: Price, purse: Purse, tokens: Allowance | None, recording: Books, stop: Stop

@@ -38,43 +38,25 @@ Round = tuple[int, int]
 
 @dataclass
 class Survey:
-    """What the plan of one model comes to, beside the store.
-
-    Attributes
-    ----------
-    sessions, planned, stored : int
-    given_up : int
-        Trials that are longer than the model reads, or of conversations that became so (:mod:`experiment.models.runs.too_long`).
-    ended : set of str
-        Sessions that ended so.
-    never : dict of str to dict
-        By session the indices of trials that can never be answered, with the reason.
-    missing : dict of Round to int
-        Trials without an answer, by round.
-    out : Counter of Round
-        Trials without an answer that are out in a batch, by round; they are in neither ``missing`` nor ``kinds``.
-    kinds : Counter of str
-        Trials without an answer, by kind.
-    unfinished : list of str
-        Sessions whose trials are all stored and that are not marked as finished.
-    places : dict
-        ``(list, prompt variant, replicate, yoked to)`` to session id.
-    rounds : set of Round
-        All rounds of the plan.
-    """
+    """What the plan of one model comes to, beside the store."""
 
     sessions: int = 0
     planned: int = 0
     stored: int = 0
+    # trials that are longer than the model reads, or of conversations that became so (too_long)
     given_up: int = 0
-    ended: set[str] = field(default_factory=set)
+    ended: set[str] = field(default_factory=set)  # sessions that ended so
+    # by session the indices of trials that can never be answered, with the reason
     never: dict[str, dict[int, str]] = field(default_factory=dict)
-    missing: dict[Round, int] = field(default_factory=dict)
+    missing: dict[Round, int] = field(default_factory=dict)  # trials without an answer, by round
+    # trials without an answer that are out in a batch, by round; they are in neither `missing` nor `kinds`
     out: Counter[Round] = field(default_factory=Counter)
-    kinds: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[str] = field(default_factory=Counter)  # trials without an answer, by kind
+    # sessions whose trials are all stored and that are not marked as finished
     unfinished: list[str] = field(default_factory=list)
+    # `(list, prompt variant, replicate, yoked to)` to session id
     places: dict[tuple[Any, ...], str] = field(default_factory=dict)
-    rounds: set[Round] = field(default_factory=set)
+    rounds: set[Round] = field(default_factory=set)  # all rounds of the plan
 
     @property
     def left(self) -> int:

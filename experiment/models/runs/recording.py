@@ -68,31 +68,7 @@ class _Write:
 
 
 class Recording:
-    """Writes the replies of one run of one model.
-
-    Parameters
-    ----------
-    store : Store
-    outcome : Outcome
-        Counts go there as they come.
-    kind : str
-        ``model`` or ``baseline``.
-    identity : mapping
-        What the engine calls itself; kept with each session.
-    purse : Purse
-    stop : Stop
-        Ends the waiting for a database that takes no writes.
-    states : StateWriter, optional
-
-    Attributes
-    ----------
-    served : Served or None
-        Watches which model a server of one's own says it is.
-    unanswered : Unanswered
-        The trials whose calls brought no answer.
-    waits_for : str or None
-        What it waits for, where the database takes no writes.
-    """
+    """Writes the replies of one run of one model."""
 
     def __init__(
         self,
@@ -137,20 +113,7 @@ class Recording:
     def keep(
         self, session: ModelSession, request: Request, reply: Reply, *, back: float, cost: float | None
     ) -> None:
-        """Write one reply.
-
-        Parameters
-        ----------
-        back : float
-            What the store no longer has to hold for it, US dollars, its cost included.
-        cost : float or None
-            What it cost; None where it may have cost something and nobody knows.
-
-        Raises
-        ------
-        RunStopped
-            Another model answered than did before; nothing of the reply is stored.
-        """
+        """Write one reply."""
         if self.served is not None and not reply.from_cache:
             self.served.require(reply.resolved_model)
         self._count(session, request, reply, cost)
@@ -201,13 +164,7 @@ class Recording:
             self._submit(operation, session_id)
 
     def settle(self, most: int) -> None:
-        """Wait for writes until at most so many are under way, and take their outcome.
-
-        Raises
-        ------
-        UserError
-            Another run answers the same trials; or the database took no writes for ten minutes.
-        """
+        """Wait for writes until at most so many are under way, and take their outcome."""
         if most == 0:
             self.write_held()
         while len(self._writes) > most or (self._writes and self._writes[0].future.done()):
@@ -254,13 +211,7 @@ class Recording:
         return self.patiently(attempt)
 
     def patiently(self, attempt: Callable[[], T]) -> T:
-        """Return what asking the database came to; where it is full or out of reach, say so, wait and try again.
-
-        Raises
-        ------
-        UserError
-            It stayed so for ten minutes, or the run is to end; or another run answers the same trials.
-        """
+        """Return what asking the database came to; where it is full or out of reach, say so, wait and try again."""
         began, wait = time.monotonic(), 0.5
         while True:
             try:

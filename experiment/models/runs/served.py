@@ -12,16 +12,7 @@ from experiment.store.tables import calls, sessions
 
 
 class Served:
-    """Holds what a server reports to what it reported before, in the stored answers and in this run.
-
-    Parameters
-    ----------
-    reader : str
-    address : str
-        Of the server, for the error; the model may move to another.
-    stored : callable
-        Returns the names under which the stored answers came; called once, when a first answer or probe is held to them.
-    """
+    """Holds what a server reports to what it reported before, in the stored answers and in this run."""
 
     def __init__(self, reader: str, address: str, stored: Callable[[], list[str]]) -> None:
         self._reader = reader
@@ -30,13 +21,7 @@ class Served:
         self._names: set[str] = set()
 
     def require(self, name: str | None) -> None:
-        """Take a name that the server reports; None where it reports none.
-
-        Raises
-        ------
-        RunStopped
-            The server reported another model before.
-        """
+        """Take a name that the server reports; None where it reports none."""
         if name is None or name in self._names:
             return
         if self._stored is not None:

@@ -39,17 +39,7 @@ def grows(session: ModelSession) -> bool:
 def turns_of(
     session: ModelSession, stored: Mapping[int, Told], *, answer: str | None = None, accuracy: float = 1.0
 ) -> dict[int, tuple[int, int]]:
-    """Return the characters and messages that each turn of a conversation sends, by trial index.
-
-    Parameters
-    ----------
-    stored : mapping of int to Told
-        What was answered, by trial index.
-    answer : str, optional
-        What stands in for answers that are missing; without it the right ones.
-    accuracy : float
-        Share of missing answers whose feedback says that they were right.
-    """
+    """Return the characters and messages that each turn of a conversation sends, by trial index."""
     found: dict[int, tuple[int, int]] = {}
     calls = {}
     if session.manner.strategy == "unscramble_first":

@@ -97,13 +97,7 @@ def flagged(connection: Connection, session_ids: Sequence[str]) -> dict[str, dic
 
 
 def never_trials(where: ColumnElement[bool]) -> Any:
-    """Return the query of trials that can never be answered, in the order in which they were met.
-
-    Parameters
-    ----------
-    where : ColumnElement
-        Of which sessions the flags are looked at.
-    """
+    """Return the query of trials that can never be answered, in the order in which they were met."""
     is_kind = flags.c.kind.in_((TOO_LONG, ASKED_AGAIN))
     newest = (
         select(func.max(flags.c.flag_id))
@@ -160,14 +154,7 @@ def reasons_of(connection: Connection, session_ids: Iterable[str]) -> dict[str, 
 
 
 def ended_of(connection: Connection, study: str) -> dict[str, dict[str, Any]]:
-    """Return what each reader can never be asked.
-
-    Returns
-    -------
-    dict
-        By reader: conversations that ended (``sessions``) with the ``reason`` of the first, and ``trials`` that are too long by
-        themselves with their ``faults``, in the order in which they were met.
-    """
+    """Return what each reader can never be asked."""
     found: dict[str, dict[str, Any]] = {}
 
     def of(reader: object) -> dict[str, Any]:

@@ -23,13 +23,7 @@ class _Failed:
 
 
 class Unanswered:
-    """Keeps what an outcome says of trials without an answer; a trial is asked by at most one thread at a time.
-
-    Parameters
-    ----------
-    outcome : Outcome
-        Its ``failed``, ``errors``, ``error_kinds`` and ``unanswered`` are kept.
-    """
+    """Keeps what an outcome says of trials without an answer; a trial is asked by at most one thread at a time."""
 
     def __init__(self, outcome: Outcome) -> None:
         self._outcome = outcome
