@@ -11,9 +11,9 @@ from sqlalchemy import select
 
 from experiment.checking.needs import Asked
 from experiment.models.api import NEEDS, Capabilities, Need
-from experiment.models.api.dialects import read_wishes
+from experiment.models.api.formats import parse_request_options
 from experiment.models.engine import Request
-from experiment.models.planning.showing import CHARACTERS_PER_TOKEN
+from experiment.models.planning.prompt_preview import CHARACTERS_PER_TOKEN
 from experiment.models.servers import server_of
 from experiment.models.settings import ModelSettings, NotThereYet
 from experiment.store import Store
@@ -43,7 +43,7 @@ class Giving:
 
 def address_of(settings: ModelSettings) -> tuple[str, str, str]:
     """Return by what a probe is found again: model, address and form of the API."""
-    return settings.name, server_of(settings.options).base_url, read_wishes(settings).surface
+    return settings.name, server_of(settings.options).base_url, parse_request_options(settings).surface
 
 
 def stored_probes(store: Store, study: str) -> dict[tuple[str, str, str], Probed]:

@@ -9,8 +9,8 @@ from typing import Any
 from experiment.models.api import Need
 from experiment.models.label_ends import begins_another
 from experiment.models.planning import Manner, manner_of
-from experiment.models.planning.consent import require_permission
-from experiment.models.planning.manner import is_remote, state_positions
+from experiment.models.planning.plans import require_permission
+from experiment.models.planning.prompting_settings import is_remote, state_positions
 from experiment.models.prompts import Prompter, read_step
 from experiment.models.settings import ModelSettings
 from experiment.procedure import trials_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from experiment.models.api.dialects import read_wishes
+from experiment.models.api.formats import parse_request_options
 from experiment.models.api.limiter import CONCURRENCY
 from experiment.models.engines import check_use
 from experiment.models.judges.embeddings import KINDS as EMBEDDING_KINDS
@@ -106,7 +106,7 @@ def _check_manner(study: Study, name: str, settings: Mapping[str, Any]) -> None:
 def _check_server(study: Study, name: str, model: ModelSettings) -> None:
     """Check that what is set of a model of a server goes together."""
     try:
-        read_wishes(model)
+        parse_request_options(model)
     except UserError as error:
         key = next((one for one in model.options if error.message.startswith(one)), "use")
         raise UserError(

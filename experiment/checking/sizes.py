@@ -17,7 +17,7 @@ from experiment.checking.giving import checkpoint_folder
 from experiment.disk import free_bytes, gigabytes
 from experiment.models.engine import ANSWERS, UNFINISHED
 from experiment.models.planning import manner_of
-from experiment.models.planning.script import Script
+from experiment.models.planning.session_template import Script
 from experiment.models.settings import ModelSettings
 from experiment.store import Store
 from experiment.store.tables import calls, sessions

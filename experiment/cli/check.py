@@ -359,9 +359,10 @@ def _probe_all(study: Study) -> dict[str, UserError]:
     from experiment.checking.settings import model_settings
     from experiment.cli.study_store import note_action, own_store
     from experiment.models.api import capabilities
-    from experiment.models.money import Purse, Till, price_of
-    from experiment.models.runs.asked import budget_of
-    from experiment.models.runs.telling import new_run_id
+    from experiment.models.costs.budget import Budget, Payer, ProbeBilling, SpendingLimits
+    from experiment.models.costs.prices import price_of
+    from experiment.models.runs import budget_of
+    from experiment.models.runs.status import new_run_id
 
     asked = {name: model_settings(study, name) for name in study.models}
     asked = {name: settings for name, settings in asked.items() if settings.kind == "openai"}
@@ -370,16 +371,17 @@ def _probe_all(study: Study) -> dict[str, UserError]:
     faults: dict[str, UserError] = {}
     with own_store(study) as store:
         for name, settings in asked.items():
-            purse = Purse(store, study.id, new_run_id(), name, budget=budget_of(study))
+            payer = Payer(study.id, new_run_id(), name)
+            budget = Budget(store, payer, SpendingLimits(budget_of(study)))
             try:
                 price = price_of(settings)
-                till = None if price.is_free else Till(price, purse)
-                found = capabilities(settings, till=till).describe()
+                billing = None if price.is_free else ProbeBilling(price, budget)
+                found = capabilities(settings, billing).describe()
             except UserError as fault:
                 faults[name] = fault
                 continue
             finally:
-                purse.close()
+                budget.close()
             detail = {"reader": name, "use": study.models[name]["use"], PROBE: found}
             note_action(store, study.id, PROBE, detail)
     return faults

@@ -12,7 +12,7 @@ import click
 from stimuli.durations import short_duration
 
 if TYPE_CHECKING:
-    from experiment.models.runs import Figures
+    from experiment.models.runs import RunStatus
 
 SECONDS_BETWEEN_LINES = 10.0
 """Where nobody looks at a terminal."""
@@ -113,7 +113,7 @@ class RunTable(_Display):
             self._live.start()
         return self
 
-    def draw(self, figures: Sequence[Figures]) -> None:
+    def draw(self, figures: Sequence[RunStatus]) -> None:
         """Show the figures of all models."""
         if self._live is not None:
             self._live.update(table(figures, self._live.console.width))
@@ -123,7 +123,7 @@ class RunTable(_Display):
                     click.echo(line(one), err=True)
 
 
-def table(figures: Sequence[Figures], width: int) -> Any:
+def table(figures: Sequence[RunStatus], width: int) -> Any:
     """Return the figures for a terminal of some width: a row a model, and below them what there is to say of each.
 
     A narrow one has fewer columns; money is there where any is spent.
@@ -168,20 +168,20 @@ def table(figures: Sequence[Figures], width: int) -> Any:
     return Group(shown, *remarks)
 
 
-def _together(figures: Sequence[Figures]) -> Figures:
+def _together(figures: Sequence[RunStatus]) -> RunStatus:
     """Return the figures of all models together."""
-    from experiment.models.runs import Figures
+    from experiment.models.runs import RunStatus
 
     speed = sum(one.per_second for one in figures)
     left = sum(one.planned - one.done for one in figures if one.state not in ENDED)
-    return Figures(
+    return RunStatus(
         "together", "runs", sum(one.planned for one in figures), sum(one.stored_before for one in figures),
         sum(one.answered for one in figures), tokens={"prompt_tokens": sum(map(_tokens, figures))},
         cost_usd=sum(one.cost_usd for one in figures), per_second=speed, seconds_left=left / speed if speed else None,
     )  # fmt: skip
 
 
-def _tokens(one: Figures) -> int:
+def _tokens(one: RunStatus) -> int:
     return sum(one.tokens.get(name, 0) for name in ("prompt_tokens", "completion_tokens"))
 
 
@@ -198,7 +198,7 @@ def shortened(name: str, most: int) -> str:
     return name if len(name) <= most else f"{name[: most // 3]}…{name[-(most - most // 3 - 1) :]}"
 
 
-def line(one: Figures) -> str:
+def line(one: RunStatus) -> str:
     """Return the figures of a model in one line."""
     parts = [f"{one.reader}: {one.done:,} of {one.planned:,} trials"]
     if one.given_up:
@@ -215,7 +215,7 @@ def line(one: Figures) -> str:
     return ", ".join(parts) + (f" ({said})" if said else "")
 
 
-def remarks_of(one: Figures) -> list[str]:
+def remarks_of(one: RunStatus) -> list[str]:
     """Return errors by kind, what is waited for, and how many answers came from the cache."""
     parts = [f"{count} × {kind}" for kind, count in list(one.error_kinds.items())[:3]]
     if one.waits and one.waits not in (one.engine or ""):

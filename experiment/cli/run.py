@@ -21,8 +21,8 @@ from experiment.cli.terminal import print_error, print_json, tell_report
 from stimuli.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
+    from experiment.models.costs.prices import Price
     from experiment.models.engine import Request
-    from experiment.models.money import Price
     from experiment.models.planning import ModelSession
     from experiment.models.runs import Outcome
     from experiment.store import Store
@@ -42,9 +42,9 @@ MOST_NAMED = 100
 
 def preview(study: Study, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a model would be sent: the first prompt of each kind, counts, tokens and costs."""
+    from experiment.models.costs.prices import price_of
     from experiment.models.engine import Previews
     from experiment.models.engines import open_engine
-    from experiment.models.money import price_of
     from experiment.models.planning import kinds_of, request_json
     from experiment.models.runs import latest_version, sessions_of, settings_of
 
@@ -154,7 +154,7 @@ def _tokens(plan: Any, show: Any, kind: str, price: Price) -> tuple[float | None
 
     Turns of a conversation send again what was said before; right answers stand in for the model's.
     """
-    from experiment.models.runs.talks import grows, turns_of
+    from experiment.models.planning.prompt_preview import grows, turn_characters
 
     read: list[float] = []
     written: list[int] = []
@@ -179,7 +179,7 @@ def _tokens(plan: Any, show: Any, kind: str, price: Price) -> tuple[float | None
             )
         if grows(session):
             is_guess = True
-            read += [chars * a_character for chars, _ in turns_of(session, {}).values()]
+            read += [chars * a_character for chars in turn_characters(session)]
     if not read or (is_guess and kind == "baseline"):
         return None, is_guess, 0.0
     return sum(read) / len(read), is_guess, sum(written) / len(written)
@@ -209,7 +209,7 @@ def store_of_people(study: Study) -> Iterator[Store | None]:
 
 def print_previews(shown: list[dict[str, Any]], *, as_json: bool) -> None:
     """Print previews, as JSON or for people."""
-    from experiment.models.money import written
+    from experiment.models.costs.prices import format_usd
 
     if as_json:
         print_json(shown)
@@ -253,7 +253,7 @@ def print_previews(shown: list[dict[str, Any]], *, as_json: bool) -> None:
         cost = model["cost_usd"]
         thoughts = f" and {model['room']} tokens for thoughts and form with each" if model["room"] else ""
         money = (
-            f"; {written(cost['reading'])} for reading, at most {written(cost['at_most'])} with the longest answers{thoughts} "
+            f"; {format_usd(cost['reading'])} for reading, at most {format_usd(cost['at_most'])} with the longest answers{thoughts} "
             f"({model['price']['source']})"
             if cost
             else ""
@@ -416,8 +416,8 @@ def run(
     at a time, so that whatever ends a run leaves all models and lists within one block of each other. `wrods status`
     shows how far a run is from another terminal.
 
-    Money: `models: budget: 40 USD` in the study holds over all commands and days, --max-cost in this command. Before the
-    rest is asked, twenty trials of each model that costs something tell what it will cost.
+    Money: `models: budget: 40 USD` in the study holds over all commands and days, --max-cost in this command.
+    Stored trials tell what the rest will cost: `--max-trials 20` first asks twenty, and the next run says so before it asks more.
 
     A study that plans analyses is asked once, before the first session of a model (baselines are no data), where its plan is
     registered: --registered URL or --not-registered answers without a question.
@@ -432,7 +432,7 @@ def run(
     from experiment.checking import load_study
     from experiment.custody.origin import require_current_items
     from experiment.describing.plain_english import asked_in_english
-    from experiment.models.money import dollars
+    from experiment.models.costs.prices import parse_usd
     from experiment.models.runs import Limits
 
     loaded = load_study(study)
@@ -479,7 +479,7 @@ def run(
         self_test_models(loaded, models, as_json=as_json)
         return
     limits = Limits(
-        cost=None if max_cost is None else dollars(max_cost, "--max-cost"),
+        cost=None if max_cost is None else parse_usd(max_cost, "--max-cost"),
         tokens=max_tokens,
         minutes=max_minutes,
         trials=max_trials,
@@ -591,7 +591,7 @@ def _run_all(
     from experiment.cli.progress import RunTable
     from experiment.cli.study_store import store_place
     from experiment.models.engines import open_engine
-    from experiment.models.runs import Run, version_of
+    from experiment.models.runs import Run, RunOptions, version_of
     from experiment.store import open_store
     from experiment.store.store import RUN_GROUP_MS
 
@@ -605,10 +605,11 @@ def _run_all(
     apart = redirect_stdout(sys.stderr) if engine_name == "ray" else nullcontext()
     with open_store(target, group_ms=RUN_GROUP_MS) as store, RunTable() as display, apart:
         version = version_of(study, store, new_version=new_version)
-        run = Run(
-            study, store, version=version, limits=limits, lease_at=target, opener=opener, draw=display.draw,
-            say=display.say, is_batch=is_batch, **how,
+        options = RunOptions(
+            version=version, limits=limits, lease_at=target, opener=opener, draw=display.draw, say=display.say,
+            is_batch=is_batch, **how,
         )  # fmt: skip
+        run = Run(study, store, options)
         outcomes = run.run(models)
     return outcomes, run.faults
 
@@ -616,9 +617,10 @@ def _run_all(
 def give_back(study: Study) -> None:
     """Count as not billed what requests without an answer may have cost, and print how much that was."""
     from experiment.cli.study_store import opened_study, store_place, this_user
-    from experiment.models.money import spending, written
+    from experiment.models.costs.budget import spending
+    from experiment.models.costs.prices import format_usd
     from experiment.models.runs import budget_of
-    from experiment.models.runs.not_billed import count_as_not_billed
+    from experiment.models.runs.status import count_as_not_billed
 
     with opened_study(study.folder) as opened:
         amount = count_as_not_billed(opened.store, study.id, store_place(study), actor=this_user())
@@ -628,10 +630,10 @@ def give_back(study: Study) -> None:
         click.echo("Nothing is set aside for requests that were never answered.")
     else:
         click.echo(
-            f"{written(amount)} were set aside for requests that were never answered, and count as not billed now."
+            f"{format_usd(amount)} were set aside for requests that were never answered, and count as not billed now."
         )
     if (budget := budget_of(study)) is not None:
-        click.echo(f"Budget {written(budget)}, left {written(max(0.0, budget - spent.total))}.")
+        click.echo(f"Budget {format_usd(budget)}, left {format_usd(max(0.0, budget - spent.total))}.")
 
 
 SHOWN_ERRORS = 20
@@ -639,8 +641,8 @@ SHOWN_ERRORS = 20
 
 def print_outcome(outcome: Outcome) -> None:
     """Print what one model's run came to."""
-    from experiment.models.money import written
-    from experiment.models.runs.telling import read_beside, told_never, unread
+    from experiment.models.costs.prices import format_usd
+    from experiment.models.runs.status import describe_read_from_reply, describe_unanswerable, describe_unread
 
     named = ", ".join(f"{n} {status}" for status, n in sorted(outcome.unanswered.items()))
     never = f", {outcome.given_up} can never be answered" if outcome.given_up else ""
@@ -649,20 +651,20 @@ def print_outcome(outcome: Outcome) -> None:
         f"{outcome.reader}: {outcome.answered} trials answered{before}, {outcome.left or 'none'} of {outcome.planned} left"
         f"{f' ({named})' if named else ''}{never}; {outcome.blocks}"
     )
-    if not_valid := unread(outcome.response_statuses):
+    if not_valid := describe_unread(outcome.response_statuses):
         click.echo(
             f"  {not_valid}: wrods export shows them, and wrods score parses them again without a new request",
             err=True,
         )
     if outcome.first_tokens:
-        click.echo(f"  {read_beside(outcome.first_tokens, outcome.answered)}", err=True)
+        click.echo(f"  {describe_read_from_reply(outcome.first_tokens, outcome.answered)}", err=True)
     if outcome.unrestored:
         click.echo(
             f"  {outcome.unrestored} texts were not restored (refused, or cut off): the questions after them are about the texts "
             "as shown; the calls say which (purpose unscramble)",
             err=True,
         )
-    for told in told_never(outcome):
+    for told in describe_unanswerable(outcome):
         click.echo(f"  {told}", err=True)
     tokens = outcome.tokens
     if tokens.get("prompt_tokens"):
@@ -675,7 +677,7 @@ def print_outcome(outcome: Outcome) -> None:
         click.echo("  " + outcome.batches.replace("\n", "\n  "))
     if outcome.cost_usd or outcome.cached:
         kept = f"; {outcome.cached} answers came from the cache" if outcome.cached else ""
-        click.echo(f"  cost {written(outcome.cost_usd)}{kept}")
+        click.echo(f"  cost {format_usd(outcome.cost_usd)}{kept}")
     if outcome.dearest > 1:
         click.echo(
             f"  the server counts up to {outcome.dearest:.3g} times the tokens that a request's length and max_tokens allow; what "
@@ -684,13 +686,13 @@ def print_outcome(outcome: Outcome) -> None:
         )
     if outcome.lost_usd:
         click.echo(
-            f"  up to {written(outcome.lost_usd)} may have been spent by an earlier run that was killed; it counts "
+            f"  up to {format_usd(outcome.lost_usd)} may have been spent by an earlier run that was killed; it counts "
             "against the budget",
             err=True,
         )
     if outcome.unanswered_usd:
         click.echo(
-            f"  up to {written(outcome.unanswered_usd)} may have been spent on tries that brought no answer; it counts against "
+            f"  up to {format_usd(outcome.unanswered_usd)} may have been spent on tries that brought no answer; it counts against "
             "the budget",
             err=True,
         )

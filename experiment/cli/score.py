@@ -190,10 +190,11 @@ def _judge(
     study: Study, store: Store, judge: str, reader: str | None, *, dry_run: bool
 ) -> tuple[Rescored, int]:
     from experiment.cli.study_store import store_place
+    from experiment.models.costs.budget import Budget, Payer, SpendingLimits
+    from experiment.models.costs.prices import price_of
     from experiment.models.engines import open_engine
     from experiment.models.judges.judging import first_judged, judge_again
     from experiment.models.leases import leased
-    from experiment.models.money import Purse, price_of
     from experiment.models.runs import budget_of
     from experiment.models.settings import ModelSettings
     from experiment.scoring.again import require_judge
@@ -210,17 +211,26 @@ def _judge(
         return judge_again(study, store, None, judge, settings, reader=reader)
     price = price_of(settings)
     run_id = f"judge-{secrets.token_hex(6)}"
-    purse = None if price.is_free else Purse(store, study.id, run_id, judge, budget=budget_of(study))
+    limits = SpendingLimits(budget_of(study))
+    budget = None if price.is_free else Budget(store, Payer(study.id, run_id, judge), limits)
     engine = open_engine(settings)
     try:
         with leased(store_place(study), study.id, f"judge {judge}"):
             return judge_again(
-                study, store, engine, judge, settings, reader=reader, run_id=run_id, price=price, purse=purse
+                study,
+                store,
+                engine,
+                judge,
+                settings,
+                reader=reader,
+                run_id=run_id,
+                price=price,
+                budget=budget,
             )
     finally:
         engine.close()
-        if purse is not None:
-            purse.close()
+        if budget is not None:
+            budget.close()
 
 
 def _tell(outcome: Rescored, sent: int | None, *, dry_run: bool) -> None:

@@ -47,11 +47,11 @@ def status(study: Path, as_json: bool) -> None:
 def status_of(study: Study, store: Store) -> dict[str, Any]:
     """Return a study's sessions by reader and state, its models' runs, and its money, as JSON."""
     from experiment.cli.status_counts import readers_of
-    from experiment.models.api.batch_ledger import known_batches
-    from experiment.models.money import spending
+    from experiment.models.api.batch import known_batches
+    from experiment.models.costs.budget import spending
     from experiment.models.runs import budget_of, runs_of
-    from experiment.models.runs.not_billed import dead_runs
-    from experiment.models.runs.too_long import ended_of
+    from experiment.models.runs.context_overflow import ended_of
+    from experiment.models.runs.status import dead_runs
     from experiment.store.erasure import DECLINED, UNDECIDED, number_of
 
     with store.read() as connection:
@@ -82,7 +82,7 @@ def status_of(study: Study, store: Store) -> dict[str, Any]:
 
 def _run(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a run with its state as it is now: one that did not end and is not alive was killed."""
-    from experiment.models.runs.live import silent_for
+    from experiment.models.runs.status import silent_for
 
     state = row["state"] if row["ended_at"] is not None or row["alive"] else "killed"
     same = ("run_id", "reader", "began_at", "seen_at", "ended_at", "host", "pid", "alive")
@@ -99,10 +99,9 @@ def _states(one: Mapping[str, Any]) -> str:
 
 def _print(told: Mapping[str, Any]) -> None:
     from experiment.cli.progress import line
-    from experiment.models.money import written
-    from experiment.models.runs import Figures
-    from experiment.models.runs.live import SILENT_S
-    from experiment.models.runs.telling import unread
+    from experiment.models.costs.prices import format_usd
+    from experiment.models.runs import RunStatus
+    from experiment.models.runs.status import SILENT_S, describe_unread
     from stimuli.audit.findings import counted
     from stimuli.durations import short_duration
 
@@ -141,9 +140,9 @@ def _print(told: Mapping[str, Any]) -> None:
         if told[kind]:
             click.echo(f"  {done}: {told[kind]} (only the number is stored)")
     for run in told["runs"]:
-        names = Figures.__dataclass_fields__
-        figures = Figures(**{name: value for name, value in run.items() if name in names})
-        not_valid = unread(figures.response_statuses)
+        names = RunStatus.__dataclass_fields__
+        figures = RunStatus(**{name: value for name, value in run.items() if name in names})
+        not_valid = describe_unread(figures.response_statuses)
         not_valid = not_valid and f"; {not_valid}"
         if run["alive"]:
             silent = run["silent_s"]
@@ -179,15 +178,17 @@ def _print(told: Mapping[str, Any]) -> None:
         click.echo(f"{name} of {of}: {str(batch['said']).partition(': ')[2]}{seen}{kept}")
     money = told["money"]
     if money["spent_usd"] or money["budget_usd"] is not None or money["may_have_been_spent_usd"]:
-        parts = [f"spent {written(money['spent_usd'])}"]
+        parts = [f"spent {format_usd(money['spent_usd'])}"]
         if money["set_aside_usd"]:
-            parts.append(f"set aside for requests in progress {written(money['set_aside_usd'])}")
+            parts.append(f"set aside for requests in progress {format_usd(money['set_aside_usd'])}")
         if money["may_have_been_spent_usd"]:
             parts.append(
-                f"may have been spent on unanswered requests {written(money['may_have_been_spent_usd'])}"
+                f"may have been spent on unanswered requests {format_usd(money['may_have_been_spent_usd'])}"
             )
         if money["budget_usd"] is not None:
-            parts.append(f"budget {written(money['budget_usd'])}, remaining {written(money['left_usd'])}")
+            parts.append(
+                f"budget {format_usd(money['budget_usd'])}, remaining {format_usd(money['left_usd'])}"
+            )
         click.echo("; ".join(parts))
         if money["may_have_been_spent_usd"]:
             click.echo(

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, and_, func, select
 
 from experiment.models.engine import UNFINISHED
-from experiment.models.runs.too_long import ENDED, never_trials
+from experiment.models.runs.context_overflow import ENDED, never_trials
 from experiment.store.queries import EXCLUDED, excluded_sessions, exclusions
 from experiment.store.tables import TRIAL_KEY, calls, flags, sessions, trials
 

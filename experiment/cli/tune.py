@@ -82,9 +82,8 @@ def tune(
     option is not as it should be.
     """
     from experiment.checking import load_study
-    from experiment.models.money import dollars
-    from experiment.models.runs.limits import Clock, Stop
-    from experiment.models.runs.signals import interruptible
+    from experiment.models.costs.prices import parse_usd
+    from experiment.models.runs.limits import Clock, Stop, interruptible
     from experiment.tuning import trainings
 
     loaded = load_study(study)
@@ -97,7 +96,7 @@ def tune(
     if dry_run:
         _tell(loaded, chosen, as_json=as_json)
         return
-    most = None if max_cost is None else dollars(max_cost, "--max-cost")
+    most = None if max_cost is None else parse_usd(max_cost, "--max-cost")
     outcomes: list[Outcome] = []
     faults: dict[str, UserError] = {}
     stop, clock = Stop(), Clock(max_minutes)
@@ -173,7 +172,7 @@ def _at_provider(
 ) -> Outcome:
     """Write a job's files; make and follow the job where that is asked."""
     from experiment.cli.study_store import own_store
-    from experiment.models.money import written
+    from experiment.models.costs.prices import format_usd
     from experiment.tuning import api
     from experiment.tuning.outcome import Outcome
     from experiment.tuning.record import held
@@ -192,7 +191,7 @@ def _at_provider(
             + f"; {training.epochs_of(replies=True)} epochs"
         )
         if prepared.most_usd and prepared.likely_usd:
-            said += f", about {written(prepared.likely_usd)}, at most {written(prepared.most_usd)}"
+            said += f", about {format_usd(prepared.likely_usd)}, at most {format_usd(prepared.most_usd)}"
         if not api.is_submitted(training):
             say(said)
             if not submits:
@@ -201,7 +200,7 @@ def _at_provider(
                     most_usd=prepared.most_usd, remark="nothing was sent; --submit makes the job",
                 )  # fmt: skip
             if prepared.most_usd and not yes:
-                cost = written(prepared.most_usd)
+                cost = format_usd(prepared.most_usd)
                 if quiet or not sys.stdin.isatty():
                     raise UserError(
                         f"training {training.name} can cost up to {cost}, and nobody is here to agree",
@@ -232,7 +231,7 @@ def _tell(study: Study, chosen: list[Training], *, as_json: bool) -> None:
 
 def _print(outcome: Outcome) -> None:
     """Print what one training came to."""
-    from experiment.models.money import written
+    from experiment.models.costs.prices import format_usd
 
     if outcome.state == "finished":
         was = "was trained before" if outcome.was_finished else "trained"
@@ -246,7 +245,7 @@ def _print(outcome: Outcome) -> None:
                 f"validation loss {outcome.first_validation_loss:.3f} → {outcome.validation_loss:.3f} nats a token"
             )
         if outcome.cost_usd:
-            parts.append(f"cost {written(outcome.cost_usd)}")
+            parts.append(f"cost {format_usd(outcome.cost_usd)}")
         if outcome.model_name:
             parts.append(outcome.model_name)
         click.echo(f"{', '.join(parts)}\n  {outcome.folder}")

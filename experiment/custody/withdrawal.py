@@ -24,7 +24,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, NullPool, create_engine, delete, event, func, or_, select
 from sqlalchemy.exc import DBAPIError
 
-from experiment.models.api.forgetting import forget_replies
+from experiment.models.api.reply_cache import forget_replies
 from experiment.store import Store
 from experiment.store.assignment import INVITED, NETWORK, TYPED
 from experiment.store.backups import (

@@ -21,8 +21,8 @@ from experiment.checking.settings import model_settings
 from experiment.checking.sizes import size_of
 from experiment.languages import wording_language
 from experiment.lists import is_shown_at, items_of_list, list_ids, session_levels
+from experiment.models.costs.prices import Price, format_usd, price_of
 from experiment.models.engines import unfinished_training, use_remark
-from experiment.models.money import Price, price_of, written
 from experiment.models.planning import (
     longest_prompt,
     manner_of,
@@ -30,8 +30,8 @@ from experiment.models.planning import (
     prompt_characters,
     tells_of_prompts,
 )
-from experiment.models.planning.script import Script
-from experiment.models.planning.showing import CHARACTERS_PER_TOKEN
+from experiment.models.planning.prompt_preview import CHARACTERS_PER_TOKEN
+from experiment.models.planning.session_template import Script
 from experiment.models.prompts import Prompter, read_step
 from experiment.models.prompts.published import judge_prompt, paper_prompts
 from experiment.models.settings import ModelSettings
@@ -718,8 +718,8 @@ def cost_words(model: ModelSettings, trials: int, prompt_tokens: int, answer_tok
     price = _price(model)
     if isinstance(price, str):
         return f"Its answers have at most {answer_tokens:,} tokens together ({size}). {price}".strip()
-    asked = written(prompt_tokens * price.input / 1e6)
-    answers = written(answer_tokens * price.output / 1e6)
+    asked = format_usd(prompt_tokens * price.input / 1e6)
+    answers = format_usd(answer_tokens * price.output / 1e6)
     unseen = "what a reasoning model thinks unseen comes on top"
     return f"Its prompts cost about {asked}, answers at most {answers} ({size}; {unseen})."
 
@@ -730,7 +730,7 @@ def most_words(model: ModelSettings, prompt_tokens: int, answer_tokens: int) -> 
     if isinstance(price, str):
         return price
     most = prompt_tokens * price.input + answer_tokens * price.output
-    return f"That costs at most {written(most / 1e6)}."
+    return f"That costs at most {format_usd(most / 1e6)}."
 
 
 def _price(model: ModelSettings) -> Price | str:

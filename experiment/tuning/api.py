@@ -20,10 +20,10 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from experiment.models.api.provider import Provider
 from experiment.models.api.retrying import RunStopped
-from experiment.models.money import spending, written
-from experiment.models.money.purse import book
+from experiment.models.api.transport import Provider
+from experiment.models.costs.budget import Payer, spending
+from experiment.models.costs.prices import format_usd
 from experiment.models.runs import budget_of
 from experiment.models.runs.limits import Clock, Stop
 from experiment.models.servers import server_of
@@ -100,7 +100,7 @@ def submit(
     if "token" not in job:
         if max_cost is not None and most > max_cost:
             raise UserError(
-                f"training {training.name} can cost up to {written(most)}, and --max-cost is {written(max_cost)}",
+                f"training {training.name} can cost up to {format_usd(most)}, and --max-cost is {format_usd(max_cost)}",
                 mend="Raise --max-cost, or train for fewer epochs.",
             )
         token = job.setdefault("next_token", secrets.token_hex(16))
@@ -180,7 +180,7 @@ def follow(
         counted = (
             ""
             if cost is not None
-            else f"; {written(job['most_usd'])}, the most that it can have cost, stay counted"
+            else f"; {format_usd(job['most_usd'])}, the most that it can have cost, stay counted"
         )
         raise UserError(
             f"the job of training {training.name} ({job['job_id']}) has {status}: {words}{counted}",
@@ -254,7 +254,8 @@ def _set_aside(study: Study, training: Training, store: Store, token: str, most:
     left = store.write(write).result()
     if left is not None:
         raise UserError(
-            f"training {training.name} can cost up to {written(most)}, and {written(max(0.0, left))} of the study's budget are left",
+            f"training {training.name} can cost up to {format_usd(most)}, and {format_usd(max(0.0, left))} of the study's budget "
+            "are left",
             mend="Raise models: budget in the study, or train for fewer epochs.",
             exit_code=1,
         )
@@ -266,7 +267,7 @@ def _book(study: Study, training: Training, store: Store, token: str, cost: floa
 
 def _booked(connection: Connection, study: Study, training: Training, token: str, cost: float) -> None:
     name = f"tuning-{token}"
-    book(connection, name, cost, study=study.id, run_id=name[:24], reader=f"tuned:{training.name}")
+    Payer(study.id, name[:24], f"tuned:{training.name}").book(connection, name, cost)
 
 
 def _keep_curve(training: Training, desk: _Desk, seen: Any) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from experiment.models.leases import file_lock
-from experiment.models.runs.facts import git_state, hardware, versions
+from experiment.models.runs.environment import git_state, hardware, versions
 from experiment.study import Study
 from experiment.study.trained import RECORD
 from experiment.tuning.settings import Training

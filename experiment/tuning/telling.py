@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from experiment.disk import gigabytes
+from experiment.models.costs.prices import format_usd
 from experiment.models.local.checkpoints import find_source
-from experiment.models.money import written
-from experiment.models.planning.showing import CHARACTERS_PER_TOKEN
+from experiment.models.planning.prompt_preview import CHARACTERS_PER_TOKEN
 from experiment.study import Study
 from experiment.tuning import estimate
 from experiment.tuning.curve import FILE as CURVE
@@ -81,7 +81,7 @@ def _all_of_them(numbers: Sequence[Mapping[str, Any]]) -> str:
         return (
             f"; all of them, one after the other, {rough}{rough_duration_in_words(3600 * math.fsum(hours))}"
         )
-    return f"; all of them roughly {written(math.fsum(dollars))}" if len(dollars) == len(numbers) else ""
+    return f"; all of them roughly {format_usd(math.fsum(dollars))}" if len(dollars) == len(numbers) else ""
 
 
 def _tell(study: Study, training: Training) -> ToldTraining:
@@ -243,6 +243,6 @@ def _at_provider(
     if training.price is None:
         return (f"{how}; give `price:` for what a million tokens cost", ""), found
     if tokens is None:
-        return (f"{how} at {written(training.price)} for a million tokens", ""), found
+        return (f"{how} at {format_usd(training.price)} for a million tokens", ""), found
     cost = tokens * epochs * training.price / 1e6
-    return (how, f" for roughly {written(cost)}"), found | {"usd": round(cost, 4)}
+    return (how, f" for roughly {format_usd(cost)}"), found | {"usd": round(cost, 4)}

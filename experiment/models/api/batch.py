@@ -8,26 +8,17 @@ makes it twice. A request's ``custom_id`` is its work key.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
-from experiment.models.api.batch_ledger import (
-    FOLDER,
-    GONE,
-    Batch,
-    BatchState,
-    Ledger,
-    is_answered,
-    known_batches,
-    moment,
-)
-from experiment.models.api.counts import Usage, read_usage
-from experiment.models.api.dialects import PATHS, Dialect, read_wishes
-from experiment.models.api.provider import Provider
-from experiment.models.api.reading import read_json
+from experiment.models.api.formats import PATHS, ApiFormat, Dialect, parse_request_options
+from experiment.models.api.responses import Usage, read_json, read_usage
 from experiment.models.api.retrying import (
     RunStopped,
     judge_failure,
@@ -35,12 +26,162 @@ from experiment.models.api.retrying import (
     parsed,
     whole_characters,
 )
-from experiment.models.api.surfaces import Speaker
+from experiment.models.api.transport import Provider
 from experiment.models.engine import Reply, Request
-from experiment.models.servers import server_of
+from experiment.models.servers import Server, server_of
 from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError
 from stimuli.files import replace_file
+
+FOLDER = "batches"
+GONE = "gone"
+"""Our word for a batch that its provider does not know any more."""
+
+ENDED = frozenset({"completed", "failed", "expired", "cancelled", GONE})
+
+
+def moment() -> str:
+    """Return the time of day as it is written down."""
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+@dataclass
+class Batch:
+    """One batch as it was last seen."""
+
+    token: str  # ours, among the batch's own data
+    requests: int
+    batch_id: str | None = None  # the API's name; None while it is not known whether the batch was made
+    status: str = "preparing"  # the API's word; `preparing` before there is one
+    completed: int = 0
+    failed: int = 0
+    output_file: str | None = None
+    error_file: str | None = None
+    error: str | None = None  # why the API refused the whole batch
+    submitted_at: str = ""
+    is_collected: bool = False  # whether its answers were fetched
+    reader: str = ""  # the model's name in the study, and the run that handed it over
+    run_id: str = ""
+    most_usd: float = 0.0  # the most that it can cost
+    seen_at: str = ""  # when the API was last asked about it
+    is_decided: bool = False  # whether somebody said what becomes of it after its plan changed
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more happens to it."""
+        return self.status in ENDED
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self.batch_id or "a batch that is not made yet"
+
+    def __str__(self) -> str:
+        return (
+            f"{self.batch_id or 'not made yet'}: {self.status}, {self.completed + self.failed} of {self.requests} done"
+            + (f" ({self.failed} failed)" if self.failed else "")
+            + (f": {self.error}" if self.error else "")
+            + (", collected" if self.is_collected else "")
+        )
+
+
+@dataclass
+class BatchState:
+    """All batches of one model in one study."""
+
+    model: str
+    base_url: str
+    batches: list[Batch] = field(default_factory=list)
+
+    @property
+    def open(self) -> list[Batch]:
+        """Batches that still run."""
+        return [one for one in self.batches if not one.has_ended]
+
+    @property
+    def to_collect(self) -> list[Batch]:
+        """Batches that have ended and whose answers were not fetched."""
+        return [one for one in self.batches if one.has_ended and not one.is_collected]
+
+    def __str__(self) -> str:
+        if not self.batches:
+            return f"{self.model}: no batch was handed over"
+        return f"{self.model}\n" + "\n".join(map(str, self.batches))
+
+
+class Ledger:
+    """What is written down about one model's batches."""
+
+    def __init__(self, settings: ModelSettings, server: Server) -> None:
+        name = hashlib.sha256(f"{server.base_url.rstrip('/')} {settings.use}".encode()).hexdigest()[:16]
+        self.folder = settings.folder / FOLDER
+        self.file = self.folder / f"{name}.json"
+        self.state = BatchState(settings.name, server.base_url)
+        if self.file.exists():
+            self.state.batches = _batches_in(self.file)
+
+    def keys_file(self, batch: Batch) -> Path:
+        """Return where the work keys of a batch stand, one a line."""
+        return self.folder / f"{batch.token}.keys"
+
+    def keys(self, batch: Batch) -> list[str]:
+        """Return the work keys of a batch that was not fetched."""
+        return self.keys_file(batch).read_text("utf-8").split("\n")
+
+    def answers_file(self, batch: Batch) -> Path:
+        """Return where answers lie that no trial has taken, one a line as the API gave them."""
+        return self.folder / f"{batch.token}.answers"
+
+    def answers(self, batch: Batch) -> Iterator[dict[str, Any]]:
+        """Iterate over the answers of a fetched batch that no trial has taken."""
+        if self.answers_file(batch).exists():
+            for line in self.answers_file(batch).read_text("utf-8").split("\n"):
+                yield json.loads(line)
+
+    def keep_unread(self, file_id: str, number: int, line: str) -> None:
+        """Keep a line of results that is no JSON, for people to look at."""
+        (self.folder / f"{file_id}-{number}.unread").write_text(line, "utf-8")
+
+    def keep_answers(self, batch: Batch, lines: Iterable[Mapping[str, Any]]) -> None:
+        """Write down which answers of a batch no trial has taken."""
+        said = "\n".join(json.dumps(line) for line in lines)
+        if said:
+            replace_file(self.answers_file(batch), said)
+        else:
+            self.answers_file(batch).unlink(missing_ok=True)
+
+    def save(self) -> None:
+        """Write all down, at once and whole."""
+        replace_file(self.file, json.dumps({**asdict(self.state), "wrods": 1}, indent=1))
+
+
+def known_batches(folder: Path) -> list[dict[str, Any]]:
+    """Return all batches of a study as they were last seen, with their ``model``; nobody is asked.
+
+    ``waiting`` says how many answers no trial has taken.
+    """
+    found = []
+    for file in sorted((folder / FOLDER).glob("*.json")):
+        kept = json.loads(file.read_text("utf-8"))
+        for one in _batches_in(file):
+            answers = file.parent / f"{one.token}.answers"
+            lines = answers.read_text("utf-8").splitlines() if answers.exists() else []
+            waiting = sum(is_answered(json.loads(line)) for line in lines)
+            found.append({"model": kept["model"], **asdict(one), "said": str(one), "waiting": waiting})
+    return sorted(found, key=lambda one: str(one["submitted_at"]))
+
+
+def is_answered(line: Mapping[str, Any]) -> bool:
+    """Say whether a line of results holds an answer."""
+    response = line.get("response")
+    return isinstance(response, dict) and response.get("status_code") == 200
+
+
+def _batches_in(file: Path) -> list[Batch]:
+    names = {one.name for one in fields(Batch)}
+    kept = json.loads(file.read_text("utf-8"))["batches"]
+    return [Batch(**{name: value for name, value in one.items() if name in names}) for one in kept]
+
 
 MOST_REQUESTS = 50_000
 MOST_BYTES = 190_000_000
@@ -57,13 +198,13 @@ class _Desk(Provider):
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__(settings.options)
         self.settings = settings
-        self.wishes = read_wishes(settings)
+        self.options = parse_request_options(settings)
         self.ledger = Ledger(settings, self.server)
 
-    def speaker(self, dialect: Dialect | None) -> Speaker:
+    def form(self, dialect: Dialect | None) -> ApiFormat:
         """Return what makes and reads requests."""
-        return Speaker(
-            self.settings.name, dialect or Dialect.usual(self.server, self.wishes), self.wishes, {}
+        return ApiFormat(
+            self.settings.name, dialect or Dialect.usual(self.server, self.options), self.options, {}
         )
 
     def ask(self, call: Any) -> Any:
@@ -145,7 +286,7 @@ class _Desk(Provider):
         replace_file(self.ledger.keys_file(batch), "\n".join(keys))
         self.ledger.state.batches.append(batch)
         self.ledger.save()
-        path = PATHS[self.wishes.surface]
+        path = PATHS[self.options.surface]
         name = f"wrods-{batch.token}.jsonl"
         uploaded = self.ask(lambda: self.client.files.create(file=(name, b"\n".join(lines)), purpose="batch"))
         made = self.ask(
@@ -185,7 +326,7 @@ def submit(
 ) -> BatchState:
     """Hand over all requests that are in no open or uncollected batch."""
     desk = _Desk(settings)
-    if desk.wishes.whole_labels:
+    if desk.options.whole_labels:
         raise UserError(
             "label_scoring: whole takes several calls a request, and a batch gives one",
             mend="Leave out --batch, or score labels by their first token.",
@@ -194,15 +335,15 @@ def submit(
     pending = {
         key for one in desk.ledger.state.batches if not one.is_collected for key in desk.ledger.keys(one)
     }
-    speaker = desk.speaker(dialect)
-    endpoint = PATHS[desk.wishes.surface] if desk.server.is_azure else f"/v1{PATHS[desk.wishes.surface]}"
+    form = desk.form(dialect)
+    endpoint = PATHS[desk.options.surface] if desk.server.is_azure else f"/v1{PATHS[desk.options.surface]}"
     lines: list[bytes] = []
     keys: list[str] = []
     size, cost = 0, 0.0
     for request in requests:
         if request.work_key in pending:
             continue
-        _, body = speaker.body(request)
+        _, body = form.body(request)
         line = json.dumps(
             {"custom_id": request.work_key, "method": "POST", "url": endpoint, "body": body},
             ensure_ascii=False,
@@ -290,7 +431,7 @@ def collect(
     desk = _Desk(settings)
     desk.look()
     desk.fetch()
-    speaker = desk.speaker(dialect)
+    form = desk.form(dialect)
     asked = {request.work_key: request for request in requests}
     for batch in desk.ledger.state.batches:
         kept, taken = [], 0
@@ -300,29 +441,29 @@ def collect(
                 kept.append(line)
                 continue
             taken += 1
-            yield _reply(line, request, speaker, desk.key)
+            yield _reply(line, request, form, desk.key)
         if taken:
             settle()
             desk.ledger.keep_answers(batch, kept)
 
 
-def _reply(line: Mapping[str, Any], request: Request, speaker: Speaker, key: str | None) -> Reply:
+def _reply(line: Mapping[str, Any], request: Request, form: ApiFormat, key: str | None) -> Reply:
     """Read one line of results."""
     response = line.get("response")
     if not isinstance(response, dict):
         error = line.get("error")
         words = error.get("message") if isinstance(error, dict) else error
-        return _error(request, speaker, whole_characters(f"not answered: {words}"))
+        return _error(request, form, whole_characters(f"not answered: {words}"))
     body = json.dumps(response.get("body"))
     status = response.get("status_code")
     if status != 200:
         try:
             verdict = judge_status(int(status or 500), body, {}, secret=key, answered=True)
         except RunStopped as stop:
-            return _error(request, speaker, stop.message)
-        reply = _error(request, speaker, verdict.reason)
+            return _error(request, form, stop.message)
+        reply = _error(request, form, verdict.reason)
         return replace(reply, status="refused") if verdict.filtered else reply
-    talk = speaker.ask(request)
+    talk = form.ask(request)
     next(talk)
     try:
         talk.send(read_json(body))
@@ -330,8 +471,8 @@ def _reply(line: Mapping[str, Any], request: Request, speaker: Speaker, key: str
         answered: Reply = ended.value
         return replace(answered, path=f"{answered.path}+batch")
     except Exception as fault:
-        return _billed(_error(request, speaker, judge_failure(fault, seconds=0).reason), response)
-    return _billed(_error(request, speaker, "one call was not enough"), response)
+        return _billed(_error(request, form, judge_failure(fault, seconds=0).reason), response)
+    return _billed(_error(request, form, "one call was not enough"), response)
 
 
 def _billed(reply: Reply, response: Mapping[str, Any]) -> Reply:
@@ -348,9 +489,9 @@ def _billed(reply: Reply, response: Mapping[str, Any]) -> Reply:
     )
 
 
-def _error(request: Request, speaker: Speaker, reason: str) -> Reply:
-    path = f"{speaker.wishes.surface}+batch"
-    return Reply(request.work_key, None, "error", error=reason, requested_model=speaker.model, path=path)
+def _error(request: Request, form: ApiFormat, reason: str) -> Reply:
+    path = f"{form.options.surface}+batch"
+    return Reply(request.work_key, None, "error", error=reason, requested_model=form.model, path=path)
 
 
 def _update(batch: Batch, seen: Any) -> None:

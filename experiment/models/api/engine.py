@@ -9,31 +9,23 @@ import asyncio
 import contextlib
 import importlib.metadata
 import queue
-import sqlite3
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 from typing import cast
 
-from experiment.models.api.asking import Till
-from experiment.models.api.cache import FILE, Cache, NoCache, cache_key
-from experiment.models.api.capabilities import Capabilities
-from experiment.models.api.dialects import Dialect, read_wishes
-from experiment.models.api.doubts import plain_question
+from experiment.models.api.formats import ApiFormat, Dialect, parse_request_options
 from experiment.models.api.limiter import CONCURRENCY, START, Limiter, limiter_of
-from experiment.models.api.probe import probe
-from experiment.models.api.reading import without_bytes
-from experiment.models.api.sending import GRACE_S, Allow, Sending
-from experiment.models.api.status import Status
-from experiment.models.api.surfaces import Speaker
+from experiment.models.api.probe import Billing, Capabilities, Questions, probe
+from experiment.models.api.reply_cache import ReplyCache
+from experiment.models.api.responses import without_bytes
+from experiment.models.api.sending import GRACE_S, Allow, Sending, SendingOptions, Status
 from experiment.models.api.transport import Transport
 from experiment.models.engine import Follow, Reply, Request
-from experiment.models.keys import find_key
 from experiment.models.pictures import drawn_with
-from experiment.models.servers import server_of
+from experiment.models.servers import find_key, server_of
 from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError
 
@@ -41,7 +33,6 @@ TIMEOUT_S = 120.0
 AHEAD = 64
 """Requests taken from the caller beyond twice what may be under way."""
 
-Price = Callable[[Reply], float | None]
 _DONE = object()
 
 
@@ -53,7 +44,7 @@ class ApiEngine:
     settings : ModelSettings
         Reads ``base_url``, ``api_version`` (Azure), ``key_env``, ``concurrency`` (most at once), ``concurrency_start``,
         ``timeout`` (seconds of one try), ``timing`` (one at a time, with times, without cache),
-        ``cache``, ``probe``, and what :func:`experiment.models.api.dialects.read_wishes` reads.
+        ``cache``, ``probe``, and what :func:`experiment.models.api.formats.parse_request_options` reads.
     limiter : Limiter, optional
         Places at the server; by default shared by all models at the same address with the same key.
     pace : float
@@ -70,9 +61,9 @@ class ApiEngine:
         Told of each request that a server refused outright while it ends the run: it bills nothing.
     has_answered : bool
         Whether this model is known to answer, as where a study has answers of it.
-    till : Till or None
+    billing : Billing or None
         Pays for the calls of :meth:`probe`, and for the tiny questions to a server that fails.
-    remembered : Remembered
+    cache : ReplyCache
         Answers that were paid for before.
 
     Raises
@@ -86,23 +77,20 @@ class ApiEngine:
         self.settings = settings
         self.server = server_of(options)
         self.base_url = self.server.base_url
-        self.wishes = read_wishes(settings)
-        self.dialect = Dialect.usual(self.server, self.wishes)
+        self.request_options = parse_request_options(settings)
+        self.dialect = Dialect.usual(self.server, self.request_options)
         self.timing = bool(options.get("timing", False))
         self.concurrency = 1 if self.timing else int(cast(int, options.get("concurrency", CONCURRENCY)))
         if self.concurrency < 1:
             raise UserError(f"concurrency is {self.concurrency}; at least one request must run at a time")
         self.timeout = float(cast(float, options.get("timeout", TIMEOUT_S)))
-        self.price: Price | None = None
+        self.price: Callable[[Reply], float | None] | None = None
         self.allow: Allow | None = None
         self.release: Callable[[Request], None] | None = None
         self.has_answered = False
-        self.till: Till | None = None
-        self._key = (
-            find_key(options, is_openai=self.server.is_openai, is_azure=self.server.is_azure)
-            if settings.sends
-            else None
-        )
+        self.billing: Billing | None = None
+        is_openai, is_azure = self.server.is_openai, self.server.is_azure
+        self._key = find_key(options, is_openai=is_openai, is_azure=is_azure) if settings.sends else None
         start = min(int(cast(int, options.get("concurrency_start", START))), self.concurrency)
         self._limiter = limiter or (
             Limiter(start=1, cap=1)
@@ -110,11 +98,12 @@ class ApiEngine:
             else limiter_of(self.base_url, self._key, start=start, cap=self.concurrency)
         )
         self._pace = pace
-        self._label_tokens: dict[str, int] = {}
+        self._format = ApiFormat(settings.name, self.dialect, self.request_options, {})
         self._capabilities: Capabilities | None = None
         self._sending: Sending | None = None
         self._closed = threading.Event()
-        self.remembered = Remembered(self.settings.folder if self._uses_cache else None, self._about)
+        is_cached = bool(options.get("cache", settings.folder.is_absolute())) and not self.timing
+        self.cache = ReplyCache(settings.folder if is_cached else None, self._about)
         self._resolved: set[str] = set()
         self._failures: dict[str, int] = {}
         self._sent = 0
@@ -127,7 +116,7 @@ class ApiEngine:
             "kind": "openai",
             "model": self.settings.name,
             **where,
-            "wishes": self.wishes.describe(),
+            "wishes": self.request_options.describe(),
         }
         return {
             **identity,
@@ -142,20 +131,26 @@ class ApiEngine:
             "timeout_s": self.timeout,
             "requests_sent": self._sent,
             "failed_tries": dict(self._failures),
-            "cache": self.remembered.describe(),
+            "cache": self.cache.describe(),
             "openai": importlib.metadata.version("openai"),
-            **({"pictures": drawn_with()} if self.wishes.pictures else {}),
+            **({"pictures": drawn_with()} if self.request_options.pictures else {}),
         }
 
     def preview(self, request: Request) -> dict[str, object]:
         """Return address and JSON as they would be sent; the bytes of pictures are left out, and told apart by ``pictures``."""
-        path, body = self._speaker.body(request)
+        path, body = self._format.body(request)
         shown: dict[str, object] = {"url": self.base_url.rstrip("/") + path, "body": without_bytes(body)}
         pictures = [picture.to_json() for message in request.messages for picture in message.pictures]
         return shown | ({"pictures": pictures} if pictures else {})
 
     def probe(self) -> Capabilities:
-        """Find out by a few tiny requests what the endpoint gives; once, then remembered."""
+        """Find out by a few tiny requests what the endpoint gives; once, then remembered.
+
+        Raises
+        ------
+        RunStopped
+            There is no server, the key is refused, or the model is not there.
+        """
         if self._capabilities is None:
             # in a thread of its own: the caller's may have a loop already, as in a notebook
             with ThreadPoolExecutor(1, "wrods-probe") as thread:
@@ -163,12 +158,11 @@ class ApiEngine:
         return self._capabilities
 
     async def _probe(self) -> Capabilities:
-        async with Transport(self.server, self._key, self.settings.name) as transport:
-            found, tokens = await probe(
-                transport, self._speaker, key=self._key, timeout=self.timeout, pace=self._pace, till=self.till
-            )
-        self._label_tokens.update(tokens)
-        return found
+        async with self._transport() as transport:
+            return await probe(Questions(transport, self._format, self.billing, self._pace))
+
+    def _transport(self) -> Transport:
+        return Transport(self.server, self._key, self.settings.name, self.timeout)
 
     def status(self) -> Status:
         """Return what the progress bar says; from any thread."""
@@ -181,10 +175,23 @@ class ApiEngine:
         self._call("end")
 
     def answer(self, requests: Iterable[Request], follow: Follow | None = None) -> Iterator[Reply]:
-        """Yield replies as they come, those to requests that follow from a reply among them."""
+        """Yield replies as they come, those to requests that follow from a reply among them.
+
+        Parameters
+        ----------
+        requests : iterable of Request
+            Read only as far as there is room.
+        follow : callable, optional
+            Gives the requests that a reply makes possible; they go before all others.
+
+        Raises
+        ------
+        RunStopped
+            No further request can succeed; raised after everything under way has been yielded.
+        """
         if self.settings.options.get("probe", True) and not self._closed.is_set():
             self.probe()
-        self.remembered.open()
+        self.cache.open()
         replies: queue.Queue[object] = queue.Queue()
         begun = threading.Event()
         thread = threading.Thread(target=self._run, args=(replies, begun), name="wrods-api", daemon=True)
@@ -198,8 +205,8 @@ class ApiEngine:
         finally:
             self._call("finish")
             thread.join(timeout=GRACE_S * 2)
-            self._note()
-            self.remembered.close()
+            self._take_counts()
+            self.cache.close()
 
     def _exchange(
         self,
@@ -217,7 +224,7 @@ class ApiEngine:
         def look_up(requests: Iterable[Request]) -> list[Request]:
             missing = []
             for request in requests:
-                hit = self.remembered.find(request)
+                hit = self.cache.find(request)
                 if hit is None:
                     missing.append(request)
                 else:
@@ -264,7 +271,7 @@ class ApiEngine:
             return replace(reply, cost_usd=0.0)
         if self.price is not None and reply.prompt_tokens is not None:
             reply = replace(reply, cost_usd=self.price(reply))
-        self.remembered.keep(reply)
+        self.cache.keep(reply)
         return reply
 
     def _about(self) -> dict[str, object]:
@@ -273,20 +280,9 @@ class ApiEngine:
             "base_url": self.base_url.rstrip("/"),
             "api_version": self.server.api_version,
             "model": self.settings.name,
-            "wishes": self.wishes.describe(),
+            "wishes": self.request_options.describe(),
             "dialect": self.dialect.describe(),
         }
-
-    @property
-    def _was_probed(self) -> bool:
-        return self._capabilities is not None and self._capabilities.answered
-
-    @property
-    def _uses_cache(self) -> bool:
-        in_a_study = self.settings.folder.is_absolute()
-        return bool(self.settings.options.get("cache", in_a_study)) and not self.timing
-
-    # the thread of the window
 
     def _run(self, replies: queue.Queue[object], begun: threading.Event) -> None:
         try:
@@ -298,16 +294,14 @@ class ApiEngine:
             replies.put(_DONE)
 
     async def _send(self, replies: queue.Queue[object], begun: threading.Event) -> None:
-        async with Transport(self.server, self._key, self.settings.name) as transport:
-            ask_plainly = plain_question(
-                transport, self._speaker, key=self._key, timeout=self.timeout, till=self.till
-            )
-            sending = Sending(
-                transport, self._speaker, self._limiter, replies.put, ask_plainly=ask_plainly, timeout=self.timeout,
-                cap=self.concurrency, key=self._key, allow=self.allow, release=self.release, has_answered=self.has_answered,
-                was_probed=self._was_probed, pace=self._pace, is_timed=self.timing,
-            )  # fmt: skip
-            self._sending = sending
+        found = self._capabilities
+        options = SendingOptions(
+            self.concurrency, self.allow, self.release, self.has_answered, found is not None and found.answered,
+            self._pace, self.timing,
+        )  # fmt: skip
+        async with self._transport() as transport:
+            questions = Questions(transport, self._format, self.billing, 0.0)
+            self._sending = sending = Sending(questions, self._limiter, replies.put, options)
             if self._closed.is_set():
                 sending.end()
             begun.set()
@@ -323,7 +317,7 @@ class ApiEngine:
         if sending is not None:
             sending.call(name, *arguments, front=front)
 
-    def _note(self) -> None:
+    def _take_counts(self) -> None:
         """Take over the window's counts."""
         sending, self._sending = self._sending, None
         if sending is None:
@@ -332,10 +326,6 @@ class ApiEngine:
         self._resolved |= sending.resolved
         for kind, count in sending.failures.items():
             self._failures[kind] = self._failures.get(kind, 0) + count
-
-    @property
-    def _speaker(self) -> Speaker:
-        return Speaker(self.settings.name, self.dialect, self.wishes, self._label_tokens)
 
 
 def _next(replies: queue.Queue[object]) -> object:
@@ -348,84 +338,8 @@ def _next(replies: queue.Queue[object]) -> object:
             return replies.get(timeout=0.5)
 
 
-def capabilities(settings: ModelSettings, *, till: Till | None = None) -> Capabilities:
-    """Ask a model's endpoint what it can give, by a few tiny requests, which a till pays for."""
+def capabilities(settings: ModelSettings, billing: Billing | None = None) -> Capabilities:
+    """Ask a model's endpoint what it can give, by a few tiny requests that are paid for."""
     engine = ApiEngine(settings)
-    engine.till = till
+    engine.billing = billing
     return engine.probe()
-
-
-Say = Callable[[str], None]
-_UNREADABLE = (sqlite3.Error, NoCache, ValueError, TypeError, KeyError, AttributeError)
-
-
-class Remembered:
-    """Answers that were paid for before, as far as the study's file gives them."""
-
-    def __init__(self, folder: Path | None, about: Callable[[], Mapping[str, object]]) -> None:
-        self.hits = 0
-        self.fault: str | None = None
-        self.say: Say = lambda line: None
-        self._folder, self._about = folder, about
-        self._cache: Cache | None = None
-        self._keys: dict[str, str] = {}
-
-    def describe(self) -> dict[str, object]:
-        """Return hits, fault and whether a cache is used at all."""
-        return {"hits": self.hits, "fault": self.fault, "used": self._folder is not None}
-
-    def open(self) -> None:
-        """Open the file; from the thread that uses it."""
-        self._keys.clear()
-        if self._folder is None or self.fault is not None:
-            return
-        try:
-            self._cache = Cache(self._folder / FILE)
-        except _UNREADABLE as error:
-            self._give_up(error)
-
-    def find(self, request: Request) -> Reply | None:
-        """Return the answer to an identical request; None where there is none."""
-        if self._cache is None:
-            return None
-        key = cache_key(self._about(), request)
-        try:
-            hit = self._cache.find(key, request)
-        except _UNREADABLE as error:
-            self._give_up(error)
-            return None
-        if hit is None:
-            self._keys[request.work_key] = key
-        self.hits += hit is not None
-        return hit
-
-    def keep(self, reply: Reply) -> None:
-        """Keep the answer to a request that was looked for."""
-        key = self._keys.pop(reply.work_key, None)
-        if self._cache is None or key is None:
-            return
-        try:
-            self._cache.keep(key, reply)
-        except sqlite3.Error as error:
-            self._give_up(error)
-
-    def close(self) -> None:
-        """Write what is new and close the file."""
-        cache, self._cache = self._cache, None
-        if cache is not None:
-            try:
-                cache.close()
-            except sqlite3.Error as error:
-                self._give_up(error)
-
-    def _give_up(self, error: Exception) -> None:
-        cache, self._cache = self._cache, None
-        if cache is not None:
-            with contextlib.suppress(sqlite3.Error):
-                cache.abandon()
-        if self.fault is None and self._folder is not None:
-            self.fault = str(error) if isinstance(error, sqlite3.Error | NoCache) else f"it holds {error!r}"
-            self.say(
-                f"{self._folder / FILE} cannot be used: {self.fault}. No answer is taken from it and none is kept in it, so that "
-                "what a killed run had received is asked and paid again; move the file away, and the next run begins a new one"
-            )

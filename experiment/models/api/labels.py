@@ -1,6 +1,6 @@
 """Log-probabilities of tokens as servers tell them; nothing is filled in that they do not tell.
 
-Two sources. The alternatives of the first answer token give labels of one token (:mod:`experiment.models.api.first_token`). The
+Two sources. The alternatives of the first answer token give labels of one token (:mod:`experiment.models.api.labels`). The
 log-probabilities of the prompt's own tokens (where a server echoes them) give labels of any length and the surprisal of
 regions.
 """
@@ -8,11 +8,16 @@ regions.
 from __future__ import annotations
 
 import math
+import re
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import accumulate
+from typing import Any, Literal
 
 from experiment.models.engine import RegionScore
+from experiment.parsing.labels import ends_open, is_whole, parse_label
+from experiment.parsing.text import WRAPPING, fold
 
 MOST_ROUNDING = 0.01
 LEAST_LOGPROB = -9999.0
@@ -168,3 +173,204 @@ def _first_characters(tokens: Sequence[Token]) -> list[int]:
         places.append(at + len(token.text) - len(token.text.lstrip()))
         at += len(token.text)
     return places
+
+
+LEAST_MASS = 0.5
+"""Share of the first token that labels hold together at least, so that its most probable one may be called the choice: with
+less an answer more probably begins with something else."""
+MOST_TOLD = 1.05
+"""What told probabilities add up to at most; more, and they are none. Some servers round to two digits."""
+LEAST_UNTOLD = 1e-6
+"""What is left untold at least, since what is told is rounded."""
+
+Standing = Literal["agrees", "unsettled", "disagrees"]
+
+_THOUGHT_ENDS = ("</think>", "</thinking>", "</thought>", "[/THINK]")
+_PIECES = {"▁": " ", "Ġ": " ", "Ċ": "\n"}
+"""How vocabularies write blanks; some servers pass it on."""
+_HYPHENS = re.compile(r"(?<=\w)[- ](?=\w)")
+
+
+@dataclass(frozen=True)
+class LabelScores:
+    """What is known of the labels' probabilities."""
+
+    # natural-log probability of each label that was told, all its forms (` yes`, `Yes`, `"Yes`) added up
+    logprobs: dict[str, float]
+    bounds: dict[str, float]  # of each other label, what its log-probability cannot exceed
+    best: str | None
+
+    @property
+    def mass(self) -> float:
+        """Probability that the first token is one of the labels that were told."""
+        return math.fsum(math.exp(value) for value in self.logprobs.values())
+
+
+def first_token_scores(
+    tokens: Sequence[Token],
+    content: str | None,
+    labels: Sequence[str],
+    *,
+    part: str | None = None,
+    thinks: bool = False,
+) -> LabelScores | None:
+    """Read labels off the alternatives of the first token of the answer.
+
+    Tokens that are the same label by the study's own reading of a whole reply (case, hyphens, blanks, quotes and marks around it
+    aside) are forms of it and add up. Labels that only these tell apart ("a", "A") are compared as they are written.
+    """
+    keys = _Keys(labels)
+    token = _first_of_answer(tokens, content, keys, part=part, thinks=thinks)
+    if token is None or not token.alternatives:
+        return None
+    told = _told(token)
+    total = math.fsum(math.exp(logprob) for _, logprob in told)
+    if total > MOST_TOLD:
+        return None
+    found = [(keys.key(text), logprob) for text, logprob in told]
+    anything = math.fsum(math.exp(logprob) for key, logprob in found if not key)
+    untold = max(LEAST_UNTOLD, 1.0 - total)
+    logprobs: dict[str, float] = {}
+    bounds: dict[str, float] = {}
+    most: dict[str, float] = {}
+    for label in labels:
+        own = keys.of[label]
+        forms = [logprob for key, logprob in found if key == own]
+        begun = anything + math.fsum(math.exp(logprob) for key, logprob in found if key and _begins(key, own))
+        if forms and not any(_begins(own, other) for other in keys.of.values()):
+            logprobs[label] = _summed(forms)
+            most[label] = math.exp(logprobs[label]) + begun
+        else:
+            # the same token may go on to a longer label, or none was told
+            most[label] = math.fsum(map(math.exp, forms)) + begun + untold
+            bounds[label] = min(0.0, math.log(most[label]))
+    return LabelScores(logprobs, bounds, _best(logprobs, most))
+
+
+def _best(logprobs: Mapping[str, float], most: Mapping[str, float]) -> str | None:
+    if not logprobs or math.fsum(map(math.exp, logprobs.values())) < LEAST_MASS:
+        return None
+    label = max(logprobs, key=lambda one: logprobs[one])
+    least = math.exp(logprobs[label])
+    return label if all(least > limit for other, limit in most.items() if other != label) else None
+
+
+def label_given(reply: str | None, labels: Sequence[str], best: str | None, *, is_cut: bool) -> str | None:
+    """Return the label that a reply gives by itself, as the study's own parser reads it."""
+    said = (reply or "").strip()
+    if said in labels:
+        return said
+    parsed = parse_label(said, labels)
+    label = parsed.value
+    if label is not None:
+        return None if is_cut and ends_open(label, said) and not is_whole(label, said) else label
+    first, _, rest = said.partition("\n")
+    is_alone = best is not None and bool(rest) and is_whole(best, first)
+    return best if is_alone and parsed.status == "unparsed" else None
+
+
+def mark_of(path: str | None) -> str | None:
+    """Return what the path of a reply says of its first token: ``unsettled``, ``disagrees``, or None."""
+    return next((one for one in (path or "").split("+") if one in ("unsettled", "disagrees")), None)
+
+
+def standing(best: str | None, given: str | None) -> Standing:
+    """Say how the label that a reply gives stands to what its first token tells."""
+    if best is None:
+        return "unsettled"
+    return "agrees" if given == best else "disagrees"
+
+
+class _Keys:
+    """Tells tokens that are forms of a label: as the parser folds a whole reply, as far as labels stay distinct."""
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        self.is_pieces = not any(sign in label for sign in _PIECES for label in labels)
+        for self._norm in (_joined, fold, _as_written):
+            self.of = {label: self._norm(_bare(label)) for label in labels}
+            if len(set(self.of.values())) == len(set(labels)):
+                break
+        self._own = frozenset(self.of.values())
+
+    def spelt(self, text: str) -> str:
+        """Return a token's text with blanks as blanks."""
+        if self.is_pieces:
+            for sign, blank in _PIECES.items():
+                text = text.replace(sign, blank)
+        return text
+
+    def key(self, text: str) -> str:
+        """Return what a token is compared by; empty where it holds nothing but marks, and anything may follow."""
+        text = self.spelt(text)
+        whole = self._norm(text.strip())
+        return whole if whole in self._own else self._norm(text.strip(WRAPPING))
+
+
+def _joined(text: str) -> str:
+    return _HYPHENS.sub("", fold(text))
+
+
+def _as_written(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _bare(label: str) -> str:
+    return label.strip(WRAPPING) or label
+
+
+def _begins(key: str, other: str) -> bool:
+    return key != other and other.startswith(key)
+
+
+def _summed(values: Sequence[float]) -> float:
+    """Return the log of the sum of probabilities given as logs, also of those that no float holds."""
+    top = max(values)
+    return min(0.0, top + math.log(math.fsum(math.exp(value - top) for value in values)))
+
+
+def _told(token: Token) -> list[tuple[str, float]]:
+    """Return the alternatives, each once, and the token itself where it was drawn from below them."""
+    told = list(dict.fromkeys(token.alternatives))
+    if token.logprob is not None and all(text != token.text for text, _ in told):
+        told.append((token.text, token.logprob))
+    return told
+
+
+def _first_of_answer(
+    tokens: Sequence[Token], content: str | None, keys: _Keys, *, part: str | None, thinks: bool
+) -> Token | None:
+    """Return the first token of an answer that is more than blanks, quotes and braces of structured output."""
+    answer = (content or "").strip()
+    if not answer:
+        return None
+    texts = [keys.spelt(token.text) for token in tokens]
+    ends = list(accumulate(map(len, texts)))
+    whole = "".join(texts)
+    start = _place(whole, ends, texts, answer)
+    if start is not None and part is not None:
+        inside = answer.rfind(part)
+        if inside < 0:
+            return None
+        start += inside
+    elif start is None and part is not None:
+        start = _place(whole, ends, texts, part)
+    if start is None:
+        is_beginning = bool(whole.strip()) and answer.startswith(whole.strip())
+        if not is_beginning and (thinks or any(mark in whole for mark in _THOUGHT_ENDS)):
+            return None
+        start = 0
+    for place in range(bisect_right(ends, start), len(tokens)):
+        if keys.key(tokens[place].text):
+            return tokens[place]
+    return None
+
+
+def _place(whole: str, ends: Sequence[int], texts: Sequence[str], wanted: str) -> int | None:
+    """Return where a text stands last in the output at the beginning of a token, marks before it aside; else where it stands last."""
+    last = found = whole.rfind(wanted)
+    while found >= 0:
+        token = bisect_right(ends, found)
+        if not texts[token][: found - (ends[token] - len(texts[token]))].strip(WRAPPING):
+            return found
+        found = whole.rfind(wanted, 0, found + len(wanted) - 1)
+    return last if last >= 0 else None

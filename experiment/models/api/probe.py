@@ -12,29 +12,354 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Generator, Mapping
 from copy import copy
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from statistics import fmean
-from typing import Any
+from typing import Any, Literal, Protocol, TypeVar
 
-from experiment.models.api.asking import Asking, Till, Unanswered
-from experiment.models.api.capabilities import UNTRIED, Capabilities
-from experiment.models.api.dialects import STRUCTURES, Structure
-from experiment.models.api.first_token import LEAST_MASS
+from experiment.models.api.formats import STRUCTURES, ApiFormat, Call, Structure
+from experiment.models.api.labels import LEAST_MASS
+from experiment.models.api.responses import Usage, read_json, read_usage
 from experiment.models.api.retrying import (
+    FIRST_TRIES,
+    NoAnswer,
+    Retry,
     RunStopped,
+    judge_failure,
+    judge_status,
     no_whole_labels,
+    sent_elsewhere,
+    unreached,
 )
-from experiment.models.api.surfaces import Speaker
 from experiment.models.api.transport import Transport
 from experiment.models.engine import Message, Reply, Request, Span
 from experiment.models.pictures import MARK, Picture
+from stimuli.errors import unknown_name
 from stimuli.seeds import stable_seed
+
+Need = Literal[
+    "choices",
+    "label_logprobs",
+    "long_labels",
+    "likelihoods",
+    "surprisal",
+    "states",
+    "sampling",
+    "system_role",
+    "reasoning",
+    "pictures",
+]
+NEEDS: tuple[Need, ...] = (
+    "choices", "label_logprobs", "long_labels", "likelihoods", "surprisal", "states", "sampling", "system_role", "reasoning",
+    "pictures",
+)  # fmt: skip
+"""What an analysis may ask of a model: answers to choices, their probabilities (labels of one token, or longer), how likely
+a person's answers are to it, surprisal of regions, hidden states, samples that differ from replicate to replicate, a system
+message, thoughts, a look at pictures."""
+
+
+UNTRIED = "not tried"
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a probe found out."""
+
+    model: str  # what was asked, and in which form
+    base_url: str
+    api: str
+    resolved_model: str | None = None  # what the server says it is
+    top_logprobs: int = 0  # alternatives told at each answer token; 0 where none are
+    prompt_logprobs: bool = False  # whether log-probabilities of the prompt's tokens are told
+    # whether the same prompt had the same ones twice; None where none are told
+    stable_prompt_logprobs: bool | None = None
+    seed: bool = False  # whether the server takes them
+    # whether one seed gave the same text twice and another gave another; None where this was not seen
+    heeds_seed: bool | None = None
+    # whether draws at temperature 1 differed at all; None where nothing was drawn
+    draws_differ: bool | None = None
+    # fields that it takes and that switch off its own sampling: `top_k`, `min_p`, penalties
+    unfiltered: tuple[str, ...] = ()
+    temperature: bool = False
+    system_role: bool = False
+    structure: str = "none"  # how answers can be held to labels: one of STRUCTURES, `none`, or UNTRIED
+    thinks: bool = False  # whether it thinks before it answers, as asked
+    reasoning_counts: bool = False  # whether the tokens of thoughts are counted apart
+    cached_counts: bool = False  # whether tokens from the provider's own cache are counted apart
+    pictures: bool | None = None  # whether it read a word from a picture; None where the study shows it none
+    limit_name: str = "max_tokens"
+    requests: int = 0  # requests that the probe took
+    answered: bool = False  # whether any of them was answered
+    remarks: tuple[str, ...] = ()  # what else was seen
+
+    def describe(self) -> dict[str, object]:
+        """Return everything as JSON, with the sentences."""
+        lists = {"remarks": list(self.remarks), "unfiltered": list(self.unfiltered)}
+        return {**asdict(self), **lists, "sentences": self.sentences()}
+
+    def sentences(self) -> list[str]:
+        """Say in plain words what the model can and cannot give."""
+        return [
+            self._of_labels(),
+            "It tells log-probabilities of the prompt: surprisal of regions, and labels of any length (label_scoring: whole)."
+            if self.prompt_logprobs
+            else "It tells no log-probabilities of the prompt: no surprisal, and no probability of labels longer than one token.",
+            *(
+                [
+                    "The same prompt had different log-probabilities twice, as servers with prefix caching give them: start the "
+                    "server without it (vLLM: --no-enable-prefix-caching) before surprisal is a measure."
+                ]
+                if self.stable_prompt_logprobs is False
+                else []
+            ),
+            "It tells no hidden states: only local models do.",
+            *self._of_draws(),
+            "It takes a system message."
+            if self.system_role
+            else "It takes no system message: its text opens the first message of the user.",
+            self._of_structure(),
+            self._of_thoughts(),
+            *(["It reads a word from a picture."] if self.pictures else []),
+            *self.remarks,
+        ]
+
+    def _of_labels(self) -> str:
+        if self.top_logprobs:
+            return (
+                f"It tells the {self.top_logprobs} most probable first tokens of an answer: labels of one token get a "
+                "log-probability where they are among them, and a bound where not."
+            )
+        return "It tells no log-probabilities of answers: choices are read from what it writes."
+
+    def _of_draws(self) -> list[str]:
+        drawn = [
+            "It takes a temperature." if self.temperature else "It refuses a temperature: its own is used."
+        ]
+        if not self.seed:
+            drawn.append("It takes no seed: a sample cannot be drawn again.")
+        elif self.heeds_seed is None:
+            drawn.append("It takes a seed; whether it heeds it was not seen.")
+        elif self.heeds_seed:
+            drawn.append("It heeds a seed: the same one gave the same text twice.")
+        if self.unfiltered:
+            drawn.append(
+                f"It takes {', '.join(self.unfiltered)}, which switch off sampling of its own, or ignores them."
+            )
+        return drawn
+
+    def _of_structure(self) -> str:
+        if self.structure == UNTRIED:
+            return "Whether answers can be held to the labels was not tried, since it thinks and label_only is not set."
+        if self.structure == "none":
+            return "Answers cannot be held to the labels: a parser reads them."
+        return f"Answers can be held to the labels ({self.structure})."
+
+    def _of_thoughts(self) -> str:
+        if not self.thinks:
+            return "It answers without a thought before, or does not count it."
+        counted = "counted apart" if self.reasoning_counts else "not counted apart"
+        return f"It thinks before it answers; the tokens of thoughts are {counted}. Leave room for them: thinking_tokens."
+
+    def gaps(self, needs: Collection[Need]) -> list[str]:
+        """Say which of an analysis's needs this model does not meet; empty where it meets all."""
+        missing = {
+            "label_logprobs": (
+                bool(self.top_logprobs or self.prompt_logprobs),
+                "tells no probabilities of labels: margins and label_logprobs stay empty, and choices are read from its text",
+            ),
+            "long_labels": (
+                self.prompt_logprobs,
+                "tells no probabilities of labels longer than one token: such choices are read from its text",
+            ),
+            "likelihoods": (
+                bool(self.top_logprobs or self.prompt_logprobs),
+                "tells no probabilities of answers: how likely people's answers are to it cannot be known, and a run stops",
+            ),
+            "surprisal": (self.prompt_logprobs, "tells no surprisal: regions of models stay empty"),
+            "states": (False, "tells no hidden states: only local models do"),
+            "sampling": (
+                self.temperature and self.draws_differ is not False,
+                "refuses a temperature: its replicates are drawn at its own"
+                if not self.temperature
+                else "wrote the same at temperature 1 with two seeds: its replicates may all be the same",
+            ),
+            "system_role": (self.system_role, "takes no system message"),
+            "reasoning": (self.reasoning_counts, "does not count the tokens of its thoughts"),
+            "choices": (True, ""),
+            "pictures": (
+                self.pictures is True,
+                "was not seen to read pictures: ask its server again (wrods check --probe)"
+                if self.pictures is None
+                else "takes a picture and did not read the word in it",
+            ),
+        }
+        gaps = []
+        for need in needs:
+            if need not in missing:
+                raise unknown_name("need", need, NEEDS)
+            is_met, lack = missing[need]
+            if not is_met:
+                gaps.append(f"{self.model} {lack}.")
+        return gaps
+
+
+MOST_REWORDED = 12
+
+NOTHING = Usage(prompt=0, completion=0)
+"""What a server bills for a call that it refused."""
+
+T = TypeVar("T")
+
+
+class Billing(Protocol):
+    """Pays for each call before it is sent (:class:`experiment.models.costs.budget.ProbeBilling`)."""
+
+    why: str | None
+
+    def take(self, read: int, written: int) -> bool: ...  # noqa: D102
+    def settle(self, usage: Usage | None) -> None: ...  # noqa: D102
+
+
+class Unanswered(Exception):
+    """The endpoint refuses this request or never answers it."""
+
+
+class Refused(Unanswered):
+    """The endpoint refuses this request, and may answer others."""
+
+
+class Questions:
+    """Sends tiny questions one after the other, and pays for them."""
+
+    def __init__(self, transport: Transport, form: ApiFormat, billing: Billing | None, pace: float) -> None:
+        self.transport, self.form, self.billing, self.pace = transport, form, billing, pace
+        self.count = 0
+        self.has_answered = False
+
+    async def ask(
+        self,
+        request: Request,
+        form: ApiFormat | None = None,
+        *,
+        learns: bool = True,
+        tries: int = FIRST_TRIES,
+    ) -> Reply:
+        """Return the reply to a request, or raise Unanswered."""
+        form = form or self.form
+        return await self.hold(form.ask(request), form if learns else None, tries)
+
+    async def hold(
+        self, talk: Generator[Call, Mapping[str, Any], T], form: ApiFormat | None, tries: int = FIRST_TRIES
+    ) -> T:
+        """Return what a conversation with the server comes to, or raise Unanswered; learn refusals where a form is given."""
+        call = next(talk)
+        while True:
+            payload = await self._send(call.path, call.body, form, tries)
+            try:
+                call = talk.send(payload)
+            except StopIteration as ended:
+                outcome: T = ended.value
+                return outcome
+            except NoAnswer as fault:
+                raise Unanswered(str(fault)) from fault
+
+    async def ask_plainly(self) -> str | None:
+        """Ask the tiny question in the run's own form; return why it was not answered, None where it was.
+
+        Where there is no money for it, the server counts as one that answers.
+        """
+        text = probe_texts()["structure"]["user"]
+        options = replace(self.form.options, label_only=False, whole_labels=False, thinking_tokens=0)
+        plain = Questions(self.transport, replace(self.form, options=options), self.billing, 0.0)
+        plain.has_answered = True
+        try:
+            await plain.ask(
+                Request("health", (Message("user", text),), None, 16, 0.0, 0), learns=False, tries=1
+            )
+        except Refused:
+            return None
+        except Unanswered as fault:
+            return str(fault)
+        except RunStopped:
+            if self.billing is None or self.billing.why is None:
+                raise
+        return None
+
+    async def _send(self, path: str, body: Any, form: ApiFormat | None, tries: int) -> Mapping[str, Any]:
+        failures = reworded = 0
+        while True:
+            self.count += 1
+            sent = body()
+            verdict = await self._try(path, sent)
+            if not isinstance(verdict, Retry):
+                return verdict
+            is_learned = (
+                verdict.kind in ("no", "transient")
+                and form is not None
+                and reworded < MOST_REWORDED
+                and form.dialect.learn(verdict.refusal, sent, form.options)
+            )
+            if is_learned:
+                reworded += 1
+                continue
+            if verdict.kind == "no":
+                raise Refused(verdict.reason)
+            failures += 1
+            if failures >= tries:
+                if verdict.kind in ("unreachable", "timeout") and not self.has_answered:
+                    raise unreached(self.transport.base_url, verdict.reason)
+                raise Unanswered(verdict.reason)
+            await asyncio.sleep(verdict.wait(failures, "probe") * self.pace)
+
+    async def _try(self, path: str, sent: Mapping[str, Any]) -> Mapping[str, Any] | Retry:
+        billing, transport = self.billing, self.transport
+        if billing is not None:
+            self._pay(billing, sent)
+        try:
+            response = await transport.post(path, sent)
+            if response.status >= 300:
+                if billing is not None:
+                    billing.settle(NOTHING)
+                if response.status < 400:
+                    raise sent_elsewhere(response.status, response.headers, transport.base_url, path)
+                return judge_status(
+                    response.status,
+                    response.body,
+                    response.headers,
+                    secret=transport.key,
+                    answered=self.has_answered,
+                )
+            payload = read_json(response.body)
+        except RunStopped:
+            raise
+        except Exception as error:
+            verdict = judge_failure(error, seconds=transport.timeout)
+            if billing is not None:
+                billing.settle(NOTHING if verdict.kind == "unreachable" else None)
+            return verdict
+        if billing is not None:
+            billing.settle(read_usage(payload))
+        self.has_answered = True
+        return payload
+
+    @staticmethod
+    def _pay(billing: Billing, sent: Mapping[str, Any]) -> None:
+        """Set aside the most that a call can cost: a token for each byte that is sent, and what it may write."""
+        limits = (sent.get(name) for name in ("max_tokens", "max_completion_tokens", "max_output_tokens"))
+        written = next(limit for limit in limits if limit is not None)
+        if not billing.take(len(json.dumps(sent, ensure_ascii=False).encode()), int(written)):
+            raise RunStopped(
+                f"there is no money left to find out what the model's server can give: {billing.why}",
+                mend="Raise models: budget in the study or the limit of this command, or write `probe: false` with the model: then "
+                "its server is not asked beforehand.",
+            )
+
 
 DRAWN_TOKENS = 12
 MOST_COMPARED = 4
@@ -54,27 +379,19 @@ _LEAVABLE: Mapping[str, Mapping[str, Any]] = {
 """What a request can do without, where a server fails and does not say at what."""
 
 
-def questions() -> dict[str, Any]:
+def probe_texts() -> dict[str, Any]:
     """Return what a server is asked to find out what it can give, and whether it answers at all."""
     return dict(json.loads((files(__package__) / "probe.json").read_text("utf-8")))
 
 
-async def probe(
-    transport: Transport,
-    speaker: Speaker,
-    *,
-    key: str | None,
-    timeout: float,
-    pace: float = 1.0,
-    till: Till | None = None,
-) -> tuple[Capabilities, dict[str, int]]:
-    """Find out what an endpoint has and set the speaker's dialect right."""
-    asking = Asking(transport, speaker, key=key, timeout=timeout, pace=pace, till=till)
-    dialect, wishes = speaker.dialect, speaker.wishes
-    texts = questions()
+async def probe(questions: Questions) -> Capabilities:
+    """Find out what an endpoint has and set the dialect of its form right."""
+    form = questions.form
+    dialect, options = form.dialect, form.options
+    texts = probe_texts()
     remarks: list[str] = []
-    plain = replace(speaker, wishes=replace(wishes, label_only=False, whole_labels=False))
-    reply = await _first(asking, plain, _choice(texts["choice"]), remarks)
+    plain = replace(form, options=replace(options, label_only=False, whole_labels=False))
+    reply = await _first(questions, plain, _choice(texts["choice"]), remarks)
     top = dialect.top_logprobs if reply is not None and reply.path and "logprobs" in reply.path else 0
     if reply is not None and top == 0 and dialect.top_logprobs:
         dialect.top_logprobs = 0
@@ -83,16 +400,17 @@ async def probe(
     if reply is not None and top and (remark := _of_labels(reply)):
         remarks.append(remark)
     # what takes no answer needs no room for thoughts
-    short = replace(plain, wishes=replace(plain.wishes, thinking_tokens=0))
-    is_stable = await _find_prompt_logprobs(asking, short, texts["prompt"], remarks)
-    if wishes.whole_labels and not dialect.prompt_logprobs:
+    short = replace(plain, options=replace(plain.options, thinking_tokens=0))
+    is_stable = await _find_prompt_logprobs(questions, short, texts["prompt"], remarks)
+    if options.whole_labels and not dialect.prompt_logprobs:
         raise no_whole_labels(remarks)
-    pictures = await _find_pictures(asking, plain, texts["picture"], remarks) if wishes.pictures else None
+    pictures = await _find_pictures(questions, plain, texts["picture"], remarks) if options.pictures else None
     # each answer with room for thoughts may cost thousands of tokens: what the study does not ask for is not tried
-    is_dear = thinks and wishes.thinking_tokens > 0
-    is_held = wishes.label_only or not is_dear
-    tokens = await _find_structure(asking, speaker, texts["structure"], remarks) if is_held else {}
-    heeds_seed, draws_differ = (None, None) if is_dear else await _find_draws(asking, plain, texts["draw"])
+    is_dear = thinks and options.thinking_tokens > 0
+    is_held = options.label_only or not is_dear
+    if is_held:
+        await _find_structure(questions, form, texts["structure"], remarks)
+    heeds_seed, draws_differ = (None, None) if is_dear else await _find_draws(questions, plain, texts["draw"])
     if draws_differ is False:
         remarks.append(
             "It wrote the same at temperature 1 with two seeds: it may not draw at all, and replicates may all be the same."
@@ -104,9 +422,9 @@ async def probe(
             "Its thoughts took all the room that the probe gave: set thinking_tokens or max_tokens."
         )
     return Capabilities(
-        model=speaker.model,
-        base_url=asking.transport.base_url,
-        api=wishes.surface,
+        model=form.model,
+        base_url=questions.transport.base_url,
+        api=options.surface,
         resolved_model=reply.resolved_model if reply is not None else None,
         top_logprobs=top,
         prompt_logprobs=dialect.prompt_logprobs,
@@ -123,10 +441,10 @@ async def probe(
         cached_counts=reply is not None and reply.cached_tokens is not None,
         pictures=pictures,
         limit_name=dialect.limit_name,
-        requests=asking.count,
-        answered=asking.has_answered,
+        requests=questions.count,
+        answered=questions.has_answered,
         remarks=tuple(remarks),
-    ), tokens
+    )
 
 
 def _choice(texts: Mapping[str, Any]) -> Request:
@@ -134,21 +452,21 @@ def _choice(texts: Mapping[str, Any]) -> Request:
     return Request("probe", messages, tuple(texts["labels"]), 16, 0.0, stable_seed("probe"), stop=("\n\n\n",))
 
 
-async def _first(asking: Asking, speaker: Speaker, request: Request, remarks: list[str]) -> Reply | None:
+async def _first(questions: Questions, form: ApiFormat, request: Request, remarks: list[str]) -> Reply | None:
     """Ask the choice as sampling sends it, so that a seed is tried too, then at the study's own temperature 0."""
-    drawn = replace(request, temperature=1.0) if speaker.dialect.seed else request
+    drawn = replace(request, temperature=1.0) if form.dialect.seed else request
     try:
-        return await asking.ask(drawn, speaker)
+        return await questions.ask(drawn, form)
     except Unanswered as fault:
-        return await _without(asking, speaker, drawn, str(fault), remarks)
+        return await _without(questions, form, drawn, str(fault), remarks)
 
 
 async def _without(
-    asking: Asking, speaker: Speaker, request: Request, fault: str, remarks: list[str]
+    questions: Questions, form: ApiFormat, request: Request, fault: str, remarks: list[str]
 ) -> Reply | None:
     """Find what a server cannot do with where it does not name it: ask without one thing, then without all."""
-    dialect, wishes = speaker.dialect, speaker.wishes
-    needed = {"a temperature": wishes.temperature_given, "a system message": bool(wishes.system_role)}
+    dialect, options = form.dialect, form.options
+    needed = {"a temperature": options.temperature_given, "a system message": bool(options.system_role)}
     ways = {name: given for name, given in _LEAVABLE.items() if not needed.get(name)}
     everything = {field: value for given in ways.values() for field, value in given.items()}
     for name, given in {**ways, ", ".join(ways): everything}.items():
@@ -158,7 +476,7 @@ async def _without(
         for field, value in given.items():
             setattr(dialect, field, copy(value))
         try:
-            reply = await asking.ask(request, speaker, tries=1)
+            reply = await questions.ask(request, form, tries=1)
         except Unanswered:
             for field, value in before.items():
                 setattr(dialect, field, value)
@@ -184,15 +502,15 @@ def _of_labels(reply: Reply) -> str | None:
 
 
 async def _find_pictures(
-    asking: Asking, speaker: Speaker, texts: Mapping[str, Any], remarks: list[str]
+    questions: Questions, form: ApiFormat, texts: Mapping[str, Any], remarks: list[str]
 ) -> bool:
     """Find out whether the model reads a word from a picture; False where it takes the picture and reads another."""
     message = Message("user", f"{texts['user']}\n\n{MARK}", (Picture.of(str(texts["word"])),))
     try:
-        reply = await asking.ask(Request("probe", (message,), None, 16, 0.0, 0), speaker)
+        reply = await questions.ask(Request("probe", (message,), None, 16, 0.0, 0), form)
     except Unanswered as fault:
         raise RunStopped(
-            f"{speaker.model} at {asking.transport.base_url} takes no pictures: {fault}",
+            f"{form.model} at {questions.transport.base_url} takes no pictures: {fault}",
             mend="Name a model that looks at pictures, or show this one text (presentation: text).",
         ) from fault
     if str(texts["word"]) in f"{reply.reasoning or ''}{reply.text or ''}".lower():
@@ -205,43 +523,43 @@ async def _find_pictures(
 
 
 async def _find_draws(
-    asking: Asking, speaker: Speaker, texts: Mapping[str, Any]
+    questions: Questions, form: ApiFormat, texts: Mapping[str, Any]
 ) -> tuple[bool | None, bool | None]:
     """Find out whether a seed gives the same text twice, and whether another gives another."""
-    if not speaker.dialect.temperature:
+    if not form.dialect.temperature:
         return None, None
     request = Request("probe", (Message("user", texts["user"]),), None, DRAWN_TOKENS, 1.0, 0)
     one, other = stable_seed("probe", 1), stable_seed("probe", 2)
     drawn = []
     try:
         for seed in (one, one, other):
-            reply = await asking.ask(replace(request, seed=seed), speaker)
+            reply = await questions.ask(replace(request, seed=seed), form)
             drawn.append(f"{reply.reasoning or ''}{reply.text or ''}")
     except Unanswered:
         return None, None
-    if not any(drawn) or not speaker.dialect.temperature:
+    if not any(drawn) or not form.dialect.temperature:
         return None, None
     differs = len(set(drawn)) > 1
-    return (drawn[0] == drawn[1]) if differs and speaker.dialect.seed else None, differs
+    return (drawn[0] == drawn[1]) if differs and form.dialect.seed else None, differs
 
 
 async def _find_prompt_logprobs(
-    asking: Asking, speaker: Speaker, texts: Mapping[str, Any], remarks: list[str]
+    questions: Questions, form: ApiFormat, texts: Mapping[str, Any], remarks: list[str]
 ) -> bool | None:
     """Find out whether the prompt's log-probabilities are told, right, and the same twice."""
-    dialect = speaker.dialect
-    if speaker.wishes.surface == "responses" or not dialect.prompt_logprobs:
+    dialect = form.dialect
+    if form.options.surface == "responses" or not dialect.prompt_logprobs:
         dialect.prompt_logprobs = False
         return None
     text = str(texts["user"])
     request = Request("probe", (Message("user", text),), None, 1, 0.0, 0, regions=(Span(0, 4, len(text)),))
     try:
-        first = await asking.ask(request, speaker)
+        first = await questions.ask(request, form)
         if not first.regions or first.regions[0].surprisal is None:
             dialect.prompt_logprobs = False
             return None
-        second = await asking.ask(request, speaker)
-        differences = await _differences(asking, speaker, replace(request, regions=()))
+        second = await questions.ask(request, form)
+        differences = await _differences(questions, form, replace(request, regions=()))
     except Unanswered:
         dialect.prompt_logprobs = False
         return None
@@ -260,58 +578,57 @@ async def _find_prompt_logprobs(
     return again is not None and abs(again - first.regions[0].surprisal) < _TOLERANCE
 
 
-async def _differences(asking: Asking, speaker: Speaker, request: Request) -> list[float]:
+async def _differences(questions: Questions, form: ApiFormat, request: Request) -> list[float]:
     """Compare what is told of some first tokens of an answer with what is told of them as the end of the prompt."""
-    if not speaker.dialect.top_logprobs:
+    if not form.dialect.top_logprobs:
         return []
     drawn = replace(request, labels=("A", "B"), temperature=1.0)
-    token = await asking.hold(speaker.first_token(drawn), speaker)
+    token = await questions.hold(form.first_token(drawn), form)
     found: list[float] = []
     alternatives = () if token is None else sorted(token.alternatives, key=lambda one: -one[1])
     plain = [one for one in alternatives if re.fullmatch(r" ?[A-Za-z]+", one[0])]
     for text, told in plain[:MOST_COMPARED]:
-        if speaker.wishes.surface == "chat" and text.startswith(" "):
+        if form.options.surface == "chat" and text.startswith(" "):
             continue
-        tokens, _ = await asking.hold(speaker.read_ending(request, text), None)
+        tokens, _ = await questions.hold(form.read_ending(request, text), None)
         last = tokens[-1] if tokens else None
         if last is not None and last.text == text and last.logprob is not None:
             found.append(abs(last.logprob - told))
     return found
 
 
-def _ways(speaker: Speaker, has_openai_models: bool) -> tuple[Structure, ...]:
+def _ways(form: ApiFormat, has_openai_models: bool) -> tuple[Structure, ...]:
     """Return the ways of holding answers to labels that a server of this kind may know."""
     if has_openai_models:
         return ("json_schema",)
-    if speaker.wishes.surface == "completions":
+    if form.options.surface == "completions":
         return tuple(one for one in STRUCTURES if one != "json_schema")
     return STRUCTURES
 
 
 async def _find_structure(
-    asking: Asking, speaker: Speaker, texts: Mapping[str, Any], remarks: list[str]
-) -> dict[str, int]:
+    questions: Questions, form: ApiFormat, texts: Mapping[str, Any], remarks: list[str]
+) -> None:
     """Find the first way of holding answers to labels that the server heeds."""
-    dialect = speaker.dialect
+    dialect = form.dialect
     labels = tuple(texts["labels"])
-    held = replace(speaker, wishes=replace(speaker.wishes, label_only=True, whole_labels=False))
+    held = replace(form, options=replace(form.options, label_only=True, whole_labels=False))
     request = Request("probe", (Message("user", texts["user"]),), labels, 8, 0.0, 0)
-    for structure in _ways(speaker, asking.has_openai_models):
+    for structure in _ways(form, questions.transport.has_openai_models):
         tokens: dict[str, int] = {}
         if structure == "logit_bias":
-            asking.count += len(labels)
-            tokens = await asking.transport.tokens_of(speaker.model, labels, seconds=asking.timeout)
+            questions.count += len(labels)
+            tokens = await questions.transport.tokens_of(labels)
             if not tokens:
                 continue
         dialect.structure = structure
         try:
-            one = replace(held, label_tokens=tokens)
-            reply = await asking.ask(request, one, learns=False)
+            reply = await questions.ask(request, replace(held, label_tokens=tokens), learns=False)
         except Unanswered:
             continue
         if ((reply.generated or reply.text) or "").strip() in labels:
-            return tokens
+            form.label_tokens.update(tokens)
+            return
     dialect.structure = "none"
-    if speaker.wishes.label_only:
+    if form.options.label_only:
         remarks.append("label_only is set, and no way of holding answers to labels is heeded here.")
-    return {}

@@ -15,18 +15,20 @@ import itertools
 import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from experiment.models.api.doubts import MOST_ROUNDS, Ask, Doubtful, Doubts
+from experiment.models.api.formats import Call, Conversation
 from experiment.models.api.limiter import Limiter
-from experiment.models.api.reading import read_json
-from experiment.models.api.refusals import Answered, words_about_parameters
+from experiment.models.api.probe import Questions
+from experiment.models.api.responses import read_json
 from experiment.models.api.retrying import (
     ALIKE_TRIES,
     FIRST_TRIES,
+    FIRST_WAIT_S,
     LIMITED_TRIES,
     TRIES,
+    Answered,
     NoAnswer,
     Retry,
     RunStopped,
@@ -36,13 +38,142 @@ from experiment.models.api.retrying import (
     sent_elsewhere,
     unreached,
     without_marks,
+    words_about_parameters,
 )  # fmt: skip
-from experiment.models.api.status import Status
-from experiment.models.api.streaming import can_be_streamed
-from experiment.models.api.surfaces import Speaker
-from experiment.models.api.transport import Transport
-from experiment.models.api.underway import Underway
+from experiment.models.api.transport import can_be_streamed
 from experiment.models.engine import Reply, ReplyStatus, Request
+
+
+class InFlightRequest:
+    """One request on its way."""
+
+    __slots__ = (
+        "alike", "call", "failed_at", "fault", "has_answers", "is_owing", "limited", "lost", "request", "rounds", "talk", "tries",
+        "unsettled", "waits_for",
+    )  # fmt: skip
+
+    def __init__(self, request: Request, talk: Conversation) -> None:
+        self.request = request
+        self.talk = talk
+        self.call: Call | None = None
+        self.tries = self.limited = self.lost = self.unsettled = self.alike = 0
+        self.fault = self.waits_for = ""
+        self.is_owing = self.has_answers = False
+        self.failed_at, self.rounds = 0.0, 0
+
+    @property
+    def counted(self) -> int:
+        """Tries that count against it: the server took them, and was not down."""
+        return self.tries - self.limited - self.lost
+
+    def begin_anew(self) -> None:
+        """Know that the server was down, so that its tries so far say nothing of it."""
+        self.lost += self.counted
+        self.alike, self.fault = 0, ""
+        self.rounds += 1
+
+    def owe(self) -> None:
+        """Know that the server may bill a try that brought no answer."""
+        self.unsettled += 1
+        self.is_owing = True
+
+    def failed(self, reason: str, status: ReplyStatus, *, model: str, path: str) -> Reply:
+        """Return the reply that says why there is no answer."""
+        return Reply(
+            self.request.work_key, None, status, error=reason, attempts=self.tries, requested_model=model, path=path,
+            unsettled_tries=self.unsettled,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Status:
+    """What the progress bar says."""
+
+    in_flight: int = 0  # requests under way, and places at the server now
+    limit: int = 0
+    queued: int = 0  # requests ready to go, and those that wait for their next try
+    waiting: int = 0
+    # when the next of these goes, in seconds since the epoch; None where nothing waits
+    waiting_until: float | None = None
+    why: str | None = None  # why it waits
+    last_error: str | None = None  # the last failure of all
+    retries: int = 0  # tries after the first, all tries, and requests that came to an end
+    sent: int = 0
+    answered: int = 0
+
+    def __str__(self) -> str:
+        text = f"{self.in_flight} of {self.limit} at once"
+        if self.waiting_until is not None:
+            at = time.strftime("%H:%M:%S", time.localtime(self.waiting_until))
+            text += f", {self.waiting} waiting until {at}: {self.why}"
+        return text + (f", {self.retries} tried again" if self.retries else "")
+
+
+DOWN_S = 600.0
+"""How long a server may fail with everything before the run ends."""
+
+LONGEST_WAIT_S = 15.0
+
+MOST_ROUNDS = 3
+"""Rounds of tries of one request that met a server which was down, as one that brings the server down would forever."""
+
+Doubtful = tuple[InFlightRequest, Retry]
+Ask = Callable[[], Awaitable[str | None]]
+
+
+class UnattributedFailures:
+    """Requests of which it is not known yet whether they or their server are at fault."""
+
+    def __init__(
+        self,
+        ask: Ask,
+        settle: Callable[[list[Doubtful], bool], None],
+        is_over: Callable[[], bool],
+        *,
+        pace: float,
+    ) -> None:
+        self._ask, self._settle, self._is_over, self._pace = ask, settle, is_over, pace
+        self._held: list[Doubtful] = []
+        self.down = ""
+        self.due = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self._held)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def add(self, one: InFlightRequest, verdict: Retry) -> bool:
+        """Hold a request; say whether it is the first, for which the server is to be asked."""
+        self._held.append((one, verdict))
+        return len(self._held) == 1
+
+    def clear(self) -> None:
+        """Hold nothing more."""
+        self._held.clear()
+
+    async def find_out(self) -> None:
+        """Ask until the server answers."""
+        loop = asyncio.get_running_loop()
+        began, count = time.monotonic(), 0
+        while not self._is_over():
+            why = await self._ask()
+            if why is None:
+                held, self._held = self._held, []
+                self.down = ""
+                self._settle(held, count > 0)
+                return
+            self.down = why
+            count += 1
+            if time.monotonic() - began > DOWN_S or (self._pace == 0 and count > 100 * FIRST_TRIES):
+                raise RunStopped(
+                    f"the server fails with every request, also with a plain question of a few words: {why}",
+                    mend="Look after the server, then give the same command again: it goes on where it stopped.",
+                )
+            wait = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(count, 20)) * self._pace
+            self.due = loop.time() + wait
+            await asyncio.sleep(wait)
+
 
 GRACE_S = 5.0
 """How long requests under way may still take when a run is ended."""
@@ -58,45 +189,42 @@ REST_S = 0.02
 Allow = Callable[[Request], Awaitable[bool]]
 
 
+@dataclass(frozen=True)
+class SendingOptions:
+    """How the requests of one engine are sent."""
+
+    cap: int  # most requests of this engine at once, whatever the limiter allows
+    # asked before a request is sent, and again after a try that the server may bill without having answered; False ends the run
+    allow: Allow | None = None
+    release: Callable[[Request], None] | None = None
+    has_answered: bool = False
+    was_probed: bool = False
+    pace: float = 1.0  # share of each wait that is truly waited; tests take 0
+    is_timed: bool = False  # whether a request's time is a measure, since it runs alone
+
+
 class Sending:
-    """The window of one engine."""
+    """The window of one engine; ``deliver`` takes the replies that came in together."""
 
     def __init__(
         self,
-        transport: Transport,
-        speaker: Speaker,
+        questions: Questions,
         limiter: Limiter,
         deliver: Callable[[list[Reply]], None],
-        *,
-        ask_plainly: Ask,
-        timeout: float,
-        cap: int,
-        key: str | None,
-        allow: Allow | None = None,
-        release: Callable[[Request], None] | None = None,
-        has_answered: bool = False,
-        was_probed: bool = False,
-        pace: float = 1.0,
-        is_timed: bool = False,
+        options: SendingOptions,
     ) -> None:
-        self._transport = transport
-        self._speaker = speaker
-        self._limiter = limiter
-        self._deliver = deliver
-        self._timeout = timeout
-        self._cap = cap
-        self._key = key
-        self._allow = allow
-        self._release = release
-        self._alike = Alike(has_answered=has_answered, was_probed=was_probed)
-        self._has_answered = has_answered
+        self._transport, self._form = questions.transport, questions.form
+        self._limiter, self._deliver, self._options = limiter, deliver, options
+        self._pace = options.pace
+        self._alike = Alike(has_answered=options.has_answered, was_probed=options.was_probed)
+        self._has_answered = options.has_answered
         self._answered_at = 0.0
-        self._doubts = Doubts(ask_plainly, self._settle, lambda: self._is_ending, pace=pace)
-        self._pace = pace
-        self._is_timed = is_timed
+        self._unattributed = UnattributedFailures(
+            questions.ask_plainly, self._settle, lambda: self._is_ending, pace=options.pace
+        )
         self._loop = asyncio.get_running_loop()
-        self._ready: deque[Underway | Request] = deque()
-        self._waiting: list[tuple[float, int, Underway]] = []
+        self._ready: deque[InFlightRequest | Request] = deque()
+        self._waiting: list[tuple[float, int, InFlightRequest]] = []
         self._order = itertools.count()
         self._running: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -113,8 +241,6 @@ class Sending:
         self.resolved: set[str] = set()
         self.sent = self.retries = self.done = 0
         self.last_error: str | None = None
-
-    # what other threads ask for
 
     def call(self, name: str, *arguments: Sequence[Request], front: bool = False) -> None:
         """Have ``add``, ``finish`` or ``end`` run in the loop's thread; nothing once the loop is over."""
@@ -144,7 +270,7 @@ class Sending:
         self._is_ending = True
         self._ready.clear()
         self._waiting.clear()
-        self._doubts.clear()
+        self._unattributed.clear()
         self._loop.call_later(GRACE_S, self._cut_off)
         self._fill()
 
@@ -173,13 +299,13 @@ class Sending:
             due, why = waiting[0][0] - now, waiting[0][2].waits_for
         if held and (self._ready or waiting):
             due, why = held, self.last_error
-        if down := self._doubts.down:
-            due, why = self._doubts.due - now, f"the server fails with everything: {down}"
+        if down := self._unattributed.down:
+            due, why = self._unattributed.due - now, f"the server fails with everything: {down}"
         return Status(
             in_flight=len(self._running),
-            limit=min(self._cap, self._limiter.limit),
+            limit=min(self._options.cap, self._limiter.limit),
             queued=len(self._ready),
-            waiting=len(self._waiting) + len(self._doubts),
+            waiting=len(self._waiting) + len(self._unattributed),
             waiting_until=None if due is None else time.time() + max(0.0, due),
             why=why,
             last_error=self.last_error,
@@ -199,8 +325,8 @@ class Sending:
         now = self._loop.time()
         while self._waiting and self._waiting[0][0] <= now:
             self._ready.appendleft(heapq.heappop(self._waiting)[2])
-        is_up = not self._doubts.down
-        while is_up and self._ready and len(self._running) < self._cap and self._limiter.take():
+        is_up = not self._unattributed.down
+        while is_up and self._ready and len(self._running) < self._options.cap and self._limiter.take():
             self._begin(self._attempt(self._ready.popleft()))
         self._set_timer(now)
         idle = not (self._running or self._ready or self._waiting)
@@ -238,18 +364,18 @@ class Sending:
 
     # one try
 
-    async def _attempt(self, one: Underway | Request) -> None:
+    async def _attempt(self, one: InFlightRequest | Request) -> None:
         """Send one call of one request; the place is given back when it has come to something."""
         try:
             if isinstance(one, Request):
-                if self._allow is not None and not await self._allow(one):
+                if self._options.allow is not None and not await self._options.allow(one):
                     self.end()
                     return
                 await self._know_labels(one)
-                one = Underway(one, self._speaker.ask(one))
+                one = InFlightRequest(one, self._form.ask(one))
                 one.call = next(one.talk)
             elif one.is_owing:
-                if self._allow is not None and not await self._allow(one.request):
+                if self._options.allow is not None and not await self._options.allow(one.request):
                     self._finish_one(self._failed(one, Retry.no(one.waits_for), "error"))
                     self.end()
                     return
@@ -266,27 +392,27 @@ class Sending:
 
     async def _know_labels(self, request: Request) -> None:
         """Look up the tokens of labels that are new, where answers are held to labels by their tokens."""
-        speaker = self._speaker
-        if speaker.dialect.structure != "logit_bias" or not speaker.wishes.label_only:
+        form = self._form
+        if form.dialect.structure != "logit_bias" or not form.options.label_only:
             return
-        new = [label for label in request.labels or () if label not in speaker.label_tokens]
+        new = [label for label in request.labels or () if label not in form.label_tokens]
         if new:
-            found = await self._transport.tokens_of(speaker.model, new, seconds=self._timeout)
-            speaker.label_tokens.update(found)
+            found = await self._transport.tokens_of(new)
+            form.label_tokens.update(found)
 
-    async def _try(self, one: Underway) -> Reply | Retry | None:
+    async def _try(self, one: InFlightRequest) -> Reply | Retry | None:
         """Send the call under way; return the reply, a verdict on a failure, or None where a further call follows."""
         assert one.call is not None
         one.tries += 1
         self.sent += 1
         self.retries += one.tries > 1
         body = one.call.body()
-        if self._is_timed:
+        if self._options.is_timed:
             body = self._timed(body)
             await asyncio.sleep(REST_S)
         sent_at, started = time.monotonic(), time.perf_counter()
         try:
-            response = await self._transport.post(one.call.path, body, seconds=self._timeout)
+            response = await self._transport.post(one.call.path, body)
             self._reached, self._lost_since, self._lost_tries = True, None, 0
             if response.status >= 300:
                 return self._refused(one, body, response.status, response.body, response.headers, sent_at)
@@ -302,18 +428,18 @@ class Sending:
                 return None
         except NoAnswer as error:
             one.owe()
-            one.talk = self._speaker.ask(one.request)
+            one.talk = self._form.ask(one.request)
             one.call = next(one.talk)
-            return judge_failure(error, seconds=self._timeout)
+            return judge_failure(error, seconds=self._transport.timeout)
         except RunStopped:
             # a refusal bills nothing
-            if not one.has_answers and self._release is not None:
-                self._release(one.request)
+            if not one.has_answers and self._options.release is not None:
+                self._options.release(one.request)
             raise
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            verdict = judge_failure(error, seconds=self._timeout)
+            verdict = judge_failure(error, seconds=self._transport.timeout)
             self._reached = self._reached or verdict.kind != "unreachable"
             if verdict.kind != "unreachable":
                 one.owe()
@@ -321,14 +447,14 @@ class Sending:
         self._succeeded(body)
         if reply.resolved_model is not None:
             self.resolved.add(reply.resolved_model)
-        if not (self._is_timed and one.tries == 1):
+        if not (self._options.is_timed and one.tries == 1):
             return replace(reply, attempts=one.tries, unsettled_tries=one.unsettled)
         first = None if response.first_at is None else (response.first_at - started) * 1000
         return replace(reply, attempts=1, latency_ms=took, ttft_ms=first)
 
     def _timed(self, body: dict[str, Any]) -> dict[str, Any]:
         """Have a timed answer streamed, so that the time to its first token is seen."""
-        dialect = self._speaker.dialect
+        dialect = self._form.dialect
         if not dialect.stream or not can_be_streamed(body):
             return body
         has_counts = dialect.stream_options and "input" not in body
@@ -336,20 +462,20 @@ class Sending:
         return {**body, "stream": True, **options}
 
     def _refused(
-        self, one: Underway, body: dict[str, Any], status: int, text: str, headers: Any, sent_at: float
+        self, one: InFlightRequest, body: dict[str, Any], status: int, text: str, headers: Any, sent_at: float
     ) -> Reply | Retry:
         if status < 400:
             assert one.call is not None
             raise sent_elsewhere(status, headers, self._transport.base_url, one.call.path)
-        verdict = judge_status(status, text, headers, secret=self._key, answered=self._answered)
+        verdict = judge_status(status, text, headers, secret=self._transport.key, answered=self._answered)
         if verdict.kind == "rate_limit":
             self._limiter.limited(sent_at, verdict.after)
         if verdict.filtered:
             self._answered = True
-            return self._failed(one, replace(verdict, reason=said(text, self._key)), "refused")
+            return self._failed(one, replace(verdict, reason=said(text, self._transport.key)), "refused")
         if verdict.kind == "no" and not self._parameters.has(body):
-            words = words_about_parameters(text, body, self._key)
-            if self._speaker.dialect.learn(words, body, self._speaker.wishes):
+            words = words_about_parameters(text, body, self._transport.key)
+            if self._form.dialect.learn(words, body, self._form.options):
                 return Retry.reworded(verdict.reason)
         return verdict
 
@@ -362,7 +488,7 @@ class Sending:
 
     # what becomes of a failure
 
-    def _again_or_not(self, one: Underway, verdict: Retry) -> None:
+    def _again_or_not(self, one: InFlightRequest, verdict: Retry) -> None:
         self.failures[verdict.kind] += 1
         self.last_error = verdict.reason
         if self._is_ending:
@@ -380,8 +506,8 @@ class Sending:
             if self._is_failing(one, verdict):
                 is_own = self._answered_at > one.failed_at
                 if not is_own and one.rounds < MOST_ROUNDS:
-                    if self._doubts.add(one, verdict):
-                        self._begin(self._doubts.find_out())
+                    if self._unattributed.add(one, verdict):
+                        self._begin(self._unattributed.find_out())
                     return
             self._set_aside(one, verdict, is_own=is_own)
             return
@@ -397,14 +523,14 @@ class Sending:
             wait = 0.0
         heapq.heappush(self._waiting, (self._loop.time() + wait * self._pace, next(self._order), one))
 
-    def _set_aside(self, one: Underway, verdict: Retry, *, is_own: bool) -> None:
+    def _set_aside(self, one: InFlightRequest, verdict: Retry, *, is_own: bool) -> None:
         """Record a request without an answer; end the run where too many came to nothing alike."""
         if (end := self._alike.failed(one.fault, verdict.reason, is_own=is_own)) is not None:
             self._stop(end)
         status: ReplyStatus = "timeout" if verdict.kind == "timeout" else "error"
         self._finish_one(self._failed(one, verdict, status))
 
-    def _is_failing(self, one: Underway, verdict: Retry) -> bool:
+    def _is_failing(self, one: InFlightRequest, verdict: Retry) -> bool:
         """Say whether a server that has answered before fails, without billing it."""
         return verdict.again and verdict.kind == "transient" and not one.is_owing and self._has_answered
 
@@ -418,14 +544,14 @@ class Sending:
                 self._set_aside(one, verdict, is_own=True)
         self._fill()
 
-    def _is_given_up(self, one: Underway, verdict: Retry) -> bool:
+    def _is_given_up(self, one: InFlightRequest, verdict: Retry) -> bool:
         if verdict.kind == "rate_limit":
             return one.limited >= LIMITED_TRIES
         if verdict.kind in ("unreachable", "reworded"):
             return verdict.kind == "reworded" and one.tries > 4 * TRIES
         return one.counted >= TRIES or (verdict.kind == "transient" and one.alike >= ALIKE_TRIES)
 
-    def _wait_for_network(self, one: Underway, verdict: Retry) -> bool:
+    def _wait_for_network(self, one: InFlightRequest, verdict: Retry) -> bool:
         """Hold everything while there is no way to the server; end the run when it stays away."""
         now = time.monotonic()
         self._lost_since = self._lost_since or now
@@ -438,9 +564,9 @@ class Sending:
             return False
         return True
 
-    def _failed(self, one: Underway, verdict: Retry, status: ReplyStatus) -> Reply:
-        speaker = self._speaker
-        return one.failed(verdict.reason, status, model=speaker.model, path=speaker.wishes.surface)
+    def _failed(self, one: InFlightRequest, verdict: Retry, status: ReplyStatus) -> Reply:
+        form = self._form
+        return one.failed(verdict.reason, status, model=form.model, path=form.options.surface)
 
     def _finish_one(self, reply: Reply) -> None:
         self.done += 1

@@ -14,14 +14,98 @@ import json
 import ssl
 import time
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 
-from experiment.models.api.streaming import lines_of, put_together
-from experiment.models.servers import Server
+from experiment.models.api.retrying import NoAnswer, RunStopped, judge_status, parsed, said, unreached
+from experiment.models.servers import Server, find_key, server_of
+
+_TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
+_ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
+
+
+def can_be_streamed(body: dict[str, Any]) -> bool:
+    """Whether a request may be streamed: the prompt's own log-probabilities come in no stream."""
+    return "prompt_logprobs" not in body and "echo" not in body
+
+
+async def lines_of(content: Any) -> AsyncIterator[bytes]:
+    """Yield the lines of a response that comes in pieces, however long a line is."""
+    rest = b""
+    async for piece in content.iter_any():
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in lines:
+            yield line
+    yield rest
+
+
+async def put_together(lines: AsyncIterable[bytes]) -> tuple[dict[str, Any], float | None]:
+    """Return a streamed answer as if it had come whole, and when its first text came."""
+    whole: dict[str, Any] = {}
+    choice: dict[str, Any] = {}
+    response: dict[str, Any] | None = None
+    first: float | None = None
+    is_done = False
+    async for line in lines:
+        text = line.decode("utf-8", "replace").strip()
+        if not text.startswith("data:"):
+            continue
+        data = text[5:].strip()
+        if data == "[DONE]":
+            is_done = True
+            continue
+        try:
+            chunk = parsed(data)
+        except ValueError as error:
+            raise NoAnswer(f"the stream holds no JSON: {data[:80]!r}") from error
+        if not isinstance(chunk, dict):
+            raise NoAnswer(f"the stream holds no object: {data[:80]!r}")
+        if chunk.get("error") or chunk.get("type") == "error":
+            raise NoAnswer(f"the stream holds an error: {str(chunk.get('error') or chunk)[:300]}")
+        event = str(chunk.get("type", ""))
+        if event.startswith("response."):
+            if event.endswith(".delta") and chunk.get("delta") and first is None:
+                first = time.perf_counter()
+            if event in _ENDS and isinstance(chunk.get("response"), dict):
+                response = chunk["response"]
+            continue
+        whole |= {name: chunk[name] for name in ("id", "model", "usage") if chunk.get(name) is not None}
+        for part in chunk.get("choices") or ():
+            if _add(choice, part) and first is None:
+                first = time.perf_counter()
+    if response is not None:
+        return response, first
+    if not is_done and "finish_reason" not in choice:
+        raise NoAnswer("the stream broke off before its end")
+    return {**whole, "choices": [choice] if choice else []}, first
+
+
+def _add(choice: dict[str, Any], part: dict[str, Any]) -> bool:
+    """Add one chunk to what came before it; say whether it brought text."""
+    brought = False
+    delta = part.get("delta")
+    if isinstance(delta, dict):
+        message = choice.setdefault("message", {"role": "assistant", "content": None})
+        for name in _TEXTS:
+            if isinstance(delta.get(name), str):
+                message[name] = (message.get(name) or "") + delta[name]
+                brought = brought or bool(delta[name])
+    if isinstance(part.get("text"), str):
+        choice["text"] = choice.get("text", "") + part["text"]
+        brought = brought or bool(part["text"])
+    logprobs = part.get("logprobs")
+    if isinstance(logprobs, dict):
+        kept = choice.setdefault("logprobs", {})
+        for name, values in logprobs.items():
+            if isinstance(values, list):
+                kept[name] = [*kept.get(name, ()), *values]
+    if part.get("finish_reason") is not None:
+        choice["finish_reason"] = part["finish_reason"]
+    return brought
+
 
 DRAFT_LIFE_S = 300.0
 """Seconds after which headers are drafted anew, since some hold tokens that end."""
@@ -60,31 +144,33 @@ class _Drafted(BaseException):
         self.request = request
 
 
-def openai_client(server: Server, key: str | None, *, drafting: bool = False, timeout: float = 600.0) -> Any:
-    """Return the ``openai`` client for a server; one for drafting sends nothing."""
+def _openai_client(server: Server, key: str | None, *, drafts: bool = False) -> Any:
+    """Return the ``openai`` client for a server: one that waits, or one that drafts requests and sends nothing."""
     import openai
 
     async def keep(request: Any) -> None:
         raise _Drafted(request)
 
-    given: dict[str, Any] = {"max_retries": 0, "timeout": timeout}
-    if drafting:
-        given["http_client"] = openai.DefaultAsyncHttpxClient(event_hooks={"request": [keep]})
+    given: dict[str, Any] = {"max_retries": 2}
+    if drafts:
+        given = {
+            "http_client": openai.DefaultAsyncHttpxClient(event_hooks={"request": [keep]}),
+            "max_retries": 0,
+        }
     if server.is_azure:
-        return openai.AsyncAzureOpenAI(
-            api_key=key, azure_endpoint=server.base_url, api_version=server.api_version, **given
-        )
-    return openai.AsyncOpenAI(api_key=key or "none", base_url=server.base_url, **given)
+        azure = openai.AsyncAzureOpenAI if drafts else openai.AzureOpenAI
+        return azure(api_key=key, azure_endpoint=server.base_url, api_version=server.api_version, **given)
+    plain = openai.AsyncOpenAI if drafts else openai.OpenAI
+    return plain(api_key=key or "none", base_url=server.base_url, **given)
 
 
 class Transport:
     """One server, one session; to be used as an async context manager."""
 
-    def __init__(self, server: Server, key: str | None, model: str) -> None:
-        self._server = server
-        self._key = key
-        self._model = model
-        self._client = openai_client(server, key, drafting=True)
+    def __init__(self, server: Server, key: str | None, model: str, timeout: float) -> None:
+        self.key, self.timeout = key, timeout  # seconds of one try
+        self._server, self._model = server, model
+        self._client = _openai_client(server, key, drafts=True)
         self._drafts: dict[str, _Draft] = {}
         self._drafting = asyncio.Lock()
         self._session: Any = None
@@ -144,16 +230,16 @@ class Transport:
             for name, value in drafted.request.headers.items():
                 if name.lower() not in _OWN_HEADERS:
                     headers[name] = value
-        if self._key is None:
+        if self.key is None:
             headers.popall("authorization", None)
         return _Draft(time.monotonic(), URL(url, encoded=True), headers, _proxy_of(url))
 
-    async def post(self, path: str, payload: Mapping[str, Any], *, seconds: float) -> Response:
+    async def post(self, path: str, payload: Mapping[str, Any]) -> Response:
         """Send JSON and read the whole response."""
         draft = await self._draft(path)
         content = _written(payload).encode("utf-8", "surrogatepass")
         async with (
-            asyncio.timeout(seconds),
+            asyncio.timeout(self.timeout),
             self._session.post(
                 draft.url, data=content, headers=draft.headers, proxy=draft.proxy, allow_redirects=False
             ) as response,
@@ -176,12 +262,12 @@ class Transport:
             ):
                 await response.read()
 
-    async def post_beside(self, path: str, payload: Mapping[str, Any], *, seconds: float) -> Response:
+    async def post_beside(self, path: str, payload: Mapping[str, Any]) -> Response:
         """Send JSON to an address beside the API's own (``/tokenize`` of local servers)."""
         draft = await self._draft("/chat/completions")
         root = self._server.base_url.rstrip("/").removesuffix("/v1")
         async with (
-            asyncio.timeout(seconds),
+            asyncio.timeout(self.timeout),
             self._session.post(
                 root + path, json=payload, headers=draft.headers, proxy=draft.proxy, allow_redirects=False
             ) as response,
@@ -190,15 +276,15 @@ class Transport:
                 response.status, response.headers, (await response.read()).decode("utf-8", "replace")
             )
 
-    async def tokens_of(self, model: str, labels: Sequence[str], *, seconds: float) -> dict[str, int]:
+    async def tokens_of(self, labels: Sequence[str]) -> dict[str, int]:
         """Return the token of each label from a local server's ``/tokenize``; empty unless each is one token."""
         import aiohttp
 
         found = {}
         for label in labels:
-            asked = {"model": model, "prompt": label, "content": label, "add_special_tokens": False}
+            asked = {"model": self._model, "prompt": label, "content": label, "add_special_tokens": False}
             try:
-                response = await self.post_beside("/tokenize", asked, seconds=seconds)
+                response = await self.post_beside("/tokenize", asked)
                 tokens = json.loads(response.body)["tokens"]
             except (
                 aiohttp.ClientError,
@@ -231,3 +317,28 @@ def _trusted() -> ssl.SSLContext:
         with contextlib.suppress(ImportError):
             context.load_verify_locations(importlib.import_module("certifi").where())
     return context
+
+
+class Provider:
+    """A model's server with the key to it."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self.server = server_of(options)
+        self.key = find_key(options, is_openai=self.server.is_openai, is_azure=self.server.is_azure)
+        self.client = _openai_client(self.server, self.key)
+
+    def answer(self, call: Callable[[], Any], failed: str) -> Any:
+        """Call the client."""
+        import openai
+
+        try:
+            return call()
+        except openai.APIStatusError as error:
+            body = json.dumps(error.body) if isinstance(error.body, dict) else str(error)
+            verdict = judge_status(error.status_code, body, error.response.headers, secret=self.key)
+            raise RunStopped(
+                f"{failed}: {verdict.reason}",
+                mend="Give the same command again later; what was handed over stays handed over.",
+            ) from error
+        except openai.APIConnectionError as error:
+            raise unreached(self.server.base_url, said(str(error), self.key)) from error

@@ -74,8 +74,7 @@ def use_remark(use: str, folder: Path, options: Mapping[str, object] | None = No
 
             find_source(settings)
         elif settings.kind == "openai":
-            from experiment.models.keys import find_key
-            from experiment.models.servers import server_of
+            from experiment.models.servers import find_key, server_of
 
             server = server_of(settings.options)
             find_key(settings.options, is_openai=server.is_openai, is_azure=server.is_azure)

@@ -14,8 +14,7 @@ from experiment.lists import blocks_showing
 from experiment.models.imports.given import SHOWN, Given, GivenSession, GivenSource, Imported, Unread
 from experiment.models.imports.items import Items, written
 from experiment.models.planning import canonical_hash
-from experiment.models.runs.limits import Stop
-from experiment.models.runs.signals import interruptible
+from experiment.models.runs.limits import Stop, interruptible
 from experiment.procedure import Plan, PlannedTrial, trials_of
 from experiment.procedure.plan import as_plan
 from experiment.procedure.unfolding import Screen, Unfolding

@@ -274,8 +274,7 @@ class _ApiWay:
     def __init__(self, settings: ModelSettings) -> None:
         from openai import OpenAI
 
-        from experiment.models.keys import find_key
-        from experiment.models.servers import server_of
+        from experiment.models.servers import find_key, server_of
 
         server = server_of(settings.options)
         key = find_key(settings.options, is_openai=server.is_openai)

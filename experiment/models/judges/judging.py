@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection
 
 from experiment.models.api import ApiEngine
+from experiment.models.costs.budget import Budget, Payments, ProbeBilling
+from experiment.models.costs.prices import FREE, Price
 from experiment.models.engine import UNFINISHED, Engine, Message, Reply, Request
-from experiment.models.money import FREE, Price, Purse, Till
-from experiment.models.planning.keys import request_json, request_key
+from experiment.models.planning.session import request_json, request_key
 from experiment.models.prompts import Prompter
 from experiment.models.prompts.published import judge_prompt
-from experiment.models.runs.limits import Stop
-from experiment.models.runs.paying import Paying, Settled
 from experiment.models.settings import ModelSettings
 from experiment.parsing.replies import parse_label
 from experiment.scoring.again import MODEL_KINDS, RATED, Rescored, Response, note, responses, write_scores
@@ -81,7 +81,7 @@ def judge_again(
     reader: str | None = None,
     run_id: str | None = None,
     price: Price = FREE,
-    purse: Purse | None = None,
+    budget: Budget | None = None,
     tell: Callable[[int, int], None] | None = None,
 ) -> tuple[Rescored, int]:
     """Let a model judge the stored replies to choices, each once; what it has judged before is not asked again.
@@ -89,7 +89,7 @@ def judge_again(
     ``engine``: the judge; None asks nothing and only counts.
     ``reader``: whose replies; without it those of the models whose ``judge`` this is, or else of all models.
     ``price``: what the judge costs.
-    ``purse``: where the most that a request can cost is set aside before it is sent; when it has no more, the rest
+    ``budget``: where the most that a request can cost is set aside before it is sent; when it has no more, the rest
     stays to be judged.
     ``tell``: told how many of how many are judged.
     What changed, and how many replies are (or would be) sent.
@@ -103,10 +103,11 @@ def judge_again(
         return outcome, len(waiting)
     identity = engine.describe()["identity"]
     assert isinstance(identity, dict)
-    paying = None if purse is None or price.is_free else Paying(price, purse, None, _AtOnce(), Stop())
+    paying = None if budget is None or price.is_free else Payments(price, budget)
     upfront = paying
     if paying is not None and isinstance(engine, ApiEngine):
-        engine.price, engine.allow, engine.till = price.of, paying.allow, Till(price, paying.purse)
+        engine.price, engine.allow = price.of, paying.allow
+        engine.billing = ProbeBilling(price, paying.budget)
         upfront = None
     done = 0
     for start in range(0, len(waiting), AT_ONCE):
@@ -119,8 +120,9 @@ def judge_again(
             asked[request.work_key] = (one, request)
         for reply in engine.answer([request for _, request in asked.values()]):
             one, request = asked[reply.work_key]
-            settled = Settled(0.0, 0.0) if paying is None else paying.settle(reply)
-            store.write(_call(one, request, reply, identity, run_id, settled, purse)).result()
+            cost = 0.0 if paying is None else paying.settle(reply)
+            row = _call(one, request, reply, identity) | {"run_id": run_id, "cost_usd": cost}
+            store.write(partial(_store_call, row=row, budget=budget)).result()
             if paying is not None:
                 paying.forget(reply)
             done += 1
@@ -142,15 +144,6 @@ def judge_again(
         if outcome.stopped is not None:
             break
     return outcome, len(waiting)
-
-
-class _AtOnce:
-    """Books that are written reply by reply: nothing is under way in them."""
-
-    is_writing = False
-
-    def patiently(self, attempt: Callable[[], bool]) -> bool:
-        return attempt()
 
 
 def first_judged(
@@ -206,37 +199,26 @@ def _has_judged(connection: Connection, one: Response, scorer: str) -> bool:
     return connection.scalar(query.limit(1)) is not None
 
 
-def _call(
-    one: Response,
-    request: Request,
-    reply: Reply,
-    identity: dict[str, Any],
-    run_id: str | None,
-    settled: Settled,
-    purse: Purse | None,
-) -> Callable[[Connection], None]:
+def _call(one: Response, request: Request, reply: Reply, identity: dict[str, Any]) -> dict[str, Any]:
     same = (
         "text", "status", "label_logprobs", "prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens",
         "latency_ms", "ttft_ms", "finish_reason", "requested_model", "resolved_model", "dtype", "path", "error",
         "attempts",
     )  # fmt: skip
-    row = {name: getattr(reply, name) for name in same} | {
+    return {name: getattr(reply, name) for name in same} | {
         "request_key": request_key(identity, request),
         "work_key": one.work_key,
         "session_id": one.session_id,
         "trial_index": one.trial["trial_index"],
         "attempt": one.attempt,
-        "run_id": run_id,
         "purpose": JUDGE,
         "request": request_json(request),
         "temperature": request.temperature,
         "seed": request.seed,
-        "cost_usd": settled.cost,
     }
 
-    def write(connection: Connection) -> None:
-        records.store_call(connection, row)
-        if purse is not None:
-            purse.settled(connection, settled.back)
 
-    return write
+def _store_call(connection: Connection, row: dict[str, Any], budget: Budget | None) -> None:
+    records.store_call(connection, row)
+    if budget is not None:
+        budget.spent(connection, row["cost_usd"] or 0.0)

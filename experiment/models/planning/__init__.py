@@ -1,19 +1,25 @@
 """What a run has to do: a study's model sessions, lazily, and the requests of each as they become possible."""
 
-from experiment.models.planning.keys import canonical_hash, request_json, request_key
-from experiment.models.planning.kinds import Kinds, kinds_of
-from experiment.models.planning.manner import Manner, is_remote, manner_of, tells_of_prompts
-from experiment.models.planning.plans import needs_people, plan_sessions
-from experiment.models.planning.script import right_answer
-from experiment.models.planning.session import ModelSession, Person, Told
-from experiment.models.planning.showing import (
+from experiment.models.planning.plans import People, calls_before, needs_people, plan_sessions, told_of
+from experiment.models.planning.prompt_preview import (
+    Kinds,
     Shown,
     first_prompts,
+    kinds_of,
     longest_prompt,
     prompt_characters,
     prompt_in_context,
 )
-from experiment.models.planning.stored import People, calls_before, told_of
+from experiment.models.planning.prompting_settings import Manner, is_remote, manner_of, tells_of_prompts
+from experiment.models.planning.session import (
+    ModelSession,
+    Person,
+    Told,
+    canonical_hash,
+    request_json,
+    request_key,
+)
+from experiment.models.planning.session_template import right_answer
 
 __all__ = [
     "Kinds",

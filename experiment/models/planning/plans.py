@@ -2,18 +2,148 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib import resources
+
+from sqlalchemy import Connection, and_, func, select
 
 from experiment.lists import list_ids
-from experiment.models.planning.consent import require_consent
-from experiment.models.planning.manner import is_remote, manner_of
-from experiment.models.planning.script import Script
-from experiment.models.planning.session import ModelSession, Person
+from experiment.models.engine import UNFINISHED
+from experiment.models.planning.prompting_settings import is_remote, manner_of
+from experiment.models.planning.session import UNSCRAMBLE, ModelSession, Person, Told, given_back
+from experiment.models.planning.session_template import Script
 from experiment.models.settings import ModelSettings
 from experiment.procedure import Plan, plan_session
 from experiment.scoring.published import parser_of
+from experiment.store import Store
+from experiment.store.tables import calls, scores, sessions, trials
 from experiment.study import Study
 from stimuli.errors import UserError
+
+
+def told_of(connection: Connection, session_id: str) -> dict[int, Told]:
+    """Return the answers of a session by trial index, with the verdict by which feedback was given: each trial's first.
+
+    Where a trial was shown more than once, its last attempt counts.
+    """
+    first = (
+        select(
+            scores.c.session_id,
+            scores.c.trial_index,
+            scores.c.attempt,
+            func.min(scores.c.score_id).label("score_id"),
+        )
+        .where(scores.c.session_id == session_id)
+        .group_by(scores.c.session_id, scores.c.trial_index, scores.c.attempt)
+        .subquery()
+    )
+    same = and_(first.c.trial_index == trials.c.trial_index, first.c.attempt == trials.c.attempt)
+    query = (
+        select(trials.c.trial_index, trials.c.response_raw, trials.c.timed_out, scores.c.correct)
+        .join(first, same, isouter=True)
+        .join(scores, scores.c.score_id == first.c.score_id, isouter=True)
+        .where(trials.c.session_id == session_id)
+        .order_by(trials.c.trial_index, trials.c.attempt)
+    )
+    return {
+        int(row.trial_index): Told(row.response_raw, row.correct, bool(row.timed_out))
+        for row in connection.execute(query)
+    }
+
+
+def calls_before(connection: Connection, session_id: str) -> dict[str, str]:
+    """Return the texts of a session's finished calls that come before answers, by work key (``key:unscramble``).
+
+    The text of a call that was cut short, declined or empty is empty: it is not made again, and nothing of it is used.
+    """
+    query = select(calls.c.work_key, calls.c.purpose, calls.c.text, calls.c.status).where(
+        calls.c.session_id == session_id,
+        calls.c.purpose.in_((UNSCRAMBLE, "reason")),
+        calls.c.status.not_in(UNFINISHED),
+    )
+    found = connection.execute(query.order_by(calls.c.call_id))
+    return {f"{row.work_key}:{row.purpose}": given_back(row.text, row.status) for row in found}
+
+
+class People:
+    """The finished sessions of people, read one at a time; pilots and sessions of other versions are left out."""
+
+    def __init__(self, store: Store, study: str, version: int) -> None:
+        self.store = store
+        self.study = study
+        self.version = version
+
+    def ids(self) -> list[str]:
+        """Return the sessions' ids, in the order in which they began."""
+        query = (
+            select(sessions.c.session_id)
+            .where(
+                sessions.c.study == self.study,
+                sessions.c.version == self.version,
+                sessions.c.reader_kind == "human",
+                sessions.c.state == "finished",
+                sessions.c.is_pilot.is_(False),
+            )
+            .order_by(sessions.c.created_at, sessions.c.session_id)
+        )
+        with self.store.read() as connection:
+            return list(connection.scalars(query))
+
+    def __iter__(self) -> Iterator[Person]:
+        """Read one session after the other."""
+        for session_id in self.ids():
+            with self.store.read() as connection:
+                plan = connection.scalar(select(sessions.c.plan).where(sessions.c.session_id == session_id))
+                if plan is not None:
+                    yield Person(session_id, plan, told_of(connection, session_id))
+
+
+@cache
+def _words() -> dict[str, list[str]]:
+    text = resources.files(__package__).joinpath("consent.json").read_text("utf-8")
+    return dict(json.loads(text))
+
+
+def require_permission(study: Study, settings: ModelSettings) -> None:
+    """Check that a study lets people's answers be sent to a model on another machine."""
+    if study.get("participants", "privacy", "send_answers_to_apis", default=False) is not True:
+        raise UserError(
+            f"{study.place('participants', 'privacy', 'send_answers_to_apis')}: {_sends(settings)}; this study does not allow that",
+            mend="Use a model on this machine (hf:…, or a server at 127.0.0.1). Allow it only if the consent text says so.",
+        )
+
+
+def _sends(settings: ModelSettings) -> str:
+    return f"{settings.use} is on another machine, and a teacher-forced session sends it what people answered"
+
+
+def require_consent(study: Study, settings: ModelSettings, person: Person) -> None:
+    """Check that a person's answers may be sent to a model on another machine."""
+    require_permission(study, settings)
+    place, sends = study.place("participants", "privacy", "send_answers_to_apis"), _sends(settings)
+    agreed = [screen for screen in person.plan["screens"] if screen["kind"] == "consent"]
+    now = {study.text(screen["consent"]).version for screen in study.get("procedure") if "consent" in screen}
+    if not agreed or {screen["version"] for screen in agreed} != now:
+        which = f"version {agreed[-1]['version']} of the consent text" if agreed else "no consent text"
+        raise UserError(
+            f"{place}: {sends}; session {person.session_id} agreed to {which}, not to the one that the study has now",
+            mend="Use a model on this machine for these people's answers.",
+        )
+    stems = _words().get(study.language.split("-")[0])
+    text = "\n".join(screen["text"] for screen in agreed)
+    if stems and not any(re.search(rf"(?<!\w){re.escape(stem)}", text, _case(stem)) for stem in stems):
+        raise UserError(
+            f"{place}: {sends}; the consent text (version {agreed[-1]['version']}) does not say so",
+            mend="Say in the consent text that answers are given to language models of other companies, before people take "
+            "part. Answers of people who agreed to another text stay here.",
+        )
+
+
+def _case(stem: str) -> int:
+    return 0 if stem.isupper() else re.IGNORECASE
 
 
 def plan_sessions(
@@ -41,7 +171,7 @@ def plan_sessions(
         The study's version in the store.
     people : iterable of Person, optional
         Finished human sessions, which can be gone over several times
-        (:class:`experiment.models.planning.stored.People`); only yoked and teacher-forced sessions need them.
+        (:class:`experiment.models.planning.plans.People`); only yoked and teacher-forced sessions need them.
 
     Raises
     ------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,16 +11,43 @@ from functools import cached_property
 from typing import Any
 
 from experiment.models.engine import ANSWERS, UNFINISHED, Message, RegionScore, Reply, Request, Span
-from experiment.models.planning.keys import canonical_hash
-from experiment.models.planning.restoring import UNSCRAMBLE, given_back, restored_text
-from experiment.models.planning.script import DIGEST, Script, right_answer
+from experiment.models.planning.session_template import DIGEST, Script, right_answer
 from experiment.models.prompts import changed_field, read_step
 from experiment.models.prompts.prompter import BLANK, intact_text
+from experiment.parsing.replies import parse_recovered, without_thought
 from experiment.procedure import Plan, PlannedTrial
 from experiment.procedure.feedback import feedback_text, verdict_of
 from experiment.scoring.published import in_its_form
 from experiment.scoring.trial import Score, log_likelihood, score_trial, status_for_scoring
 from stimuli.seeds import stable_seed
+
+UNSCRAMBLE = "unscramble"
+"""Purpose of the call that asks for the restored text."""
+
+
+def given_back(reply: str | None, status: str) -> str:
+    """Return what a finished call brought to go on from; nothing where it was cut short, declined or empty.
+
+    A text that was cut short is no restored text, and a call that was answered so is not made again.
+    """
+    return reply or "" if status == "answered" else ""
+
+
+def restored_text(shown: str, reply: str) -> str | None:
+    """Return a shown text as a reply restored it; None where it gives none, and the question is asked about the text as shown.
+
+    A text of one line is restored by one line: what stands below it is the model's remark. A reply which says that nothing
+    is to be changed leaves the text as it is.
+    """
+    said = without_thought(reply)
+    return parse_recovered(said, multiline="\n" in shown.strip(), shown=shown).value
+
+
+def is_restored(reply: str | None, status: str) -> bool:
+    """Say whether a reply gives a whole text back, or says that it was whole."""
+    said = without_thought(given_back(reply, status))
+    return parse_recovered(said, multiline=True, shown="").status == "valid"
+
 
 _SEED_BITS = 63
 
@@ -472,3 +500,44 @@ def trial_surprisal(scores: Sequence[RegionScore]) -> float | None:
 
 def _bits(nats: float | None) -> float | None:
     return None if nats is None else nats / math.log(2)
+
+
+def canonical_hash(value: object) -> str:
+    """Return the SHA-256 of a JSON value in canonical form (sorted keys, no blanks, UTF-8)."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def request_json(request: Request) -> dict[str, Any]:
+    """Return what a request says, as the store keeps it; what a request does not use is left out."""
+    said: dict[str, Any] = {
+        "messages": [_said(message) for message in request.messages],
+        "labels": None if request.labels is None else list(request.labels),
+        "max_tokens": request.max_tokens,
+        "temperature": request.temperature,
+        "seed": request.seed,
+        "stop": list(request.stop),
+    }
+    if request.top_p != 1.0:
+        said["top_p"] = request.top_p
+    if request.top_k is not None:
+        said["top_k"] = request.top_k
+    if request.also_text:
+        said["also_text"] = True
+    if request.regions:
+        said["regions"] = [[span.message, span.start, span.end] for span in request.regions]
+    if request.states:
+        said["states"] = list(request.states)
+    return said
+
+
+def _said(message: Message) -> dict[str, Any]:
+    said: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.pictures:
+        said["pictures"] = [picture.to_json() for picture in message.pictures]
+    return said
+
+
+def request_key(identity: Mapping[str, object], request: Request) -> str:
+    """Return the hash of what is sent to which model, wherever in a study it stands."""
+    return canonical_hash({"model": dict(identity), "request": request_json(request)})

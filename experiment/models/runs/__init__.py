@@ -15,23 +15,29 @@ from sqlalchemy import func, select
 from experiment.custody.freezing import refuse_if_changed
 from experiment.custody.origin import note_design, require_current_items
 from experiment.models.engines import open_engine
-from experiment.models.runs.asked import budget_of, identity_of, sessions_of, settings_of
-from experiment.models.runs.conducting import Run
-from experiment.models.runs.facts import git_state
+from experiment.models.runs.environment import git_state
 from experiment.models.runs.limits import Limits
-from experiment.models.runs.live import Figures, runs_of
-from experiment.models.runs.outcome import Outcome
+from experiment.models.runs.orchestrator import (
+    Run,
+    RunOptions,
+    budget_of,
+    identity_of,
+    sessions_of,
+    settings_of,
+)
+from experiment.models.runs.status import Outcome, RunStatus, runs_of
 from experiment.store import Store
 from experiment.store.tables import versions
 from experiment.study import Study
 from stimuli.errors import UserError
 
 __all__ = [
-    "Figures",
     "Limits",
     "Outcome",
     "Progress",
     "Run",
+    "RunOptions",
+    "RunStatus",
     "budget_of",
     "git_state",
     "identity_of",
@@ -85,9 +91,8 @@ def run_model(
             if progress is not None:
                 progress(one.done, one.planned, outcome[0].statuses if outcome else {})
 
-    run = Run(
-        study, store, version=version, limits=Limits(trials=max_trials), opener=opener, draw=draw, **given
-    )
+    limits = Limits(trials=max_trials)
+    run = Run(study, store, RunOptions(version=version, limits=limits, opener=opener, draw=draw, **given))
     outcome += run.run({reader: {**options, "use": use}})
     for fault in run.faults.values():
         raise fault

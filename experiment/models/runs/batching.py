@@ -13,21 +13,19 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, insert, update
+from sqlalchemy import Connection, update
 
-from experiment.models.api.batch_ledger import GONE, Batch, Ledger, is_answered
+from experiment.models.api.batch import GONE, Batch, Ledger, is_answered
+from experiment.models.costs.budget import Payer, spending
+from experiment.models.costs.prices import Price, format_usd
 from experiment.models.engine import UNFINISHED, Request
-from experiment.models.money import Price, spending, written
-from experiment.models.money.purse import book
 from experiment.models.planning import ModelSession, calls_before, told_of
-from experiment.models.runs.planned import Blocks, Survey, kind_of, waves
-from experiment.models.runs.recording import Recording
-from experiment.models.runs.too_long import flagged
-from experiment.models.runs.unanswered import WORDS
+from experiment.models.runs.context_overflow import flagged
+from experiment.models.runs.recording import WORDS, Recording
+from experiment.models.runs.remaining_work import Blocks, Survey, waves
 from experiment.models.settings import ModelSettings
 from experiment.store import Store
 from experiment.store.database import lock_for_change
-from experiment.store.records import now
 from experiment.store.tables import reservations
 from stimuli.errors import UserError
 
@@ -52,11 +50,10 @@ def batch_price(price: Price) -> Price:
 class Batches:
     """The batches of one model in one run: what is out, what came back, and the money for both."""
 
-    def __init__(
-        self, settings: ModelSettings, store: Store, price: Price, *, study: str, reader: str, say: Say
-    ) -> None:
+    def __init__(self, settings: ModelSettings, store: Store, price: Price, payer: Payer, say: Say) -> None:
         self._settings, self._store, self._price = settings, store, batch_price(price)
-        self._study, self._reader, self._say = study, reader, say
+        self._payer, self._study, self._reader = payer, payer.study, payer.reader
+        self._say = say
 
     @property
     def are_there(self) -> bool:
@@ -125,7 +122,7 @@ class Batches:
             most = (
                 0.0 if reply.status in UNFINISHED and not reply.unsettled_tries else self._price.most(request)
             )
-            recording.keep(session, request, reply, back=0.0, cost=most if known is None else known)
+            recording.keep(session, request, reply, cost=most if known is None else known, in_batch=True)
             taken += 1
         recording.settle(0)
         self._balance()
@@ -160,7 +157,6 @@ class Batches:
                         continue
                     theirs.add(key)
                     place = (number, blocks[trial["trial_index"]])
-                    found.kinds[kind_of(trial)] -= 1
                     found.missing[place] = found.missing.get(place, 0) - 1
                     found.out[place] += 1
         mine_out = {key for key in out if key.partition(":")[0] in theirs}
@@ -173,16 +169,12 @@ class Batches:
         return mine_out
 
     def hand_over(
-        self,
-        pairs: Iterable[tuple[ModelSession, Request]],
-        *,
-        run_id: str,
-        budget: float | None,
-        limit: float | None,
-        most_trials: int | None,
-        dialect: Any = None,
+        self, requests: Iterable[Request], dialect: Any, *, budget: float | None, limit: float | None
     ) -> tuple[int, str]:
-        """Hand over what is missing as far as money allows, once all earlier batches of this model were collected."""
+        """Hand over what is missing as far as money allows, once all earlier batches of this model were collected.
+
+        Returns how many requests were handed over now, and what became of all batches, in words.
+        """
         if self._settings.kind != "openai":
             raise UserError(
                 f"{self._settings.use} has no batches",
@@ -193,21 +185,44 @@ class Batches:
         state = self._ledger.state
         if any(not one.is_collected and one.reader == self._reader for one in state.batches):
             return 0, str(state)
-        wanted = [request for _, request in pairs][:most_trials]
-        chosen = _affordable(
-            self._store, wanted, self._price, study=self._study, run_id=run_id, reader=self._reader, budget=budget,
-            limit=limit,
-        )  # fmt: skip
+        chosen = self._affordable(list(requests), budget, limit)
         if chosen:
             state = batch.submit(
                 self._settings,
                 chosen,
                 dialect=dialect,
                 reader=self._reader,
-                run_id=run_id,
+                run_id=self._payer.run_id,
                 most=self._price.most,
             )
         return len(chosen), str(state)
+
+    def _affordable(self, wanted: list[Request], budget: float | None, limit: float | None) -> list[Request]:
+        """Set aside the most that requests can cost, for as many of them as the money suffices."""
+
+        def take(connection: Connection) -> int:
+            lock_for_change(connection)
+            left = float("inf") if limit is None else limit
+            if budget is not None:
+                left = min(left, budget - spending(connection, self._study).total)
+            total, count = 0.0, 0
+            for request in wanted:
+                most = self._price.most(request)
+                if total + most > left:
+                    break
+                total, count = total + most, count + 1
+            if count and total:
+                self._payer.set_aside(connection, f"{BATCH}-{self._payer.run_id}", total, BATCH)
+            return count
+
+        count = self._store.write(take).result()
+        if wanted and not count:
+            raise UserError(
+                "the money that is left does not suffice for one request of a batch",
+                mend="Raise models: budget in the study, or --max-cost.",
+                exit_code=1,
+            )
+        return wanted[:count]
 
     def _own(self) -> list[Batch]:
         return [one for one in self._ledger.state.batches if one.reader in ("", self._reader)]
@@ -250,7 +265,7 @@ class Batches:
             return
         names = ", ".join(one.name for one in strange)
         costs = batch_costs(ledger, self._price)
-        cost = written(sum(costs.get(one.token, 0.0) for one in strange))
+        cost = format_usd(sum(costs.get(one.token, 0.0) for one in strange))
         told = [
             f"{came} answers, which cost {cost}" if came else "",
             f"{out} requests that are out" if out else "",
@@ -311,10 +326,8 @@ class Batches:
             )
             for one in own:
                 if one.token in costs:
-                    book(
-                        connection, f"{BATCH}-{one.token}", costs[one.token],
-                        study=self._study, run_id=one.run_id, reader=self._reader,
-                    )  # fmt: skip
+                    payer = replace(self._payer, run_id=one.run_id)
+                    payer.book(connection, f"{BATCH}-{one.token}", costs[one.token])
 
         self._store.write(write).result()
 
@@ -324,39 +337,3 @@ def batch_costs(ledger: Ledger, price: Price) -> dict[str, float]:
     from experiment.models.api import batch
 
     return batch.owed(ledger, price.of_usage)
-
-
-def _affordable(
-    store: Store, wanted: list[Request], price: Price, *, study: str, run_id: str, reader: str, budget: float | None,
-    limit: float | None,
-) -> list[Request]:  # fmt: skip
-    """Set aside the most that requests can cost, for as many of them as the money suffices."""
-
-    def take(connection: Connection) -> int:
-        lock_for_change(connection)
-        bounds: list[float] = [] if limit is None else [limit]
-        if budget is not None:
-            bounds.append(budget - spending(connection, study).total)
-        left = min(bounds, default=float("inf"))
-        total, count = 0.0, 0
-        for request in wanted:
-            most = price.most(request)
-            if total + most > left:
-                break
-            total, count = total + most, count + 1
-        row: dict[str, Any] = {
-            "name": f"{BATCH}-{run_id}", "study": study, "run_id": run_id, "reader": reader, "open_usd": total,
-            "state": BATCH, "created_at": now(),
-        }  # fmt: skip
-        if count and total:
-            connection.execute(insert(reservations), row)
-        return count
-
-    count = store.write(take).result()
-    if wanted and not count:
-        raise UserError(
-            "the money that is left does not suffice for one request of a batch",
-            mend="Raise models: budget in the study, or --max-cost.",
-            exit_code=1,
-        )
-    return wanted[:count]

@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from experiment.models.planning import ModelSession
-from experiment.models.runs.planned import Survey
+from experiment.models.runs.remaining_work import Survey
 from experiment.store import Store, records
 from experiment.store.queries import EXCLUDED, RESTORED, excluded_sessions, exclusions
 from experiment.store.tables import flags, sessions, trials
@@ -43,14 +43,13 @@ class Changed:
 
 def changed_sessions(
     store: Store,
-    study: str,
-    version: int,
-    reader: str,
+    whose: tuple[str, int, str],
     found: Survey,
     about: Mapping[str, Any],
     planned: Sequence[ModelSession],
 ) -> Changed:
-    """Compare a reader's stored sessions with the plan."""
+    """Compare the stored sessions of study, version and reader with the plan; ``about`` is what planned ones say of the model."""
+    study, version, reader = whose
     changed = Changed()
     known = set(found.places.values())
     columns = (

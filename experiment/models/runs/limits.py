@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import signal
 import threading
 import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from experiment.models.money import Allowance
+from experiment.models.costs.budget import CommandLimit
 
 
 @dataclass(frozen=True)
@@ -66,4 +70,104 @@ class Stop:
             return self._change.wait_for(lambda: self._is_asked, seconds)
 
 
-__all__ = ["Allowance", "Clock", "Limits", "Stop"]
+__all__ = ["Clock", "CommandLimit", "Limits", "Stop"]
+
+
+@contextmanager
+def interruptible(stop: Stop) -> Iterator[None]:
+    """Have the first signal ask for the end and the second raise KeyboardInterrupt; other threads than the main one get none."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, frame: object) -> None:
+        if stop.is_asked:
+            raise KeyboardInterrupt
+        stop.ask("interrupted", interrupted=True)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+Affords = Callable[[int], str | None]
+"""Says why a round cannot be begun by anybody any more, or None where it can."""
+
+LOOK_S = 0.25
+
+
+class Gate:
+    """Decides which trials a model may ask."""
+
+    def __init__(self, readers: Iterable[str], affords: Affords = lambda number: None) -> None:
+        self._at = dict.fromkeys(readers, 0.0)
+        self._affords = affords
+        self._change = threading.Condition()
+        self.furthest = -1
+        self.end = math.inf
+        self.why: str | None = None
+
+    def may_ask(self, reader: str, place: float, *, ahead: float = 0.0) -> bool:
+        """Say whether a model may ask a trial now, and all that stand ``ahead`` (a share of a block) behind it."""
+        with self._change:
+            least = min(self._at.values(), default=math.inf)
+            if place >= self.end or place >= least + 1.0:
+                return False
+            others = (at for name, at in self._at.items() if name != reader)
+            if place + ahead > min(self.end, min(others, default=math.inf) + 1.0):
+                return False
+            if int(place) > self.furthest:
+                why = self._affords(int(place))
+                if why is not None:
+                    self._close(why)
+                    return False
+                self.furthest = int(place)
+            return True
+
+    def advance(self, reader: str, place: float) -> None:
+        """Note that a model has answers to all trials before this place."""
+        with self._change:
+            if self._at.get(reader, place) < place:
+                self._at[reader] = place
+                self._change.notify_all()
+
+    def wait(self, reader: str, place: float, stop: Stop, *, ahead: float = 0.0) -> bool:
+        """Wait until a model may ask a trial; False where it never may."""
+        while not stop.is_asked:
+            with self._change:
+                if place >= self.end:
+                    return False
+                # what is left before the end may be less than was hoped for
+                share = min(ahead, self.end - place)
+                if self.may_ask(reader, place, ahead=share):
+                    return True
+                if place < self.end:
+                    self._change.wait(LOOK_S)
+        return False
+
+    def leave(self, reader: str) -> None:
+        """Take a model out that is done, or that the others do not wait for."""
+        with self._change:
+            self._at.pop(reader, None)
+            self._change.notify_all()
+
+    def hold(self, reader: str, why: str) -> None:
+        """Have the others finish the round under way and begin none, since a model stays where it is."""
+        with self._change:
+            at = self._at.pop(reader, None)
+            if at is not None:
+                self.end = min(self.end, at + 1.0)
+            self._close(why)
+
+    def close(self, why: str) -> None:
+        """Let rounds that were begun be finished, and none be begun."""
+        with self._change:
+            self._close(why)
+
+    def _close(self, why: str) -> None:
+        self.why = self.why or why
+        self.end = min(self.end, self.furthest + 1.0)
+        self._change.notify_all()

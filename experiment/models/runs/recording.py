@@ -2,37 +2,41 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Connection, func, select
 from sqlalchemy.exc import DBAPIError
 
-from experiment.models.api.first_token import mark_of
+from experiment.models.api.labels import mark_of
+from experiment.models.api.retrying import RunStopped
+from experiment.models.costs.budget import Budget
 from experiment.models.engine import UNFINISHED, Reply, Request
-from experiment.models.money import Purse
 from experiment.models.planning import ModelSession, request_json, request_key
-from experiment.models.planning.restoring import UNSCRAMBLE, is_restored
-from experiment.models.runs import too_long
+from experiment.models.planning.session import UNSCRAMBLE, is_restored
+from experiment.models.runs import context_overflow
 from experiment.models.runs.limits import Stop
-from experiment.models.runs.outcome import Outcome
-from experiment.models.runs.served import Served
-from experiment.models.runs.unanswered import Unanswered
+from experiment.models.runs.status import SHOWN_ERRORS, Outcome
 from experiment.scoring.trial import Score
 from experiment.store import Store, records
 from experiment.store.database import StoreError, cannot_open
+from experiment.store.queries import excluded_sessions
 from experiment.store.tables import calls, sessions, trials
 from experiment.version import installed_version
 from stimuli.errors import UserError
 
+if TYPE_CHECKING:
+    from experiment.models.states import StateWriter
+
 T = TypeVar("T")
+Operation = Callable[[Connection], "records.Stored | None"]
+"""The write of one reply; it says whether a trial was new, there already, or not answered (None)."""
 
 MOST_WAITING = 2048
 """Writes under way before the run waits for the disk."""
@@ -52,19 +56,20 @@ _COUNTS = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tok
 _FIELDS = (*_COUNTS, "latency_ms", "ttft_ms", "dtype", "path")
 
 
-class StateWriter(Protocol):
-    """Keeps hidden states (``experiment.models.states``)."""
-
-    def add(self, work_key: str, states: Any) -> None: ...  # noqa: D102
-    def flush(self) -> None: ...  # noqa: D102
-    def close(self) -> None: ...  # noqa: D102
-
-
 @dataclass
 class _Write:
-    operation: Callable[[Connection], records.Stored | None]
+    operation: Operation
     future: Future[records.Stored | None]
     session_id: str
+
+
+@dataclass(frozen=True)
+class Answerer:
+    """What is kept of whoever answers, with each session."""
+
+    kind: str  # model or baseline
+    identity: Mapping[str, object]  # what the engine calls itself
+    about: Mapping[str, object] = field(default_factory=dict)
 
 
 class Recording:
@@ -74,32 +79,21 @@ class Recording:
         self,
         store: Store,
         outcome: Outcome,
-        *,
-        kind: str,
-        identity: Mapping[str, object],
-        about: Mapping[str, object],
-        purse: Purse,
+        answerer: Answerer,
+        budget: Budget,
         stop: Stop,
         states: StateWriter | None = None,
     ) -> None:
-        self.store = store
-        self.served: Served | None = None
-        self.outcome = outcome
+        self.store, self.outcome, self.budget = store, outcome, budget
+        self.served: ServedModel | None = None  # watches which model a server of one's own says it is
         self.unanswered = Unanswered(outcome)
-        self.waits_for: str | None = None
-        self._kind = kind
-        self._identity = identity
-        self._about = dict(about)
-        self._purse = purse
-        self._stop = stop
-        self._states = states
+        self.waits_for: str | None = None  # where the database takes no writes
+        self._answerer, self._stop, self._states = answerer, stop, states
         self._there: set[str] = set()
         self._left: dict[str, int] = {}
         self._plugin = f"wrods {installed_version()}"
         self._writes: deque[_Write] = deque()
-        self._held: list[tuple[Callable[[Connection], records.Stored | None], str]] = []
-        self._lock = threading.Lock()
-        self._under_way = 0
+        self._held: list[tuple[Operation, str]] = []
         self._flushed = time.monotonic()
         self._flush_took = 0.0
         self._statuses: Counter[str] = Counter()
@@ -111,14 +105,20 @@ class Recording:
         self._left[session_id] = left
 
     def keep(
-        self, session: ModelSession, request: Request, reply: Reply, *, back: float, cost: float | None
+        self,
+        session: ModelSession,
+        request: Request,
+        reply: Reply,
+        *,
+        cost: float | None,
+        in_batch: bool = False,
     ) -> None:
-        """Write one reply."""
+        """Write one reply and what it cost in US dollars (None where nobody knows)."""
         if self.served is not None and not reply.from_cache:
             self.served.require(reply.resolved_model)
         self._count(session, request, reply, cost)
         kept = replace(reply, states=()) if reply.states else reply
-        operation = self._operation(session, request, kept, back=back, cost=cost)
+        operation = self._operation(session, request, kept, cost=cost, in_batch=in_batch)
         if self._states is None:
             self._submit(operation, session.session_id)
         else:
@@ -133,24 +133,8 @@ class Recording:
                 self.write_held()
         self.settle(MOST_WAITING)
 
-    def _submit(self, operation: Callable[[Connection], records.Stored | None], session_id: str) -> None:
-        self._writes.append(_Write(operation, self._written(operation), session_id))
-
-    def _written(self, operation: Callable[[Connection], records.Stored | None]) -> Future[Any]:
-        future = self.store.write(operation)
-        with self._lock:
-            self._under_way += 1
-        future.add_done_callback(self._note_written)
-        return future
-
-    def _note_written(self, future: Future[Any]) -> None:
-        with self._lock:
-            self._under_way -= 1
-
-    @property
-    def is_writing(self) -> bool:
-        """Whether writes are under way, or wait for a database that takes none."""
-        return self._under_way > 0 or self.waits_for is not None
+    def _submit(self, operation: Operation, session_id: str) -> None:
+        self._writes.append(_Write(operation, self.store.write(operation), session_id))
 
     def write_held(self) -> None:
         """Put states on disk, then the trials that they belong to."""
@@ -191,7 +175,7 @@ class Recording:
 
         def again() -> records.Stored | None:
             if write.future.done() and isinstance(write.future.exception(), StoreError):
-                write.future = self._written(write.operation)
+                write.future = self.store.write(write.operation)
             return write.future.result()
 
         try:
@@ -236,10 +220,10 @@ class Recording:
                 self._tokens[name] += getattr(reply, name) or 0
         outcome.cached += reply.from_cache
         outcome.cost_usd += cost or 0.0
-        if (reason := too_long.reason_of(session, request, reply)) is not None:
+        if (reason := context_overflow.reason_of(session, request, reply)) is not None:
             outcome.given_up += self._left.get(session.session_id, 0)
             outcome.ended[reason] = outcome.ended.get(reason, 0) + 1
-        elif (fault := too_long.fault_of(session, request, reply)) is not None:
+        elif (fault := context_overflow.fault_of(session, request, reply)) is not None:
             outcome.given_up += 1
             outcome.too_long.append(fault)
             self.unanswered.answered(reply.work_key)
@@ -254,9 +238,9 @@ class Recording:
         outcome.statuses, outcome.tokens = dict(self._statuses), dict(self._tokens)
 
     def _operation(
-        self, session: ModelSession, request: Request, reply: Reply, *, back: float, cost: float | None
-    ) -> Callable[[Connection], records.Stored | None]:
-        """Return the write of one reply; it says whether a trial was new, there already, or not answered (None)."""
+        self, session: ModelSession, request: Request, reply: Reply, *, cost: float | None, in_batch: bool
+    ) -> Operation:
+        identity = self._answerer.identity
         key, _, before = reply.work_key.partition(":")
         trial = session.trial_of(reply.work_key)
         place = {"session_id": session.session_id, "trial_index": trial["trial_index"], "attempt": 1}
@@ -264,7 +248,7 @@ class Recording:
         counts = {name: getattr(reply, name) for name in _FIELDS}
         moment = records.now()
         call = {
-            **place, **sampling, **counts, "request_key": request_key(self._identity, request), "work_key": key,
+            **place, **sampling, **counts, "request_key": request_key(identity, request), "work_key": key,
             "run_id": self.outcome.run_id, "purpose": request.purpose, "request": request_json(request),
             "text": reply.text, "status": reply.status, "label_logprobs": reply.label_logprobs,
             "label_bounds": reply.label_bounds, "generated": reply.generated, "reasoning": reply.reasoning,
@@ -287,8 +271,8 @@ class Recording:
                 "path": f"{reply.path or ''}{session.mark_of(key)}" or None,
                 "plugin_version": self._plugin, "created_at": moment,
             }  # fmt: skip
-        why = too_long.reason_of(session, request, reply)
-        fault = None if why is not None else too_long.fault_of(session, request, reply)
+        why = context_overflow.reason_of(session, request, reply)
+        fault = None if why is not None else context_overflow.fault_of(session, request, reply)
         known = session.session_id in self._there
         is_last = False
         if row is not None or fault is not None:
@@ -296,9 +280,9 @@ class Recording:
             self._left[session.session_id] = left
             is_last = left <= 0
         planned = len(session)
-        about = {"model": dict(self._identity), "settings": session.manner.to_json(), **self._about}
-        purse, kind, reader, run_id = self._purse, self._kind, self.outcome.reader, self.outcome.run_id
-
+        about = {"model": dict(identity), "settings": session.manner.to_json(), **self._answerer.about}
+        budget, kind = self.budget, self._answerer.kind
+        reader, run_id = self.outcome.reader, self.outcome.run_id
         runs = count()
 
         def write(connection: Connection) -> records.Stored | None:
@@ -319,12 +303,13 @@ class Recording:
             if stored == "stored" and is_last and _is_complete(connection, session.session_id, planned):
                 records.finish_session(connection, session.session_id)
             if why is not None:
-                too_long.end(connection, session.session_id, why)
+                context_overflow.end(connection, session.session_id, why)
             if fault is not None:
-                too_long.flag(connection, session.session_id, int(trial["trial_index"]), fault)
+                context_overflow.flag(connection, session.session_id, int(trial["trial_index"]), fault)
             if is_last:
-                too_long.close(connection, session.session_id, planned)
-            purse.settled(connection, back)
+                context_overflow.close(connection, session.session_id, planned)
+            if not in_batch:
+                budget.spent(connection, cost or 0.0)
             return stored
 
         return write
@@ -360,3 +345,113 @@ def _cost_before(connection: Connection, place: Mapping[str, Any]) -> float:
     return float(
         connection.scalar(select(func.coalesce(func.sum(calls.c.cost_usd), 0.0)).where(*where)) or 0.0
     )
+
+
+class ServedModel:
+    """Holds what a server reports to what it reported before, in the stored answers and in this run."""
+
+    def __init__(self, reader: str, address: str, stored: Callable[[], list[str]]) -> None:
+        self._reader = reader
+        self._address = address
+        self._stored: Callable[[], list[str]] | None = stored
+        self._names: set[str] = set()
+
+    def require(self, name: str | None) -> None:
+        """Take a name that the server reports; None where it reports none."""
+        if name is None or name in self._names:
+            return
+        if self._stored is not None:
+            self._names.update(self._stored())
+            self._stored = None
+        if not self._names:
+            self._names.add(name)
+        elif name not in self._names:
+            raise RunStopped(
+                f"{self._reader} is not what it was: its server at {self._address} reports {name}, and the stored answers are "
+                f"of {', '.join(sorted(self._names))}",
+                mend="Serve that model again; or give this one another name in the study; or go on in the same sessions with "
+                "--if-changed keep_both: the table of calls says which model answered.",
+            )
+
+
+def names_stored(connection: Connection, study: str, reader: str) -> list[str]:
+    """Return which models answered a reader's calls by their own account, judges and sessions set aside left out."""
+    query = (
+        select(calls.c.resolved_model)
+        .join(sessions, sessions.c.session_id == calls.c.session_id)
+        .where(sessions.c.study == study, sessions.c.reader == reader)
+        .where(sessions.c.session_id.not_in(excluded_sessions()))
+        .where(calls.c.resolved_model.is_not(None), calls.c.purpose != "judge")
+        .distinct()
+    )
+    return list(connection.scalars(query))
+
+
+KINDS = 20
+"""Errors that are told apart in what a run came to."""
+WORDS = 120
+"""Characters of an error's first line by which errors are told apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    status: str
+    kind: str
+
+
+class Unanswered:
+    """Keeps what an outcome says of trials without an answer; a trial is asked by at most one thread at a time."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self._outcome = outcome
+        self._failed: dict[str, _Failed] = {}
+        self._kinds: Counter[str] = Counter()
+        self._statuses: Counter[str] = Counter()
+
+    def add(self, session_id: str, trial: Mapping[str, Any], request: Request, reply: Reply) -> None:
+        """Note that a call for a trial brought no answer."""
+        key = _trial(reply.work_key)
+        self._take_out(key)
+        error = reply.error or reply.status
+        one = _Failed(reply.status, error.splitlines()[0][:WORDS])
+        self._failed[key] = one
+        self._kinds[one.kind] += 1
+        self._statuses[one.status] += 1
+        if len(self._outcome.errors) < SHOWN_ERRORS:
+            self._outcome.errors.append(
+                {
+                    "session_id": session_id, "trial_index": trial["trial_index"], "item_id": trial["item_id"],
+                    "purpose": request.purpose, "error": error, "work_key": key,
+                }
+            )  # fmt: skip
+        self._tell()
+
+    def answered(self, work_key: str) -> None:
+        """Know that a trial has its answer."""
+        if self._failed and self._take_out(_trial(work_key)):
+            self._tell()
+
+    def handed_over(self, work_keys: Container[str]) -> None:
+        """Know that what failed is out in a batch again."""
+        for key in [one for one in self._failed if one in work_keys]:
+            self._take_out(key)
+        self._tell()
+
+    def _take_out(self, key: str) -> bool:
+        before = self._failed.pop(key, None)
+        if before is None:
+            return False
+        self._kinds[before.kind] -= 1
+        self._statuses[before.status] -= 1
+        self._outcome.errors = [one for one in self._outcome.errors if one["work_key"] != key]
+        return True
+
+    def _tell(self) -> None:
+        outcome = self._outcome
+        outcome.failed = len(self._failed)
+        outcome.error_kinds = dict((+self._kinds).most_common(KINDS))
+        outcome.unanswered = dict(+self._statuses)
+
+
+def _trial(work_key: str) -> str:
+    return work_key.partition(":")[0]

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from experiment.custody.withdrawal import scrub
 from experiment.models import Message, Reply, Request
-from experiment.models.api.cache import FILE, Cache, cache_key, forget_answers
-from experiment.models.api.dialects import Wishes
+from experiment.models.api.formats import RequestOptions
+from experiment.models.api.reply_cache import FILE, Cache, cache_key, forget_answers
 from experiment.models.engine import RegionScore, Span
 from experiment.store import open_store
 from experiment.store.erasure import note_due
@@ -25,7 +25,7 @@ from tests.experiment.models.api_requests import api_engine, choice, choices
 from tests.experiment.models.running import invoke, remote, stored, with_models
 from tests.scripted_openai import ScriptedOpenAI
 
-ABOUT = {"engine": "openai", "base_url": "http://a/v1", "model": "m", "wishes": Wishes().describe()}
+ABOUT = {"engine": "openai", "base_url": "http://a/v1", "model": "m", "wishes": RequestOptions().describe()}
 
 
 @pytest.fixture
@@ -78,10 +78,10 @@ def test_what_answers_makes_the_key(name) -> None:
     assert cache_key({**ABOUT, name: "else"}, choice(1)) != cache_key(ABOUT, choice(1))
 
 
-@pytest.mark.parametrize("field", [one.name for one in fields(Wishes)])
+@pytest.mark.parametrize("field", [one.name for one in fields(RequestOptions)])
 def test_every_wish_of_the_study_makes_the_key(field) -> None:
     other = {"surface": "responses", "leading_space": False, "extra_body": {"a": 1}}.get(field, "else")
-    wishes = replace(Wishes(), **{field: other})
+    wishes = replace(RequestOptions(), **{field: other})
     assert cache_key({**ABOUT, "wishes": wishes.describe()}, choice(1)) != cache_key(ABOUT, choice(1))
 
 
@@ -182,7 +182,7 @@ def test_a_cache_that_cannot_be_used_is_told_once_and_left_as_it_is(
     before = file.read_bytes()
     engine = api_engine(server, folder=tmp_path)
     said: list[str] = []
-    engine.remembered.say = said.append
+    engine.cache.say = said.append
     for _ in range(2):
         assert len(list(engine.answer(choices(5)))) == 5
     (line,) = said
@@ -199,7 +199,7 @@ def test_an_answer_in_the_cache_that_cannot_be_read_is_told_and_asked_anew(serve
         connection.commit()
     engine = api_engine(server, folder=tmp_path)
     said: list[str] = []
-    engine.remembered.say = said.append
+    engine.cache.say = said.append
     assert [one.from_cache for one in engine.answer(choices(5))] == [False] * 5
     assert len(said) == 1 and FILE in said[0]
 

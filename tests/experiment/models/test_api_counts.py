@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiment.models.api.counts import Disjoint, Usage, disjoint, read_usage
+from experiment.models.api.responses import Disjoint, Usage, disjoint, read_usage
 from experiment.models.engine import Reply
 
 FORMS = {

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiment.models.api.first_token import LEAST_MASS, first_token_scores, label_given
-from experiment.models.api.labels import Token
+from experiment.models.api.labels import LEAST_MASS, Token, first_token_scores, label_given
 from experiment.parsing.replies import parse_label
 from tests.experiment.models.api_requests import api_engine, choice
 from tests.scripted_openai import ScriptedOpenAI

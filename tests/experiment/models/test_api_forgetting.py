@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from experiment.models.api import forgetting
-from experiment.models.api.batch_ledger import FOLDER
-from experiment.models.api.forgetting import forget_replies
+from experiment.models.api import reply_cache
+from experiment.models.api.batch import FOLDER
+from experiment.models.api.reply_cache import forget_replies
 
 
 def answers_of_a_batch(folder: Path, *work: str) -> Path:
@@ -43,7 +43,7 @@ def test_replies_that_stay_outlast_an_end_in_the_middle(
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    for owner, step in ((forgetting, "replace_file"), (os, "fsync")):
+    for owner, step in ((reply_cache, "replace_file"), (os, "fsync")):
         with monkeypatch.context() as at:
             at.setattr(owner, step, killed)
             with pytest.raises(KeyboardInterrupt):

@@ -18,9 +18,9 @@ from experiment.checking import load_study
 from experiment.cli import main
 from experiment.models import Message, Request
 from experiment.models.api import batch
-from experiment.models.api.cache import cache_key
+from experiment.models.api.reply_cache import cache_key
 from experiment.models.api.retrying import RunStopped
-from experiment.models.money.prices import price_of
+from experiment.models.costs.prices import price_of
 from experiment.models.pictures import MARK, Picture
 from stimuli.errors import UserError
 from tests.experiment.models.api_requests import api_engine, api_settings, choice

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from experiment.models import Message
 from experiment.models.api import NEEDS, capabilities
-from experiment.models.api.dialects import Dialect, Wishes
+from experiment.models.api.formats import ApiFormat, Dialect, RequestOptions
 from experiment.models.api.retrying import RunStopped
-from experiment.models.api.surfaces import Speaker
 from stimuli.errors import UserError
 from tests.experiment.models.api_requests import api_engine, api_settings, choice, choices
 from tests.scripted_answers import word_logprob
@@ -170,9 +169,9 @@ def test_what_the_study_gives_is_asked_for_even_where_a_server_fails_at_it(serve
     ],
 )
 def test_words_that_only_sound_like_a_parameter_change_nothing(words) -> None:
-    wishes, dialect = Wishes(label_only=True), Dialect("max_tokens")
+    wishes, dialect = RequestOptions(label_only=True), Dialect("max_tokens")
     before = dialect.describe()
-    sent = Speaker("m", dialect, wishes, {}).body(choice(1, stop=("x",)))[1] | {"stream": True, "text": {}}
+    sent = ApiFormat("m", dialect, wishes, {}).body(choice(1, stop=("x",)))[1] | {"stream": True, "text": {}}
     assert not dialect.learn(words, sent, wishes)
     assert dialect.describe() == before
 
@@ -211,12 +210,12 @@ def test_a_wrong_key_or_no_server_stops_before_anything_is_asked(server, monkeyp
     st.sampled_from(["chat", "completions", "responses"]),
 )  # fmt: skip
 def test_no_refusal_is_learned_from_without_end(words, surface) -> None:
-    wishes = Wishes(surface=surface, label_only=True)
+    wishes = RequestOptions(surface=surface, label_only=True)
     dialect = Dialect("max_tokens", prompt_logprobs=True)
     request = choice(
         1, temperature=0.5, stop=("x",), top_k=5, messages=(Message("system", "s"), Message("user", "u"))
     )
-    speaker = Speaker("m", dialect, wishes, {})
+    speaker = ApiFormat("m", dialect, wishes, {})
     for _ in range(20):
         try:
             if not dialect.learn(words, speaker.body(request)[1], wishes):

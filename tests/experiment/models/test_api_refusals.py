@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from experiment.models.api.refusals import words_about_parameters
-from experiment.models.api.retrying import RunStopped, judge_status
+from experiment.models.api.retrying import RunStopped, judge_status, words_about_parameters
 from tests.experiment.models.running import (
     TRIALS,
     invoke,

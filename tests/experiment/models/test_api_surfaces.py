@@ -9,11 +9,10 @@ import pytest
 
 from experiment.models import Message
 from experiment.models.api import ApiEngine
-from experiment.models.api.dialects import STRUCTURES, THOUGHT_ROOM
+from experiment.models.api.formats import STRUCTURES, THOUGHT_ROOM
 from experiment.models.api.retrying import RunStopped
 from experiment.models.engine import Span
-from experiment.models.keys import find_key
-from experiment.models.servers import server_of
+from experiment.models.servers import find_key, server_of
 from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError
 from tests.experiment.models.api_requests import api_engine, choice, choices

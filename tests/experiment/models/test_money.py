@@ -9,8 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiment.models import Message, ModelSettings, Reply, Request
-from experiment.models.money import Purse, price_of, spending
-from experiment.models.money.purse import close_abandoned, release
+from experiment.models.costs.budget import (
+    Budget,
+    Payer,
+    SpendingLimits,
+    close_abandoned,
+    release,
+    spending,
+)
+from experiment.models.costs.prices import price_of
 from experiment.store import Store, open_store, records
 from stimuli.errors import UserError
 
@@ -33,6 +40,10 @@ def store(tmp_path: Path):
 
 def settings(name: str, **options: object) -> ModelSettings:
     return ModelSettings(f"openai:{name}", options)
+
+
+def budget_for(store: Store, run_id: str, reader: str, usd: float) -> Budget:
+    return Budget(store, Payer("tiny", run_id, reader), SpendingLimits(usd))
 
 
 def now(store: Store):
@@ -103,8 +114,8 @@ def test_no_reply_costs_more_than_its_request_can(text: str, cached: int, writte
 
 
 def test_what_a_killed_run_held_is_unknown_and_comes_back_where_it_was_not_billed(store) -> None:
-    killed = Purse(store, "tiny", "killed", "m", budget=1.0)
-    alive = Purse(store, "tiny", "alive", "other", budget=1.0)
+    killed = budget_for(store, "killed", "m", 1.0)
+    alive = budget_for(store, "alive", "other", 1.0)
     assert killed.take(0.4) and alive.take(0.1)
     with store.read() as connection:
         told = spending(connection, "tiny", {"killed"})
@@ -112,7 +123,7 @@ def test_what_a_killed_run_held_is_unknown_and_comes_back_where_it_was_not_bille
     close_abandoned(store, "tiny", "m")
     assert store.write(lambda connection: release(connection, "tiny")).result() == pytest.approx(told.unknown)
     assert now(store).unknown == 0 and now(store).set_aside == pytest.approx(told.set_aside)
-    assert Purse(store, "tiny", "again", "m", budget=1.0).take(0.7)
+    assert budget_for(store, "again", "m", 1.0).take(0.7)
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,10 @@ from click.testing import CliRunner
 from experiment.cli import main
 from experiment.exporting.tables import trial_rows
 from experiment.models import ModelSettings, Reply, Request
+from experiment.models.costs.budget import Budget, Payer, SpendingLimits, spending
+from experiment.models.costs.prices import Price
 from experiment.models.engine import Follow
 from experiment.models.judges.judging import judge_again
-from experiment.models.money import Price, Purse, spending
 from experiment.models.planning import (
     ModelSession,
     People,
@@ -209,9 +210,9 @@ def test_a_judge_is_paid_from_the_studys_budget_and_stops_where_it_ends(study, s
     judge, settings = Scripted("A"), ModelSettings("openai:j", {}, study.folder)
     price = Price(1.0, 1.0, 1.0, 1.0, "test")
     one = 4e-4
-    purse = Purse(store, study.id, "judge-1", "j", budget=3.5 * one)
-    outcome, waiting = judge_again(study, store, judge, "j", settings, price=price, purse=purse)
-    purse.close()
+    budget = Budget(store, Payer(study.id, "judge-1", "j"), SpendingLimits(3.5 * one))
+    outcome, waiting = judge_again(study, store, judge, "j", settings, price=price, budget=budget)
+    budget.close()
     assert waiting == 8 and 0 < len(judge.asked) < 8 and outcome.stopped == "the study's budget is reached"
     with store.read() as connection:
         costs = [call["cost_usd"] for call in queries.all_calls(connection) if call["purpose"] == "judge"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from experiment.models.engine import RegionScore
-from experiment.models.planning.restoring import given_back, restored_text
+from experiment.models.planning.session import given_back, restored_text
 from tests.experiment.conftest import small_items
 from tests.experiment.models.test_planning import READ, reply, sessions, with_models
 

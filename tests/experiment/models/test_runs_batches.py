@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import select
 
 from experiment.checking import load_study
-from experiment.models.money import Spending, spending
+from experiment.models.costs.budget import Spending, spending
 from experiment.store import open_store
 from experiment.store.tables import calls, sessions, trials
 from tests.experiment.models.running import TRIALS, edit, invoke, of_store, remote, with_models

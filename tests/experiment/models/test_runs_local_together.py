@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from experiment.models.runs import conducting
+from experiment.models.runs import environment, orchestrator
 from experiment.store.tables import audit
 from tests.experiment.models.running import invoke, of_store, with_models
 
@@ -36,12 +36,12 @@ def test_the_record_of_two_local_models_says_what_that_of_one_says(
     assert invoke("run", alone).exit_code == 0
     with_models(study, f'base: {{use: "hf:{plain_model}"}}', f'chat: {{use: "hf:{chat_model}"}}')
     opened: list[bool] = []
-    made = conducting.Run._make_room
+    made = orchestrator.Run._make_room
     monkeypatch.setattr(
-        conducting.Run, "_make_room", lambda run, part: (opened.append(True), made(run, part))
+        orchestrator.Run, "_make_room", lambda run, part: (opened.append(True), made(run, part))
     )
     if not stay:
-        monkeypatch.setattr(conducting, "fit_together", lambda models: False)
+        monkeypatch.setattr(environment, "fit_together", lambda models: False)
     assert invoke("run", study).exit_code == 0
     assert bool(opened) is not stay, "two models of some kilobytes fit"
     (one,), both = ended(alone).values(), ended(study)

@@ -10,8 +10,8 @@ from sqlalchemy import select
 
 from experiment.checking import load_study
 from experiment.models.api import ApiEngine
-from experiment.models.money import Spending, spending
-from experiment.models.runs import Run, version_of
+from experiment.models.costs.budget import Spending, spending
+from experiment.models.runs import Run, RunOptions, version_of
 from experiment.store import open_store
 from experiment.store.tables import calls
 from tests.experiment.models.running import (
@@ -119,9 +119,9 @@ def test_a_budget_binds_what_is_billed_when_most_tries_break_off(study, server) 
         run = Run(
             loaded,
             store,
-            version=version_of(loaded, store),
-            yes=True,
-            opener=lambda given: ApiEngine(given, pace=0),
+            RunOptions(
+                version=version_of(loaded, store), yes=True, opener=lambda given: ApiEngine(given, pace=0)
+            ),
         )
         (outcome,) = run.run(loaded.models)
     assert "budget" in str(outcome.stopped) and outcome.answered
@@ -157,6 +157,7 @@ def test_a_run_that_is_told_to_goes_on_until_the_budget_is_used(study, server) -
     """One block that costs more than is left: without --yes nothing is sent again, not even a probe; with it all is used."""
     server.usage = {"prompt_tokens": 300, "completion_tokens": 3}
     with_models(study, probed("one", server, "price: {input: 1, output: 1}"), budget="0.02 USD")
+    assert invoke("run", study, "--max-trials", "25").exit_code == 0
     refused = invoke("run", study)
     assert refused.exit_code == 1 and "--yes" in refused.output and "of all models" not in refused.output
     asked, probes = len(server.requests), len(server.probes)

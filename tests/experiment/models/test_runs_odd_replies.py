@@ -66,16 +66,16 @@ def test_a_reply_nested_without_end_is_that_requests_error(server, body: str) ->
 def test_a_reply_that_wrods_cannot_take_apart_is_that_requests_error_with_its_name(
     server, monkeypatch
 ) -> None:
-    from experiment.models.api import surfaces
+    from experiment.models.api import formats
 
-    counted = surfaces.read_usage
+    counted = formats.read_usage
 
     def fail(payload: Any) -> Any:
         if payload["id"] == "odd":
             raise LookupError("a form never seen")
         return counted(payload)
 
-    monkeypatch.setattr(surfaces, "read_usage", fail)
+    monkeypatch.setattr(formats, "read_usage", fail)
     server.always[ODD] = ("raw", json.dumps(chat() | {"id": "odd"}))
     replies = {reply.work_key: reply for reply in api_engine(server, probe=False).answer(choices(12))}
     odd = replies.pop("k5")

@@ -20,10 +20,10 @@ from sqlalchemy import create_engine, select, update
 from sqlalchemy.exc import OperationalError
 
 from experiment.checking import load_study
+from experiment.models.costs.budget import spending
 from experiment.models.leases import leased
-from experiment.models.money import spending
-from experiment.models.runs import Run, version_of
-from experiment.models.runs.live import is_alive
+from experiment.models.runs import Run, RunOptions, version_of
+from experiment.models.runs.status import is_alive
 from experiment.store import open_store
 from experiment.store.tables import calls, runs, sessions
 from stimuli.errors import UserError
@@ -270,7 +270,7 @@ def test_a_commit_of_which_nobody_hears_counts_once(study, server) -> None:
                 raise dialect.dbapi.OperationalError("the connection was lost")
 
         dialect.do_commit = and_break
-        (outcome,) = Run(loaded, store, version=version).run({"m": given})
+        (outcome,) = Run(loaded, store, RunOptions(version=version)).run({"m": given})
         dialect.do_commit = commit
     assert len(broken) == 3 and outcome.is_whole and outcome.answered == TRIALS
     assert is_exact(study, 1)
@@ -362,7 +362,7 @@ def test_reading_waits_for_the_database_too(study, server) -> None:
     given = {"use": "openai:m", "base_url": server.url, "price": "free", "cache": False, "probe": False}
     with open_store(study) as store:
         version = version_of(loaded, store)
-        run = Run(loaded, store, version=version)
+        run = Run(loaded, store, RunOptions(version=version))
         known = run._known
         read = store.read
         away = [3]

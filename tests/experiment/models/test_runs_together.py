@@ -16,12 +16,13 @@ import pytest
 from sqlalchemy import event, select
 
 from experiment.checking import load_study
+from experiment.models.costs.budget import spending
 from experiment.models.engine import Engine
 from experiment.models.engines import open_engine
-from experiment.models.money import spending
 from experiment.models.runs import (
     Run,
-    conducting,
+    RunOptions,
+    orchestrator,
     version_of,
 )
 from experiment.models.settings import ModelSettings
@@ -87,20 +88,19 @@ def test_when_one_model_fails_half_way_the_others_finish_their_block_and_stop(st
         }
 
 
-def test_the_rest_of_a_model_is_estimated_from_twenty_real_trials(study, server) -> None:
+def test_stored_trials_tell_what_the_rest_costs_and_the_record_what_was_spent(study, server) -> None:
     with_models(study, remote("one", server), budget="40 USD")
+    first = invoke("run", study, "--max-trials", "20", "--json")
     result = invoke("run", study)
     assert result.exit_code == 0, result.output
-    assert "one: 20 trials asked; the other 76 will cost" in result.stderr and "95% interval" in result.stderr
-    assert "budget 40.00 USD" in result.stderr
-    assert len(server.requests) == TRIALS, "the trials of the probe count"
-    begun, ended = (
+    assert "one: the other 76 trials will cost about" in result.stderr
+    assert len(server.requests) == TRIALS
+    *_, begun, ended = (
         row for row in of_store(study, select(audit).where(audit.c.action.in_(("run", "run_ended"))))
     )
-    estimated, cost = ended["detail"]["estimate"], ended["detail"]["cost_usd"]
+    cost = json.loads(first.stdout)["models"][0]["cost_usd"] + ended["detail"]["cost_usd"]
     with open_store(study) as store, store.read() as connection:
         assert spending(connection, load_study(study).id).total == pytest.approx(cost)
-    assert estimated["low"] * 0.9 <= cost * 76 / 96 <= estimated["high"] * 1.1
     assert begun["detail"]["price"]["input"] == 10 and begun["detail"]["budget_usd"] == 40
     assert {"processor", "cores", "memory", "gpus"} <= set(begun["detail"]["hardware"])
     assert begun["detail"]["versions"]["python"]
@@ -219,7 +219,7 @@ def test_a_full_database_holds_the_run_up_and_costs_nothing(study, server) -> No
                 most.clear()
 
         most.clear()
-        run = Run(study=loaded, store=store, version=version, draw=draw)
+        run = Run(loaded, store, RunOptions(version=version, draw=draw))
         threading.Timer(0.0, lambda: None)
         prepare = run._prepare
 
@@ -273,7 +273,7 @@ def test_local_models_that_do_not_fit_together_are_loaded_once_a_turn(
 ) -> None:
     """With four rounds there are five turns: who is last in a round is first in the next."""
     with_models(study, f'base: {{use: "hf:{plain_model}"}}', f'chat: {{use: "hf:{chat_model}"}}')
-    monkeypatch.setattr(conducting, "fit_together", lambda models: False)
+    monkeypatch.setattr(orchestrator.environment, "fit_together", lambda models: False)
     opened: list[str] = []
 
     def counted(settings: ModelSettings) -> Engine:
@@ -282,7 +282,7 @@ def test_local_models_that_do_not_fit_together_are_loaded_once_a_turn(
 
     loaded = load_study(study)
     with open_store(study) as store:
-        run = Run(loaded, store, version=version_of(loaded, store), opener=counted)
+        run = Run(loaded, store, RunOptions(version=version_of(loaded, store), opener=counted))
         outcomes = run.run(loaded.models)
     assert [(one.left, one.failed) for one in outcomes] == [(0, 0)] * 2
     assert len(opened) == 2 + 5

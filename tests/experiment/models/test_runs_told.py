@@ -12,7 +12,7 @@ from rich.console import Console
 from sqlalchemy import update
 
 from experiment.cli.progress import table
-from experiment.models.runs import Figures
+from experiment.models.runs import RunStatus
 from experiment.store import open_store
 from experiment.store.tables import runs
 from tests.experiment.models.running import (
@@ -26,8 +26,8 @@ from tests.experiment.models.running import (
 from tests.scripted_openai import ScriptedOpenAI
 
 
-def figures() -> list[Figures]:
-    busy = Figures(
+def figures() -> list[RunStatus]:
+    busy = RunStatus(
         "gpt-4.1-mini", "runs", 12000, 100, 3400, per_second=23.4, seconds_left=370.0, cost_usd=3.21
     )
     busy.tokens = {"prompt_tokens": 1_234_567, "completion_tokens": 34_567}
@@ -35,8 +35,8 @@ def figures() -> list[Figures]:
     busy.engine = (
         "87 of 100 at once, 12 waiting until 21:22:03: the server limits the rate (429), 34 tried again"
     )
-    lost = Figures("hf:Qwen/Qwen3-235B-A22B-Instruct-2507-FP8", "failed", 12000)
-    return [busy, lost, Figures("llama", "waits", 12000, waits="for its turn")]
+    lost = RunStatus("hf:Qwen/Qwen3-235B-A22B-Instruct-2507-FP8", "failed", 12000)
+    return [busy, lost, RunStatus("llama", "waits", 12000, waits="for its turn")]
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 160])
@@ -95,7 +95,7 @@ def test_status_tells_a_run_that_sleeps_from_one_that_works(study) -> None:
     assert invoke("run", study, "--max-trials", "10").exit_code == 0
     (row,) = of_store(study, runs.select())
     asleep = (datetime.now(UTC) - timedelta(minutes=5)).isoformat()
-    from experiment.models.runs.live import process_mark
+    from experiment.models.runs.status import process_mark
 
     here = {"pid": os.getpid(), "ended_at": None, "seen_at": asleep, "state": "runs"}
     here["figures"] = row["figures"] | {"process": process_mark(os.getpid())}

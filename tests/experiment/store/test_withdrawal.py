@@ -17,7 +17,7 @@ from sqlalchemy import func, select, update
 from experiment.custody import withdrawal as w
 from experiment.custody.upkeep import Kept, Upkeep
 from experiment.custody.withdrawal import find_person
-from experiment.models.api.cache import FILE, Cache
+from experiment.models.api.reply_cache import FILE, Cache
 from experiment.models.engine import Reply
 from experiment.scoring.trial import Score
 from experiment.store import Store, chain, open_store

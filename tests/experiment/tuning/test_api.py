@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from experiment.checking import load_study
-from experiment.models.money import spending
+from experiment.models.costs.budget import spending
 from experiment.store import open_store
 from experiment.tuning import api, trainings
 from experiment.tuning.api import check_chats

@@ -8,7 +8,7 @@ run between two trials leaves lists and conditions within one block of each othe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import func, select
 
 from experiment.models.planning import ModelSession
-from experiment.models.runs.too_long import ENDED, flagged
+from experiment.models.runs.context_overflow import ENDED, flagged
 from experiment.store import Store
 from experiment.store.tables import sessions, trials
 
@@ -49,9 +49,8 @@ class Survey:
     # by session the indices of trials that can never be answered, with the reason
     never: dict[str, dict[int, str]] = field(default_factory=dict)
     missing: dict[Round, int] = field(default_factory=dict)  # trials without an answer, by round
-    # trials without an answer that are out in a batch, by round; they are in neither `missing` nor `kinds`
+    # trials without an answer that are out in a batch, by round; they are not in `missing`
     out: Counter[Round] = field(default_factory=Counter)
-    kinds: Counter[str] = field(default_factory=Counter)  # trials without an answer, by kind
     # sessions whose trials are all stored and that are not marked as finished
     unfinished: list[str] = field(default_factory=list)
     # `(list, prompt variant, replicate, yoked to)` to session id
@@ -67,11 +66,6 @@ class Survey:
     def to_ask(self) -> int:
         """Trials without an answer that are not out in a batch."""
         return self.left - sum(self.out.values())
-
-
-def kind_of(trial: Mapping[str, Any]) -> str:
-    """Return the kind of a trial: its materials and how it is answered."""
-    return f"{trial['set']}/{trial['trial_type']}"
 
 
 def place_of(session: ModelSession) -> tuple[Any, ...]:
@@ -138,22 +132,20 @@ class Blocks:
 
 
 class Shapes:
-    """Blocks and kinds of sessions, made once for all that share a script."""
+    """Blocks of sessions, made once for all that share a script."""
 
     def __init__(self) -> None:
-        self._script: object = None
-        self._found: dict[int, tuple[object, Blocks, Counter[str], Counter[int]]] = {}
+        self._found: dict[int, tuple[object, Blocks, Counter[int]]] = {}
 
-    def of(self, session: ModelSession) -> tuple[Blocks, Counter[str], Counter[int]]:
-        """Return a session's blocks, how many trials of each kind it has, and how many each block has."""
-        key = id(session.script)
-        if key not in self._found or self._found[key][0] is not session.script:
+    def of(self, session: ModelSession) -> tuple[Blocks, Counter[int]]:
+        """Return a session's blocks, and how many trials each of them has."""
+        known = self._found.get(id(session.script))
+        if known is None or known[0] is not session.script:
             blocks = Blocks(session)
-            kinds = Counter(kind_of(trial) for trial in session.trials)
-            if session.yoked_to is not None:
-                return blocks, kinds, Counter(blocks.of_trial.values())
-            self._found[key] = (session.script, blocks, kinds, Counter(blocks.of_trial.values()))
-        return self._found[key][1:]
+            known = (session.script, blocks, Counter(blocks.of_trial.values()))
+            if session.yoked_to is None:
+                self._found[id(session.script)] = known
+        return known[1:]
 
 
 def survey(plan: Iterable[ModelSession], store: Store) -> Survey:
@@ -185,7 +177,7 @@ def _count(
     found.planned += total
     found.stored += stored
     found.places[place_of(session)] = session.session_id
-    blocks, kinds, sizes = shapes.of(session)
+    blocks, sizes = shapes.of(session)
     found.rounds.update((wave, block) for block in sizes)
     if stored >= total:
         if state != "finished":
@@ -200,9 +192,7 @@ def _count(
     if stored or never:
         done = stored_trials(store, session.session_id) | never.keys()
         left = [trial for trial in session.trials if trial["trial_index"] not in done]
-        kinds = Counter(kind_of(trial) for trial in left)
         sizes = Counter(blocks.of_trial[trial["trial_index"]] for trial in left)
-    found.kinds.update(kinds)
     for block, count in sizes.items():
         found.missing[wave, block] = found.missing.get((wave, block), 0) + count
 

@@ -11,21 +11,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiment.models.api.retrying import RunStopped
+from experiment.models.costs.budget import Payments, ProbeBilling
+from experiment.models.costs.prices import Price
 from experiment.models.engine import UNFINISHED, Engine, Reply, Request
-from experiment.models.money import Allowance, Price, Purse, Till
 from experiment.models.planning import ModelSession, calls_before, told_of
-from experiment.models.runs.gate import Gate
-from experiment.models.runs.limits import Stop
-from experiment.models.runs.paying import Paying
-from experiment.models.runs.planned import Blocks, Round, Survey, kind_of, waves
+from experiment.models.runs.context_overflow import flagged
+from experiment.models.runs.limits import Gate, Stop
 from experiment.models.runs.recording import Recording
-from experiment.models.runs.too_long import flagged
+from experiment.models.runs.remaining_work import Blocks, Round, Survey, waves
 from experiment.models.settings import ModelSettings
-from experiment.store import Store
 from stimuli.seeds import generator
-
-__all__ = ["Asking", "RunStopped"]
 
 AHEAD_OF_SERVERS = 0.5
 """A model of a server that had to wait for others goes on once it may ask so much of a block, so that it is not stopped anew
@@ -34,71 +29,85 @@ with each trial."""
 _SUMMED = ("tokens_forwarded", "tokens_of_check")
 """What an engine counts from its opening on."""
 
-Plan = Callable[[], Iterable[ModelSession]]
+
+@dataclass
+class PlannedModel:
+    """One model of a run, with what is planned for it."""
+
+    reader: str  # its name in the study
+    settings: ModelSettings
+    engine: Engine
+    plan: Callable[[], Iterable[ModelSession]]  # gives its sessions from the first; the same each time
+    found: Survey
+    price: Price
 
 
-class Asking:
+class ModelWorker:
     """Asks one model."""
 
     def __init__(
         self,
-        reader: str,
-        settings: ModelSettings,
-        engine: Engine,
-        plan: Plan,
-        found: Survey,
-        store: Store,
+        model: PlannedModel,
         recording: Recording,
-        *,
-        price: Price,
-        purse: Purse,
-        tokens: Allowance | None,
         stop: Stop,
+        *,
         most_trials: int | None = None,
         seed: int = 0,
     ) -> None:
-        self.reader, self.settings, self.engine = reader, settings, engine
-        self.plan, self.found, self.store, self.recording = plan, found, store, recording
-        self.price, self.purse, self.stop = price, purse, stop
-        self.paying = Paying(price, purse, tokens, recording, stop)
-        self.costs: dict[str, list[float]] = {}
-        self.trial_seconds: float | None = None
+        self.model, self.recording, self.stop = model, recording, stop
+        self.reader, self.settings, self.found = model.reader, model.settings, model.found
+        self.budget = recording.budget
+        self.payments = Payments(model.price, self.budget, lambda: stop.is_asked, recording.patiently)
+        self.billing: ProbeBilling | None = None
+        self.cost_usd, self.costed = (
+            0.0,
+            0,
+        )  # what trials did cost, and how many are known to have cost something
+        self.trial_seconds: float | None = (
+            None  # what a trial took, of a model on this machine, in its last block
+        )
         self.asked_trials = 0
-        self.full: str | None = None
-        self.waits: str | None = None
-        self._most_trials = most_trials
-        self.computed: Callable[[], None] = lambda: None
-        self._seed = seed
-        self._streams = settings.kind == "openai"
-        self._is_timed = bool(settings.options.get("timing"))
-        self._bundle: int | None = getattr(engine, "bundle", None)
-        self._asked = BeingAsked()
+        self.waits: str | None = None  # what of the run it waits for
+        self.out: set[str] = set()  # work keys of requests that are out in a batch, and are not sent
+        self.computed: Callable[[], None] = lambda: None  # called after each block of a model on this machine
+        self._most_trials, self._seed = most_trials, seed
+        self._enough: str | None = None
+        self._streams = model.settings.kind == "openai"
+        self._is_timed = bool(model.settings.options.get("timing"))
+        self._bundle: int | None = getattr(model.engine, "bundle", None)
+        self._in_flight = InFlightRequests()
         self._earlier: dict[str, object] | None = None
         self._gate: Gate | None = None
         self._pending = self._to_ask({})
         self._has_paused = True
-        self._is_probe = False
         self._has_answers = False
-        self._allows = hasattr(engine, "allow")
-        self.out: set[str] = set()
-        self._failed: set[str] = set()
-        self._equip(engine)
+        self._allows = hasattr(model.engine, "allow")
+        self._equip()
 
-    def _equip(self, engine: Engine) -> None:
-        """Give an engine that pays by itself its price and its purse."""
+    @property
+    def engine(self) -> Engine:
+        """What answers now."""
+        return self.model.engine
+
+    @property
+    def full(self) -> str | None:
+        """Why no further trial is asked, though some are left."""
+        return self._enough or self.payments.full
+
+    def _equip(self) -> None:
+        """Give an engine that pays by itself its price and its budget."""
+        engine: Any = self.engine
         if self._allows:
-            engine.price = self.price.of  # type: ignore[attr-defined]
-            engine.has_answered = self.found.stored > 0  # type: ignore[attr-defined]
-            if self.paying.is_needed:
-                engine.till = Till(self.price, self.purse, self.paying.tokens)  # type: ignore[attr-defined]
-                engine.allow = self._allow  # type: ignore[attr-defined]
-                engine.release = self.paying.untake  # type: ignore[attr-defined]
+            engine.price, engine.has_answered = self.model.price.of, self.found.stored > 0
+            if self.payments.is_needed:
+                engine.billing = self.billing = ProbeBilling(self.model.price, self.budget)
+                engine.allow, engine.release = self.payments.allow, self.payments.untake
 
     def replace_engine(self, engine: Engine) -> None:
         """Go on with the same model opened anew."""
         self._earlier = self.describe()
-        self.engine = engine
-        self._equip(engine)
+        self.model.engine = engine
+        self._equip()
 
     def describe(self) -> dict[str, object]:
         """Return what the engine says of itself; of one that was opened anew and not used yet, what was used before."""
@@ -108,37 +117,12 @@ class Asking:
         told = earlier if now.get("parameters") is None else now
         return {**told, **{name: _number(now, name) + _number(earlier, name) for name in _SUMMED}}
 
-    # the probe
-
-    def probe(self, count: int) -> None:
-        """Ask some trials, spread over kinds and lists, before all others; their answers count."""
-        number, wave = next(self._waves(), (0, []))
-        self._pending.see(number, wave)
-        self._is_probe = True
-        by_kind: dict[str, list[tuple[ModelSession, Request]]] = {}
-        lists = [[(session, request) for request in self._begin(session).requests] for session in wave]
-        for place in range(max(map(len, lists), default=0)):
-            for session, request in (one[place] for one in lists if place < len(one)):
-                by_kind.setdefault(kind_of(session.trial_of(request.work_key)), []).append((session, request))
-        chosen: list[tuple[ModelSession, Request]] = []
-        for kind in by_kind.values():
-            kind.reverse()
-        while len(chosen) < count and any(by_kind.values()):
-            chosen += [kind.pop() for kind in by_kind.values() if kind][: count - len(chosen)]
-        try:
-            self._answer([request for session, request in chosen if self._register(session, request, 0.0)])
-        finally:
-            self._is_probe = False
-        self.recording.settle(0)
-
     def ready(self, order: dict[Round, int]) -> Iterator[tuple[ModelSession, Request]]:
         """Iterate over all requests that can be sent now, round by round."""
         pending = self._to_ask(order)
         while pending.peek() is not None:
             due = pending.pop()
             yield due.session, due.request
-
-    # the work
 
     def work(
         self,
@@ -178,7 +162,7 @@ class Asking:
             gate.leave(self.reader)
             self._pending.close()
             self.recording.settle(0)
-            self.recording.patiently(self.purse.rest)
+            self.recording.patiently(self.budget.rest)
 
     def _stream(self) -> Iterator[Request]:
         """Yield requests as long as they may be asked without waiting."""
@@ -246,7 +230,7 @@ class Asking:
     def _advance(self) -> None:
         """Tell the others how far this model is."""
         if self._gate is not None:
-            self._gate.advance(self.reader, min(self._asked.first, self._pending.place))
+            self._gate.advance(self.reader, min(self._in_flight.first, self._pending.place))
 
     def _waves(self) -> Iterator[tuple[int, list[ModelSession]]]:
         """Iterate over the waves that lack something, with their numbers."""
@@ -254,7 +238,7 @@ class Asking:
         if not lacking:
             return
         last = max(lacking)
-        for number, wave in enumerate(waves(self.plan())):
+        for number, wave in enumerate(waves(self.model.plan())):
             if number in lacking:
                 yield number, wave
             if number == last:
@@ -284,7 +268,7 @@ class Asking:
         name = session.session_id
         never = self.recording.read(lambda connection: flagged(connection, [name])).get(name, {})
         self.recording.expect(session.session_id, len(session) - len(stored) - len(never))
-        if self._bundle is not None and not self._is_probe and not session.leads_on:
+        if self._bundle is not None and not session.leads_on:
             requests = session.begin({}, before)
             there = {key for key in (one.work_key for one in requests)
                      if session.trial_of(key)["trial_index"] in stored.keys() | never.keys()}  # fmt: skip
@@ -292,9 +276,7 @@ class Asking:
         requests = [
             one
             for one in session.begin(stored, before)
-            if one.work_key not in self.out
-            and one.work_key.partition(":")[0] not in self._failed
-            and session.trial_of(one.work_key)["trial_index"] not in never
+            if one.work_key not in self.out and session.trial_of(one.work_key)["trial_index"] not in never
         ]
         if self.settings.kind == "baseline":
             self.settings.choices.update(session.choices())  # type: ignore[attr-defined]
@@ -302,61 +284,52 @@ class Asking:
                 self.settings.answers.update(session.right_answers())  # type: ignore[attr-defined]
         return Begun(requests)
 
-    # one request
-
     def _register(self, session: ModelSession, request: Request, place: float) -> bool:
         """Note that a request is to be sent; False where it may not."""
         if self.stop.is_asked or self.full is not None:
             return False
-        is_new = not self._asked.is_second(request)
+        is_new = not self._in_flight.is_second(request)
         if is_new and self._most_trials is not None and self.asked_trials >= self._most_trials:
-            self.full = f"{self._most_trials} trials were asked (--max-trials)"
+            self._enough = f"{self._most_trials} trials were asked (--max-trials)"
             return False
-        if not self._allows and not self.paying.take(request):
-            self.paying.refuse()
-            self.full = self.paying.full
+        if not self._allows and not self.payments.take(request):
+            self.payments.refuse()
             return False
         self.asked_trials += is_new
-        self._asked.add(session, request, place)
+        self._in_flight.add(session, request, place)
         return True
-
-    async def _allow(self, request: Request) -> bool:
-        if await self.paying.allow(request):
-            return True
-        self.full = self.full or self.paying.full
-        return False
 
     def _answer(self, requests: Iterable[Request]) -> None:
         """Have the engine answer requests and what follows from them, and write what comes."""
         try:
-            if self._streams and not self._is_probe:
+            if self._streams:
                 for reply in self.engine.answer(requests, self._follow):  # type: ignore[arg-type]
                     self._keep(reply)
                 return
             given = list(requests)
             # a local engine keeps in memory what replies may lead on from
-            leads_on = self._asked.lead_on
+            leads_on = self._in_flight.lead_on
             follow = self._follow if leads_on else None
             are_alone = leads_on and self._bundle and not getattr(self.engine, "computes_alone", False)
             for some in [[one] for one in given] if are_alone else [given]:
                 for reply in self.engine.answer(some, follow):
                     self._keep(reply)
         finally:
-            self._asked.clear()
-            self.paying.end()
+            self._in_flight.clear()
+            self.payments.end()
 
     def _follow(self, reply: Reply) -> list[Request]:
-        if self.stop.is_asked or reply.work_key not in self._asked:
+        if self.stop.is_asked or reply.work_key not in self._in_flight:
             return []
-        session, _, place = self._asked[reply.work_key]
+        session, _, place = self._in_flight[reply.work_key]
         now = []
         for request in session.follow(reply):
             if request.work_key.partition(":")[0] == reply.work_key.partition(":")[0]:
                 if self._register(session, request, place):
                     now.append(request)
-            elif not self._is_probe:
+            else:
                 now += self._turn_of(session, request)
-        if self._streams and self._has_paused and not self._is_probe:
+        if self._streams and self._has_paused:
             now += self._stream()
         return now
 
@@ -369,36 +342,27 @@ class Asking:
         return []
 
     def _keep(self, reply: Reply) -> None:
-        if reply.work_key not in self._asked:
+        if reply.work_key not in self._in_flight:
             return
-        session, request, place = self._asked[reply.work_key]
-        self._asked.forget(reply.work_key)
+        session, request, place = self._in_flight[reply.work_key]
+        self._in_flight.forget(reply.work_key)
         if self.settings.kind == "baseline":
             self.settings.choices.pop(reply.work_key, None)  # type: ignore[attr-defined]
             self.settings.answers.pop(reply.work_key, None)  # type: ignore[attr-defined]
-        settled = self.paying.settle(reply)
-        cost = settled.cost
-        self.recording.keep(session, request, reply, back=settled.back, cost=cost)
-        self.paying.forget(reply)
-        self._asked.came(place)
+        cost = self.payments.settle(reply)
+        self.recording.keep(session, request, reply, cost=cost)
+        self.payments.forget(reply)
+        self._in_flight.came(place)
         self._advance()
         if reply.status not in UNFINISHED:
             self._has_answers = True
-            trial = session.trial_of(reply.work_key)
             if cost is not None and not reply.from_cache:
-                self.costs.setdefault(kind_of(trial), []).append(cost)
+                self.cost_usd += cost
+                self.costed += ":" not in reply.work_key
             if ":" not in reply.work_key:
-                self._note_done(session, trial)
-        elif self._is_probe:
-            # the same command asks for it again, this run does not
-            self._failed.add(reply.work_key.partition(":")[0])
-
-    def _note_done(self, session: ModelSession, trial: Any) -> None:
-        kind = kind_of(trial)
-        self.found.kinds[kind] = max(0, self.found.kinds[kind] - 1)
-        number = self._pending.round_of(session, trial)
-        if number is not None and number in self.found.missing:
-            self.found.missing[number] -= 1
+                number = self._pending.round_of(session, session.trial_of(reply.work_key))
+                if number in self.found.missing:
+                    self.found.missing[number] -= 1
 
 
 def _number(told: Mapping[str, object], name: str) -> int:
@@ -420,7 +384,7 @@ Known = tuple[ModelSession, Request, float]
 """Session, request, and the place of its trial in the run."""
 
 
-class BeingAsked:
+class InFlightRequests:
     """Requests by work key; a trial's earlier calls stay known until its answer is there."""
 
     def __init__(self) -> None:

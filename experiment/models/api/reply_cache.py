@@ -8,19 +8,23 @@ on the way is never kept, and a hit carries no times.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import os
 import sqlite3
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
+from experiment.models.api.batch import FOLDER
 from experiment.models.api.retrying import parsed
 from experiment.models.engine import Message, RegionScore, Reply, Request
 from experiment.store.erasure import empty_log
 from stimuli.errors import UserError
+from stimuli.files import replace_file
 
 FILE = "answers-cache.db"
 SCHEMA = 1
@@ -205,3 +209,110 @@ def _read(text: str, request: Request) -> Reply:
     kept: dict[str, Any] = parsed(text)
     regions = tuple(RegionScore(surprisal, tokens) for surprisal, tokens in kept.pop("regions"))
     return replace(Reply(work_key=request.work_key, **kept), regions=regions, from_cache=True)
+
+
+def forget_replies(folder: Path, work_keys: Iterable[str]) -> tuple[int, list[str]]:
+    """Erase the replies to pieces of work, and to the calls made before them, from a study's folder."""
+    keys, left, count = set(work_keys), [], 0
+    if not keys:
+        return 0, []
+    try:
+        count += forget_answers(folder, keys)
+    except UserError as fault:
+        left.append(str(fault))
+    for file in sorted((folder / FOLDER).glob("*.answers")):
+        lines = file.read_text("utf-8").splitlines()
+        kept = [line for line in lines if _work_of(line) not in keys]
+        if len(kept) == len(lines):
+            continue
+        count += len(lines) - len(kept)
+        # what was paid for and stays is on the disk before the old bytes go, which the open file still holds
+        with file.open("r+b") as opened:
+            size = file.stat().st_size
+            if kept:
+                replace_file(file, "\n".join(kept))
+            else:
+                file.unlink()
+            opened.write(b"\0" * size)
+            opened.flush()
+            os.fsync(opened.fileno())
+    return count, left
+
+
+def _work_of(line: str) -> str:
+    return str(json.loads(line).get("custom_id")).partition(":")[0]
+
+
+_UNREADABLE = (sqlite3.Error, NoCache, ValueError, TypeError, KeyError, AttributeError)
+
+
+class ReplyCache:
+    """Answers that were paid for before, as far as the study's file gives them."""
+
+    def __init__(self, folder: Path | None, about: Callable[[], Mapping[str, object]]) -> None:
+        self.hits = 0
+        self.fault: str | None = None
+        self.say: Callable[[str], None] = lambda line: None
+        self._folder, self._about = folder, about
+        self._cache: Cache | None = None
+        self._keys: dict[str, str] = {}
+
+    def describe(self) -> dict[str, object]:
+        """Return hits, fault and whether a cache is used at all."""
+        return {"hits": self.hits, "fault": self.fault, "used": self._folder is not None}
+
+    def open(self) -> None:
+        """Open the file; from the thread that uses it."""
+        self._keys.clear()
+        if self._folder is None or self.fault is not None:
+            return
+        try:
+            self._cache = Cache(self._folder / FILE)
+        except _UNREADABLE as error:
+            self._give_up(error)
+
+    def find(self, request: Request) -> Reply | None:
+        """Return the answer to an identical request; None where there is none."""
+        if self._cache is None:
+            return None
+        key = cache_key(self._about(), request)
+        try:
+            hit = self._cache.find(key, request)
+        except _UNREADABLE as error:
+            self._give_up(error)
+            return None
+        if hit is None:
+            self._keys[request.work_key] = key
+        self.hits += hit is not None
+        return hit
+
+    def keep(self, reply: Reply) -> None:
+        """Keep the answer to a request that was looked for."""
+        key = self._keys.pop(reply.work_key, None)
+        if self._cache is None or key is None:
+            return
+        try:
+            self._cache.keep(key, reply)
+        except sqlite3.Error as error:
+            self._give_up(error)
+
+    def close(self) -> None:
+        """Write what is new and close the file."""
+        cache, self._cache = self._cache, None
+        if cache is not None:
+            try:
+                cache.close()
+            except sqlite3.Error as error:
+                self._give_up(error)
+
+    def _give_up(self, error: Exception) -> None:
+        cache, self._cache = self._cache, None
+        if cache is not None:
+            with contextlib.suppress(sqlite3.Error):
+                cache.abandon()
+        if self.fault is None and self._folder is not None:
+            self.fault = str(error) if isinstance(error, sqlite3.Error | NoCache) else f"it holds {error!r}"
+            self.say(
+                f"{self._folder / FILE} cannot be used: {self.fault}. No answer is taken from it and none is kept in it, so that "
+                "what a killed run had received is asked and paid again; move the file away, and the next run begins a new one"
+            )

@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, func, select, update
 
-from experiment.models.api.refusals import without_texts
+from experiment.models.api.retrying import without_texts
 from experiment.models.engine import Reply, Request
 from experiment.models.planning import ModelSession
 from experiment.store import records

@@ -9,21 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
 
 from experiment.models.api import labels as scoring
-from experiment.models.api.counts import Usage, read_usage
-from experiment.models.api.dialects import (
-    LEAST_OUTPUT_OF_RESPONSES,
-    PATHS,
-    PENALTIES,
-    STRUCTURE_ROOM,
-    Dialect,
-    Wishes,
-)
-from experiment.models.api.first_token import Standing, first_token_scores, label_given, standing
-from experiment.models.api.reading import (
+from experiment.models.api.labels import Standing, first_token_scores, label_given, standing
+from experiment.models.api.responses import (
+    Usage,
     divided,
     first_choice,
     joined,
@@ -32,16 +24,314 @@ from experiment.models.api.reading import (
     label_schema,
     name_in,
     plain_text,
+    read_usage,
     status_of,
     turns,
     up_to_last,
     up_to_stop,
     without_thought,
 )
-from experiment.models.api.retrying import NoAnswer, no_whole_labels
+from experiment.models.api.retrying import NoAnswer, RunStopped, no_whole_labels
 from experiment.models.engine import Message, RegionScore, Reply, Request
 from experiment.models.label_ends import disjoint_logprobs
+from experiment.models.servers import Server
+from experiment.models.settings import ModelSettings
 from experiment.parsing.labels import is_whole
+from stimuli.errors import UserError, unknown_name
+
+Surface = Literal["chat", "completions", "responses"]
+SURFACES: tuple[Surface, ...] = ("chat", "completions", "responses")
+
+Structure = Literal[
+    "structured_outputs", "guided_choice", "grammar", "regex", "json_schema", "logit_bias", "none"
+]  # fmt: skip
+STRUCTURES: tuple[Structure, ...] = (
+    "structured_outputs", "guided_choice", "grammar", "regex", "json_schema", "logit_bias",
+)  # fmt: skip
+"""Ways of holding an answer to labels, the plainest first: vLLM, older vLLM, llama.cpp, SGLang, most of all, and local servers."""
+
+PATHS: dict[Surface, str] = {
+    "chat": "/chat/completions",
+    "completions": "/completions",
+    "responses": "/responses",
+}
+THOUGHT_ROOM = 4096
+"""Tokens that a thought may take beside the answer, where a reasoning effort is given and ``thinking_tokens`` is not."""
+
+STRUCTURE_ROOM = 16
+"""Tokens that an answer held to labels by a JSON schema may take beside the label."""
+
+LEAST_OUTPUT_OF_RESPONSES = 16
+"""The fewest tokens that the responses form lets a request allow."""
+
+UNFILTERED: Mapping[str, float] = {
+    "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0, "repeat_penalty": 1.0,
+}  # fmt: skip
+"""What switches off a server's own sampling: without it llama.cpp draws from 40 tokens, and vLLM takes what the model's makers like.
+
+The last two are one penalty under the names that vLLM and llama.cpp give it. Servers that know none of these ignore them or
+refuse them by name. ``top_k`` of -1 is all tokens; a server that refuses it gets 0, which means the same elsewhere.
+"""
+
+PENALTIES = ("repetition_penalty", "repeat_penalty")
+"""Of these, what changes the most probable token too."""
+
+_OWN_FIELDS = frozenset(
+    {
+        "model", "messages", "prompt", "input", "n", "best_of", "stream", "stream_options", "max_tokens",
+        "max_completion_tokens", "max_output_tokens", "temperature", "seed", "top_p", "top_k", "prompt_logprobs", "echo",
+        "stop", "reasoning_effort",
+    }
+)  # fmt: skip
+"""What wrods sets by itself, so that records and budgets hold."""
+
+_TOP_LOGPROBS = (20, 5, 0)
+
+
+@dataclass(frozen=True)
+class RequestOptions:
+    """What a study says of one model that shapes every request; read once from its settings."""
+
+    # which of the API's forms is used (`api:`; `template: plain` means completions)
+    surface: Surface = "chat"
+    revision: str | None = None
+    reasoning_effort: str | None = None
+    thinking_tokens: int = 0  # room for thoughts, added to what an answer may take
+    label_only: bool = False  # let the answer be one of the labels and nothing else (`label_only: true`)
+    # score labels of any length by the prompt's log-probabilities (`label_scoring: whole`) and not by the first token (`first`)
+    whole_labels: bool = False
+    leading_space: bool = True  # whether a space stands before a label in plain text
+    system_role: bool | None = None  # none takes it where the server does
+    temperature_given: bool = False
+    extra_body: Mapping[str, Any] = field(default_factory=dict)  # added to every request as it is
+    pictures: bool = False  # items are shown as pictures
+
+    @property
+    def room(self) -> int:
+        """Most tokens that any request may write beyond its own ``max_tokens``."""
+        form = STRUCTURE_ROOM if self.label_only else 0
+        return self.thinking_tokens + form + (LEAST_OUTPUT_OF_RESPONSES if self.surface == "responses" else 0)
+
+    def describe(self) -> dict[str, object]:
+        """Return what may change an answer, as JSON."""
+        said = {**asdict(self), "extra_body": dict(self.extra_body)}
+        return said if self.pictures else {name: value for name, value in said.items() if name != "pictures"}
+
+
+def parse_request_options(settings: ModelSettings) -> RequestOptions:
+    """Read a model's settings."""
+    options = settings.options
+    template = options.get("template")
+    surface = str(options.get("api") or ("completions" if template == "plain" else "chat"))
+    if surface not in SURFACES:
+        raise unknown_name("api", surface, SURFACES)
+    if template is not None and (template == "plain") != (surface == "completions"):
+        meant = "completions" if template == "plain" else "chat or responses"
+        raise UserError(
+            f"template: {template} means api: {meant}, and api is {surface}",
+            mend="Take template or api out: plain text is sent by completions, turns by chat and responses.",
+        )
+    sees = options.get("presentation") == "image"
+    if sees and surface == "completions":
+        raise UserError(
+            "presentation: image cannot be had with api: completions (template: plain), which takes one text and no pictures",
+            mend="Write api: chat or api: responses, or show this model text.",
+        )
+    scoring = str(options.get("label_scoring", "first"))
+    if scoring not in ("first", "whole"):
+        raise unknown_name("label_scoring", scoring, ("first", "whole"))
+    if scoring == "whole" and surface == "responses":
+        raise UserError(
+            "label_scoring: whole cannot be had with api: responses, which tells no log-probabilities of the prompt",
+            mend="Write api: completions or api: chat, or take label_scoring out.",
+        )
+    extra = _extra_body(options.get("extra_body"), surface)
+    if options.get("thinking") is not None and surface == "chat":
+        given = extra.get("chat_template_kwargs") or {}
+        extra = {**extra, "chat_template_kwargs": {"enable_thinking": bool(options["thinking"]), **given}}
+    effort = options.get("reasoning_effort")
+    thinks = effort not in (None, "none", "minimal")
+    room = options.get("thinking_tokens", THOUGHT_ROOM if thinks else 0)
+    system = options.get("system_role")
+    return RequestOptions(
+        surface=next(one for one in SURFACES if one == surface),
+        revision=None if options.get("revision") is None else str(options["revision"]),
+        reasoning_effort=None if effort is None else str(effort),
+        thinking_tokens=int(str(room)),
+        label_only=bool(options.get("label_only", False)),
+        whole_labels=scoring == "whole",
+        leading_space=bool(options.get("leading_space", surface == "completions")),
+        system_role=None if system is None else bool(system),
+        temperature_given=options.get("temperature") is not None,
+        extra_body=dict(extra),
+        pictures=sees,
+    )
+
+
+def _extra_body(given: object, surface: str) -> Mapping[str, Any]:
+    extra = given or {}
+    if not isinstance(extra, Mapping):
+        raise UserError(
+            f"extra_body is {extra!r}; it is a mapping", mend="Write names and values under extra_body."
+        )
+    taken = sorted(_OWN_FIELDS & set(extra))
+    if taken:
+        raise UserError(
+            f"extra_body holds {', '.join(taken)}, which wrods sets by itself and records",
+            mend="Use the model's own settings: temperature, top_p, top_k, max_tokens, reasoning_effort, thinking_tokens.",
+        )
+    if "logprobs" in extra and (surface != "completions" or isinstance(extra["logprobs"], bool)):
+        raise UserError(
+            "extra_body holds logprobs, which wrods sets by itself and records",
+            mend="Take it out: choices are scored without it; extra_body: {top_logprobs: 100} asks for more alternatives.",
+        )
+    return extra
+
+
+@dataclass
+class Dialect:
+    """Which parameters a server takes."""
+
+    limit_name: str  # `max_completion_tokens` or the older `max_tokens`
+    # how many alternatives are asked for at each token of a choice; 0 after the server refused
+    top_logprobs: int = _TOP_LOGPROBS[0]
+    seed: bool = True  # whether these are sent
+    stop: bool = True
+    temperature: bool = True
+    top_p: bool = True
+    system: bool = True
+    structure: Structure = "json_schema"  # how an answer is held to the labels
+    prompt_logprobs: bool = True  # whether log-probabilities of the prompt may be asked for
+    stream: bool = True  # whether a timed answer may be streamed, and its counts asked for at the end
+    stream_options: bool = True
+    store: bool = True  # whether the responses form is told to keep nothing
+    # what is sent to switch off the server's own sampling (UNFILTERED)
+    unfiltered: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def usual(cls, server: Server, options: RequestOptions) -> Dialect:
+        """Return what servers of this kind usually take."""
+        is_openais = server.has_openai_models
+        return cls(
+            limit_name="max_completion_tokens" if options.surface == "chat" and is_openais else "max_tokens",
+            system=options.system_role is not False,
+            seed=options.surface != "responses" or not is_openais,
+            stop=options.surface != "responses",
+            unfiltered={}
+            if is_openais
+            else {name: value for name, value in UNFILTERED.items() if name not in options.extra_body},
+        )
+
+    def learn(self, refusal: str, sent: Mapping[str, Any], options: RequestOptions) -> bool:
+        """Change by what a refusal names; say whether the request is worth asking again."""
+        words = refusal.lower()
+        if self._learn_logprobs(words, sent, options) or self._learn_limit(words, sent):
+            return True
+        for name in ("stream_options", "stream", "seed", "stop", "store"):
+            if name in sent and _names(words, name):
+                setattr(self, name, False)
+                return True
+        if self._learn_unfiltered(words, sent):
+            return True
+        if _names(words, "temperature") and "temperature" in sent:
+            if options.temperature_given:
+                raise _refused("temperature", sent["temperature"], refusal)
+            self.temperature = False
+            return True
+        if _names(words, "system") and "role" in words and self.system:
+            if options.system_role:
+                raise _refused("system_role", True, refusal)
+            self.system = False
+            return True
+        if self._learn_structure(words, sent):
+            return True
+        if self.top_p and sent.get("top_p") == 1.0 and _names(words, "top_p"):
+            self.top_p = False
+            return True
+        for name in ("reasoning_effort", "top_p", "top_k"):
+            if name in sent and _names(words, name):
+                raise _refused(name, sent[name], refusal)
+        if "reasoning" in sent and _names(words, "reasoning", "reasoning.effort"):
+            raise _refused("reasoning_effort", options.reasoning_effort, refusal)
+        return False
+
+    def _learn_limit(self, words: str, sent: Mapping[str, Any]) -> bool:
+        for name, other in (("max_tokens", "max_completion_tokens"), ("max_completion_tokens", "max_tokens")):
+            is_named = name in sent and _names(words, name)
+            is_long = "context" in words or "too large" in words or "too long" in words
+            if is_named and not is_long and (other in words or "unsupported" in words or "not" in words):
+                self.limit_name = other
+                return True
+        return False
+
+    def _learn_unfiltered(self, words: str, sent: Mapping[str, Any]) -> bool:
+        named = [
+            name for name, value in self.unfiltered.items() if sent.get(name) == value and _names(words, name)
+        ]
+        for name in named:
+            if name == "top_k" and self.unfiltered[name] == UNFILTERED[name]:
+                self.unfiltered[name] = 0
+            else:
+                del self.unfiltered[name]
+        return bool(named)
+
+    def _learn_logprobs(self, words: str, sent: Mapping[str, Any], options: RequestOptions) -> bool:
+        if any(name in sent and _names(words, name) for name in ("prompt_logprobs", "echo")):
+            if options.whole_labels:
+                raise no_whole_labels([words[:300]])
+            self.prompt_logprobs = False
+            return True
+        asked = sent.get("top_logprobs")
+        if asked is None and not isinstance(sent.get("logprobs"), bool):
+            asked = sent.get("logprobs")
+        named = ("logprobs", "top_logprobs", *(("include",) if "include" in sent else ()))
+        if not asked or not _names(words, *named):
+            return False
+        if asked <= self.top_logprobs:
+            self.top_logprobs = next(n for n in _TOP_LOGPROBS if n < asked)
+        return True
+
+    def _learn_structure(self, words: str, sent: Mapping[str, Any]) -> bool:
+        marks = {
+            "json_schema": ("response_format", ("response_format", "json_schema", "schema", "text.format", "text")),
+            "structured_outputs": ("structured_outputs", ("structured_outputs",)),
+            "guided_choice": ("guided_choice", ("guided_choice", "guided_json", "guided_decoding", "guided decoding")),
+            "grammar": ("grammar", ("grammar",)),
+            "regex": ("regex", ("regex",)),
+            "logit_bias": ("logit_bias", ("logit_bias",)),
+        }  # fmt: skip
+        if self.structure == "none":
+            return False
+        name, said = marks[self.structure]
+        if (name in sent or "text" in sent) and _names(words, *said):
+            self.next_structure()
+            return True
+        return False
+
+    def next_structure(self) -> None:
+        """Try another way of holding answers to labels, or none when all were tried."""
+        place = STRUCTURES.index(self.structure)
+        self.structure = STRUCTURES[place + 1] if place + 1 < len(STRUCTURES) else "none"
+
+    def describe(self) -> dict[str, object]:
+        """Return the dialect as JSON."""
+        return asdict(self)
+
+
+def _names(words: str, *names: str) -> bool:
+    """Whether a refusal names a parameter as a word of its own: ``upstream`` is not ``stream``."""
+    return any(
+        re.search(rf"(?<![a-z0-9_]){re.escape(name).replace('_', '[_ ]')}(?![a-z0-9_])", words) is not None
+        for name in names
+    )
+
+
+def _refused(name: str, value: object, refusal: str) -> RunStopped:
+    return RunStopped(
+        f"the server refuses {name} {value}: {refusal[:300]}",
+        mend=f"Take {name} out of this model in study.yaml: the server's own is then used and noted.",
+    )
+
 
 SEED_MASK = 0x7FFFFFFF
 MARKS: Mapping[Standing, str] = {"agrees": "", "unsettled": "+unsettled", "disagrees": "+disagrees"}
@@ -60,22 +350,22 @@ Conversation = Generator[Call, Mapping[str, Any], Reply]
 
 
 @dataclass(frozen=True)
-class Speaker:
+class ApiFormat:
     """Speaks one form of the API for one model."""
 
     model: str
     dialect: Dialect
-    wishes: Wishes
+    options: RequestOptions
     label_tokens: dict[str, int]  # the token of each label that is known so far, for `logit_bias`
 
     def ask(self, request: Request) -> Conversation:
         """Return the conversation about a request."""
-        whole = self.wishes.whole_labels and request.labels is not None and self.dialect.prompt_logprobs
-        if whole and self.wishes.surface != "responses":
+        whole = self.options.whole_labels and request.labels is not None and self.dialect.prompt_logprobs
+        if whole and self.options.surface != "responses":
             return self._score_whole(request)
-        if self.wishes.surface == "completions":
+        if self.options.surface == "completions":
             return self._complete(request)
-        return self._respond(request) if self.wishes.surface == "responses" else self._chat(request)
+        return self._respond(request) if self.options.surface == "responses" else self._chat(request)
 
     # chat completions
 
@@ -90,15 +380,15 @@ class Speaker:
         }
         if dialect.stop and request.stop:
             sent["stop"] = list(request.stop)
-        if self.wishes.reasoning_effort is not None:
-            sent["reasoning_effort"] = self.wishes.reasoning_effort
+        if self.options.reasoning_effort is not None:
+            sent["reasoning_effort"] = self.options.reasoning_effort
         if request.labels is not None:
             if dialect.top_logprobs:
                 sent |= {"logprobs": True, "top_logprobs": dialect.top_logprobs}
             sent |= self._structure(request.labels)
         if request.regions and dialect.prompt_logprobs:
             sent["prompt_logprobs"] = 1
-        return sent | dict(self.wishes.extra_body)
+        return sent | dict(self.options.extra_body)
 
     def _chat(self, request: Request) -> Conversation:
         payload = yield Call(PATHS["chat"], lambda: self.chat_body(request))
@@ -139,7 +429,7 @@ class Speaker:
             sent |= self._structure(request.labels, is_chat=False)
         if request.regions and dialect.prompt_logprobs:
             sent |= {"echo": True, "logprobs": sent.get("logprobs", 1)}
-        return sent | dict(self.wishes.extra_body)
+        return sent | dict(self.options.extra_body)
 
     def _complete(self, request: Request) -> Conversation:
         payload = yield Call(PATHS["completions"], lambda: self.completion_body(request))
@@ -179,19 +469,19 @@ class Speaker:
         if dialect.store:
             sent["store"] = False
         sent |= self._sampling(request)
-        if self.wishes.reasoning_effort is not None:
-            sent["reasoning"] = {"effort": self.wishes.reasoning_effort}
+        if self.options.reasoning_effort is not None:
+            sent["reasoning"] = {"effort": self.options.reasoning_effort}
         if request.labels is not None:
             if dialect.top_logprobs:
                 sent |= {
                     "top_logprobs": dialect.top_logprobs,
                     "include": ["message.output_text.logprobs"],
                 }
-            if self.wishes.label_only and dialect.structure == "json_schema":
+            if self.options.label_only and dialect.structure == "json_schema":
                 sent["text"] = {"format": {"type": "json_schema", **label_schema(request.labels)}}
             else:
                 sent |= self._structure(request.labels, is_chat=False)
-        return sent | dict(self.wishes.extra_body)
+        return sent | dict(self.options.extra_body)
 
     def _respond(self, request: Request) -> Conversation:
         payload = yield Call(PATHS["responses"], lambda: self.response_body(request))
@@ -239,7 +529,7 @@ class Speaker:
         payload: Mapping[str, Any] = {}
         regions: tuple[RegionScore, ...] = ()
         for label in request.labels:
-            ending = label if self.wishes.surface == "chat" else self._label_text(known, label)
+            ending = label if self.options.surface == "chat" else self._label_text(known, label)
             tokens, payload = yield from self.read_ending(request, ending)
             if not tokens and not self._tells_prompt(payload):
                 raise no_whole_labels(())
@@ -254,7 +544,7 @@ class Speaker:
         generated = None
         if request.also_text or best is None:
             own = replace(request, regions=())
-            asked = self._complete(own) if self.wishes.surface == "completions" else self._chat(own)
+            asked = self._complete(own) if self.options.surface == "completions" else self._chat(own)
             generated = yield from asked
             usage += Usage(
                 generated.prompt_tokens, generated.cached_tokens, generated.completion_tokens, generated.reasoning_tokens
@@ -272,21 +562,21 @@ class Speaker:
             completion_tokens=usage.completion, reasoning_tokens=usage.reasoning,
             requested_model=self.model,
             resolved_model=name_in(payload.get("model")),
-            path=f"{self.wishes.surface}+prompt_logprobs",
+            path=f"{self.options.surface}+prompt_logprobs",
         )  # fmt: skip
 
     def read_ending(
         self, request: Request, ending: str
     ) -> Generator[Call, Mapping[str, Any], tuple[Sequence[scoring.Token], Mapping[str, Any]]]:
         """Have the prompt read with a text at its end; return its tokens and the response."""
-        payload = yield Call(PATHS[self.wishes.surface], self._whole_body(request, ending))
-        if self.wishes.surface == "chat":
+        payload = yield Call(PATHS[self.options.surface], self._whole_body(request, ending))
+        if self.options.surface == "chat":
             return up_to_last(scoring.prompt_tokens(payload), ending), payload
         whole = plain_text(request.messages) + ending
         return divided(scoring.completion_tokens(first_choice(payload)), whole)[0], payload
 
     def _tells_prompt(self, payload: Mapping[str, Any]) -> bool:
-        is_chat = self.wishes.surface == "chat"
+        is_chat = self.options.surface == "chat"
         return bool(
             scoring.prompt_tokens(payload) if is_chat else scoring.completion_tokens(first_choice(payload))
         )
@@ -295,25 +585,25 @@ class Speaker:
         """Ask for a choice and return the first token of the answer with its alternatives."""
         path, _ = self.body(request)
         choice = first_choice((yield Call(path, lambda: self.body(request)[1])))
-        is_chat = self.wishes.surface == "chat"
+        is_chat = self.options.surface == "chat"
         tokens = scoring.chat_tokens(choice) if is_chat else scoring.completion_tokens(choice)
         return tokens[0] if tokens else None
 
     def _whole_body(self, request: Request, ending: str) -> Callable[[], dict[str, Any]]:
-        if self.wishes.surface == "completions":
+        if self.options.surface == "completions":
             return lambda: {
                 "model": self.model, "prompt": plain_text(request.messages) + ending, "max_tokens": 1,
-                "temperature": 0.0, "echo": True, "logprobs": 1, **self.wishes.extra_body,
+                "temperature": 0.0, "echo": True, "logprobs": 1, **self.options.extra_body,
             }  # fmt: skip
         given = (*request.messages, Message("assistant", ending))
         return lambda: {
             "model": self.model, "messages": turns(given, system=self.dialect.system), "max_tokens": 1,
             "temperature": 0.0, "prompt_logprobs": 1, "add_generation_prompt": False,
-            "continue_final_message": True, **self.wishes.extra_body,
+            "continue_final_message": True, **self.options.extra_body,
         }  # fmt: skip
 
     def _label_text(self, prompt: str, label: str) -> str:
-        return (" " if self.wishes.leading_space and not prompt[-1:].isspace() else "") + label
+        return (" " if self.options.leading_space and not prompt[-1:].isspace() else "") + label
 
     # what the three have in common
 
@@ -330,9 +620,9 @@ class Speaker:
 
     def _limit(self, request: Request) -> int:
         """Return how many tokens a request may write: its answer, the form of one held to labels, and a thought."""
-        is_formed = self.wishes.label_only and self.dialect.structure == "json_schema"
+        is_formed = self.options.label_only and self.dialect.structure == "json_schema"
         form = STRUCTURE_ROOM if is_formed and request.labels is not None else 0
-        return request.max_tokens + form + self.wishes.thinking_tokens
+        return request.max_tokens + form + self.options.thinking_tokens
 
     def _sampling(self, request: Request) -> dict[str, Any]:
         dialect = self.dialect
@@ -353,7 +643,7 @@ class Speaker:
 
     def _structure(self, labels: Sequence[str], *, is_chat: bool = True) -> dict[str, Any]:
         """Return the parameters that hold an answer to the labels, where the study wants that."""
-        if not self.wishes.label_only:
+        if not self.options.label_only:
             return {}
         structure = self.dialect.structure
         if structure == "json_schema" and is_chat:
@@ -393,7 +683,7 @@ class Speaker:
         is_told = request.labels is not None and any(token.alternatives for token in tokens)
         if request.labels is not None and status != "refused":
             labels, is_cut = request.labels, status == "truncated"
-            thinks = thought is not None and self.wishes.surface != "responses"
+            thinks = thought is not None and self.options.surface != "responses"
             scores = first_token_scores(tokens, content, labels, part=read, thinks=thinks)
             best = None if scores is None else scores.best
             given = label_given(answer, labels, best, is_cut=is_cut)
@@ -416,7 +706,7 @@ class Speaker:
             finish_reason=str(finish) if finish is not None else None,
             requested_model=self.model,
             resolved_model=name_in(payload.get("model")),
-            path=self.wishes.surface
+            path=self.options.surface
             + ("+logprobs" if is_told else "")
             + mark
             + ("+prompt_logprobs" if regions else ""),

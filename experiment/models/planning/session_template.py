@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from experiment.models.planning.manner import Manner
+from experiment.models.planning.prompting_settings import Manner
 from experiment.models.prompts import Prompter, Turn
 from experiment.models.prompts.prompter import BLANK
 from experiment.procedure import Plan, PlannedTrial

@@ -11,13 +11,14 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
 from functools import cache
 from importlib import resources
 from typing import Any
 
 from experiment.configuration import config_file, read_config
-from experiment.models.api.counts import Usage
-from experiment.models.api.dialects import read_wishes
+from experiment.models.api.formats import parse_request_options
+from experiment.models.api.responses import Usage
 from experiment.models.engine import Reply, Request
 from experiment.models.servers import server_of
 from experiment.models.settings import ModelSettings
@@ -109,7 +110,7 @@ def price_of(settings: ModelSettings) -> Price:
     price = _known(settings)
     if settings.kind != "openai":
         return price
-    wishes = read_wishes(settings)
+    wishes = parse_request_options(settings)
     return replace(
         price,
         room=wishes.room,
@@ -188,3 +189,44 @@ def _listed(name: str) -> Price | None:
         return None
     source = f"price list of {listed['checked']} ({listed['source']})"
     return Price(found["input"], found["cached_input"], found["output"], listed["batch"], source)
+
+
+_AMOUNT = re.compile(
+    r"(?:(?P<before>[^\W\d_]+|[$€£¥])\s*)?(?P<number>\d+(?:[.,]\d+)?|\.\d+)\s*(?P<after>[^\W\d_]+|[$€£¥])?"
+)
+_THOUSANDS = re.compile(r"\d+,\d{3}")
+_DOLLARS = frozenset({"USD", "$", "US$"})
+
+
+def parse_usd(given: object, place: str) -> float:
+    """Read an amount in US dollars."""
+    text = str(given).strip()
+    found = _AMOUNT.fullmatch(text)
+    if isinstance(given, bool) or found is None:
+        raise UserError(f"{place} is {given!r}, which is no amount of money", mend="Write it as 40 USD.")
+    if _THOUSANDS.fullmatch(found["number"]):
+        whole = found["number"].replace(",", "")
+        point = found["number"].replace(",", ".")
+        raise UserError(
+            f"{place} is {text!r}, which may be {whole} or {point}", mend=f"Write {whole} USD or {point} USD."
+        )
+    currencies = {part.upper() for part in (found["before"], found["after"]) if part}
+    if not currencies:
+        raise UserError(f"{place} is {text!r}, without a currency", mend=f"Write it as {text} USD.")
+    if not currencies <= _DOLLARS:
+        named = next(iter(currencies - _DOLLARS))
+        raise UserError(
+            f"{place} is {text!r}; prices are in US dollars, and rates of {named} change",
+            mend="Write the amount in US dollars, such as 40 USD.",
+        )
+    amount = float(found["number"].replace(",", "."))
+    if not math.isfinite(amount) or amount <= 0:
+        raise UserError(f"{place} is {text!r}; it must be above zero", mend="Write it as 40 USD.")
+    return amount
+
+
+def format_usd(amount: float) -> str:
+    """Return an amount for people: cents, or three significant digits where it is below a dollar."""
+    if amount == 0 or abs(amount) >= 1:
+        return f"{amount:,.2f} USD"
+    return f"{Decimal(f'{amount:.3g}'):f} USD"

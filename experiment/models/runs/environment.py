@@ -1,0 +1,190 @@
+"""Where and with what a run is made: commit, versions, hardware, room for weights; no names of folders, users or hosts."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from experiment.models.leases import LEASE_FILES
+from experiment.models.settings import ModelSettings
+from experiment.version import installed_version
+from stimuli.errors import UserError
+
+if TYPE_CHECKING:
+    from experiment.models.local.checkpoints import Source
+
+PACKAGES = ("torch", "transformers", "tokenizers", "openai", "aiohttp", "ray", "numpy", "sqlalchemy")
+STORE_FILES = "study.db*"
+MADE = ("states", "tuning", "reports", "handover", "backups")
+"""Folders of a study that commands write: what is new in them changes nothing of how a run is made."""
+
+
+def git_state(folder: Path) -> dict[str, object] | None:
+    """Return commit and whether files were changed, where the study lies in a git repository."""
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(
+            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True, timeout=10
+        ).stdout.strip()
+
+    try:
+        return {
+            "commit": git("rev-parse", "HEAD"),
+            "changed": bool(
+                git(
+                    "status", "--porcelain", "--", ".",
+                    f":(exclude,glob)**/{LEASE_FILES}", f":(exclude,glob)**/{STORE_FILES}",
+                    *(f":(exclude,glob)**/{name}/**" for name in MADE),
+                )
+            ),
+        }  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of wrods, Python and the packages that may change an answer, where installed."""
+    found = {"wrods": installed_version(), "python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+@cache
+def hardware() -> Mapping[str, object]:
+    """Return processor, cores, memory (bytes), system, and each GPU with its memory and driver."""
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "memory": _memory(),
+        "system": f"{platform.system()} {platform.release()}",
+        "machine": platform.machine(),
+        "gpus": _gpus(),
+    }
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text("utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    if platform.system() == "Darwin":
+        return _said("sysctl", "-n", "machdep.cpu.brand_string") or platform.processor()
+    return platform.processor() or platform.machine()
+
+
+def _memory() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def _gpus() -> list[dict[str, str]]:
+    said = _said("nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader")
+    rows = [line.split(", ") for line in (said or "").splitlines() if line.strip()]
+    return [dict(zip(("name", "memory", "driver"), row, strict=False)) for row in rows]
+
+
+def _said(*command: str) -> str | None:
+    """Return what a program of the system prints, or None where there is none."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+SHARE = 0.6
+"""Of the free memory, how much weights may take; the rest is for what is computed."""
+
+_GROUP = Path("/sys/fs/cgroup")
+
+
+def fit_together(models: Sequence[ModelSettings]) -> bool:
+    """Say whether the weights of models fit together, by the size of their files; False where that is not known."""
+    try:
+        sizes = [size_of(settings) for settings in models]
+    except (UserError, OSError, ValueError):
+        return False
+    known = [size for size in sizes if size is not None]
+    return len(known) == len(sizes) and sum(known) < SHARE * free_memory()
+
+
+def size_of(settings: ModelSettings) -> float | None:
+    """Return the bytes that a model's weights take once they are loaded; None where they are not on this machine yet.
+
+    Files in 16 bits that are computed in 32 take twice their size; what quantisation saves is left out.
+    """
+    from experiment.models.local.checkpoints import find_source
+    from experiment.models.local.hardware import choose_device, choose_dtype
+
+    folder = _folder_of(find_source(settings))
+    if folder is None:
+        return None
+    for suffix in (".safetensors", ".bin"):
+        stored = sum(file.stat().st_size for file in folder.iterdir() if file.suffix == suffix)
+        if stored:
+            break
+    else:
+        return None
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    is_half = str(config.get("dtype") or config.get("torch_dtype") or "").endswith("float16")
+    dtype = choose_dtype(settings.options.get("dtype"), choose_device(settings.options.get("device")))
+    return stored * (2.0 if is_half and dtype == "float32" else 1.0)
+
+
+def _folder_of(source: Source) -> Path | None:
+    """Return where the files of a checkpoint lie; None where they have to be fetched first."""
+    if source.is_folder:
+        return Path(source.place)
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(source.place, revision=source.revision, local_files_only=True))
+    except (OSError, ValueError):
+        return None
+
+
+def free_memory() -> float:
+    """Return the bytes that are free for weights: of the GPU, or of the machine, its file cache counted as free."""
+    import torch
+
+    if torch.cuda.is_available():
+        return float(torch.cuda.mem_get_info()[0])
+    available = _of_machine()
+    try:
+        most = (_GROUP / "memory.max").read_text("ascii").strip()
+        if most != "max":
+            held = dict(line.split() for line in (_GROUP / "memory.stat").read_text("ascii").splitlines())
+            used = int((_GROUP / "memory.current").read_text("ascii")) - int(held.get("file", 0))
+            available = min(available, float(int(most) - used))
+    except (OSError, ValueError):
+        pass
+    return available
+
+
+def _of_machine() -> float:
+    try:
+        for line in Path("/proc/meminfo").read_text("ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024.0 * int(line.split()[1])
+    except (OSError, ValueError):
+        pass
+    try:
+        # systems that do not say what is free: half of what there is
+        return 0.5 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 0.0

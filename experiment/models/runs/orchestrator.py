@@ -1,0 +1,618 @@
+"""Conduct one run: probe servers, open models that fit into memory, compare plan and store, run side by side."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from experiment.models.api import Capabilities
+from experiment.models.api.retrying import RunStopped
+from experiment.models.costs.budget import (
+    Budget,
+    CommandLimit,
+    Payer,
+    SpendingLimits,
+    close_abandoned,
+    spending,
+)
+from experiment.models.costs.prices import format_usd, parse_usd, price_of
+from experiment.models.engine import Engine
+from experiment.models.engines import open_engine
+from experiment.models.leases import leased
+from experiment.models.planning import ModelSession, People, needs_people, plan_sessions
+from experiment.models.planning.prompt_preview import grows
+from experiment.models.runs import changes, environment
+from experiment.models.runs.batching import Batches
+from experiment.models.runs.context_overflow import ask_again, reasons_of
+from experiment.models.runs.limits import Clock, Gate, Limits, Stop, interruptible
+from experiment.models.runs.model_worker import ModelWorker, PlannedModel
+from experiment.models.runs.recording import Answerer, Recording, ServedModel, names_stored
+from experiment.models.runs.remaining_work import Round, Survey, survey
+from experiment.models.runs.status import (
+    SHOWN_ERRORS,
+    Outcome,
+    RunStatus,
+    RunStatusTable,
+    Speed,
+    describe_blocks,
+    describe_endpoint,
+    describe_parity,
+    new_run_id,
+)
+from experiment.models.settings import ModelSettings
+from experiment.store import Store, records
+from experiment.store.queries import excluded_sessions
+from experiment.store.tables import sessions, trials
+from experiment.study import Study
+from stimuli.errors import UserError
+
+LOOK_S = 0.5
+"""How often limits are looked at and figures are drawn."""
+
+KNOWN_TRIALS = 20
+"""Stored trials from which on their mean cost tells what the rest will cost."""
+
+
+def settings_of(study: Study, use: str, options: Mapping[str, object]) -> ModelSettings:
+    """Return a model's settings, with what the study says of all its models."""
+    given = dict(options)
+    determinism = study.get("models", "determinism")
+    if determinism is not None and use.startswith("hf:"):
+        given.setdefault("determinism", determinism)
+    return ModelSettings(use, given, study.folder, {})
+
+
+def sessions_of(
+    study: Study, reader: str, settings: ModelSettings, engine: Engine, store: Store | None, version: int
+) -> Callable[[], Iterable[ModelSession]]:
+    """Return what gives the sessions that a study asks of a model, from the first each time."""
+    identity = dict(identity_of(engine, settings))
+    people = People(store, study.id, version) if store is not None and needs_people(study) else None
+    return lambda: plan_sessions(study, reader, settings, identity, version=version, people=people)
+
+
+def identity_of(engine: Engine, settings: ModelSettings) -> dict[str, object]:
+    """Return what names the sessions of a model beside the study; timed sessions stand beside the others."""
+    identity = engine.describe()["identity"]
+    assert isinstance(identity, Mapping)
+    return {**identity, "timed": True} if settings.options.get("timing") else dict(identity)
+
+
+def budget_of(study: Study) -> float | None:
+    """Return what a study may cost in all, in US dollars; None where it sets no limit."""
+    given = study.get("models", "budget")
+    return None if given is None else parse_usd(given, str(study.place("models", "budget")))
+
+
+@dataclass
+class ModelRun:
+    """One model of a run: who asks it, what it came to, and how far it is."""
+
+    worker: ModelWorker
+    outcome: Outcome
+    recording: Recording
+    batches: Batches
+    status: RunStatus
+    speed: Speed = field(default_factory=Speed)
+    fault: BaseException | None = None
+    is_checked: bool = False
+
+    @property
+    def engine(self) -> Any:
+        """What answers now."""
+        return self.worker.engine
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it runs on this machine."""
+        return self.worker.settings.kind == "hf"
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether times are taken, so that nothing runs beside it."""
+        return bool(self.worker.settings.options.get("timing"))
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it costs nothing."""
+        return self.worker.model.price.is_free
+
+    @property
+    def to_ask(self) -> int:
+        """Trials that can be asked."""
+        return self.worker.found.to_ask
+
+    def status_now(self) -> RunStatus:
+        """Return how far it is now."""
+        status, outcome, worker = self.status, self.outcome, self.worker
+        same = (
+            "planned", "stored_before", "answered", "failed", "given_up", "cached", "cost_usd", "error_kinds", "tokens",
+            "response_statuses", "stopped",
+        )  # fmt: skip
+        for name in same:
+            setattr(status, name, getattr(outcome, name))
+        if worker.waits and not outcome.answered:
+            self.speed = (
+                Speed()
+            )  # what a model waits for the others before it begins says nothing of its speed
+        status.per_second = self.speed.of(outcome.answered)
+        status.seconds_left = outcome.left / status.per_second if status.per_second else None
+        told = self.engine.status() if callable(getattr(self.engine, "status", None)) else None
+        status.engine = None if told is None else str(told)
+        status.waits = self.recording.waits_for or getattr(told, "why", None) or worker.waits
+        return status
+
+    def count_questions(self) -> None:
+        """Add to the cost what the engine's own small questions to the server did cost since that was last asked."""
+        billing = self.worker.billing
+        if billing is not None:
+            self.outcome.cost_usd += billing.cost_usd
+            billing.cost_usd = 0.0
+
+    def summary(self) -> dict[str, Any]:
+        """Return what the record of a run says at its end."""
+        same = (
+            "answered", "left", "error_kinds", "response_statuses", "given_up", "ended", "first_tokens", "statuses", "tokens",
+            "cost_usd", "cached", "lost_usd", "unanswered_usd", "blocks", "interrupted", "stopped", "engine",
+        )  # fmt: skip
+        outcome = self.outcome
+        return {name: getattr(outcome, name) for name in same} | {
+            "errors": outcome.failed, "too_long": outcome.too_long[:SHOWN_ERRORS]
+        }  # fmt: skip
+
+
+@dataclass
+class RunOptions:
+    """How one command runs a study's models."""
+
+    version: int = 1  # the study's version in the store
+    limits: Limits = field(default_factory=Limits)
+    # the store's address, under which each model is leased; without it none is
+    lease_at: Path | str | None = None
+    # what becomes of sessions of a model that is not what it was: `stop`, `set_aside` or `keep_both`
+    if_changed: str = "stop"
+    yes: bool = (
+        False  # the run goes on until the money is used, though the rest, or a block of it, will cost more
+    )
+    # the other models go on when one fails half-way; else they finish the block under way, so that all stay together
+    keep_going: bool = False
+    is_batch: bool = False  # what is missing is handed over as batches
+    cancels: bool = False  # batches that are out are given up, and nothing is asked
+    asks_again: bool = False  # what was longer than a model reads is asked again
+    opener: Callable[[ModelSettings], Engine] = open_engine
+    # take the figures of all models twice a second, and lines for people
+    draw: Callable[[Sequence[RunStatus]], None] = lambda figures: None
+    say: Callable[[str], None] = lambda line: None
+
+
+class Run:
+    """One command's run of some models of a study."""
+
+    def __init__(self, study: Study, store: Store, options: RunOptions) -> None:
+        self.study, self.store, self.options = study, store, options
+        self.limits = options.limits
+        self.budget = budget_of(study)
+        self.stop = Stop()
+        self.faults: dict[str, UserError] = {}
+        self._say = options.say
+        self._spending = SpendingLimits(
+            self.budget,
+            None if self.limits.cost is None else CommandLimit(self.limits.cost),
+            None if self.limits.tokens is None else CommandLimit(self.limits.tokens),
+        )
+        self._clock = Clock(self.limits.minutes)
+        self._table = RunStatusTable(store, study.id, options.version)
+        self._gate = Gate(())
+        self._runs: list[ModelRun] = []
+
+    def run(self, models: Mapping[str, Mapping[str, Any]]) -> list[Outcome]:
+        """Run models (name → settings with ``use``) and return what each came to; ``faults`` holds those that could not begin."""
+        self._clock = Clock(self.limits.minutes)
+        with ExitStack() as stack:
+            for name, given in models.items():
+                try:
+                    self._runs.append(self._prepare(stack, name, dict(given)))
+                except UserError as fault:
+                    self.faults[name] = fault
+            with interruptible(self.stop):
+                some = [run for run in self._runs if run.worker.found.left or run.outcome.answered]
+                asked = self._begin(some)
+                if self.options.is_batch and not self.options.cancels:
+                    self._hand_over(asked)
+                elif asked and not self.options.cancels and not self.stop.is_asked:
+                    self._work(asked)
+            for run in self._runs:
+                self._end(run)
+        return [run.outcome for run in self._runs]
+
+    # before
+
+    def _prepare(self, stack: ExitStack, reader: str, given: dict[str, Any]) -> ModelRun:
+        study, store, options = self.study, self.store, self.options
+        if options.lease_at is not None:
+            stack.enter_context(leased(options.lease_at, study.id, reader, lost=self.stop.ask))
+        use = str(given.pop("use"))
+        settings = settings_of(study, use, given)
+        price = price_of(settings)
+        engine = options.opener(settings)
+        stack.callback(engine.close)
+        if (cache := getattr(engine, "cache", None)) is not None:
+            cache.say = lambda line: self._say(f"{reader}: {line}")
+        plan = sessions_of(study, reader, settings, engine, store, options.version)
+        payer = Payer(study.id, new_run_id(), reader)
+        batches = Batches(settings, store, price, payer, self._say)
+        batches.look(cancels=options.cancels)
+        if options.asks_again:
+            store.write(lambda connection: ask_again(connection, study.id, reader)).result()
+        found = survey(plan(), store)
+        if not found.planned:
+            raise UserError(
+                "no trial of this study asks for an answer",
+                mend="Give the block a choose, recover or answer step.",
+            )
+        outcome = Outcome(reader, use, payer.run_id, found.sessions, found.planned, found.stored)
+        outcome.given_up = found.given_up
+        outcome.too_long = [fault for some in found.never.values() for fault in some.values()]
+        if found.ended:
+            with store.read() as connection:
+                outcome.ended = reasons_of(connection, found.ended)
+        is_timed = bool(settings.options.get("timing"))
+        answerer = Answerer(
+            "baseline" if settings.kind == "baseline" else "model",
+            identity_of(engine, settings),
+            {"timed": True} if is_timed else {},
+        )
+        first = list(islice(plan(), 64))
+        outcome.other_sessions = self._settle_changes(reader, found, answerer, first)
+        if options.lease_at is not None:
+            outcome.lost_usd = close_abandoned(store, study.id, reader)
+        budget = Budget(store, payer, self._spending)
+        states = self._state_writer(payer.run_id, first[0], found.left)
+        recording = Recording(store, outcome, answerer, budget, self.stop, states)
+        recording.served = self._served(reader, engine, recording)
+        stack.callback(recording.close)
+        stack.callback(budget.close)
+        # timed sessions stand beside those that batches are for
+        refuses = options.if_changed == "stop" and not options.cancels
+        if not is_timed and batches.take(plan, recording, refuses=refuses):
+            found = survey(plan(), store)
+        model = PlannedModel(reader, settings, engine, plan, found, price)
+        worker = ModelWorker(model, recording, self.stop, most_trials=self.limits.trials, seed=study.seed)
+        worker.out = set() if is_timed else batches.leave_out(plan, found, recording)
+        run = ModelRun(worker, outcome, recording, batches, RunStatus(reader))
+        worker.computed = lambda: self._computed(run)
+        recording.finish(found.unfinished)
+        return run
+
+    def _state_writer(self, run_id: str, session: ModelSession, left: int) -> Any:
+        """Return what keeps hidden states, where the study asks for them; ``left`` trials are to come at most."""
+        if not session.manner.states or not session.manner.is_local:
+            return None
+        from experiment.models.states import StateWriter
+
+        script = session.script
+        expected = round(left * script.state_rows / max(1, len(script.places)))
+        return StateWriter(self.study.folder / "states" / run_id, expected=expected)
+
+    def _served(self, reader: str, engine: Any, recording: Recording) -> ServedModel | None:
+        """Return who watches which model answers: a server of one's own may serve any under one name."""
+        server = getattr(engine, "server", None)
+        if server is None or not server.is_own or self.options.if_changed == "keep_both":
+            return None
+        stored = partial(names_stored, study=self.study.id, reader=reader)
+        return ServedModel(reader, server.base_url, lambda: recording.read(stored))
+
+    def _settle_changes(
+        self, reader: str, found: Survey, answerer: Answerer, first: Sequence[ModelSession]
+    ) -> int:
+        """Stop, set aside or keep both where stored sessions were made otherwise; return how many others there are."""
+        about = {"model": answerer.identity, "settings": first[0].manner.to_json(), **answerer.about}
+        changed = changes.changed_sessions(
+            self.store, (self.study.id, self.options.version, reader), found, about, first
+        )
+        settled = changes.settle(
+            self.store, self.study.id, reader, changed, found.places, if_changed=self.options.if_changed
+        )
+        if line := settled.told(reader):
+            self._say(line)
+        return changed.others + len(changed.session_ids) - len(settled.set_aside)
+
+    # what endpoints can give and trials cost, before anything is asked
+
+    def _begin(self, runs: Sequence[ModelRun]) -> list[ModelRun]:
+        """Find out what the models' servers can give, say and record it; return the models that can be asked."""
+        if not self.options.is_batch and not self.options.cancels:
+            self._foresee([run for run in runs if run.to_ask and not run.is_free])
+        probing = [
+            run
+            for run in runs
+            if callable(getattr(run.engine, "probe", None))
+            and run.worker.settings.options.get("probe", True)
+            and run.to_ask
+            and not self.options.cancels
+        ]
+        for run in probing:
+            run.status.state = "probe"
+        # probes cost money too: a run that is killed in its probe has to be known
+        for run in runs:
+            self._table.begin(run.outcome.run_id, run.status_now())
+        if probing and not self.stop.is_asked:
+            self._in_threads(probing, self._probe, leaves=True)
+        for run in probing:
+            run.status.state = "waits"
+            if isinstance(run.fault, UserError):
+                self.faults[run.outcome.reader] = run.fault
+                self._runs.remove(run)
+                run.outcome.stopped, run.status.state = str(run.fault), "failed"
+                self._table.tell(run.outcome.run_id, run.status_now(), is_last=True)
+            elif run.fault is not None:
+                raise run.fault
+        able = [run for run in runs if run in self._runs]
+        for run in able:
+            for line in describe_endpoint(run.outcome.reader, run.engine.describe().get("probe")):
+                self._say(line)
+            found = run.worker.found
+            self._note(
+                run, "run", {"planned": found.planned, "stored_before": found.stored, **self._facts(run)}
+            )
+        return [run for run in able if run.to_ask]
+
+    def _foresee(self, runs: Sequence[ModelRun]) -> None:
+        """Say what the rest will cost where stored trials tell; end the run before anything is paid where a block is too dear."""
+        for run in runs:
+            worker = run.worker
+            query = partial(_stored_costs, study=self.study.id, reader=run.outcome.reader)
+            cost, count = run.recording.read(query)
+            if count >= KNOWN_TRIALS:
+                worker.cost_usd, worker.costed = cost, count
+                about = "at least" if grows(next(iter(worker.model.plan()))) else "about"
+                rest = format_usd(worker.found.to_ask * cost / count)
+                self._say(
+                    f"{run.outcome.reader}: the other {worker.found.to_ask} trials will cost {about} {rest}, as the "
+                    f"{count} that are stored did"
+                )
+        order = sorted({one for run in runs for one, left in run.worker.found.missing.items() if left})
+        if order and all(run.worker.costed for run in runs) and (why := self._shortfall(runs, order[:1])):
+            self.stop.ask(why)
+
+    def _probe(self, run: ModelRun) -> None:
+        """Have a model's server asked what it can give.
+
+        Raises
+        ------
+        RunStopped
+            There is no server or no money; a server of one's own serves another model than it did; or the study's sessions would
+            hold nothing of the model.
+        """
+        try:
+            found = run.engine.probe()
+        finally:
+            run.count_questions()
+            run.recording.patiently(run.worker.budget.rest)
+        if not isinstance(found, Capabilities):
+            return
+        if run.recording.served is not None:
+            run.recording.served.require(found.resolved_model)
+        is_forced = self.study.get("models", "context") == "teacher_forced"
+        if is_forced and (gaps := found.gaps(["likelihoods"])):
+            raise RunStopped(
+                gaps[0].removesuffix("."),
+                mend="Name a model whose server tells them (vLLM with label_scoring: whole), or hf: on this machine.",
+            )
+
+    def _facts(self, run: ModelRun) -> dict[str, Any]:
+        model = run.worker.model
+        return {
+            "wrods": environment.versions()["wrods"],
+            "version": self.options.version,
+            "design_hash": self.study.design_hash,
+            "options": {name: value for name, value in model.settings.options.items() if name != "key_env"},
+            "settings": next(iter(model.plan())).manner.to_json(),
+            "engine": model.engine.describe(),
+            "git": environment.git_state(self.study.folder),
+            "versions": environment.versions(),
+            "hardware": dict(environment.hardware()),
+            "price": model.price.describe(),
+            "budget_usd": self.budget,
+            "limits": vars(self.limits),
+        }
+
+    def _computed(self, run: ModelRun) -> None:
+        """Say and record by which way a model on this machine computes, once that was checked against plain passes."""
+        parity = run.engine.describe().get("parity")
+        if not run.is_checked and isinstance(parity, Mapping) and parity.get("path"):
+            run.is_checked = True
+            told = {"parity": dict(parity)}
+            run.recording.patiently(lambda: self._note(run, "run_checked", told))
+            for line in describe_parity(run.outcome.reader, parity):
+                self._say(line)
+
+    # the work
+
+    def _hand_over(self, runs: Sequence[ModelRun]) -> None:
+        """Hand over the batches of each model, one after the other."""
+        for run in runs:
+            order = {one: place for place, one in enumerate(sorted(run.worker.found.missing))}
+            wanted = (request for _, request in run.worker.ready(order))
+            dialect = getattr(run.engine, "dialect", None)
+            try:
+                run.outcome.handed_over, run.outcome.batches = run.batches.hand_over(
+                    islice(wanted, self.limits.trials), dialect, budget=self.budget, limit=self.limits.cost
+                )
+            except UserError as fault:
+                run.fault = fault
+            run.recording.unanswered.handed_over(run.batches.out())
+
+    def _work(self, runs: Sequence[ModelRun]) -> None:
+        rounds = sorted({one for run in runs for one, left in run.worker.found.missing.items() if left})
+        order = {one: place for place, one in enumerate(rounds)}
+        # of the round before some trials may still be under way
+        self._gate = Gate(
+            (run.outcome.reader for run in runs),
+            lambda number: self._shortfall(runs, rounds[max(0, number - 1) : number + 1]),
+        )
+        local = [run for run in runs if run.is_local]
+        turns = threading.Lock()
+        stay = len(local) < 2 or (
+            not any(hasattr(run.engine, "rest") for run in local)
+            and environment.fit_together([run.worker.settings for run in local])
+        )
+
+        def work(run: ModelRun) -> None:
+            run.status.state = "runs"
+            run.worker.work(
+                self._gate,
+                order,
+                turns if run.is_local or run.is_timed else None,
+                (lambda: None) if stay or not run.is_local else lambda: self._make_room(run),
+                keeps_going=self.options.keep_going,
+            )
+
+        self._in_threads(runs, work)
+
+    def _shortfall(self, runs: Sequence[ModelRun], rounds: Sequence[Round]) -> str | None:
+        """Say why the next block of all models cannot be finished, as far as what was asked so far tells; None where it can."""
+        block = "the next block" + (" of all models" if len(runs) > 1 else "")
+        cost = tokens = seconds = 0.0
+        for run in runs:
+            worker, outcome = run.worker, run.outcome
+            count = sum(worker.found.missing.get(one, 0) for one in rounds)
+            cost += count * worker.cost_usd / max(1, worker.costed)
+            used = sum(outcome.tokens.get(name, 0) for name in ("prompt_tokens", "completion_tokens"))
+            tokens += count * used / max(1, outcome.answered)
+            seconds += count * (worker.trial_seconds or 0.0)
+        if self.options.yes:
+            cost = 0.0
+        limits = self._spending
+        if limits.cost is not None and cost > limits.cost.left:
+            left = format_usd(limits.cost.left)
+            return f"{block} costs about {format_usd(cost)} and --max-cost leaves {left}; --yes goes on until it is used"
+        if limits.tokens is not None and tokens > limits.tokens.left:
+            return f"{block} takes about {tokens:.0f} tokens, more than --max-tokens leaves"
+        if self.budget is not None and cost > 0:
+            spent = runs[0].recording.read(lambda connection: spending(connection, self.study.id))
+            if cost > self.budget - spent.spent - spent.unknown:
+                return (
+                    f"{block} costs about {format_usd(cost)}, more than the budget leaves; raise models: budget in the study, or "
+                    "go on until it is used with --yes"
+                )
+        if self._clock.left is not None and seconds > self._clock.left:
+            return f"{block} takes about {seconds:.0f} s, more than --max-minutes leaves"
+        return None
+
+    def _make_room(self, run: ModelRun) -> None:
+        """Let go of a model's weights, so that the next one has room."""
+        rest = getattr(run.engine, "rest", None)
+        if callable(rest):
+            rest()
+            return
+        engine = self.options.opener(run.worker.settings)
+        run.engine.close()
+        run.worker.replace_engine(engine)
+        gc.collect()
+
+    def _in_threads(
+        self, runs: Sequence[ModelRun], work: Callable[[ModelRun], None], *, leaves: bool = False
+    ) -> None:
+        """Have each model work in a thread of its own, and look after limits meanwhile.
+
+        Where the run is to end and a thread ``leaves`` nothing undone, it is not waited for.
+        """
+
+        def guarded(run: ModelRun) -> None:
+            try:
+                work(run)
+            except BaseException as fault:
+                run.fault = fault
+            finally:
+                self._gate.leave(run.outcome.reader)
+
+        threads = [
+            threading.Thread(target=guarded, args=(run,), name=f"wrods-{run.outcome.reader}", daemon=True)
+            for run in runs
+        ]
+        for thread in threads:
+            thread.start()
+        has_ended = False
+        while any(thread.is_alive() for thread in threads):
+            for thread in threads:
+                thread.join(LOOK_S / len(threads))
+            if self._clock.is_over:
+                self.stop.ask("the time of this command (--max-minutes) is over")
+            if self.stop.is_asked and not has_ended:
+                has_ended = True
+                for run in runs:
+                    run.engine.close()
+                if leaves:
+                    return
+            figures = [run.status_now() for run in self._runs]
+            for run, one in zip(self._runs, figures, strict=True):
+                if run in runs:
+                    self._table.tell(run.outcome.run_id, one)
+            self.options.draw(figures)
+
+    # after
+
+    def _end(self, run: ModelRun) -> None:
+        outcome, worker = run.outcome, run.worker
+        run.count_questions()
+        try:
+            run.recording.settle(0)
+        except UserError as fault:
+            run.fault = run.fault or fault
+        if isinstance(run.fault, Exception):
+            outcome.stopped = str(run.fault)
+        elif run.fault is not None:
+            raise run.fault
+        left = outcome.left - outcome.failed > 0 and outcome.left > 0
+        if outcome.stopped is None and left:
+            outcome.interrupted = self.stop.interrupted
+            why = self.stop.reason or worker.full or self._gate.why or ""
+            # an end that was asked for is no fault
+            if not outcome.interrupted and not why.endswith("(--max-trials)"):
+                outcome.stopped = why or None
+        outcome.blocks = describe_blocks(worker.found, outcome.left + outcome.given_up)
+        outcome.unanswered_usd, outcome.dearest = worker.budget.lost, worker.payments.dearest
+        outcome.engine = worker.describe()
+        run.status.state = (
+            "failed" if run.fault is not None else "interrupted" if outcome.interrupted
+            else "finished" if outcome.left <= 0 else "stopped"
+        )  # fmt: skip
+        if outcome.planned == outcome.stored_before and not outcome.answered and not outcome.failed:
+            return
+        run.recording.close()
+        self._table.tell(outcome.run_id, run.status_now(), is_last=True)
+        try:
+            self._note(run, "run_ended", run.summary())
+        except UserError as fault:
+            outcome.stopped = outcome.stopped or str(fault)
+
+    def _note(self, run: ModelRun, action: str, detail: Mapping[str, Any]) -> None:
+        outcome = run.outcome
+        named = {"run_id": outcome.run_id, "reader": outcome.reader, "use": outcome.use, **detail}
+        self.store.write(
+            lambda connection: records.add_audit(
+                connection, "wrods run", action, study=self.study.id, detail=named
+            )
+        ).result()
+
+
+def _stored_costs(connection: Connection, study: str, reader: str) -> tuple[float, int]:
+    """Return what a reader's stored trials did cost together, in US dollars, and how many they are."""
+    query = (
+        select(func.coalesce(func.sum(trials.c.cost_usd), 0.0), func.count())
+        .join(sessions, sessions.c.session_id == trials.c.session_id)
+        .where(sessions.c.study == study, sessions.c.reader == reader, trials.c.cost_usd > 0)
+        .where(sessions.c.session_id.not_in(excluded_sessions()))
+    )
+    cost, count = connection.execute(query).one()
+    return float(cost), int(count)
