@@ -257,7 +257,7 @@ class Dialect:
 
     def _learn_limit(self, words: str, sent: Mapping[str, Any]) -> bool:
         for name, other in (("max_tokens", "max_completion_tokens"), ("max_completion_tokens", "max_tokens")):
-            is_named = name in sent and _names(words, name)
+            is_named = name in sent and name == self.limit_name and _names(words, name)
             is_long = "context" in words or "too large" in words or "too long" in words
             if is_named and not is_long and (other in words or "unsupported" in words or "not" in words):
                 self.limit_name = other
