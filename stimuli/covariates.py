@@ -1,25 +1,63 @@
 """Numbers that describe an item: its words, how much of it was changed and how it still looks, and its tokens.
 
-What each number means, in which unit and by which source stands in :mod:`stimuli.covariate_table`.
+What each number means, in which unit and by which source stands in :mod:`stimuli.covariates`.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
-from stimuli.covariate_table import BIGRAMS, MATCHES, NEIGHBOURS, TOKENS, WORD
-from stimuli.lexicon import zipf
-from stimuli.lexicon.pronunciations import syllables, syllables_reason
-from stimuli.orthography.bigrams import bigram_frequency, bigram_tokens
-from stimuli.orthography.neighbours import neighbourhoods
-from stimuli.orthography.vocabulary import vocabulary_reason
+from stimuli.files import data_file
+from stimuli.item import ChangeRecord
+from stimuli.lexicon import syllables, syllables_reason, zipf
+from stimuli.lexicon.neighbourhoods import bigram_frequency, bigram_tokens, neighbourhoods, vocabulary_reason
 from stimuli.scramble.changes import Change
-from stimuli.scramble.options import without_gaps
-from stimuli.scramble.words import Word, clusters_of, find_words, is_letter, nfc
+from stimuli.scramble.types import without_gaps
 from stimuli.similarity import match_scores
-from stimuli.tokens import Tokenizer, token_measures
+from stimuli.words import Word, clusters_of, find_words, is_letter, nfc
+
+
+@dataclass(frozen=True)
+class CovariateInfo:
+    """A covariate of items."""
+
+    name: str  # its key in items and column in tables
+    title: str  # in a few words, for figures and tables
+    definition: str  # what it is, with its formula
+    unit: str  # what one of it is
+    source: str  # paper or resource
+    languages: str  # where it is available
+    group: str  # word, change, form or token
+
+
+@functools.cache
+def covariate_table() -> tuple[CovariateInfo, ...]:
+    """Return every covariate in the order in which items have them."""
+    return tuple(CovariateInfo(**row) for row in data_file("covariates.json"))
+
+
+def _names(group: str, prefix: str = "") -> tuple[str, ...]:
+    return tuple(one.name for one in covariate_table() if one.group == group and one.name.startswith(prefix))
+
+
+WORD, BIGRAMS, TOKENS = _names("word"), _names("word", "bigram_"), _names("token")
+NEIGHBOURS = ("coltheart_n", "old20")
+MATCHES = tuple(name for name in _names("form") if not name.startswith("shown_"))
+
+
+def displacement(changes: Iterable[ChangeRecord]) -> float:
+    """Return how many places displaced letters (words, sentences) moved on average; 0 where none moved."""
+    moved = [
+        abs(place - source)
+        for change in changes
+        for place, source in enumerate(change["permutation"])
+        if source is not None and source != place
+    ]
+    return fmean(moved) if moved else 0.0
+
 
 Covariates = dict[str, float | str | None]
 
@@ -75,8 +113,6 @@ def text_covariates(
     language: str,
     targets: Collection[int] | None = None,
     changes: Sequence[Change] = (),
-    shown: str | None = None,
-    tokenizer: Tokenizer | None = None,
 ) -> Covariates:
     """Describe a text as one condition shows it.
 
@@ -95,9 +131,6 @@ def text_covariates(
     }
     altered = [(change.intact, change.shown) for change in changes if change.unit == "letter"]
     told |= _form_means(altered or [(word.text, word.text) for word in described], language)
-    if tokenizer is not None:
-        measured = token_measures(text, text if shown is None else shown, tokenizer)
-        told |= {name: _rounded(measured[name]) for name in TOKENS}
     return told
 
 

@@ -25,88 +25,15 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from stimuli.errors import unknown_name
+from stimuli.files import data_file
 from stimuli.lexicon import has_lexicon, zipf
-from stimuli.similarity import without_case
+from stimuli.words import without_case
 
 Tokenizer = Callable[[str], Sequence[object]]
 
 VOCABULARY, FIRST_WORD, LAST_WORD, ONE_WORD = "vocabulary", "first_word", "last_word", "word:"
 
-FAMILIES: Mapping[str, Mapping[str, str]] = {
-    "length": {
-        "characters": "characters, spaces included",
-        "words": "words, as spaces part them",
-        "mean_word_length": "mean letters per word",
-        "shortest_word": "letters of the shortest word",
-        "longest_word": "letters of the longest word",
-    },
-    "frequency": {
-        "zipf_mean": "mean Zipf frequency of the words",
-        "zipf_min": "Zipf frequency of the rarest word",
-        "zipf_max": "Zipf frequency of the commonest word",
-    },
-    "tokens": {
-        "tokens_simple": "tokens: runs of letters, runs of digits, single marks",
-        "tokens_given": "tokens under the study's tokenizer",
-        "characters_per_token": "characters per token under the study's tokenizer",
-    },
-    "punctuation": {
-        "marks": "punctuation marks, hyphens and apostrophes not counted",
-        "apostrophes": "apostrophes",
-        "symbols": "symbols such as + or =",
-        "final_mark": "the last character is a mark",
-        "spaces": "space characters",
-    },
-    "hyphens": {"hyphens": "hyphens and dashes"},
-    "digits": {"digits": "digits"},
-    "capitals": {
-        "capitals": "capital letters",
-        "first_capital": "the first letter is a capital",
-        "capitalised_words": "words that begin with a capital",
-    },
-    "repetition": {
-        "type_token_ratio": "different words per word",
-        "repeated_words": "words that occurred before",
-        "adjacent_repeats": "words like the word before them",
-        "letter_types": "different letters per letter",
-        "doubled_letters": "letters like the letter before them",
-    },
-    "letters": {
-        "vowel_share": "share of vowels among the letters",
-        "vowel_groups": "runs of vowel letters, about one a syllable",
-        "accents": "letters that are not plain a to z, in Latin script",
-        "mirrored": "share of letters that equal their mirror image in the text",
-    },
-    "first_character": {
-        "first_vowel": "the first letter is a vowel",
-        "first_letter_place": "place of the first letter in the alphabet",
-        "first_not_letter": "the first character is no letter",
-    },
-    "last_character": {
-        "last_vowel": "the last letter is a vowel",
-        "last_letter_place": "place of the last letter in the alphabet",
-        "last_not_letter": "the last character is no letter",
-    },
-    "positions": {
-        "capital_position": "where the first capital stands, from 0 to 1",
-        "mark_position": "where the first mark stands, from 0 to 1",
-        "hyphen_position": "where the first hyphen stands, from 0 to 1",
-        "digit_position": "where the first digit stands, from 0 to 1",
-        "longest_position": "where the longest word stands, from 0 to 1",
-        "shortest_position": "where the shortest word stands, from 0 to 1",
-        "rarest_position": "where the rarest word stands, from 0 to 1",
-        "commonest_position": "where the commonest word stands, from 0 to 1",
-    },
-    "outer_words": {
-        f"{place}_word_{name}": f"{what} of the {place} word"
-        for place in ("first", "last")
-        for name, what in (
-            ("letters", "letters"),
-            ("zipf", "Zipf frequency"),
-            ("vowel_groups", "runs of vowel letters"),
-        )
-    },
-}
+FAMILIES: Mapping[str, Mapping[str, str]] = data_file("features.json")
 """Features by family, each with what it measures in plain words."""
 
 FEATURES: Mapping[str, str] = {name: words for family in FAMILIES.values() for name, words in family.items()}

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import errno
+import functools
 import hashlib
+import json
 import os
 import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import resources
 from pathlib import Path
+from typing import Any
 
 
 def file_sha256(path: Path) -> str:
@@ -57,3 +61,9 @@ def settle(path: Path) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+@functools.cache
+def data_file(name: str) -> Any:
+    """Return what a JSON file of this package holds, by its path within the package."""
+    return json.loads(resources.files(__package__).joinpath(name).read_text(encoding="utf-8"))

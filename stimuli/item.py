@@ -13,7 +13,7 @@ import platform
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import metadata, resources
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, Self, TypedDict, cast, get_args
 
@@ -21,8 +21,8 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
 from stimuli.errors import UserError, did_you_mean
-from stimuli.files import file_sha256, replace_file
-from stimuli.lexicon.pronunciations import dictionary_source
+from stimuli.files import data_file, file_sha256, replace_file
+from stimuli.lexicon import dictionary_source
 from stimuli.schemas.acceptance import Accepts, acceptor
 
 Role = Literal["test", "practice", "exemplar", "filler", "attention_check"]
@@ -179,8 +179,7 @@ def _canonical(line: Mapping[str, Any]) -> bytes:
 @functools.cache
 def item_schema() -> Mapping[str, Any]:
     """Return the JSON Schema of an item line."""
-    text = resources.files(__package__).joinpath("schemas", "item.schema.json").read_text(encoding="utf-8")
-    return cast(Mapping[str, Any], json.loads(text))
+    return cast(Mapping[str, Any], data_file("schemas/item.schema.json"))
 
 
 @functools.cache

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stimuli.covariate_table import covariate_table
-from stimuli.orthography.vocabulary import LEAST_LETTERS, LEAST_ZIPF, VOCABULARY_SIZE
+from stimuli.covariates import covariate_table
+from stimuli.lexicon.neighbourhoods import LEAST_LETTERS, LEAST_ZIPF, VOCABULARY_SIZE
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "covariates.md"
 
@@ -33,7 +33,7 @@ GROUPS = {
 
 def covariate_page() -> str:
     parts = [
-        "# Covariates\n\nMade from `stimuli/covariate_table.py` by `python -m tests.write_covariate_page`; do not edit by"
+        "# Covariates\n\nMade from `stimuli/covariates.json` by `python -m tests.write_covariate_page`; do not edit by"
         " hand.\n\nEvery built item carries these numbers, means rounded to three decimals. What a language has no"
         " resource for is null, and `stimuli.covariates.unavailable(language)` says why; nothing is computed with another"
         f" language's words.\n\n**Vocabulary.** Neighbours and bigrams are counted in the {VOCABULARY_SIZE:,} most frequent"

@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from stimuli.lexicon import REAL_WORD_ZIPF
-from stimuli.scramble import scramble_conditions
-from stimuli.scramble.alphabets import scramble_data
-from stimuli.scramble.options import Option
 from stimuli.scramble.published import protocols
-from stimuli.scramble.registry import parse_operation
-from stimuli.scramble.sentence_fronts import FREQUENT
-from stimuli.scramble.types import BUILT_IN, REFERENCES, ScrambleType
+from stimuli.scramble.sentences import FREQUENT
+from stimuli.scramble.text import scramble_conditions
+from stimuli.scramble.types import BUILT_IN, REFERENCES, Option, ScrambleType, parse_operation
+from stimuli.words import scramble_data
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "scrambles.md"
 EXAMPLE = "The company asks parents to check 3.5 kg of toys. Some were sold at home."

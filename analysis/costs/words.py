@@ -22,8 +22,8 @@ from analysis.tables import Tables, item_names
 from analysis.whole_readers import place_in_order
 from stimuli.errors import UserError, unknown_name
 from stimuli.lexicon import zipf
-from stimuli.scramble.words import find_words, is_letter, nfc
 from stimuli.seeds import stable_seed
+from stimuli.words import find_words, is_letter, nfc
 
 TARGET, NEXT, SECOND = ZONES = ("target", "target + 1", "target + 2")
 """The changed word, the first and the second intact word after it."""

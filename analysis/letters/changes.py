@@ -12,7 +12,7 @@ import pandas as pd
 from stimuli.errors import UserError
 from stimuli.scramble.alignment import changes_between
 from stimuli.scramble.changes import described
-from stimuli.scramble.words import clusters_of, find_words, nfc
+from stimuli.words import clusters_of, find_words, nfc
 
 IMPORTED = "imported"
 """The operation that provenance names where an item came with its answers from elsewhere."""

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from analysis.tables import Tables, mapping_in
-from stimuli.scramble.registry import scramble_types
+from stimuli.scramble.types import scramble_types
 
 Does = Literal["intact", "changed", "substituted", "withheld"]
 

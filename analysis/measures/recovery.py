@@ -16,8 +16,8 @@ from analysis.measures.accuracy import cell_columns
 from analysis.measures.resampling import bootstrap
 from analysis.readers import PARTICIPANT_KINDS
 from stimuli.errors import UserError, unknown_name
-from stimuli.scramble.words import cut, nfc
 from stimuli.seeds import stable_seed
+from stimuli.words import cut, nfc
 
 
 def words_of(text: str) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ from analysis.measures.retention import BELOW, as_printed, relative_gain
 from analysis.published.reproductions import Fault, PublishedTable, Reading, Reproduction
 from analysis.tables import Tables
 from stimuli.corpora import load_corpus
-from stimuli.corpora.record import Record
+from stimuli.corpora.corpus import Record
 from stimuli.errors import UserError, unknown_name
 
 DATA: dict[str, Any] = YAML(typ="safe").load(

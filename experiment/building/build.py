@@ -11,8 +11,8 @@ from pathlib import Path
 from experiment.building.corpus import items_from_corpus, items_from_realtimeqa
 from experiment.building.htest import items_from_htest, items_from_letter_geometry
 from experiment.building.language import check_language
+from experiment.building.material_context import Made, answering_steps, path_of
 from experiment.building.practice import practice_items, practice_rows, practice_screens
-from experiment.building.reading import Made, answering_steps, path_of
 from experiment.building.tables import (
     items_from_lexical_decision,
     items_from_sentences,
@@ -29,7 +29,8 @@ from experiment.study import Study
 from experiment.study.faults import FACTORS, Faults
 from experiment.study.keys import key_remark
 from experiment.study.study import ITEMS
-from stimuli.audit import Audit, audit_items, write_audit
+from stimuli.audit.audit import Audit, audit_items
+from stimuli.audit.page import write_audit
 from stimuli.covariates import unavailable
 from stimuli.errors import UserError
 from stimuli.item import Item, build_meta, items_content, write_items

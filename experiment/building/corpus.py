@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiment.building.reading import (
+from experiment.building.material_context import (
     Made,
     answering_steps,
     in_design,
@@ -21,9 +21,8 @@ from stimuli.audit.findings import counted
 from stimuli.corpora import Loaded, Record, corpora, load_corpus, subset
 from stimuli.corpora.realtimeqa import load_questions, recovery_sentences
 from stimuli.errors import UserError, unknown_name
-from stimuli.recipes import recovery_items
-from stimuli.recipes.published_lists import TYPOBENCH, PublishedList, published_list
-from stimuli.recipes.tasks import task_items
+from stimuli.recipes.task_items import recovery_items
+from stimuli.recipes.tasks import TYPOBENCH, PublishedList, published_list, task_items
 
 MOST_DOUBLES = 3
 UNSAID = {

@@ -7,18 +7,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from experiment.building.reading import Made, path_of
+from experiment.building.material_context import Made, path_of
 from experiment.study import Study
 from stimuli.errors import UserError
-from stimuli.htest import released_faults
-from stimuli.htest.released import load_released
+from stimuli.htest.released import load_released, released_faults
 from stimuli.item import Item
-from stimuli.lexicon import base_language
-from stimuli.recipes import htest_released_items, htest_rule_items
-from stimuli.recipes.geometry import FIELD as QUESTION
-from stimuli.recipes.geometry import geometry_items, geometry_released_items, other_questions
-from stimuli.recipes.htest import FIELD, SUBSTITUTED, htest_published_items, question_in_arms, text_in_arms
-from stimuli.recipes.sampling import draw_some
+from stimuli.recipes.conditions import draw_some
+from stimuli.recipes.htest import (
+    FIELD,
+    QUESTION_FIELD,
+    SUBSTITUTED,
+    geometry_items,
+    geometry_released_items,
+    htest_published_items,
+    htest_released_items,
+    htest_rule_items,
+    other_questions,
+    question_in_arms,
+    text_in_arms,
+)
+from stimuli.words import base_language
 
 EXEMPLARS = 4
 DEFAULT_ITEMS = 20
@@ -155,7 +163,9 @@ def items_from_letter_geometry(study: Study) -> Made:
         if SUBSTITUTED in levels.values()
         else {}
     )
-    return replace(made, items=question_in_arms(made.items, factor, levels, field=QUESTION, others=others))
+    return replace(
+        made, items=question_in_arms(made.items, factor, levels, field=QUESTION_FIELD, others=others)
+    )
 
 
 def _geometry(study: Study) -> Made:

@@ -18,7 +18,8 @@ from experiment.study.faults import Faults
 from experiment.study.yaml_source import KeyPath
 from experiment.templates.consent import consent_source
 from stimuli.errors import UserError
-from stimuli.lexicon import base_language, has_lexicon
+from stimuli.lexicon import has_lexicon
+from stimuli.words import base_language
 
 ENGLISH = "en"
 WORDS = 4

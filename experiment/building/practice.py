@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from experiment.building.htest import EXEMPLARS
-from experiment.building.reading import (
+from experiment.building.material_context import (
     Made,
     answering_steps,
     first_condition,
@@ -19,13 +19,12 @@ from experiment.building.reading import (
 from experiment.building.tables import lines_of, sentences, table_beside
 from experiment.study import Study
 from experiment.study.faults import Faults
-from stimuli.corpora.columns import unread_columns
-from stimuli.corpora.tables import Table
+from stimuli.corpora.tables import Table, unread_columns
 from stimuli.errors import UserError, together, unknown_name
 from stimuli.item import Item
-from stimuli.recipes import htest_rule_items, word_items
-from stimuli.recipes.sentences import CHOICE_SEPARATOR
-from stimuli.scramble.words import nfc
+from stimuli.recipes.htest import htest_rule_items
+from stimuli.recipes.sentences import CHOICE_SEPARATOR, word_items
+from stimuli.words import nfc
 
 PRACTICE_ITEMS = 6
 

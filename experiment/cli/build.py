@@ -14,7 +14,7 @@ from experiment.cli.terminal import print_json
 
 if TYPE_CHECKING:
     from experiment.building import Built
-    from stimuli.recipes.summary import ConditionSummary
+    from stimuli.recipes.conditions import ConditionSummary
 
 MOST_TOLD = 12
 IN_WORDS = ("condition", "words that took fewer", "left intact")
@@ -34,7 +34,7 @@ def build(study: Path, as_json: bool) -> None:
     """
     from experiment.building import build_study
     from experiment.checking import load_study
-    from stimuli.recipes.summary import describe_conditions
+    from stimuli.recipes.conditions import describe_conditions
 
     loaded = load_study(study)
     built = build_study(loaded)

@@ -164,8 +164,8 @@ def _write(file: Path, made: list[Invitation]) -> None:
 
 
 def _named(file: Path) -> list[str]:
-    from stimuli.corpora.columns import misspelt
     from stimuli.corpora.encodings import read_decoded
+    from stimuli.corpora.tables import misspelt
     from stimuli.errors import UserError
 
     rows = [row for row in csv.reader(io.StringIO(read_decoded(file).text, newline="")) if any(row)]

@@ -16,24 +16,16 @@ from typing import IO, Any
 import click
 from click.core import ParameterSource
 
-from stimuli.corpora.source_text import json_object
+from stimuli.corpora.rows import json_object
 from stimuli.errors import UserError, did_you_mean
-from stimuli.scramble import (
-    Change,
-    Operation,
-    Scrambled,
-    ScrambleSettings,
-    parse_operation,
-    scramble_stream,
-    scramble_types,
-)
-from stimuli.scramble.doses import count_asked, count_made
+from stimuli.scramble.alignment import count_asked, count_made
+from stimuli.scramble.changes import Change
+from stimuli.scramble.conditions import Capitals, Scrambled, ScrambleSettings
 from stimuli.scramble.letter_forms import OTHER_SCRIPT
 from stimuli.scramble.published import describe, published_operation, published_pass
-from stimuli.scramble.registry import checked_rate
-from stimuli.scramble.text import Capitals
-from stimuli.scramble.word_order import WITHOUT_SPACES
-from stimuli.scramble.words import word_starts
+from stimuli.scramble.text import scramble_stream
+from stimuli.scramble.types import Operation, checked_rate, parse_operation, scramble_types
+from stimuli.words import WITHOUT_SPACES, word_starts
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LINE_ENDS = (b"\r\n", b"\n")

@@ -42,8 +42,8 @@ from experiment.study.factors import operation_families
 from experiment.study.plans import study_plan
 from stimuli.errors import UserError
 from stimuli.item import Item
-from stimuli.scramble import parse_operation
 from stimuli.scramble.published import published_operation
+from stimuli.scramble.types import parse_operation
 
 GIVES = {
     "hf": "log-probabilities of labels, surprisal of each word that is read, generated text, tokens",

@@ -33,7 +33,7 @@ from experiment.study.trained import KIND, as_trained, given_trainings, training
 from experiment.tuning.record import read_record
 from experiment.version import installed_version
 from stimuli.errors import UserError
-from stimuli.lexical.vocabulary_test import score
+from stimuli.lexicon.base_words import score
 
 KINDS = ("human", "simulated")
 _CLIENT = ("browser", "system", "device", "width", "height", "pixel_ratio", "refresh_hz",

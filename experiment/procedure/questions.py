@@ -72,7 +72,7 @@ def make_question(study: Study, name: str, given: Mapping[str, Any], pack: Pack 
 
 def vocabulary(study: Study, name: str, given: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return the words and nonwords of a vocabulary test, and the order in which all participants see them."""
-    from stimuli.lexical.vocabulary_test import vocabulary_test
+    from stimuli.lexicon.base_words import vocabulary_test
 
     if "file" in given:
         return _of_file(study, name, str(given["file"]))

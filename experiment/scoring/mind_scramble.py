@@ -27,7 +27,7 @@ from experiment.scoring.published import (
 from experiment.scoring.similarities import stored_cosines
 from experiment.scoring.trial import score_trial
 from experiment.study import Study
-from stimuli.recipes.published_lists import TYPOBENCH
+from stimuli.recipes.tasks import TYPOBENCH
 
 RELEASED, CORRECTED = "released", "corrected"
 PROGRAMS, NEVER_RUN = "mbpp", "programs are never run: their text vectors are compared"

@@ -77,7 +77,7 @@ def _kind(given: Any, families: frozenset[str]) -> Kind:
 @functools.cache
 def scramble_options() -> frozenset[str]:
     """Return the names of the options that scrambles have, rate and share of texts among them."""
-    from stimuli.scramble import scramble_types
+    from stimuli.scramble.types import scramble_types
 
     kinds = scramble_types().values()
     return frozenset({"rate", "texts", *(option.name for kind in kinds for option in kind.options)})
@@ -85,7 +85,7 @@ def scramble_options() -> frozenset[str]:
 
 def operation_families() -> frozenset[str]:
     """Return the keys by which a mapping names something to do to a text."""
-    from stimuli.scramble import scramble_types
+    from stimuli.scramble.types import scramble_types
 
     return frozenset({"type", "column", *(kind.family for kind in scramble_types().values())})
 
@@ -169,7 +169,7 @@ def _merged(operation: Any, settings: list[Mapping[str, Any]], cell: str) -> Any
 
 def _says_rate(operation: str) -> bool:
     """Say whether a name stands for a rate as well (RS-50)."""
-    from stimuli.scramble import parse_operation
+    from stimuli.scramble.types import parse_operation
 
     try:
         rates = [parse_operation(operation, default_rate=rate).rate for rate in (1.0, 0.5)]

@@ -250,8 +250,8 @@ def _check_cells(study: Study, kind: str) -> None:
 
 def _check_operation(study: Study, kind: str, given: Any, factor: str, level: str) -> None:
     """Check that a level's operation is one that the materials can be shown with."""
-    from stimuli.scramble import parse_operation
     from stimuli.scramble.published import published_operation
+    from stimuli.scramble.types import parse_operation
 
     operation = given["demonstrations"] if isinstance(given, Mapping) and "demonstrations" in given else given
     if kind in BY_HAND and _is_by_hand(operation):

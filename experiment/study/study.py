@@ -162,8 +162,8 @@ class Study:
         return {}
 
     def _geometry_families(self) -> tuple[str, ...]:
-        from stimuli.htest.geometry.operations import FAMILIES
-        from stimuli.htest.geometry.wording import ReleasedFamily
+        from stimuli.htest.geometry.questions import FAMILIES
+        from stimuli.htest.geometry.released import ReleasedFamily
 
         asked = self.get("materials", "letter_geometry")
         return tuple(asked.get("families", get_args(ReleasedFamily) if "from" in asked else FAMILIES))
@@ -180,7 +180,8 @@ class Study:
     @cached_property
     def htest_tasks(self) -> tuple[str, ...]:
         """Return the names of the H-TEST tasks or rules that the study uses, in order."""
-        from stimuli.htest import RELEASED_TASKS, rules
+        from stimuli.htest.released import RELEASED_TASKS
+        from stimuli.htest.rules import rules
 
         htest = self.get("materials", "htest")
         if "rules" in htest:

@@ -22,7 +22,7 @@ from stimuli.seeds import generator
 
 if TYPE_CHECKING:
     from experiment.tuning.settings import Training
-    from stimuli.training import Exchange
+    from experiment.tuning.training_sets import Exchange
 
 
 @dataclass(frozen=True)

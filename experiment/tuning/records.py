@@ -31,7 +31,7 @@ FEWEST = 10
 """Records without which nothing is trained."""
 TOLD_EVERY = 20_000
 LEFT_OUT = "samples_left_out"
-"""Under which name it is counted how many records held a text of the study (as in :class:`stimuli.training.Counts`)."""
+"""Under which name it is counted how many records held a text of the study (as in :class:`experiment.tuning.training_sets.Counts`)."""
 _WORDING = 0.1
 """A text that more than this share of the items show is how the study asks, not what it asks about."""
 
@@ -180,7 +180,7 @@ def has_replies(path: Path) -> bool:
 
 
 def _of_htest(study: Study, training: Training) -> tuple[Iterable[Record], Callable[[], Mapping[str, Any]]]:
-    from stimuli.training import htest_training_set, released_training_set
+    from experiment.tuning.training_sets import htest_training_set, released_training_set
 
     assert training.task is not None
     held_out: list[str] = []
@@ -217,7 +217,7 @@ def _of_htest(study: Study, training: Training) -> tuple[Iterable[Record], Calla
 def _of_texts(
     study: Study, training: Training, path: Path
 ) -> tuple[Iterable[Record], Callable[[], Mapping[str, Any]]]:
-    from stimuli.training import HeldOut, ScrambledTexts, TextFiles
+    from experiment.tuning.training_sets import HeldOut, ScrambledTexts, TextFiles
 
     texts = TextFiles((path,), field=training.text_field)
     chosen: Iterable[Any] = texts if training.texts is None else _Some(texts, training.texts, training.seed)
@@ -232,7 +232,7 @@ def _of_prompts(
     study: Study, training: Training, path: Path
 ) -> tuple[Iterable[Record], Callable[[], Mapping[str, Any]]]:
     """Return the lines of a file of prompts with replies, but for those that hold what the study asks about."""
-    from stimuli.training import HeldOut
+    from experiment.tuning.training_sets import HeldOut
 
     items_of: dict[str, set[tuple[str, str]]] = defaultdict(set)
     for item in study.items:

@@ -24,9 +24,9 @@ from experiment.tuning.networks import Base, look_at
 from experiment.tuning.record import FINISHED, read_record
 from experiment.tuning.records import built_again, has_replies, kept_records, messages_of
 from experiment.tuning.settings import RELEASED, Training, trainings
+from experiment.tuning.training_sets import NUMBER
 from stimuli.durations import rough_duration_in_words
 from stimuli.errors import UserError, reason_of
-from stimuli.training.htest_sets import NUMBER
 
 FEWEST_SECONDS = 1.0
 """Spent in steps, before a training's speed says something."""
@@ -147,7 +147,7 @@ def _tokens(study: Study, training: Training) -> tuple[int | None, bool]:
 def _characters_asked(study: Study, training: Training) -> int | None:
     """Return how long a line is with all that the study says around it, by some test items; None before these are built."""
     from experiment.tuning.asking import as_asked
-    from stimuli.training import Exchange
+    from experiment.tuning.training_sets import Exchange
 
     try:
         lines = [
@@ -167,7 +167,7 @@ def _characters_asked(study: Study, training: Training) -> int | None:
 
 
 def _bytes(path: Path) -> int:
-    from stimuli.training import TextFiles
+    from experiment.tuning.training_sets import TextFiles
 
     return sum(file.stat().st_size for file, _ in TextFiles((path,)).files())
 

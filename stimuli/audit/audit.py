@@ -7,21 +7,26 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from stimuli.audit.agreement import Agreement, agreement, first_lines, shared_answers
+from stimuli.audit.balance import ABOUT as WORDNESS_ABOUT
+from stimuli.audit.balance import Agreement, agreement, decides_words, first_lines, shared_answers
 from stimuli.audit.changed import Changes, changes
 from stimuli.audit.choices import Choices, choices
-from stimuli.audit.findings import Finding, counted, quoted, worst_first
-from stimuli.audit.grouping import CARRIER, SIMILAR, folded, shown_text
-from stimuli.audit.intervals import exact_interval
-from stimuli.audit.lines import answers_vary
-from stimuli.audit.shortcut import ENOUGH_ITEMS, MARGIN, ShortcutTest, shortcut_test
-from stimuli.audit.wordness import ABOUT as WORDNESS_ABOUT
-from stimuli.audit.wordness import decides_words
+from stimuli.audit.findings import Finding, answers_vary, counted, exact_interval, quoted, worst_first
+from stimuli.audit.shortcut import (
+    CARRIER,
+    ENOUGH_ITEMS,
+    MARGIN,
+    SIMILAR,
+    ShortcutTest,
+    folded,
+    shortcut_test,
+    shown_text,
+)
 from stimuli.features import Tokenizer, bag
 from stimuli.item import Item
 
 if TYPE_CHECKING:
-    from stimuli.htest import Rule
+    from stimuli.htest.rules import Rule
 
 DUPLICATES, LEAKS = "duplicates", "leaks"
 _SHOWN_BEFORE = ("exemplar", "practice")
@@ -374,7 +379,7 @@ def _kept(items: Sequence[Item]) -> tuple[Kept, ...]:
 
 def rules_of(items: Sequence[Item]) -> Mapping[str, Rule]:
     """Return the rules that items were made by, or, for released H-TEST items, that of their task."""
-    from stimuli.htest import rules
+    from stimuli.htest.rules import rules
 
     operations = {item.provenance["operation"] for item in items}
     names = {one.removeprefix(_RULE) for one in operations if one.startswith(_RULE)}

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from stimuli.audit.findings import Finding, counted, quoted
-from stimuli.displacement import displacement
+from stimuli.covariates import displacement
 from stimuli.item import Item
 from stimuli.lexicon import REAL_WORD_ZIPF, has_lexicon, zipf
-from stimuli.scramble.options import without_gaps
-from stimuli.similarity import without_case
+from stimuli.scramble.types import without_gaps
+from stimuli.words import without_case
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from stimuli.audit.agreement import shared_answers
-from stimuli.audit.findings import Finding
-from stimuli.audit.intervals import Interval, exact_interval
-from stimuli.audit.lines import line_weights, whole
+from stimuli.audit.balance import shared_answers
+from stimuli.audit.findings import Finding, Interval, exact_interval, line_weights, whole
 from stimuli.item import Item
 
 SECTION = "choices"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import io
 import json
@@ -13,14 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from stimuli.audit.agreement import Agreement, Grouping
 from stimuli.audit.audit import CHECKS, Audit
+from stimuli.audit.balance import Agreement, Grouping
 from stimuli.audit.changed import Changes
 from stimuli.audit.choices import Choices
 from stimuli.audit.shortcut import CLASSIFIERS, ENOUGH_ITEMS, MARGIN, ShortcutTest
-from stimuli.files import replace_file
+from stimuli.files import data_file, replace_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -399,12 +398,9 @@ def canonical(audit: Audit) -> bytes:
     return text.encode("utf-8") + b"\n"
 
 
-@functools.cache
 def audit_schema() -> Mapping[str, Any]:
     """Return the JSON Schema of ``audit.json``."""
-    text = resources.files(__package__).joinpath("audit.schema.json").read_text(encoding="utf-8")
-    found: Mapping[str, Any] = json.loads(text)
-    return found
+    return cast(Mapping[str, Any], data_file("audit/audit.schema.json"))
 
 
 def render(audit: Audit, drawn: Sequence[Drawing] | None = None) -> str:

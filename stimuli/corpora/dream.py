@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from stimuli.corpora.corpus import Corpus, Hub, Part, Place
-from stimuli.corpora.record import Record
+from stimuli.corpora.corpus import Corpus, Hub, Part, Place, Record
 from stimuli.corpora.rows import Numbered, RawRecord, array_rows
 from stimuli.errors import UserError
 

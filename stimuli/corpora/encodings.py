@@ -7,18 +7,16 @@ pages, and is called one: the description of the table then shows words that han
 from __future__ import annotations
 
 import codecs
-import functools
 import io
-import json
 import re
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any, cast
 
 from stimuli.errors import UserError
+from stimuli.files import data_file
 
 WORKBOOK = "an Excel workbook"
 OLD_WORKBOOK = "an old Excel workbook, or one with a password"
@@ -274,7 +272,5 @@ def _code_page(language: str | None) -> str | None:
     return next((page for page, languages in pages.items() if wanted in languages), None)
 
 
-@functools.cache
 def _data() -> Mapping[str, Any]:
-    text = resources.files(__package__).joinpath("encodings.json").read_text(encoding="utf-8")
-    return cast(Mapping[str, Any], json.loads(text))
+    return cast(Mapping[str, Any], data_file("corpora/encodings.json"))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from stimuli.corpora.corpus import Corpus, Hub, Part, Place
-from stimuli.corpora.record import Record
+from stimuli.corpora.corpus import Corpus, Hub, Part, Place, Record
 from stimuli.corpora.rows import RawRecord
 
 _NUMBER = re.compile(

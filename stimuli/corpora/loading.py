@@ -1,20 +1,86 @@
-"""Loads a corpus by name from the user's files or from the hub, and says what is bad, double or bound by a licence."""
+"""Loads a corpus by name from the user's files or from the hub, and draws seeded subsets of it."""
 
 from __future__ import annotations
 
 import functools
+import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from stimuli.corpora.corpus import Corpus, Part, Place
-from stimuli.corpora.hub import HubName, hub_splits
-from stimuli.corpora.record import BadRecord, Loaded, Record
-from stimuli.corpora.rows import Numbered
+from stimuli.corpora.corpus import BadRecord, Corpus, Loaded, Part, Place, Record
+from stimuli.corpora.rows import Numbered, RawRecord, SourceText
 from stimuli.entry_points import added
 from stimuli.errors import UserError, unknown_name
+from stimuli.seeds import stable_seed
+
+_NAME = re.compile(r"(?P<repository>[^:@]+)(?::(?P<configuration>[^:@]+))?(?:@(?P<revision>[^:@]+))?")
+
+
+@dataclass(frozen=True)
+class HubName:
+    """A data set of the hub: ``owner/name``, with ``:configuration`` and ``@revision`` where wanted."""
+
+    repository: str  # owner and name, or a local folder
+    configuration: str | None = None  # as the hub calls them
+    revision: str | None = None
+
+    @classmethod
+    def parse(cls, given: str) -> HubName:
+        """Read a name as a study gives it; an existing folder is taken as it is."""
+        if Path(given).is_dir():
+            return cls(given)
+        found = _NAME.fullmatch(given.strip())
+        if not found or found["repository"].count("/") > 1:
+            raise UserError(
+                f"hub name {given!r} is not owner/name, owner/name:configuration or owner/name@revision",
+                mend="Copy it from the data set's page, as in openai/gsm8k:main.",
+            )
+        return cls(found["repository"], found["configuration"], found["revision"])
+
+    def __str__(self) -> str:
+        """Write the name as :meth:`parse` reads it."""
+        configuration = f":{self.configuration}" if self.configuration else ""
+        return f"{self.repository}{configuration}" + (f"@{self.revision}" if self.revision else "")
+
+
+def hub_splits(name: HubName, split: str | None) -> Iterator[tuple[str, Iterator[RawRecord]]]:
+    """Yield the splits of a data set, each with its rows."""
+    datasets = _package()
+    folder = Path(name.repository)
+    saved = folder.is_dir() and any((folder / mark).is_file() for mark in ("dataset_dict.json", "state.json"))
+    try:
+        if saved:
+            found = datasets.load_from_disk(name.repository)
+        else:
+            found = datasets.load_dataset(name.repository, name.configuration, revision=name.revision)
+    except Exception as error:  # the package raises a dozen kinds, from network errors to its own
+        said = str(error).strip().splitlines()
+        raise UserError(
+            f"{name} could not be loaded from the hub: {said[0] if said else type(error).__name__}",
+            mend="Check the name and the network, or download the corpus and give its path.",
+            exit_code=1,
+        ) from None
+    splits: Mapping[str, Any] = found if isinstance(found, Mapping) else {split or "all": found}
+    if split is not None and split not in splits:
+        raise unknown_name(f"split of {name}", split, splits)
+    for split_name in [split] if split is not None else list(splits):
+        yield split_name, iter(splits[split_name])
+
+
+def _package() -> Any:
+    try:
+        return import_module("datasets")
+    except ImportError:
+        raise UserError(
+            "loading by hub name needs the package datasets, which is not installed",
+            mend='Install it: pip install "wrods[hub]". Or download the corpus and give its path.',
+        ) from None
+
 
 ENTRY_POINTS = "wrods.corpora"
 OnBad = Literal["stop", "skip"]
@@ -294,3 +360,105 @@ def _facts(corpus: Corpus, records: Sequence[Record]) -> list[str]:
         (twice, "have the right answer's text among their options twice"),
     ]
     return [f"{number} of {total} records of {corpus.title} {said}." for number, said in told if number]
+
+
+Shares = Literal["proportional", "equal"]
+_OWN_FIELDS = ("split", "answer", "corpus")
+
+
+def subset(
+    records: Sequence[Record],
+    number: int | None,
+    seed: int,
+    by: str | None = None,
+    *,
+    shares: Shares = "proportional",
+) -> list[Record]:
+    """Draw some records; a larger draw with the same seed holds a smaller one.
+
+    A record's luck hangs on the seed, its corpus, split and id alone, so files in another order give the same
+    records. Strata get their seats by Webster's divisor method, which is the unbiased one that never takes a seat
+    away when the draw grows (Balinski & Young, 1982, Fair Representation).
+
+    Parameters
+    ----------
+    records : sequence of Record
+        What to draw from.
+    number : int or None
+        How many; all where None.
+    seed : int
+        The study's seed.
+    by : str, optional
+        Stratum of a record: ``split``, ``answer``, ``corpus`` or an entry of ``extra`` such as ``categories``.
+    shares : {"proportional", "equal"}
+        Whether strata are drawn in proportion to their sizes, or in equal numbers as far as they go.
+
+    Returns
+    -------
+    list of Record
+        In the order given.
+
+    Raises
+    ------
+    UserError
+        When more are asked for than there are, or the field is not known.
+    """
+    if number is None:
+        return list(records)
+    if not 0 <= number <= len(records):
+        raise UserError(f"{number} records are asked for; there are {len(records)}")
+    strata: dict[str, list[int]] = defaultdict(list)
+    for place, record in enumerate(records):
+        strata[_stratum(record, by)].append(place)
+    queue: list[tuple[Fraction, int, int]] = []
+    for stratum, places in strata.items():
+        tie = stable_seed(seed, "subset", "stratum", stratum)
+        lucky = sorted(places, key=lambda place: _luck(records[place], seed))
+        for rank, place in enumerate(lucky):
+            seats = Fraction(2 * rank + 1, 2 * len(places) if shares == "proportional" else 2)
+            queue.append((seats, tie, place))
+    drawn = sorted(queue, key=lambda seat: seat[:2])[:number]
+    return [records[place] for place in sorted(place for _, _, place in drawn)]
+
+
+def _luck(record: Record, seed: int) -> tuple[int, str]:
+    drawn = stable_seed(seed, "subset", record.corpus, record.split, record.record_id)
+    return drawn, record.record_id
+
+
+def _stratum(record: Record, by: str | None) -> str:
+    if by is None:
+        return ""
+    if by in record.extra:
+        return str(record.extra[by])
+    if by not in _OWN_FIELDS:
+        raise unknown_name("field to draw by", by, (*_OWN_FIELDS, *record.extra))
+    return str(getattr(record, by))
+
+
+def texts_of(records: Sequence[Record], field: str | None = None) -> list[SourceText]:
+    """Return the distinct texts of a field, each named by its first record; records without the field have none.
+
+    Parameters
+    ----------
+    records : sequence of Record
+        Records of one or several corpora.
+    field : str, optional
+        Name of a text field; each corpus's reading field where None.
+
+    Raises
+    ------
+    UserError
+        When no record has the field.
+    """
+    first: dict[str, SourceText] = {}
+    for record in records:
+        name = field or corpora()[record.corpus].reading_field
+        if name in record.texts:
+            text = record.texts[name]
+            first.setdefault(
+                text, SourceText(record.record_id, text, record.corpus, record.split, record.licence)
+            )
+    if records and not first:
+        raise unknown_name("text field", str(field), {name for record in records for name in record.texts})
+    return list(first.values())

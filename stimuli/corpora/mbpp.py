@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stimuli.corpora.corpus import Corpus, Hub, Part, Place
-from stimuli.corpora.record import Record
+from stimuli.corpora.corpus import Corpus, Hub, Part, Place, Record
 from stimuli.corpora.rows import RawRecord
 
 # Last task of each split, by Austin et al. (2021), section 2.1.

@@ -6,22 +6,17 @@ in the order of their published stimuli.
 
 from __future__ import annotations
 
-import functools
 import html
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
 from pathlib import Path
 from typing import Any, cast
 
-from stimuli.corpora.corpus import Corpus, Part, Place
-from stimuli.corpora.record import Record
-from stimuli.corpora.rows import RawRecord
-from stimuli.corpora.source_text import SourceText, json_lines
+from stimuli.corpora.corpus import Corpus, Part, Place, Record
+from stimuli.corpora.rows import RawRecord, SourceText, json_lines
 from stimuli.errors import UserError
-from stimuli.scramble.published.lists import PublishedList
+from stimuli.files import data_file
 
 SOURCE = "RealtimeQA"
 _TAG = re.compile(r"<[^>]+>")
@@ -102,10 +97,8 @@ def plain_text(marked_up: str) -> str:
     return _SPACES.sub(" ", text).strip()
 
 
-@functools.cache
 def _published() -> Mapping[str, Any]:
-    text = resources.files(__package__).joinpath("realtimeqa_published.json").read_text(encoding="utf-8")
-    return cast(Mapping[str, Any], json.loads(text))
+    return cast(Mapping[str, Any], data_file("corpora/realtimeqa_published.json"))
 
 
 def recovery_sentences(questions: Sequence[Question]) -> list[SourceText]:
@@ -121,13 +114,6 @@ def answerable_questions(questions: Sequence[Question]) -> list[tuple[Question, 
     """Return the questions that Cao et al. (2023) asked about the evidence, with the evidence as they prepared it."""
     left_out = frozenset(_published()["not_asked"])
     return [(question, text) for text, question in _evidence(questions) if question.record_id not in left_out]
-
-
-def published_list(questions: Sequence[Question]) -> PublishedList:
-    """Return the list that the published pass went over: all sentences, and those that questions were asked about."""
-    texts = tuple(text.text for text in recovery_sentences(questions))
-    places = {text: place for place, text in enumerate(texts)}
-    return PublishedList(texts, tuple(places[evidence] for _, evidence in answerable_questions(questions)))
 
 
 def _evidence(questions: Sequence[Question]) -> list[tuple[str, Question]]:

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from stimuli.corpora.corpus import Corpus, Hub, Part, Place
-from stimuli.corpora.record import Record
+from stimuli.corpora.corpus import Corpus, Hub, Part, Place, Record
 from stimuli.corpora.rows import Numbered, RawRecord, array_rows, line_rows
 from stimuli.errors import UserError
 

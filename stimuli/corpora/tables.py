@@ -1,4 +1,4 @@
-"""Reads the user's own materials from plain text, CSV, TSV, XLSX or JSONL, and tells how it understood them.
+"""Reads the user's own materials from plain text, CSV, TSV, XLSX or JSONL, and reports how it understood them.
 
 Encoding and delimiter are found and said; columns can be renamed; a bad row stops the reading or is listed with its
 line while the others are read.
@@ -11,7 +11,7 @@ import datetime
 import io
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from importlib import import_module
@@ -19,7 +19,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from stimuli.corpora.cells import BadRow, Grid, Line, Row, under_header
+from rapidfuzz.distance import OSA
+
 from stimuli.corpora.encodings import (
     OLD_WORKBOOK,
     WORKBOOK,
@@ -28,11 +29,151 @@ from stimuli.corpora.encodings import (
     kind_of_bytes,
     read_decoded,
 )
-from stimuli.corpora.source_text import json_object
+from stimuli.corpora.rows import json_object
 from stimuli.errors import UserError, missing_column, together, unknown_name
 
 if TYPE_CHECKING:
     from _csv import Reader
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class BadRow:
+    """A row that could not be read."""
+
+    line: int  # line of the file where it begins; row of the sheet in a workbook
+    reason: str  # what is wrong, in one sentence
+    mend: str | None = None  # what to do about it
+
+    def error(self, path: Path) -> UserError:
+        """Build the error for a table that must have no bad rows."""
+        return UserError(f"{path}, line {self.line}: {self.reason}", mend=self.mend)
+
+
+@dataclass(frozen=True)
+class Line:
+    """Cells of one line, as text without outer spaces."""
+
+    number: int
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Rows under a header."""
+
+    columns: tuple[str, ...]  # names in the header
+    rows: tuple[tuple[int, Row], ...]  # line and cells by column
+    bad: tuple[BadRow, ...]  # lines that do not fit the header
+
+
+def under_header(lines: Iterable[Line | BadRow], path: Path) -> Grid:
+    """Take the first filled line as the header and put the others under it."""
+    header: list[str] = []
+    at = 0
+    filled: list[Line] = []
+    bad: list[BadRow] = []
+    for line in lines:
+        if isinstance(line, BadRow):
+            if not header:
+                raise line.error(path)
+            bad.append(line)
+        elif not any(line.cells):
+            continue
+        elif not header:
+            header, at = list(line.cells), line.number
+        else:
+            filled.append(line)
+    width, named = len(header), len(_without_empty_end(header))
+    fitting: list[Line] = []
+    for line in filled:
+        cells = [*line.cells[:width], *_without_empty_end(line.cells[width:])]
+        if named <= len(cells) <= width:
+            fitting.append(Line(line.number, (*cells, *[""] * (width - len(cells)))))
+        else:
+            bad.append(
+                BadRow(
+                    line.number,
+                    f"{len(cells)} cells under {named} columns",
+                    "Put a cell that holds the delimiter in double quotes.",
+                )
+            )
+    kept = [place for place in range(width) if header[place] or any(line.cells[place] for line in fitting)]
+    columns = _names([header[place] for place in kept], fitting, kept, path, at)
+    return Grid(
+        columns,
+        tuple(
+            (line.number, dict(zip(columns, (line.cells[place] for place in kept), strict=True)))
+            for line in fitting
+        ),
+        tuple(sorted(bad, key=lambda row: row.line)),
+    )
+
+
+def _without_empty_end(cells: Sequence[str]) -> list[str]:
+    kept = list(cells)
+    while kept and not kept[-1]:
+        kept.pop()
+    return kept
+
+
+def _names(
+    names: list[str], lines: Sequence[Line], places: Sequence[int], path: Path, header_line: int
+) -> tuple[str, ...]:
+    for name, place in zip(names, places, strict=True):
+        if not name:
+            line = next(line for line in lines if line.cells[place])
+            raise UserError(
+                f"{path}, line {header_line}: a column has no name, "
+                f"but holds {line.cells[place]!r} in line {line.number}",
+                mend="Name it in the first line, or empty it.",
+            )
+        if names.count(name) > 1:
+            raise UserError(
+                f"{path}, line {header_line}: column {name!r} stands there twice",
+                mend="Give each column a name of its own.",
+            )
+    return tuple(names)
+
+
+MOST_NAMED = 6
+
+
+def misspelt(column: str, known: Iterable[str]) -> str | None:
+    """Return the known name that differs from a column by capitals, blanks or a slip of the keyboard; None without one.
+
+    A slip is one letter changed, left out, added or exchanged with its neighbour, two in names of six letters or
+    more.
+    """
+    plain = _plain(column)
+    for name in known:
+        most = 2 if len(name) >= 6 else 1 if len(name) >= 4 else 0
+        if OSA.distance(plain, _plain(name)) <= most:
+            return name
+    return None
+
+
+def _plain(name: str) -> str:
+    return "".join(sign for sign in name.lower() if sign.isalnum())
+
+
+def unread_columns(place: str, columns: Collection[str], known: Collection[str]) -> list[str]:
+    """Return what to say of the columns of a table that nothing reads; empty where all are read."""
+    unread = [column for column in columns if column and column not in known]
+    absent = [name for name in known if name not in columns]
+    for column in unread:
+        meant = misspelt(column, absent)
+        if meant is not None:
+            raise UserError(
+                f"{place}: column {column!r} is not read; did you mean {meant!r}?",
+                mend=f"Call it {meant!r}, or give it a name that is less like it.",
+            )
+    if not unread:
+        return []
+    more = f" and {len(unread) - MOST_NAMED} more" if len(unread) > MOST_NAMED else ""
+    return [f"columns that are not read: {', '.join(unread[:MOST_NAMED])}{more}"]
+
 
 Unit = Literal["line", "paragraph"]
 _LINE = re.compile(r"\r\n|\r|\n")

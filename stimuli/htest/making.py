@@ -12,8 +12,7 @@ from typing import Literal, get_args
 from stimuli.errors import UserError, unknown_name
 from stimuli.features import exempt, text_features
 from stimuli.htest.released import LABELS, checked_exemplars
-from stimuli.htest.rule import Label, Pair, Rule
-from stimuli.htest.rules import rule
+from stimuli.htest.rules import Label, Pair, Rule, rule
 from stimuli.lexicon import zipf
 from stimuli.seeds import generator, stable_seed
 
@@ -65,7 +64,7 @@ def generate(
     if isinstance(items, bool) or not isinstance(items, int) or items < 0 or items % 2:
         raise UserError(f"items is {items!r}; both labels get the same number, so it is an even whole number")
     if making == "published":
-        from stimuli.htest.published import generate_published
+        from stimuli.htest.released import generate_published
 
         if folder is None:
             raise UserError(

@@ -1,18 +1,30 @@
-"""Loads the released H-TEST tasks from the folder in which their user keeps them, in their original format.
+"""The released H-TEST tasks, their known errors, and further items made as the paper's code made them.
 
 Per task ``<task>_dev.jsonl`` holds 50 exemplars and ``<task>_test.jsonl`` 200 test items, both alternating A, B.
+
+The lists stay in memory: they belong to the released files, are read anew from the user's folder, and are never
+written anywhere. Their original order and the words that stood in them twice cannot be told from the items.
+
+Words come from the released files at run time (:mod:`stimuli.htest.released`), so their order and weights are not the
+original ones: the items follow the same process, and no seed gives the released files back. Few words make many doubles of
+released texts (a palindrome is one of 212 words): those stand behind the others, so that few items are all new.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import functools
+import itertools
+import random
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from stimuli.corpora.source_text import json_lines
+from stimuli.corpora.rows import json_lines
 from stimuli.errors import UserError, unknown_name
-from stimuli.htest.rules import rule
+from stimuli.htest.rules import Label, rule
+from stimuli.lexicon import pronounced_words, pronunciations
 
 RELEASED_TASKS = (
     "end_ly",
@@ -157,3 +169,437 @@ def released_faults(folder: Path, tasks: Iterable[str] = RELEASED_TASKS) -> list
                     for kind, reason in reasons
                 ]
     return found
+
+
+_SPELLED = 2
+"""Letters at the end in which the two words of a couple differ."""
+
+
+def rhymes_of(word: str) -> str:
+    """Return the slot of a harvest that holds the rhymes of a word."""
+    return f"rhymes of {word}"
+
+
+def rhymes_as_published(word: str) -> list[str]:
+    """Return the rhymes of a word in alphabetical order, the word itself left out; empty for a word that is not listed."""
+    ends, by_end = _listed()
+    return sorted({one for end in ends.get(word, ()) for one in by_end[end]} - {word})
+
+
+def spelled_otherwise(word: str) -> list[str]:
+    """Return the rhymes of a word whose last two letters differ from its own, in alphabetical order."""
+    return [one for one in rhymes_as_published(word) if one[-_SPELLED:] != word[-_SPELLED:]]
+
+
+@functools.cache
+def _listed() -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+    """Return the ends of every listed word, and the words of every end."""
+    ends: dict[str, set[str]] = {}
+    by_end: dict[str, set[str]] = defaultdict(set)
+    for word in pronounced_words():
+        ends[word] = {_end(sounds) for sounds in pronunciations(word)}
+        for end in ends[word]:
+            by_end[end].add(word)
+    return ends, by_end
+
+
+def _end(sounds: list[str]) -> str:
+    stressed = [place for place, sound in enumerate(sounds) if sound[-1] in "12"]
+    return " ".join(sounds[stressed[-1] if stressed else 0 :])
+
+
+Texts = Mapping[str, Sequence[str]]
+Found = dict[str, list[str]]
+Parts = Mapping[str, tuple[str, ...]]
+
+
+def harvest(folder: Path, name: str) -> Parts:
+    """Return the parts of a released task by slot (``subject``, ``verb``, ``object``, ``adverb``)."""
+    task = load_released_task(folder, name)
+    texts = {label: _texts(task, folder, label) for label in LABELS}
+    try:
+        found = _HARVESTERS[name](texts)
+    except (ValueError, IndexError, StopIteration) as error:
+        raise UserError(
+            f"the items of {name} in {folder} are not made as the released ones: {error}",
+            mend="Give the folder with the released files.",
+        ) from error
+    empty = [slot for slot, words in found.items() if not words]
+    if empty:
+        raise UserError(f"the items of {name} in {folder} hold no {empty[0]}")
+    return {slot: tuple(sorted(set(words))) for slot, words in found.items()}
+
+
+def _texts(task: ReleasedTask, folder: Path, label: str) -> list[str]:
+    found = [item.text for item in (*task.exemplars, *task.test) if item.label == label]
+    for beside in (folder, folder.parent):
+        path = beside / "train" / f"{task.name}_train.jsonl"
+        if path.is_file():
+            return found + [
+                record["messages"][0]["content"]
+                for _, record in json_lines(path)
+                if record["messages"][1]["content"] == label
+            ]
+    return found
+
+
+class _Clause(NamedTuple):
+    subject: str
+    verb: str
+    object: str
+    adverb: str
+
+
+def _clauses(texts: Iterable[str]) -> list[_Clause]:
+    """Take ``subject verb object adverb.`` apart at the verb: a word in -s, hyphenated or after different words."""
+    sentences = [text.removesuffix(".").split() for text in texts]
+    before: dict[str, set[str]] = defaultdict(set)
+    for words in sentences:
+        for one, word in itertools.pairwise(words):
+            if word.endswith("s"):
+                before[word].add(one)
+    verbs = {word for word, others in before.items() if len(others) > 1 or "-" in word}
+    found = []
+    for words in sentences:
+        place = next((place for place in range(1, len(words)) if words[place] in verbs), None)
+        if place is None or len(words) < place + 3:
+            raise ValueError(f"{' '.join(words)!r} has no subject, verb, object and adverb")
+        found.append(
+            _Clause(" ".join(words[:place]), words[place], " ".join(words[place + 1 : -1]), words[-1])
+        )
+    return found
+
+
+def _slots(texts: Texts) -> tuple[dict[str, list[str]], list[_Clause], list[_Clause]]:
+    clauses = _clauses((*texts["A"], *texts["B"]))
+    found = {slot: [getattr(clause, slot) for clause in clauses] for slot in _Clause._fields}
+    return found, clauses[: len(texts["A"])], clauses[len(texts["A"]) :]
+
+
+def _harvest_uppercase(texts: Texts) -> Found:
+    return _slots({label: [text.lower() for text in texts[label]] for label in LABELS})[0]
+
+
+def _harvest_start_vowel(texts: Texts) -> Found:
+    found, a, b = _slots(texts)
+    return found | {"subject": [one.subject for one in a], "subject of B": [one.subject for one in b]}
+
+
+def _harvest_end_ly(texts: Texts) -> Found:
+    found, a, b = _slots(texts)
+    return found | {"adverb": [one.adverb for one in a], "adverb of B": [one.adverb for one in b]}
+
+
+def _harvest_hyphenated_word(texts: Texts) -> Found:
+    found, *_ = _slots(texts)
+    sorted_apart = {slot: [part for part in found[slot] if "-" not in part] for slot in found}
+    return sorted_apart | {
+        f"hyphenated {slot}": [part for part in found[slot] if "-" in part]
+        for slot in ("subject", "verb", "object")
+    }
+
+
+def _harvest_spelled_number(texts: Texts) -> Found:
+    """Take number and noun from where the object stands in other tasks."""
+    found, a, b = _slots(texts)
+    numbers = [clause.object.split() for clause in (*a, *b)]
+    if any(len(words) != 2 for words in numbers):
+        raise ValueError("a number is not followed by one noun")
+    found["noun"] = [noun for _, noun in numbers]
+    found["number"] = [number for number, _ in numbers[: len(a)]]
+    found["number of B"] = [number for number, _ in numbers[len(a) :]]
+    del found["object"]
+    return found
+
+
+def _harvest_end_punctuation(texts: Texts) -> Found:
+    """In B a mark stands alone behind the first or the second part, which gives both subjects whole."""
+    first, last, marks, middles = [], [], [], []
+    for text in texts["B"]:
+        words = text.split()
+        place = next(place for place, word in enumerate(words) if not any(map(str.isalpha, word)))
+        marks.append(words[place])
+        before, after = words[:place], words[place + 1 :]
+        if any(map(str.islower, (word[0] for word in after[:1]))):
+            first.append(" ".join(before))
+            middles.append(after)
+        else:
+            last.append(" ".join(after))
+            middles.append(before)
+    subjects = {*first, *last}
+    objects = [_without_subject(words, subjects) for words in middles]
+    return {"subject": sorted(subjects), "object": objects, "mark": marks}
+
+
+def _without_subject(words: list[str], subjects: set[str]) -> str:
+    """Take the subject off an object before or behind it: only subjects have a capital."""
+    place = next(place for place, word in enumerate(words) if word[0].isupper())
+    if place:
+        return " ".join(words[:place])
+    length = 2 if " ".join(words[:2]) in subjects else 1
+    return " ".join(words[length:])
+
+
+def _harvest_spelled_math(texts: Texts) -> Found:
+    b = [text.removesuffix(".").rsplit(" ", 2) for text in texts["B"]]
+    subjects = {subject for subject, _, _ in b}
+    a = [_subject_and_rest(text.removesuffix("."), subjects) for text in texts["A"]]
+    operations = [rest.rsplit(" ", 1) for _, rest in a]
+    return {
+        "subject": sorted(subjects),
+        "operation": [operation for operation, _ in operations],
+        "operation of B": [sign for _, sign, _ in b],
+        "number": [number for _, number in operations] + [number for _, _, number in b],
+    }
+
+
+def _subject_and_rest(text: str, subjects: set[str]) -> tuple[str, str]:
+    subject = max((one for one in subjects if text.startswith(f"{one} ")), key=len)
+    return subject, text.removeprefix(subject).strip()
+
+
+def _harvest_palindrome(texts: Texts) -> Found:
+    return {"word": list(texts["A"]), "word of B": list(texts["B"])}
+
+
+def _harvest_repeated_word(texts: Texts) -> Found:
+    """Sort the parts of shuffled sentences into four slots: two parts of one sentence are of different slots."""
+    sentences = [_joined_article(text.removesuffix(".").split()) for text in texts["B"]]
+    parts = sorted({part for sentence in sentences for part in sentence})
+    slot_of = {part: _slot_by_form(part) for part in parts}
+    meets = {part: Counter[str]() for part in parts}
+    for sentence in sentences:
+        for one, other in itertools.permutations(sentence, 2):
+            meets[one][other] += 1
+    for _ in range(len(parts)):
+        moved = dict(slot_of)
+        for part in parts:
+            met = Counter[str](dict.fromkeys(_REPEATED_SLOTS, 0))
+            for other, times in meets[part].items():
+                met[slot_of[other]] += times
+            moved[part] = min(_REPEATED_SLOTS, key=lambda slot: (met[slot], slot != slot_of[part]))
+        if moved == slot_of:
+            break
+        slot_of = moved
+    for sentence in sentences:
+        if sorted(slot_of[part] for part in sentence) != sorted(_REPEATED_SLOTS):
+            raise ValueError(f"{' '.join(sentence)!r} has not one part of each kind")
+    return {slot: [part for part in parts if slot_of[part] == slot] for slot in _REPEATED_SLOTS}
+
+
+def _harvest_rhyme(texts: Texts) -> Found:
+    """Tell the words that couples begin with, and which of their rhymes the released couples left over."""
+    couples = [text.split() for text in (*texts["A"], *texts["B"])]
+    if any(len(words) != 2 for words in couples):
+        raise ValueError("a text is not two words")
+    words = {first for first, _ in couples} | {second for _, second in couples[len(texts["A"]) :]}
+    known = {text for label in LABELS for text in texts[label]}
+    left = {word: [one for one in spelled_otherwise(word) if f"{word} {one}" not in known] for word in words}
+    return {"word": sorted(words)} | {rhymes_of(word): own for word, own in left.items() if own}
+
+
+_REPEATED_SLOTS = ("subject", "verb", "object", "adverb")
+
+
+def _slot_by_form(part: str) -> str:
+    if part[0].isupper():
+        return "subject"
+    return "verb" if part.endswith("s") else "adverb" if part.endswith("ly") else "object"
+
+
+def _joined_article(words: list[str]) -> list[str]:
+    """Make one part of ``The`` and the noun behind it."""
+    if "The" not in words[:-1]:
+        return words
+    place = words.index("The")
+    return [*words[:place], f"The {words[place + 1]}", *words[place + 2 :]]
+
+
+_HARVESTERS: Mapping[str, Callable[[Texts], Found]] = {
+    "end_ly": _harvest_end_ly,
+    "end_punctuation": _harvest_end_punctuation,
+    "hyphenated_word": _harvest_hyphenated_word,
+    "palindrome": _harvest_palindrome,
+    "repeated_word": _harvest_repeated_word,
+    "rhyme": _harvest_rhyme,
+    "spelled_math": _harvest_spelled_math,
+    "spelled_number": _harvest_spelled_number,
+    "start_vowel": _harvest_start_vowel,
+    "uppercase": _harvest_uppercase,
+}
+
+
+MADE = 150
+"""Items made per class; of these 100 are drawn as test items and the others are exemplars."""
+
+TESTED = 100
+SPLIT_ORDER = (
+    "end_punctuation",
+    "hyphenated_word",
+    "spelled_math",
+    "palindrome",
+    "end_ly",
+    "repeated_word",
+    "rhyme",
+    "spelled_number",
+    "start_vowel",
+    "uppercase",
+)
+"""The order in which one generator draws the test items of all tasks."""
+
+_PATIENCE = 20_000
+
+
+def generate_published(
+    name: str, folder: Path, *, exemplars: int, items: int, seed: int
+) -> tuple[list[tuple[str, Label]], list[tuple[str, Label]]]:
+    """Make exemplars and test items of a released task with a seed of one's own.
+
+    As published, 150 texts of each class are made, A before B (repeated_word: B first), rejecting what came
+    before in its class (but for spelled_math, which repeats); 100 of each class are drawn as test items and stay
+    in the order of the draw, the first of the others in the order of their making are exemplars. A and B
+    alternate. Texts that were released, too, stand behind those that were not. The A couples of ``rhyme`` are a
+    word and its first rhyme in alphabetical order that is not taken; rhymes in released couples are taken, for
+    the first few of every word would come again.
+    """
+    if name not in RELEASED_TASKS:
+        raise unknown_name("H-TEST task", name, RELEASED_TASKS)
+    parts = harvest(folder, name)
+    task = load_released_task(folder, name)
+    known = {one.text for one in (*task.exemplars, *task.test)}
+    for what, number, most in (("exemplars", exemplars, 2 * (MADE - TESTED)), ("items", items, 2 * TESTED)):
+        if number > most:
+            raise UserError(f"{what} is {number}; the published making gives {most} of a task")
+    # The published code draws from one Mersenne Twister per task: a copy of a protocol, not a draw of our own.
+    draw = random.Random(seed)
+    order: tuple[Label, Label] = ("B", "A") if name == "repeated_word" else ("A", "B")
+    made: dict[Label, list[str]] = {label: _class(name, label, parts, draw) for label in order}
+    tested = _tested(name, seed)
+    shown: list[list[str]] = []
+    test: list[list[str]] = []
+    for label in ("A", "B"):
+        chosen = set(tested[label])
+        rest = [text for place, text in enumerate(made[label]) if place not in chosen]
+        drawn = [made[label][place] for place in tested[label]]
+        shown.append(sorted(rest, key=known.__contains__)[: exemplars // 2])
+        test.append(sorted(drawn, key=known.__contains__)[: items // 2])
+    return _alternating(shown), _alternating(test)
+
+
+def _alternating(classes: list[list[str]]) -> list[tuple[str, Label]]:
+    return [one for a, b in zip(*classes, strict=True) for one in ((a, "A"), (b, "B"))]
+
+
+def _tested(name: str, seed: int) -> dict[Label, list[int]]:
+    draw = random.Random(seed)
+    for task in SPLIT_ORDER:
+        drawn: dict[Label, list[int]] = {
+            "A": draw.sample(range(MADE), TESTED),
+            "B": draw.sample(range(MADE), TESTED),
+        }
+        if task == name:
+            return drawn
+    raise unknown_name("H-TEST task", name, SPLIT_ORDER)
+
+
+def _class(name: str, label: Label, parts: Parts, draw: random.Random) -> list[str]:
+    made: list[str] = []
+    for _ in range(_PATIENCE):
+        text = (
+            _couple(label, parts, draw, set(made)) if name == "rhyme" else _MAKERS[name](label, parts, draw)
+        )
+        if text and (name == "spelled_math" or text not in made):
+            made.append(text)
+        if len(made) == MADE:
+            return made
+    raise UserError(
+        f"the words of {name} give {len(made)} different {label} items; {MADE} are needed",
+        mend="Put the released fine-tuning files beside the others (folder train): they hold further words.",
+    )
+
+
+def _pick(parts: Parts, draw: random.Random, *slots: str) -> list[str]:
+    return [draw.choice(parts[slot]) for slot in slots]
+
+
+def _of(slot: str, label: Label) -> str:
+    return slot if label == "A" else f"{slot} of B"
+
+
+def _make_uppercase(label: Label, parts: Parts, draw: random.Random) -> str:
+    """Raise one character of A anywhere but the last: where it is a space, no capital comes of it."""
+    text = (" ".join(_pick(parts, draw, "subject", "verb", "object", "adverb")) + ".").lower()
+    if label == "B":
+        return text
+    place = draw.randint(0, len(text) - 2)
+    return text[:place] + text[place].upper() + text[place + 1 :]
+
+
+def _make_start_vowel(label: Label, parts: Parts, draw: random.Random) -> str:
+    return " ".join(_pick(parts, draw, _of("subject", label), "verb", "object", "adverb")) + "."
+
+
+def _make_end_ly(label: Label, parts: Parts, draw: random.Random) -> str:
+    return " ".join(_pick(parts, draw, "subject", "verb", "object", _of("adverb", label))) + "."
+
+
+def _make_end_punctuation(label: Label, parts: Parts, draw: random.Random) -> str:
+    words = _pick(parts, draw, "subject", "object", "subject")
+    (mark,) = _pick(parts, draw, "mark")
+    if label == "A":
+        return " ".join(words) + mark
+    words.insert(draw.randint(1, 2), mark)
+    return " ".join(words)
+
+
+def _make_palindrome(label: Label, parts: Parts, draw: random.Random) -> str:
+    return draw.choice(parts[_of("word", label)])
+
+
+def _make_spelled_math(label: Label, parts: Parts, draw: random.Random) -> str:
+    return " ".join(_pick(parts, draw, "subject", _of("operation", label), "number")) + "."
+
+
+def _make_spelled_number(label: Label, parts: Parts, draw: random.Random) -> str:
+    return " ".join(_pick(parts, draw, "subject", "verb", _of("number", label), "noun", "adverb")) + "."
+
+
+def _make_repeated_word(label: Label, parts: Parts, draw: random.Random) -> str:
+    words = _pick(parts, draw, "subject", "verb", "object", "adverb")
+    draw.shuffle(words)
+    tokens = (" ".join(words) + ".").split()
+    if label == "B":
+        return " ".join(tokens)
+    place = draw.randrange(len(tokens))
+    return " ".join((*tokens[: place + 1], *tokens[place:]))
+
+
+def _make_hyphenated_word(label: Label, parts: Parts, draw: random.Random) -> str:
+    slots = ["subject", "verb", "object"]
+    if label == "A":
+        place = draw.randrange(len(slots))
+        slots[place] = f"hyphenated {slots[place]}"
+    return " ".join(_pick(parts, draw, *slots, "adverb")) + "."
+
+
+def _couple(label: Label, parts: Parts, draw: random.Random, made: Collection[str]) -> str:
+    """Two words, or nothing: of A the second is the first rhyme of the first that is not taken, of B another listed word."""
+    if label == "B":
+        first, second = _pick(parts, draw, "word", "word")
+        return "" if first == second or second in rhymes_as_published(first) else f"{first} {second}"
+    (first,) = _pick(parts, draw, "word")
+    couples = (f"{first} {one}" for one in parts.get(rhymes_of(first), ()))
+    return next((one for one in couples if one not in made), "")
+
+
+_MAKERS: Mapping[str, Callable[[Label, Parts, random.Random], str]] = {
+    "end_ly": _make_end_ly,
+    "end_punctuation": _make_end_punctuation,
+    "hyphenated_word": _make_hyphenated_word,
+    "palindrome": _make_palindrome,
+    "repeated_word": _make_repeated_word,
+    "spelled_math": _make_spelled_math,
+    "spelled_number": _make_spelled_number,
+    "start_vowel": _make_start_vowel,
+    "uppercase": _make_uppercase,
+}

@@ -1,27 +1,169 @@
-"""What counts as a word of a language and how common it is; its neighbours, bigrams and syllables in rooms of their own."""
+"""What counts as a word of a language, how common it is, and how English words are pronounced."""
 
-from stimuli.lexicon.words import (
-    FOIL_CANDIDATES,
-    REAL_WORD_ZIPF,
-    base_language,
-    frequent_words,
-    has_lexicon,
-    is_real_word,
-    is_turkic,
-    require_lexicon,
-    tells_words,
-    zipf,
-)
+from __future__ import annotations
 
-__all__ = [
-    "FOIL_CANDIDATES",
-    "REAL_WORD_ZIPF",
-    "base_language",
-    "frequent_words",
-    "has_lexicon",
-    "is_real_word",
-    "is_turkic",
-    "require_lexicon",
-    "tells_words",
-    "zipf",
-]
+import functools
+import gzip
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from typing import cast
+
+from stimuli.errors import UserError
+from stimuli.files import data_file
+from stimuli.words import base_language
+
+REAL_WORD_ZIPF = 2.0
+"""A string is a real word from Zipf 2.0 upwards: once in ten million words (van Heuven et al., 2014).
+
+Below it English lists mostly hold typing errors and names; ``spilt``, ``minuet`` and ``toady`` lie above it. Frequent
+misspellings (``thier``) count as words: a reader knows them. Languages with wordfreq's small list only reach down to
+Zipf 3, so there every listed string counts.
+"""
+
+
+@functools.cache
+def _known() -> frozenset[str]:
+    import wordfreq
+
+    return frozenset(wordfreq.available_languages("best"))
+
+
+def has_lexicon(language: str) -> bool:
+    """Tell whether word frequencies exist for a language."""
+    return base_language(language) in _known()
+
+
+def tells_words(language: str) -> bool:
+    """Tell whether real words of a language can be told from other strings: it has a word list that can be used."""
+    return zipf("a", language) is not None
+
+
+def require_lexicon(language: str) -> None:
+    """Refuse a language without word frequencies."""
+    if not has_lexicon(language):
+        raise UserError(
+            f"avoid_real_words: there is no word list for language {language!r}",
+            mend=f"Leave avoid_real_words out, or use one of: {', '.join(sorted(_known()))}.",
+        )
+
+
+FOIL_CANDIDATES = 20_000
+
+
+@functools.cache
+def frequent_words(language: str) -> tuple[str, ...]:
+    """Return the most frequent words of a language (letters only, 3 or more), most frequent first."""
+    if not has_lexicon(language):
+        raise UserError(
+            f"there is no word list for language {language!r} to take foils from",
+            mend="Give each word a foil of its own in a column foil.",
+        )
+    import wordfreq
+
+    listed = wordfreq.top_n_list(base_language(language), FOIL_CANDIDATES)
+    return tuple(word for word in listed if len(word) > 2 and word.isalpha())
+
+
+_LATIN = frozenset({"de", "en", "es", "fr", "it", "nl", "pt"})
+"""Languages in which a run of the letters a to z is one token of wordfreq."""
+
+
+def is_plain(word: str) -> bool:
+    """Say whether a word is a run of the letters a to z."""
+    return word.isascii() and word.isalpha() and word.islower()
+
+
+@functools.lru_cache(maxsize=200_000)
+def zipf(word: str, language: str) -> float | None:
+    """Return a word's Zipf frequency (log10 per billion words), 0 where unlisted, None without a list."""
+    return _zipf(word, language)
+
+
+def _zipf(word: str, language: str) -> float | None:
+    if not has_lexicon(language):
+        return None
+    import wordfreq
+
+    base = base_language(language)
+    listed = wordfreq.get_frequency_dict(base)
+    try:
+        # A form that no list holds is 0 in wordfreq as well, which would remember each of a hundred thousand of them.
+        plain = is_plain(word) and base in _LATIN
+        tokens = [word] if plain else wordfreq.lossy_tokenize(word, base)
+        if not tokens or any(token not in listed and not _has_digit(token) for token in tokens):
+            return 0.0
+        return float(wordfreq.zipf_frequency(word, base))
+    except ImportError:
+        # Chinese, Japanese and Korean lists need segmenters that wordfreq does not bring along.
+        return None
+
+
+def _has_digit(token: str) -> bool:
+    return any(map(str.isdigit, token))
+
+
+# Scrambled forms hardly ever come twice: of a long stream few are worth remembering.
+_lately = functools.lru_cache(maxsize=1 << 13)(_zipf)
+
+
+def is_real_word(word: str, language: str) -> bool:
+    """Tell whether a string is a word of the language (Zipf ≥ :data:`REAL_WORD_ZIPF`)."""
+    require_lexicon(language)
+    frequency = _lately(word, language)
+    if frequency is None:
+        raise UserError(
+            f"avoid_real_words: the word list of {language!r} needs a segmenter that is not installed",
+            mend="Leave avoid_real_words out for this language.",
+        )
+    return frequency >= REAL_WORD_ZIPF
+
+
+PRONOUNCED = "en"
+
+
+def syllables_reason(language: str) -> str | None:
+    """Return why a language has no syllable counts; None if it has them."""
+    if base_language(language) == PRONOUNCED:
+        return None
+    return f"syllables are counted in pronunciations, and there is no dictionary of them for language {language!r}"
+
+
+def syllables(word: str, language: str) -> int | None:
+    """Return the syllables (vowels with a stress mark) of a word's first pronunciation; None where it is not listed."""
+    if syllables_reason(language) is not None:
+        return None
+    ways = pronunciations(word.lower().replace("’", "'"))
+    return sum(sound[-1].isdigit() for sound in ways[0]) if ways else None
+
+
+_FOLDER = resources.files(__package__) / "cmudict"
+
+
+@functools.cache
+def dictionary_source() -> Mapping[str, str]:
+    """Return where the dictionary comes from: ``source``, ``version``, ``commit``, ``licence``, ``sha256``."""
+    return cast(Mapping[str, str], data_file("lexicon/cmudict/source.json"))
+
+
+def pronunciations(word: str) -> list[list[str]]:
+    """Return the pronunciations of a word in small letters, each as its sounds; empty if the word is not listed."""
+    return [sounds.split() for sounds in _listed().get(word, ())]
+
+
+def pronounced_words() -> Iterable[str]:
+    """Return every listed word, in the order of the dictionary."""
+    return _listed().keys()
+
+
+@functools.cache
+def _listed() -> dict[str, list[str]]:
+    text = gzip.decompress((_FOLDER / "cmudict.dict.gz").read_bytes()).decode("ascii")
+    listed: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        word, _, sounds = line.partition(" ")
+        if word[-1] == ")":  # "read(2)" is a further pronunciation of "read"
+            word = word[: word.rindex("(")]
+        if "#" in sounds:
+            sounds = sounds[: sounds.index("#")]
+        listed.setdefault(word, []).append(sounds)
+    return listed

@@ -1,24 +1,33 @@
-"""H-TEST items: released tasks, further ones of their making, or matched pairs of rules; exemplars come first."""
+"""H-TEST items: released tasks, further ones of their making, matched pairs of rules, and letter geometry."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from stimuli.covariate_table import WORD, covariate_table
-from stimuli.covariates import text_covariates, words_covariates
+from stimuli.covariates import WORD, covariate_table, text_covariates, words_covariates
 from stimuli.errors import UserError, unknown_name
+from stimuli.htest.geometry.options import (
+    OPTIONS,
+    GeometryItem,
+    generate_geometry,
+    other_symbols,
+    other_wording,
+)
+from stimuli.htest.geometry.questions import FAMILIES, Question, question_name, questions, sentence
+from stimuli.htest.geometry.released import load_released_geometry
+from stimuli.htest.geometry.shapes import symbol_name
 from stimuli.htest.making import GeneratedItem, Making, Order, generate
 from stimuli.htest.released import LABELS, RELEASED_TASKS, ReleasedItem, load_released_task
 from stimuli.htest.rules import rule
 from stimuli.item import Item, Provenance, Role
-from stimuli.recipes.asking import WITHHELD, WITHHOLD
-from stimuli.recipes.conditions import Shown, show_in_conditions
-from stimuli.recipes.sampling import draw_some
-from stimuli.scramble.registry import Operation, parse_operation
-from stimuli.scramble.text import ScrambleSettings
-from stimuli.scramble.words import find_words, nfc
+from stimuli.recipes.conditions import Shown, draw_some, show_in_conditions
+from stimuli.recipes.task_items import WITHHELD, WITHHOLD
+from stimuli.scramble.conditions import ScrambleSettings
+from stimuli.scramble.types import Operation, parse_operation
+from stimuli.words import find_words, nfc
 
 FIELD = "text"
 FACTOR = "task"
@@ -275,3 +284,159 @@ def _lines(item: Item, factor: str, levels: Levels, field: str) -> list[Item]:
 
 def _operated(item: Item, operation: str) -> Provenance:
     return Provenance(**{**item.provenance, "operation": operation})
+
+
+SET = "letter_geometry"
+QUESTION_FIELD = "question"
+_LICENCE = "MIT"
+RELEASED = "H-TEST"
+"""Source of released questions."""
+
+
+def geometry_items(
+    n: int,
+    seed: int,
+    families: Sequence[str] = FAMILIES,
+    *,
+    asked_of_each: int = OPTIONS,
+    language: str = "en",
+    family_factor: str | None = "family",
+    task_factor: str | None = None,
+) -> list[Item]:
+    """Make letter-geometry items whose answers are computed from rendered glyphs.
+
+    Parameters
+    ----------
+    n : int
+        Number of items, a multiple of ``asked_of_each``, spread over the families.
+    seed : int
+        The study's seed.
+    families : sequence of str
+        Among rotation, reflection, addition, subtraction, composition.
+    asked_of_each : int
+        How many questions are asked of a list of options: 4 (default) or fewer, 1 where no list may come twice.
+    language : str
+        ``en`` or ``de``.
+    family_factor : str or None
+        Factor whose level is the family.
+    task_factor : str or None
+        Factor whose level is ``letter_geometry``, for studies with other H-TEST tasks.
+
+    Returns
+    -------
+    list of Item
+        With covariates ``match_answer``, ``match_next`` and ``margin`` (similarity of the computed shape to the answer
+        and to the next symbol of the whole alphabet), ``match_option_1`` to ``_4``, ``fonts`` (how many of three
+        fonts agree), ``errors`` (options that a plausible error gives) and ``group`` (items that share their options).
+
+    Raises
+    ------
+    UserError
+        See :func:`stimuli.htest.geometry.options.generate_geometry`.
+    """
+    made = []
+    places: dict[tuple[str, int], int] = {}
+    for one in generate_geometry(n, seed=seed, families=families, asked_of_each=asked_of_each):
+        group = (one.question.family, one.group)
+        places[group] = places.get(group, 0) + 1
+        condition: dict[str, str] = {}
+        if family_factor is not None:
+            condition[family_factor] = one.question.family
+        if task_factor is not None:
+            condition[task_factor] = SET
+        made.append(
+            Item(
+                item_id=f"{one.question.family}-{one.group:03d}-{places[group]}",
+                set_name=SET,
+                role="test",
+                condition=condition,
+                shown={QUESTION_FIELD: one.question.text(language)},
+                intact={},
+                choices=one.options,
+                answer=one.answer,
+                covariates=_covariates(one),
+                provenance=Provenance(
+                    source="letter geometry of wrods, DejaVu fonts",
+                    source_id=one.question.name,
+                    split=None,
+                    licence=_LICENCE,
+                    operation=f"geometry:{'+'.join(one.question.operations)}",
+                    seed=seed,
+                ),
+            )
+        )
+    return made
+
+
+def _covariates(one: GeometryItem) -> dict[str, float | str | None]:
+    reading = one.question.reading
+    named = {f"match_option_{place}": round(match, 4) for place, match in enumerate(one.likeness, 1)}
+    return {
+        "match_answer": round(reading.match, 4),
+        "match_next": round(reading.next_match, 4),
+        "margin": round(reading.margin, 4),
+        **named,
+        "fonts": len(one.question.fonts),
+        "errors": len(one.errors),
+        "group": f"{one.question.family}-{one.group:03d}",
+        "answer_name": symbol_name(one.answer),
+    }
+
+
+def other_questions(items: Sequence[Item], seed: int, language: str = "en") -> dict[str, str]:
+    """Return each item's question with other symbols, of which none of its options is the result."""
+    taken = {str(item.provenance["source_id"]) for item in items} | {
+        item.shown[QUESTION_FIELD] for item in items
+    }
+    found: dict[str, str] = {}
+    for item in items:
+        options = tuple(item.choices or ())
+        if item.provenance["source"] == RELEASED:
+            text = other_wording(item.shown[QUESTION_FIELD], options, seed, item.item_id, taken)
+            taken.add(text)
+        else:
+            question = _questions_by_name()[str(item.provenance["source_id"])]
+            symbols = other_symbols(question, options, seed, item.item_id, taken)
+            text = sentence(symbols, question.operations, language)
+            taken.add(question_name(symbols, question.operations))
+        found[item.item_id] = text
+    return found
+
+
+@functools.cache
+def _questions_by_name() -> Mapping[str, Question]:
+    return {one.name: one for family in FAMILIES for one in questions(family)}
+
+
+def geometry_released_items(
+    folder: Path, *, family_factor: str | None = "family", task_factor: str | None = None
+) -> list[Item]:
+    """Make items from the 90 released questions, options and keys as released."""
+    made = []
+    for one in load_released_geometry(folder):
+        condition: dict[str, str] = {}
+        if family_factor is not None:
+            condition[family_factor] = one.family
+        if task_factor is not None:
+            condition[task_factor] = SET
+        made.append(
+            Item(
+                item_id=f"{SET}-released-{one.line:03d}",
+                set_name=SET,
+                role="test",
+                condition=condition,
+                shown={QUESTION_FIELD: one.question},
+                intact={},
+                choices=one.options,
+                answer=one.answer,
+                provenance=Provenance(
+                    source=RELEASED,
+                    source_id=f"letter_geometry_test.jsonl:{one.line}",
+                    split="test",
+                    licence=_LICENCE,
+                    operation="released",
+                    seed=None,
+                ),
+            )
+        )
+    return made

@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stimuli.corpora.record import Record
+from stimuli.corpora.corpus import Record
 from stimuli.errors import UserError, unknown_name
 from stimuli.item import Item, Role
-from stimuli.lexical.base_words import (
+from stimuli.lexicon import require_lexicon, zipf
+from stimuli.lexicon.base_words import (
     WordBounds,
     can_draw,
     draw_bases,
@@ -23,9 +24,9 @@ from stimuli.lexical.base_words import (
     match_fillers,
     relation,
 )
-from stimuli.lexicon import require_lexicon, zipf
-from stimuli.orthography.bigrams import bigram_frequency
-from stimuli.recipes.asking import (
+from stimuli.lexicon.neighbourhoods import bigram_frequency
+from stimuli.recipes.conditions import OperationSpec, Shown, describe, draw_some
+from stimuli.recipes.task_items import (
     Asked,
     Levels,
     OnBad,
@@ -36,12 +37,10 @@ from stimuli.recipes.asking import (
     item_of,
     where_is,
 )
-from stimuli.recipes.conditions import OperationSpec, Shown, describe
-from stimuli.recipes.sampling import draw_some
-from stimuli.scramble.registry import Operation, parse_operation
-from stimuli.scramble.text import Scrambled, ScrambleSettings, scramble_conditions
-from stimuli.scramble.words import nfc
-from stimuli.similarity import without_case
+from stimuli.scramble.conditions import Scrambled, ScrambleSettings
+from stimuli.scramble.text import scramble_conditions
+from stimuli.scramble.types import Operation, parse_operation
+from stimuli.words import nfc, without_case
 
 FIELD = "word"
 WORD, NONWORD = ANSWERS = ("word", "nonword")

@@ -1,19 +1,24 @@
-"""One door from records to items: any task of :mod:`stimuli.recipes.registry`, in every condition, behind examples."""
+"""The tasks of the three papers, from records to items: in every condition, behind examples."""
 
 from __future__ import annotations
 
 import functools
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
-from stimuli.corpora.record import Record
+from stimuli.corpora.corpus import Record
+from stimuli.corpora.dream import NOT_ASKED
+from stimuli.corpora.loading import load_corpus
 from stimuli.errors import UserError, unknown_name
+from stimuli.files import data_file
 from stimuli.item import Item
-from stimuli.recipes.asking import (
+from stimuli.recipes.conditions import OperationSpec, Shown, describe
+from stimuli.recipes.lexical_decision import lexical_decision_items
+from stimuli.recipes.task_items import (
     Asked,
     Levels,
     OnBad,
@@ -21,22 +26,229 @@ from stimuli.recipes.asking import (
     TaskItems,
     Unsuitable,
     corrected_shown,
+    has_text,
     item_of,
+    labelled,
     published_shown,
     reading_field,
     require_unlike,
     speaker_labels,
     where_is,
 )
-from stimuli.recipes.conditions import OperationSpec, Shown, describe
-from stimuli.recipes.lexical_decision import lexical_decision_items
-from stimuli.recipes.registry import EVERY_TASK, LEXICAL_DECISION, Task, task_named
-from stimuli.scramble import changes_between, parse_operation
+from stimuli.scramble.alignment import changes_between
+from stimuli.scramble.conditions import DEFAULT, Scrambled, ScrambleSettings
 from stimuli.scramble.published import published_operation, scramble_demonstrations
 from stimuli.scramble.sentences import find_sentences
-from stimuli.scramble.text import DEFAULT, Scrambled, ScrambleSettings
-from stimuli.scramble.words import find_words, nfc
+from stimuli.scramble.types import parse_operation
 from stimuli.seeds import stable_seed
+from stimuli.words import find_words, nfc
+
+QUESTION = "question"
+YES_NO = ("yes", "no")
+
+
+def ask_question(record: Record, field: str) -> Asked:
+    """Ask a record's question about its text; a question without a text beside it is itself what changes."""
+    has_text(record, field)
+    answer = labelled(record)
+    if QUESTION not in record.texts:
+        raise Unsuitable(
+            f"{where_is(record)} has no question to ask about its {field}",
+            mend="The task complete gives a record's own task, such as a program to write.",
+        )
+    beside = () if field == QUESTION else (has_text(record, QUESTION),)
+    choices = YES_NO if record.choices is None and answer in YES_NO else record.choices
+    return Asked(record, field, beside, choices, answer, other_answers(record, answer))
+
+
+def other_answers(record: Record, answer: str) -> dict[str, Any]:
+    """Return the answers that also count as right, each once and without the first, as an item's key holds them."""
+    others = [nfc(other) for other in dict.fromkeys(record.answers) if nfc(other) != nfc(answer)]
+    return {"answers": list(dict.fromkeys(others))} if others else {}
+
+
+def ask_intact(record: Record, field: str) -> Asked:
+    """Ask for the intact text, which is the answer."""
+    return Asked(record, has_text(record, field), answer=nfc(record.texts[field]))
+
+
+def ask_summary(record: Record, field: str, reference: str | None = None) -> Asked:
+    """Ask for a summary; the answer is the record's text named ``reference``, None without one."""
+    return Asked(record, has_text(record, field), answer=_reference(record, reference))
+
+
+def ask_translation(record: Record, field: str, target_language: str, reference: str | None = None) -> Asked:
+    """Ask for a translation into a language; the answer is the record's text named ``reference``, None without one."""
+    key = {"target_language": target_language}
+    return Asked(record, has_text(record, field), answer=_reference(record, reference), key=key)
+
+
+def _reference(record: Record, reference: str | None) -> str | None:
+    return None if reference is None else nfc(record.texts[has_text(record, reference)])
+
+
+_CALCULATOR = re.compile(r"<<[^<>]*>>")
+_LETTER = r"\(?[A-E]\)?"
+_LETTER_LAST = re.compile(
+    rf"(?:\n[^\S\n]*{_LETTER}|(?:\A|(?<=[.,;:>()\s]))(?:(?:(?:hence|so|thus|therefore|the|correct|right|will|would|be|is|it)\W+)*"
+    rf"(?:answer|ans|option|choice)\b\W*(?:(?:will|would|be|is|option|choice|answer)\b\W*)*{_LETTER}"
+    rf"|(?:(?:hence|so|thus|therefore)\W+)*(?:option\W+)?{_LETTER}\W+is\W+(?:the\W+)?(?:correct|right|answer|choice|\W)+))"
+    r"[\s.!)]*\Z",
+    re.IGNORECASE,
+)
+
+
+def ask_problem(record: Record, field: str) -> Asked:
+    """Ask a problem; its worked solution goes along in the key, for examples to show."""
+    has_text(record, field)
+    answer = labelled(record)
+    return Asked(
+        record, field, (), record.choices, answer, {**other_answers(record, answer), **worked(record)}
+    )
+
+
+def ask_completion(record: Record, field: str) -> Asked:
+    """Ask what the record's corpus asks: a question about a text, a problem to solve, a program that passes its tests."""
+    has_text(record, field)
+    if QUESTION in record.texts and field != QUESTION:
+        return ask_question(record, field)
+    if not record.tests:
+        return ask_problem(record, field) if record.rationale else ask_question(record, field)
+    key: dict[str, Any] = {"tests": list(record.tests)} | ({"setup": record.setup} if record.setup else {})
+    return Asked(record, field, (), None, record.answer, key)
+
+
+def worked(record: Record) -> dict[str, Any]:
+    """Return a record's worked solution as an item's key holds it.
+
+    What is no part of the prose goes: GSM8K's calculator marks, and an ending that only names the letter of an
+    option, which would be wrong where options are dealt anew.
+    """
+    prose = _CALCULATOR.sub("", record.rationale or "").strip()
+    if record.choices is not None and (found := _LETTER_LAST.search(prose)):
+        prose = prose[: found.start()].rstrip(" \t\n,;:>(")
+    return {"rationale": nfc(prose)} if prose else {}
+
+
+def require_worked(record: Record) -> None:
+    """Refuse an example without a worked solution."""
+    if not worked(record):
+        raise Unsuitable(
+            f"{where_is(record)} has no worked solution, which an example of a problem shows",
+            mend="Take examples from a corpus with solutions, such as aqua or gsm8k.",
+        )
+
+
+LEXICAL_DECISION = "lexical_decision"
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a task asks of a record."""
+
+    name: str  # as a study names it
+    ask: Callable[[Record, str, Mapping[str, Any]], Asked]  # (record, field, options of the task) → Asked
+    options: tuple[str, ...] = ()  # names of the options that it takes beside those of every task
+    # whether records with the same text make one item: the task does not look at the question
+    one_per_text: bool = False
+    examples_need: Callable[[Record], None] | None = None  # refuses a record that cannot be an example
+
+
+EVERY_TASK = ("field", "also_scramble", "demonstrations", "demonstration_factor")
+
+
+def _translation(record: Record, field: str, options: Mapping[str, Any]) -> Asked:
+    language = options.get("target_language")
+    if not isinstance(language, str) or not language.strip():
+        raise UserError("task translate needs target_language", mend="Give a language tag, such as zh.")
+    return ask_translation(record, field, language, options.get("reference"))
+
+
+_RECOVER = ("unit", "words")
+TASKS: Mapping[str, Task] = {
+    task.name: task
+    for task in (
+        Task("recover", lambda record, field, _: ask_intact(record, field), _RECOVER, one_per_text=True),
+        Task("question", lambda record, field, _: ask_question(record, field)),
+        Task("problem", lambda record, field, _: ask_problem(record, field), examples_need=require_worked),
+        Task("complete", lambda record, field, _: ask_completion(record, field)),
+        Task("rectify", lambda record, field, _: ask_intact(record, field), one_per_text=True),
+        Task(
+            "summarise",
+            lambda record, field, options: ask_summary(record, field, options.get("reference")),
+            ("reference",),
+            one_per_text=True,
+        ),
+        Task("translate", _translation, ("target_language", "reference"), one_per_text=True),
+    )
+}
+"""Every task that is made of records: those of Cao et al. (2023) to ``problem``, then those of TypoBench (2024)."""
+
+
+TYPOBENCH = frozenset({"gsm8k", "mbpp", "boolq", "squad", "csqa"})
+"""Corpora of TypoBench: its script pools all splits and cannot load three of these; no sample was released, so one of the user's
+own takes its place."""
+_OF_TYPOBENCH = ("complete", "rectify", "summarise", "translate")
+
+
+DREAM_DROPPED: Mapping[str, tuple[int, ...]] = {"test": (), "dev": (371,)}
+"""Places of the annotated questions that went through the pass and were left out afterwards."""
+
+
+@dataclass(frozen=True)
+class PublishedList:
+    """Records in the published order."""
+
+    records: tuple[Record, ...]  # what is asked
+    # what the published pass goes over: these, or a longer list that holds them
+    pass_over: tuple[Record, ...]
+
+
+def published_list(
+    corpus: str, where: Path | Iterable[Path], *, task: str, split: str | None = None
+) -> PublishedList:
+    """Load what a paper asked, for :func:`stimuli.recipes.tasks.task_items` with ``published=True``."""
+    asked = {"realtimeqa": ("recover", "question"), "dream": ("question",), "aqua": ("problem",)}
+    if corpus in TYPOBENCH:
+        if task not in _OF_TYPOBENCH:
+            raise UserError(
+                f"task {task} was not published with {corpus}",
+                mend=f"Use one of TypoBench's: {', '.join(_OF_TYPOBENCH)}; or leave items out of published.",
+            )
+        records = load_corpus(corpus, where, split=split).records
+        return PublishedList(records, records)
+    if corpus not in asked:
+        raise unknown_name("published list of corpus", corpus, asked)
+    if task not in asked[corpus]:
+        raise UserError(
+            f"task {task} was not published with {corpus}",
+            mend=f"Use {' or '.join(asked[corpus])}, or the corrected mode.",
+        )
+    if corpus == "realtimeqa":
+        whole = load_corpus(corpus, where, selection="recovery").records
+        some = load_corpus(corpus, where, selection="answerable").records if task == "question" else whole
+        return PublishedList(some, whole)
+    if corpus == "aqua":
+        problems = load_corpus(corpus, where, split="test").records
+        return PublishedList(problems, problems)
+    sources = where if isinstance(where, Path) else tuple(where)
+    parts = [_dream(sources, one) for one in ((split,) if split else tuple(DREAM_DROPPED))]
+    return PublishedList(
+        tuple(record for part in parts for record in part.records),
+        tuple(record for part in parts for record in part.pass_over),
+    )
+
+
+def _dream(where: Path | Iterable[Path], split: str) -> PublishedList:
+    """Return the annotated questions of a split; the pass went over the question, too, that was dropped afterwards."""
+    asked = load_corpus("dream", where, split=split, selection="annotated").records
+    whole = list(asked)
+    if DREAM_DROPPED.get(split):
+        by_id = {record.record_id: record for record in load_corpus("dream", where, split=split).records}
+        for place in DREAM_DROPPED[split]:
+            whole.insert(place, by_id[NOT_ASKED])
+    return PublishedList(asked, tuple(whole))
+
 
 SENTENCE = "sentence"
 WORDS = (5, 40)
@@ -86,15 +298,13 @@ def _sentences(record: Record, field: str, language: str) -> list[str]:
 _RS = "shuffle:all"
 
 
-@functools.cache
-def _printed() -> Mapping[str, Any]:
-    text = resources.files(__package__).joinpath("demonstrations.json").read_text(encoding="utf-8")
-    return cast(Mapping[str, Any], json.loads(text))
-
-
 def printed_examples(task: str) -> tuple[Record, ...]:
     """Return the examples that the papers print for a task."""
-    printed = {name: given for name, given in _printed().items() if isinstance(given, Mapping)}
+    printed = {
+        name: given
+        for name, given in data_file("recipes/demonstrations.json").items()
+        if isinstance(given, Mapping)
+    }
     if task not in printed:
         raise UserError(
             f"the papers print no examples for task {task!r}",
@@ -194,7 +404,9 @@ def task_items(
             on_bad=on_bad,
             set_name=set_name or task,
         )
-    chosen = task_named(task)
+    if task not in TASKS:
+        raise unknown_name("task", task, (*TASKS, LEXICAL_DECISION))
+    chosen = TASKS[task]
     work = _Work(chosen, Levels.parse(factor, levels), seed, settings, published, dict(options))
     given = work.examples(exemplars)
     skipped: list[Skipped] = []

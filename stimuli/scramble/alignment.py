@@ -1,17 +1,20 @@
-"""Finds the changes between an intact and a shown text, of scrambles that were made elsewhere."""
+"""Finds the changes between an intact and a shown text of scrambles made elsewhere, and counts edits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
+from typing import Any
 
 from rapidfuzz.distance import Indel, Levenshtein
 
+from stimuli.errors import UserError
 from stimuli.scramble.changes import Change, described, fewest_moves
-from stimuli.scramble.options import without_gaps
-from stimuli.scramble.registry import Operation, parse_operation
+from stimuli.scramble.orders import exchanges_needed
 from stimuli.scramble.sentences import Span, find_sentences, word_slots
-from stimuli.scramble.words import clusters_of, cut, find_words, nfc
+from stimuli.scramble.types import FEWER, Operation, parse_operation, without_gaps
+from stimuli.words import clusters_of, cut, find_words, nfc
 
 
 def changes_between(
@@ -185,3 +188,31 @@ def _moved_pieces(intact: str, shown: str, unit: str, language: str) -> tuple[Ch
 
 def _words_in(text: str, span: Span, language: str) -> list[str]:
     return [text[slot.begin : slot.end].lower() for slot in word_slots(text, span, language)]
+
+
+def count_asked(operation: Operation | str) -> int | None:
+    """Return how many exchanges, insertions or deletions an operation asks for; None where it has no such count."""
+    if isinstance(operation, str):
+        try:
+            operation = parse_operation(operation)
+        except UserError:
+            return None
+    if FEWER not in operation.type.options:
+        return None
+    return int(dict(operation.options).get("count", 1))
+
+
+def count_made(change: Change | Mapping[str, Any]) -> int:
+    """Return how many letters a change put in or took out, or the fewest exchanges that make it."""
+    made = change if isinstance(change, Mapping) else change._asdict()
+    edits = int(made.get("inserted", 0) + made.get("deleted", 0))
+    if edits:
+        return edits
+    letters = [one.lower() for one in clusters_of(made["intact"])]
+    after = [str(place) if place is None else letters[place] for place in made["permutation"]]
+    return exchanges_needed(letters, after)
+
+
+def words_by_count(changes: Iterable[Change | Mapping[str, Any]]) -> dict[int, int]:
+    """Return the number of changed words by how many exchanges, insertions or deletions they took."""
+    return dict(sorted(Counter(map(count_made, changes)).items()))

@@ -1,4 +1,8 @@
-"""Rules that put letters in, take letters out, replace them all, or set spaces between them."""
+"""Rules that exchange, replace, insert or delete letters, or set spaces between them.
+
+A site is drawn by word, position, distance and letter class alone, not by type, so a transposition and its control
+take the same pair; where a study has both, the first drawn site that all of them can use is taken.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,12 @@ import functools
 import itertools
 import math
 import operator
-from collections.abc import Iterator, Sequence
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
-from stimuli.scramble.alphabets import Alphabet
+from stimuli.scramble.alphabets import Alphabet, shape
 from stimuli.scramble.changes import KEPT_UP_TO, Spelt, Tail, known_tail, tail_of
 from stimuli.scramble.orders import (
     ALL_CHOICES_UP_TO,
@@ -16,10 +23,293 @@ from stimuli.scramble.orders import (
     Tabled,
     chosen_places,
     combinations_of,
+    ways_of,
 )
-from stimuli.scramble.sites import Replacements
-from stimuli.scramble.ways import ways_of
 from stimuli.seeds import Draw
+
+Site = tuple[int, int]
+SiteKey = tuple[str, int, str, int]
+
+Recorded = tuple[int, int, Any]
+"""A site with what a rule knows of a change there before it knows the word: what a record says of it, and what spells it."""
+
+AnySite = TypeVar("AnySite", Site, Recorded)
+
+_REMEMBERED = 20_000
+
+
+def _pairs(begin: int, end: int, distance: int) -> list[Site]:
+    return [(place, place + distance) for place in range(begin, end - distance)]
+
+
+POSITIONS: Mapping[str, Callable[[int, int, int], list[Site]]] = {
+    "initial": lambda n, d, letter: _pairs(0, d + 1, d),
+    "internal": lambda n, d, letter: _pairs(1, n - 1, d),
+    "final": lambda n, d, letter: _pairs(n - 1 - d, n, d),
+    "external": lambda n, d, letter: [(0, d), (n - 1 - d, n - 1)] if n > d + 1 else [],
+    "internal_initial": lambda n, d, letter: _pairs(1, min(d + 2, n - 1), d),
+    "internal_final": lambda n, d, letter: _pairs(max(1, n - 2 - d), n - 1, d),
+    "after_first": lambda n, d, letter: _pairs(1, n, d),
+    "any": lambda n, d, letter: _pairs(0, n, d),
+    "first_and_last": lambda n, d, letter: [(0, n - 1)],
+    "N": lambda n, d, letter: _pairs(letter - 1, letter + d, d),
+}
+"""Pairs of places by position: (letters of the word, distance, number of the letter where one is named) → pairs."""
+
+
+class SiteRule(ABC):
+    """What a transposition and a substitution share: which pairs of letters they may take."""
+
+    least = 2
+
+    def __init__(
+        self, position: str, distance: int, of_class: str, letter: int, letters: Alphabet | None
+    ) -> None:
+        self.key: SiteKey = (position, distance, of_class, letter)
+        self._pairs = POSITIONS[position]
+        self._letters = None if of_class == "any" else letters
+        # Where no two letters so far apart are the same, all pairs of places are sites.
+        self._alike_apart = 0 if self._letters is not None or position == "first_and_last" else distance
+        self._alike = re.compile(rf"(.).{{{distance - 1}}}\1")
+        self._by_size: dict[int, tuple[Recorded, ...]] = {}
+        self._known: dict[Sequence[str], tuple[Site, ...]] = {}
+
+    def sites(self, letters: Sequence[str]) -> tuple[Site, ...]:
+        """Return the pairs of different letters that the rule allows in a word."""
+        found = self._known.get(letters)
+        if found is None:
+            found = tuple(self._allowed(letters, self._pairs_in(len(letters))))
+            if len(letters) <= KEPT_UP_TO:
+                if len(self._known) >= _REMEMBERED:
+                    self._known.clear()
+                self._known[letters] = found
+        return found
+
+    def recorded_sites(self, letters: str) -> Sequence[Recorded] | None:
+        """Return the sites of a word, each with what a record says of a change there; None where there are none."""
+        size = len(letters)
+        if size > KEPT_UP_TO:
+            allowed = self._allowed(letters, self._pairs_in(size))
+            return ways_of(size, allowed, lambda site: self.recorded(size, *site)) or None
+        recorded = self._by_size.get(size)
+        if recorded is None:
+            recorded = tuple([self.recorded(size, i, j) for i, j in self._pairs_in(size)])
+            self._by_size[size] = recorded
+        if self._alike_apart and self._alike.search(letters) is None:
+            return recorded or None
+        found = self._allowed(letters, recorded)
+        # Tuples of what never changes cost the garbage collector nothing; most words share theirs with their length.
+        return (recorded if len(found) == len(recorded) else tuple(found)) or None
+
+    def recorded(self, size: int, i: int, j: int) -> Recorded:
+        """Return a site of a word of so many letters with what a record says of a change there."""
+        return i, j, tail_of(exchange(size, i, j), size)
+
+    def _pairs_in(self, size: int) -> list[Site]:
+        _, distance, _, letter = self.key
+        inside = [(i, j) for i, j in self._pairs(size, distance, letter) if 0 <= i < j < size]
+        return list(dict.fromkeys(inside))
+
+    def _allowed(self, letters: Sequence[str], sites: Sequence[AnySite]) -> list[AnySite]:
+        """Return the sites, with a record or without, at which a word has different letters of the class."""
+        if self._letters is None:
+            return [site for site in sites if letters[site[0]] != letters[site[1]]]
+        wanted, letter_class = self.key[2].removesuffix("s"), self._letters.letter_class
+        return [
+            site
+            for site in sites
+            if letters[site[0]] != letters[site[1]]
+            and letter_class(letters[site[0]]) == letter_class(letters[site[1]]) == wanted
+        ]
+
+    def drawn_sites(self, letters: Sequence[str], site_number: int) -> Iterator[Site]:
+        """Yield the sites of a word in the order that its number draws."""
+        found = self.sites(letters)
+        if found:
+            first = site_number % len(found)
+            yield found[first]
+            if len(found) > 1:
+                yield from Draw(site_number).dealt(found[:first] + found[first + 1 :])
+
+    @abstractmethod
+    def at(self, letters: Sequence[str], site: Site, number: int) -> Iterator[Arrangement]:
+        """Yield what the rule makes of one site."""
+
+    def candidates(self, pieces: Sequence[str], number: int) -> Iterator[Arrangement]:
+        """Yield arrangements site by site, with one number for the sites and the new letters."""
+        return self.candidates_at(pieces, number, number)
+
+    def candidates_at(self, pieces: Sequence[str], number: int, site_number: int) -> Iterator[Arrangement]:
+        """Yield arrangements site by site, the sites in the order that their own number draws."""
+        for site in self.drawn_sites(pieces, site_number):
+            yield from self.at(pieces, site, number)
+
+
+class Transposed(SiteRule):
+    """The two letters of a site change places."""
+
+    def ready(self, letters: str) -> Sequence[Recorded] | None:
+        """Return the sites of a word."""
+        return self.recorded_sites(letters)
+
+    def spelled(self, letters: str, ready: Sequence[Recorded], number: int, site_number: int) -> Spelt | None:
+        """Spell the exchange of the first drawn site."""
+        i, j, tail = ready[site_number % len(ready)]
+        return letters[:i] + letters[j] + letters[i + 1 : j] + letters[i] + letters[j + 1 :], tail
+
+    def at(self, letters: Sequence[str], site: Site, number: int) -> Iterator[Arrangement]:
+        """Yield the one exchange."""
+        yield exchange(len(letters), *site)
+
+
+class Substituted(SiteRule):
+    """The letters of a site are replaced by new ones: never by either of the two, never both by the same."""
+
+    def __init__(
+        self,
+        position: str,
+        distance: int,
+        of_class: str,
+        letter: int,
+        letters: Alphabet,
+        *,
+        replacements: Replacements,
+    ) -> None:
+        super().__init__(position, distance, of_class, letter, letters)
+        self.new_letters = letters
+        self._new_for = functools.lru_cache(_REMEMBERED)(replacements.of_pair)
+        self._of_pair: dict[str, Any] = {}
+
+    def ready(self, letters: str) -> Sequence[Recorded] | None:
+        """Return the sites of a word."""
+        return self.recorded_sites(letters)
+
+    def recorded(self, size: int, i: int, j: int) -> Recorded:
+        """Return a site with the record of two new letters."""
+        return i, j, _without(size, i, j)
+
+    def spelled(self, letters: str, ready: Sequence[Recorded], number: int, site_number: int) -> Spelt | None:
+        """Spell one drawing of new letters at the first site."""
+        i, j, tail = ready[site_number % len(ready)]
+        pair = letters[i] + letters[j]
+        first, firsts, second, seconds, period = self._of_pair.get(pair) or self._met(pair)
+        if not first or not second:
+            return None
+        place, drawn = divmod(number % period, firsts)
+        new, other = first[drawn], second[place % seconds]
+        if new == other:  # the pools hold a letter once, so the next one differs
+            other = second[(place + 1) % seconds]
+            if new == other:
+                return None
+        return letters[:i] + new + letters[i + 1 : j] + other + letters[j + 1 :], tail
+
+    def _met(self, pair: str) -> Any:
+        """Make ready what hangs on a pair of letters alone, and remember it."""
+        if len(self._of_pair) >= _REMEMBERED:
+            self._of_pair.clear()
+        self._of_pair[pair] = self._made_ready(*self._new_for(*pair))
+        return self._of_pair[pair]
+
+    def _made_ready(self, first: tuple[str, ...], second: tuple[str, ...]) -> Any:
+        """Return what may stand for each letter and how much that is, and after how many numbers all draws come again."""
+        firsts, seconds = len(first), len(second)
+        return first, firsts, second, seconds, firsts * seconds
+
+    def at(self, letters: Sequence[str], site: Site, number: int) -> Iterator[Arrangement]:
+        """Yield every pair of new letters in drawn order."""
+        draw = Draw(number)
+        i, j = site
+        pools = self._new_for(letters[i], letters[j])
+        for first in draw.dealt(pools[0]):
+            for second in draw.dealt(pools[1]):
+                if second == first:
+                    continue
+                yield (*range(i), first, *range(i + 1, j), second, *range(j + 1, len(letters)))
+
+
+class SubstitutedOne(Substituted):
+    """One of a site's letters, drawn, is replaced by a new one: by neither of the two."""
+
+    def recorded(self, size: int, i: int, j: int) -> Recorded:
+        """Return a site with what takes its pair out of a word, and what puts a new letter in the place of either."""
+        second, first = [(slice(at), slice(at + 1, None), _without(size, at, at)) for at in (j, i)]
+        return i, j, (slice(i, j + 1, j - i), first, second)
+
+    def spelled(self, letters: str, ready: Sequence[Recorded], number: int, site_number: int) -> Spelt | None:
+        """Spell one drawing of a new letter at the first site."""
+        _, _, (both, first, second) = ready[site_number % len(ready)]
+        pair = letters[both]
+        drawings = self._of_pair.get(pair) or self._met(pair)
+        drawn = number % len(drawings)
+        before, after, tail = first if drawn & 1 else second
+        new = drawings[drawn]
+        return (f"{letters[before]}{new}{letters[after]}", tail) if new else None
+
+    def _made_ready(self, first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the letter that each number draws, until they come again: an odd one draws for the first of the pair."""
+        period = math.lcm(len(first) or 1, len(second) or 1)
+        drawings = [""] * (2 * period)
+        if first:
+            drawings[1::2] = first * (period // len(first))
+        if second:
+            drawings[::2] = second * (period // len(second))
+        return tuple(drawings)
+
+    def at(self, letters: Sequence[str], site: Site, number: int) -> Iterator[Arrangement]:
+        """Yield every new letter for either of the two in drawn order."""
+        draw = Draw(number)
+        pools = self._new_for(letters[site[0]], letters[site[1]])
+        for which in draw.dealt((0, 1)):
+            place = site[which]
+            for new in draw.dealt(pools[which]):
+                yield (*range(place), new, *range(place + 1, len(letters)))
+
+
+def exchange(size: int, i: int, j: int) -> tuple[int, ...]:
+    """Return the arrangement in which two of so many pieces have changed places."""
+    return (*range(i), j, *range(i + 1, j), i, *range(j + 1, size))
+
+
+def _without(size: int, one: int, other: int) -> Tail:
+    return tail_of(tuple([None if place in (one, other) else place for place in range(size)]), size)
+
+
+class Replacements:
+    """Which new letters may stand for a letter."""
+
+    def __init__(self, letters: Alphabet, cv: str, outline: str) -> None:
+        self._letters, self._cv, self._outline = letters, cv, outline
+        self._fitting = functools.lru_cache(_REMEMBERED)(self._fitting_for)
+
+    @property
+    def alphabet(self) -> Alphabet:
+        """Where new letters come from."""
+        return self._letters
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        """The letters that new ones come from."""
+        return self._letters.letters
+
+    def of(self, letter: str, but: Sequence[str]) -> tuple[str, ...]:
+        """Return the letters that may replace one, without those in ``but``."""
+        return tuple([new for new in self._fitting(letter) if new not in but])
+
+    def of_pair(self, one: str, other: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return what may replace each of two letters: neither of them."""
+        both = (one, other)
+        return self.of(one, both), self.of(other, both)
+
+    def _fitting_for(self, letter: str) -> tuple[str, ...]:
+        return tuple([new for new in self._letters.letters if self._fits(letter, new)])
+
+    def _fits(self, letter: str, new: str) -> bool:
+        if self._cv == "keep":
+            wanted = self._letters.letter_class(letter)
+            if self._letters.letter_class(new) != ("consonant" if wanted == "either" else wanted):
+                return False
+        return self._outline == "any" or (shape(new) == shape(letter)) == (self._outline == "keep")
+
 
 _Cuts = tuple[tuple[int, int], ...]
 

@@ -1,4 +1,4 @@
-"""New forms of single words: draws one, and takes the first that suits.
+"""New forms of single words: what of a word may change; draws a form, and takes the first that suits.
 
 A form suits when it differs from the word, keeps its capitals where they are to stay, is made of the same characters in
 any normal form, and is no real word where those are avoided. Common words come again and again, so what of them hangs
@@ -13,16 +13,69 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from stimuli.lexicon import REAL_WORD_ZIPF, base_language, is_real_word, is_turkic
-from stimuli.scramble.alphabets import Alphabet
-from stimuli.scramble.capitals import with_case_of
+from stimuli.lexicon import REAL_WORD_ZIPF, is_real_word
+from stimuli.scramble.alphabets import Alphabet, lower, with_case_of
 from stimuli.scramble.changes import KEPT_UP_TO, Change, Permutation, Spelt, Tail, known_tail, tail_of
-from stimuli.scramble.edits import Unmoved
+from stimuli.scramble.edits import SiteRule, Transposed, Unmoved, exchange
 from stimuli.scramble.orders import Arrangement, Rule, Spelling
-from stimuli.scramble.sites import SiteRule, Transposed, exchange
-from stimuli.scramble.word_order import WITHOUT_SPACES
-from stimuli.scramble.word_plans import Parts, Plan, parts_of, plan_of
-from stimuli.scramble.words import clusters_of, nfc, written_without_spaces
+from stimuli.words import (
+    WITHOUT_SPACES,
+    base_language,
+    clusters_of,
+    is_letter,
+    is_turkic,
+    movable_places,
+    nfc,
+    written_without_spaces,
+)
+
+
+class Plan(NamedTuple):
+    """What of a word may change."""
+
+    # the letters that may move, in lower case; a string where every letter is one character
+    letters: Sequence[str]
+    counted: int  # number of letters of the word
+    case: str  # lower, title or upper where the whole word is letters in that pattern, one character each
+
+
+_PLAN = tuple.__new__  # half the time of a call
+
+
+class Parts(NamedTuple):
+    """A word's grapheme clusters and the places of those that may move."""
+
+    clusters: tuple[str, ...]
+    movable: tuple[int, ...]
+
+
+@functools.lru_cache(maxsize=4096)
+def parts_of(word: str) -> Parts:
+    """Return a word's grapheme clusters and which of them may move."""
+    return Parts(tuple(clusters_of(word)), movable_places(word))
+
+
+def plan_of(word: str, language: str) -> Plan:
+    """Return what of a word may change."""
+    if word.isalpha() and word.isascii() and not is_turkic(language):
+        if word.islower():
+            return _PLAN(Plan, (word, len(word), "lower"))
+        small = word.lower()
+        case = "title" if word[0] + small[1:] == word else "upper" if word.isupper() else "mixed"
+        return _PLAN(Plan, (small, len(word), case))
+    clusters, movable = parts_of(word)
+    if word.isascii() and not is_turkic(language):
+        small = word.lower()
+        return _PLAN(Plan, (tuple([small[place] for place in movable]), sum(map(str.isalpha, word)), "mixed"))
+    letters = tuple(lower(clusters[place], language) for place in movable)
+    counted = sum(is_letter(cluster) for cluster in clusters)
+    plain = len(movable) == len(word) and letters == clusters and all(map(_simple_small, clusters))
+    return Plan("".join(letters) if plain else letters, counted, "lower" if plain else "mixed")
+
+
+@functools.lru_cache(maxsize=4096)
+def _simple_small(letter: str) -> bool:
+    return "\u00df" <= letter <= "\u02af" or "\u0370" <= letter <= "\u052f" or letter.isascii()
 
 
 @functools.cache

@@ -1,35 +1,143 @@
-"""What a scramble type is, and the types that come with wrods: what each does to which words, and where it is from."""
+"""What a scramble type is, the types that come with wrods, and the registry with those of installed packages.
+
+A package adds types with an entry point in group ``wrods.scrambles`` that names a :class:`ScrambleType`, several of
+them, or a function that returns them.
+"""
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
 
-from stimuli.errors import UserError
+from stimuli.entry_points import added
+from stimuli.errors import UserError, did_you_mean, unknown_name
 from stimuli.scramble.alphabets import Alphabet, alphabet
-from stimuli.scramble.edits import AllSubstituted, Deleted, Inserted, Nothing, Unmoved
-from stimuli.scramble.exchanges import Exchanges
-from stimuli.scramble.options import (
-    ANY_CV,
-    COUNT,
-    DISTANCE,
-    EXCHANGED,
-    FEWER,
-    GAP,
-    KEEP_CV,
-    LETTER,
-    LETTERS,
-    REPLACED,
-    SHAPE,
-    SPACED,
-    UNSPACED,
-    Option,
-    Value,
-    min_letters,
+from stimuli.scramble.edits import (
+    AllSubstituted,
+    Deleted,
+    Inserted,
+    Nothing,
+    Replacements,
+    Substituted,
+    SubstitutedOne,
+    Transposed,
+    Unmoved,
 )
-from stimuli.scramble.orders import Neighbours, Reversed, Rule, Shuffled, ShuffledButDrawn
-from stimuli.scramble.sites import POSITIONS, Replacements, Substituted, SubstitutedOne, Transposed
+from stimuli.scramble.orders import Exchanges, Neighbours, Reversed, Rule, Shuffled, ShuffledButDrawn
+from stimuli.words import scramble_data
+
+Value = int | str | bool
+
+_YES, _NO = frozenset({"true", "yes", "on"}), frozenset({"false", "no", "off"})
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of a scramble type.
+
+    Parameters
+    ----------
+    name : str
+        As written: ``distance``.
+    default : int, str or bool
+        Value where none is given; its type is the option's.
+    about : str
+        What it says, in words.
+    choices : tuple of str
+        Values of an option in words.
+    low, high : int
+        Bounds of an option in numbers.
+    """
+
+    name: str
+    default: Value
+    about: str
+    choices: tuple[str, ...] = ()
+    low: int = 1
+    high: int = 99
+
+    @property
+    def values(self) -> str:
+        """The values that it takes, for tables."""
+        if isinstance(self.default, bool):
+            return "true, false"
+        return ", ".join(self.choices) or f"{self.low} to {self.high}"
+
+    def read(self, given: object, where: str) -> Value:
+        """Return a given value in the option's type.
+
+        Parameters
+        ----------
+        given : object
+            A value from YAML or text.
+        where : str
+            The type that it is given for, for the error.
+
+        Raises
+        ------
+        UserError
+            When it is none of the option's values.
+        """
+        text = str(given).strip().lower()
+        if self.choices:
+            if text not in self.choices:
+                raise unknown_name(f"{where}: {self.name}", str(given), self.choices)
+            return text
+        if isinstance(self.default, bool):
+            if text not in _YES | _NO:
+                raise UserError(f"{where}: {self.name} is {given!r}; it is true or false")
+            return text in _YES
+        whole = text.isascii() and text.isdecimal() and not isinstance(given, bool)
+        if not whole or not self.low <= int(text) <= self.high:
+            raise UserError(
+                f"{where}: {self.name} is {given!r}; it is a whole number from {self.low} to {self.high}"
+            )
+        return int(text)
+
+
+DISTANCE = Option("distance", 1, "places between the two letters: 1 for neighbours", low=1, high=20)
+LETTERS = Option(
+    "letters", "any", "what both letters of the pair must be", choices=("any", "consonants", "vowels")
+)
+SHAPE = Option("shape", "any", "outline of the new letter beside the old one's", ("keep", "change", "any"))
+KEEP_CV = Option("cv", "keep", "keep: a vowel for a vowel, a consonant for a consonant", ("keep", "any"))
+ANY_CV = Option("cv", "any", "keep: a vowel for a vowel, a consonant for a consonant", ("keep", "any"))
+REPLACED = Option("count", 2, "2 replaces the pair, 1 one letter of it, drawn", low=1, high=2)
+COUNT = Option("count", 1, "how many; at most half of the word's letters", low=1, high=4)
+EXCHANGED = Option("count", 1, "how many exchanges, none of which cancels another", low=1, high=4)
+FEWER = Option(
+    "fewer",
+    "auto",
+    "a word that cannot take the whole count: leave it, or make as many as it can; auto leaves it under eligibility "
+    "common and makes them under own",
+    ("auto", "leave", "make"),
+)
+LETTER = Option("letter", 1, "number of the first letter of the pair", low=1, high=99)
+UNSPACED = Option(
+    "unspaced",
+    "leave",
+    "a run of letters of a script written without spaces, which may be several words: leave it, or change it as one word",
+    ("leave", "change"),
+)
+SPACED = Option("spaced", False, "show the word with a gap between every two characters")
+GAPS = {"dot": "\u00b7", "narrow": "\u202f", "no_break": "\u00a0", "space": " "}
+"""What can stand between the letters of a spaced word: middle dot, narrow no-break space, no-break space, space."""
+_WITHOUT_GAPS = str.maketrans("", "", "".join(GAPS.values()))
+GAP = Option("gap", "dot", "what stands between the letters of a spaced word", tuple(GAPS))
+
+
+def without_gaps(word: str) -> str:
+    """Return a word without what a spaced form has between its letters; no word has it by itself."""
+    return word.translate(_WITHOUT_GAPS)
+
+
+def min_letters(default: int) -> Option:
+    """Return the option that every letter type has: the fewest letters of a word that it changes."""
+    return Option("min_letters", default, "fewest letters of a word that may change", low=1, high=99)
+
 
 Unit = Literal["letter", "word", "sentence"]
 Operates = Literal["none", "reorder", "insert", "delete", "substitute"]
@@ -121,23 +229,7 @@ class ScrambleType:
         return self.rule(language, {option.name: option.default for option in self.options} | dict(options))
 
 
-_CAO, _TYPO = "Cao et al. (2023)", "TypoBench (2024)"
-_RAYNER, _WHITE = "Rayner et al. (2006)", "White et al. (2008)"
-_PEREA, _PAAP = "Perea & Lupker (2004)", "Paap et al. (1984)"
-_OURS = "wrods"
-REFERENCES: Mapping[str, str] = {
-    _CAO: "Cao, Kojima, Matsuo & Iwasawa, Unnatural error correction: GPT-4 can almost perfectly handle unnatural "
-    "scrambled text, EMNLP",
-    _PAAP: "Paap, Newsome & Noel, Word shape's in poor shape for the race to the lexicon, Journal of Experimental "
-    "Psychology: Human Perception and Performance 10",
-    _PEREA: "Perea & Lupker, Can CANISO activate CASINO? Transposed-letter similarity effects with nonadjacent letter "
-    "positions, Journal of Memory and Language 51",
-    _RAYNER: "Rayner, White, Johnson & Liversedge, Raeding wrods with jubmled lettres: there is a cost, Psychological "
-    "Science 17",
-    _TYPO: "Mind Scramble: unveiling large language model psychology via typoglycemia, 2024",
-    _WHITE: "White, Johnson, Liversedge & Rayner, Eye movements when reading transposed text: the importance of "
-    "word-beginning letters, Journal of Experimental Psychology: Human Perception and Performance 34",
-}
+REFERENCES: Mapping[str, str] = scramble_data("types")["references"]
 """Works that types' sources name, by the short form used there."""
 
 
@@ -208,222 +300,310 @@ def _deleted(position: str) -> RuleMaker:
     return lambda language, options: Deleted(position, int(options["count"]), full=options["fewer"] != "make")
 
 
-_PAIRS: Mapping[str, tuple[int, str, str]] = {
-    "initial": (3, "whose first two differ", f"{_RAYNER}: beginning"),
-    "internal": (4, "with two different neighbours between the first and the last", f"{_RAYNER}: internal"),
-    "final": (3, "whose last two differ", f"{_RAYNER}: ending"),
-    "external": (4, "whose first or last two differ, one of the two pairs drawn", f"{_WHITE}: external"),
-    "internal_initial": (4, "whose second and third differ", f"{_WHITE}: internal, beginning"),
-    "internal_final": (4, "whose last two before the last differ", f"{_WHITE}: internal, ending"),
-    "after_first": (3, "with two different neighbours after the first", f"{_CAO}, appendix A.4"),
-    "any": (3, "with two different neighbours", _OURS),
-    "first_and_last": (3, "whose first and last differ", _OURS),
-    "N": (3, "whose letters N and N + 1 differ: transpose: 3 is letters 3 and 4", _OURS),
+_PLACED: Mapping[str, Callable[[str], RuleMaker]] = {
+    "transpose": _transposed,
+    "substitute": _substituted,
+    "insert": _inserted,
+    "delete": _deleted,
 }
-_MORE_NAMES: Mapping[str, tuple[Preset, ...]] = {
-    "initial": (Preset("REO-BEG", (("min_letters", 4),)),),
-    "final": (Preset("REO-END", (("min_letters", 4),)),),
-    "after_first": (Preset("KF&Adj", (), rate=0.3, texts=0.6),),
+"""What makes the rules of families whose types differ in the position alone."""
+RULES: Mapping[str, Rule | RuleMaker] = {
+    "none": Nothing(),
+    "shuffle:all": Shuffled(),
+    "keep:first": Shuffled(1),
+    "keep:first_and_last": Shuffled(1, 1),
+    "keep:two_random": ShuffledButDrawn(0, 0, 2),
+    "keep:last_and_one": ShuffledButDrawn(0, 1, 1),
+    "keep:first_and_one": ShuffledButDrawn(1, 0, 1),
+    "reverse:all": Reversed(),
+    "exchange:internal": lambda language, options: Exchanges(
+        int(options["count"]), full=options["fewer"] != "make"
+    ),
+    "substitute:all": _all_substituted,
+    "space:letters": Unmoved(),
+    **{
+        f"{unit}:{name}": rule
+        for unit in ("words", "sentences")
+        for name, rule in (("shuffle", Shuffled()), ("neighbours", Neighbours()), ("reverse", Reversed()))
+    },
 }
-_NUMBER_WORDS = {3: "three", 4: "four"}
+"""The rule of every other type of ``data/types.json``."""
+_OPTIONS = {
+    "keep_cv": KEEP_CV, "any_cv": ANY_CV, "replaced": REPLACED, "exchanged": EXCHANGED,
+    **{one.name: one for one in (DISTANCE, LETTERS, SHAPE, COUNT, FEWER, LETTER)},
+}  # fmt: skip
 
 
-def _pair_types() -> tuple[ScrambleType, ...]:
-    assert set(_PAIRS) == set(POSITIONS)
-    transposed, substituted = [], []
-    for position, (least, which, source) in _PAIRS.items():
-        distance = () if position == "first_and_last" else (DISTANCE,)
-        named = (LETTER,) if position == "N" else ()
-        words = f"words of {_NUMBER_WORDS[least]} or more letters {which}"
-        transposed.append(
-            ScrambleType(
-                f"transpose:{position}",
-                "letter",
-                "reorder",
-                words,
-                source if position != "any" else f"{_PEREA} (with distance=2,letters=consonants)",
-                _transposed(position),
-                least,
-                (*named, *distance, LETTERS),
-                presets=_MORE_NAMES.get(position, ()),
-            )
+def _built_in(row: Mapping[str, Any]) -> ScrambleType:
+    family, _, position = row["name"].partition(":")
+    presets = [
+        Preset(**{**given, "options": tuple(given.get("options", {}).items())})
+        for given in row.get("presets", ())
+    ]
+    parts = {
+        "rule": RULES[row["name"]] if row["name"] in RULES else _PLACED[family](position),
+        "own_options": tuple(_OPTIONS[name] for name in row.get("own_options", ())),
+        "aliases": tuple(row.get("aliases", ())),
+        "presets": tuple(presets),
+    }
+    return ScrambleType(**{**row, **parts})
+
+
+BUILT_IN = tuple(map(_built_in, scramble_data("types")["types"]))
+ENTRY_POINTS = "wrods.scrambles"
+_WRITTEN = re.compile(
+    r"(?P<name>[^(@;]+?)\s*(?:\((?P<options>[^)]*)\))?\s*(?:-(?P<percent>\d{1,3}(?:\.\d+)?))?"
+    r"\s*(?:@(?P<rate>[^;]+))?(?:;\s*texts\s*=\s*(?P<texts>.+))?"
+)
+_NUMBERED = re.compile(r"(?P<family>\w+):(?P<letter>\d+)")
+Options = tuple[tuple[str, Value], ...]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A scramble type with options, at a rate."""
+
+    type: ScrambleType  # what is done
+    # share of the eligible words (for words that move: of the sentences) that change, 0 to 1
+    rate: float = 1.0
+    # share of the texts that change at all, 0 to 1: each text has its own stable draw, so texts that change at a
+    # lower share also do at a higher one; how many do in a list is met on average only
+    texts: float = 1.0
+    # the name as given, in capitals, without options' defaults and rates: KFL, REO-INT
+    said: str = field(default="", compare=False)
+    options: Options = ()  # options that differ from their defaults, in the type's order
+
+    @property
+    def name(self) -> str:
+        """Canonical name: ``transpose:internal(distance=2)``."""
+        options = dict(self.options)
+        name = self.type.name
+        if "letter" in options or name.endswith(":N"):
+            name = f"{self.type.family}:{options.pop('letter', 1)}"
+        written = ",".join(
+            f"{key}={str(value).lower() if isinstance(value, bool) else value}"
+            for key, value in options.items()
         )
-        substituted.append(
-            ScrambleType(
-                f"substitute:{position}",
-                "letter",
-                "substitute",
-                f"{words}; the pair that transpose:{position} exchanges",
-                f"control for transpose:{position} ({_PEREA}); outlines: {_PAAP}",
-                _substituted(position),
-                least,
-                (*named, *distance, LETTERS, REPLACED, SHAPE, KEEP_CV),
+        return f"{name}({written})" if written else name
+
+    @property
+    def label(self) -> str:
+        """Name for provenance, with rates that are not 1: ``shuffle:all@0.5``, ``transpose:after_first@0.3;texts=0.6``."""
+        rate = "" if self.rate == 1 else f"@{self.rate:.15g}"
+        return self.name + rate + ("" if self.texts == 1 else f";texts={self.texts:.15g}")
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether this is the intact condition."""
+        return self.type.operation == "none"
+
+    @property
+    def min_letters(self) -> int:
+        """Fewest letters of a word that it changes."""
+        return int(dict(self.options).get("min_letters", self.type.min_letters))
+
+    @property
+    def spaced(self) -> bool:
+        """Whether gaps are set between letters."""
+        return self.type.family == "space" or bool(dict(self.options).get("spaced", False))
+
+    @property
+    def gap(self) -> str:
+        """What stands between the letters; empty where they stand side by side."""
+        return GAPS[str(dict(self.options).get(GAP.name, GAP.default))] if self.spaced else ""
+
+
+class _Named(NamedTuple):
+    type: ScrambleType
+    preset: Preset
+
+
+@functools.cache
+def scramble_types() -> Mapping[str, ScrambleType]:
+    """Return every scramble type by its name."""
+    _by_any_name.cache_clear()
+    types = {kind.name: kind for kind in BUILT_IN}
+    taken = {name.lower() for kind in BUILT_IN for name in kind.names}
+    for where, kind in added(ENTRY_POINTS, ScrambleType):
+        names = {name.lower() for name in kind.names}
+        if names & taken:
+            raise UserError(
+                f"{where} adds scramble type {sorted(names & taken)[0]!r}, which exists already",
+                mend="Give the added type another name.",
             )
+        taken |= names
+        types[kind.name] = kind
+    return types
+
+
+@functools.lru_cache(maxsize=1)
+def _by_any_name() -> Mapping[str, _Named]:
+    named: dict[str, _Named] = {}
+    for kind in scramble_types().values():
+        for plain in (kind.name, *kind.aliases):
+            named[plain.lower()] = _Named(kind, Preset(plain))
+        for preset in kind.presets:
+            named[preset.name.lower()] = _Named(kind, preset)
+    return named
+
+
+def _names() -> Mapping[str, _Named]:
+    scramble_types()  # fills itself anew, and forgets the names, after its cache was cleared
+    return _by_any_name()
+
+
+def scramble_type(name: str) -> ScrambleType:
+    """Return a scramble type by its name or alias, in any case."""
+    return _found(_plain(name))[0].type
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"\s*:\s*", ":", name.strip())
+
+
+def _found(name: str) -> tuple[_Named, dict[str, object]]:
+    found = _names().get(name.lower())
+    if found is not None:
+        return found, {}
+    numbered = _NUMBERED.fullmatch(name.lower())
+    if numbered and f"{numbered['family']}:n" in _names():
+        return _names()[f"{numbered['family']}:n"], {"letter": numbered["letter"]}
+    kinds = scramble_types().values()
+    family = name.partition(":")[0].lower()
+    akin = [kind.name for kind in kinds if kind.family == family and ":" in name]
+    raise unknown_name("scramble type", name, akin or [n for kind in kinds for n in kind.names])
+
+
+def parse_operation(
+    given: str | Mapping[str, object] | Operation, *, rate: float | None = None, default_rate: float = 1.0
+) -> Operation:
+    """Read an operation as a study or a command line writes it."""
+    if isinstance(given, Operation):
+        if rate is None:
+            return given
+        operation, inside = given, None
+    elif isinstance(given, str):
+        operation, inside = _from_text(given)
+    elif isinstance(given, Mapping):
+        operation, inside = _from_mapping(given)
+    else:
+        raise UserError(f"a scramble is a name or a mapping such as transpose: initial, not {given!r}")
+    named = _names().get(operation.said.lower())
+    by_itself = named is not None and named.preset.rate == inside
+    if rate is not None and inside is not None and not by_itself and checked_rate(rate) != inside:
+        raise UserError(
+            f"scramble {given!r} already says rate {inside:g}, but rate {rate:g} is given as well",
+            mend="Say the rate once.",
         )
-    return (*transposed, *substituted)
-
-
-def _counted(prefix: str) -> tuple[Preset, ...]:
-    return tuple(Preset(f"{prefix}_{k}", (("count", k),)) for k in (2, 3, 4))
-
-
-def _edit_types() -> tuple[ScrambleType, ...]:
-    made = []
-    for family, operation, maker, short, what in (
-        ("insert", "insert", _inserted, "INS", "get new letters of the language's alphabet"),
-        ("delete", "delete", _deleted, "DEL", "lose letters"),
-    ):
-        for position, paper in (("initial", "BEG"), ("internal", "INT"), ("final", "END")):
-            one = Preset(f"{short}-{paper}_1")
-            made.append(
-                ScrambleType(
-                    f"{family}:{position}",
-                    "letter",
-                    "insert" if operation == "insert" else "delete",
-                    f"words of four or more letters; they {what}, at most half as many as they have",
-                    f"{_TYPO}: {short}-{paper}",
-                    maker(position),
-                    4,
-                    (COUNT, FEWER),
-                    (f"{short}-{paper}",),
-                    (one, *_counted(f"{short}-{paper}")) if paper == "INT" else (),
-                )
-            )
-    return tuple(made)
-
-
-def _order_types(unit: Unit, family: str, paper: str, what: str) -> tuple[ScrambleType, ...]:
-    return tuple(
-        ScrambleType(f"{family}:{name}", unit, "reorder", what, f"{_TYPO}: {alias}", rule, aliases=(alias,))
-        for name, alias, rule in (
-            ("shuffle", f"{paper}-REO-ALL", Shuffled()),
-            ("neighbours", f"{paper}-REO-ADJ", Neighbours()),
-            ("reverse", f"{paper}-REO-REV", Reversed()),
+    said = rate if rate is not None else inside
+    if said is None:
+        said = 1.0 if operation.type.unit == "sentence" else default_rate
+    operation = replace(operation, rate=checked_rate(said))
+    if operation.type.unit == "sentence" and operation.rate != 1:
+        raise UserError(
+            f"{operation.name} changes a text as a whole; it has no rate {operation.rate:g}",
+            mend="To change a share of the texts write texts: 0.5 (on the command line --texts 0.5).",
         )
+    return operation
+
+
+def checked_rate(rate: object, name: str = "rate") -> float:
+    """Return a rate as a number from 0 to 1."""
+    try:
+        value = float("nan") if isinstance(rate, bool) else float(rate)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        value = float("nan")
+    if not 0 <= value <= 1:
+        percent = 2 <= value <= 100
+        mend = f"For {rate} % write {value / 100:g}." if percent else "1 is all of them, 0.5 half of them."
+        raise UserError(f"{name} is {rate}; a rate lies between 0 and 1", mend=mend)
+    return value
+
+
+def _operation(
+    named: _Named, given: Mapping[str, object], texts: object, said: str
+) -> tuple[Operation, float | None]:
+    kind, preset = named
+    options = {option.name: option for option in kind.options}
+    for name in given:
+        if name not in options:
+            raise _unknown_option(kind, str(name), list(options))
+    values = dict(preset.options) | {
+        str(name): options[str(name)].read(value, kind.name) for name, value in given.items()
+    }
+    differing = tuple(
+        (name, values[name])
+        for name, option in options.items()
+        if name in values and values[name] != option.default
+    )
+    share = preset.texts if texts is None else checked_rate(texts, "texts")
+    return Operation(kind, 1.0, 1.0 if share is None else share, said.upper(), differing), preset.rate
+
+
+def _unknown_option(kind: ScrambleType, name: str, known: list[str]) -> UserError:
+    hint = did_you_mean(name, known)
+    return UserError(
+        f"scramble type {kind.name} has no option {name!r}",
+        mend=hint + (f"Its options: {', '.join(known)}." if known else "It has none."),
     )
 
 
-NONE = ScrambleType(
-    "none",
-    "letter",
-    "none",
-    "no word",
-    "the intact text",
-    Nothing(),
-    0,
-    aliases=("original", "intact", "BASE"),
-)
+def _from_text(given: str) -> tuple[Operation, float | None]:
+    text = _plain(given)
+    match = _WRITTEN.fullmatch(text)
+    if text.lower() in _names() or match is None:
+        named, position = _found(text)
+        return _operation(named, position, None, text)
+    name, percent, rate = match["name"].strip(), match["percent"], match["rate"]
+    named, position = _found(name)
+    options = {**position, **_written_options(match["options"], given)}
+    operation, preset_rate = _operation(named, options, match["texts"], name)
+    if percent is not None and rate is not None:
+        raise UserError(f"scramble {given!r} says two rates", mend="Say the rate once.")
+    if percent is not None:
+        if float(percent) > 100:
+            raise UserError(f"scramble {given!r}: a rate lies between 0 and 100 %")
+        return operation, float(percent) / 100
+    return operation, preset_rate if rate is None else checked_rate(rate)
 
 
-def _letter_type(
-    name: str,
-    least: int,
-    eligibility: str,
-    source: str,
-    rule: Rule | RuleMaker,
-    *aliases: str,
-    operation: Operates = "reorder",
-    options: tuple[Option, ...] = (),
-    presets: tuple[Preset, ...] = (),
-) -> ScrambleType:
-    return ScrambleType(
-        name, "letter", operation, eligibility, source, rule, least, options, aliases, presets
-    )
+def _written_options(written: str | None, given: str) -> dict[str, object]:
+    options: dict[str, object] = {}
+    for part in (written or "").split(","):
+        if not part.strip():
+            continue
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not name or not value or name in options:
+            raise UserError(
+                f"scramble {given!r}: {part.strip()!r} is no option",
+                mend="Write options once each, as name=value: transpose:internal(distance=2,letters=consonants).",
+            )
+        options[name] = value
+    return options
 
 
-_FOUR = "words of four or more letters"
-
-BUILT_IN: tuple[ScrambleType, ...] = (
-    NONE,
-    _letter_type(
-        "shuffle:all",
-        2,
-        "words of two or more letters that are not all the same",
-        f"{_CAO}: Randomly Scramble; {_TYPO}: REO-ALL",
-        Shuffled(),
-        "RS",
-        presets=(Preset("REO-ALL", (("min_letters", 4),)),),
-    ),
-    _letter_type(
-        "keep:first",
-        3,
-        "words of three or more letters that differ after the first",
-        f"{_CAO}: Keep First",
-        Shuffled(1),
-        "KF",
-    ),
-    _letter_type(
-        "keep:first_and_last",
-        4,
-        f"{_FOUR} that differ between the first and the last",
-        f"{_CAO}: Keep First and Last; {_TYPO}: REO-INT",
-        Shuffled(1, 1),
-        "KFL",
-        "REO-INT",
-    ),
-    _letter_type(
-        "keep:two_random",
-        4,
-        f"{_FOUR}; two letters at drawn places stay",
-        f"{_CAO}: KR2",
-        ShuffledButDrawn(0, 0, 2),
-        "KR2",
-    ),
-    _letter_type(
-        "keep:last_and_one",
-        4,
-        f"{_FOUR}; the last and another at a drawn place stay",
-        f"{_CAO}: KL&KR1",
-        ShuffledButDrawn(0, 1, 1),
-        "KL&KR1",
-    ),
-    _letter_type(
-        "keep:first_and_one",
-        4,
-        f"{_FOUR}; the first and another at a drawn place stay",
-        f"{_CAO}: KF&KR1",
-        ShuffledButDrawn(1, 0, 1),
-        "KF&KR1",
-    ),
-    _letter_type(
-        "reverse:all",
-        2,
-        "words of two or more letters that are no palindromes; digits stay",
-        f"{_TYPO}: REO-REV",
-        Reversed(),
-        presets=(Preset("REO-REV", (("min_letters", 4),)),),
-    ),
-    _letter_type(
-        "exchange:internal",
-        4,
-        f"{_FOUR} that differ between the first and the last",
-        f"{_TYPO}: REO-INT_k; here the exchanges never cancel",
-        lambda language, options: Exchanges(int(options["count"]), full=options["fewer"] != "make"),
-        options=(EXCHANGED, FEWER),
-        presets=(Preset("REO-INT_1"), *_counted("REO-INT")),
-    ),
-    *_pair_types(),
-    _letter_type(
-        "substitute:all",
-        2,
-        "words of two or more letters; every letter becomes another of the language's alphabet",
-        f"{_CAO}: Sub",
-        _all_substituted,
-        "Sub",
-        operation="substitute",
-        options=(SHAPE, ANY_CV),
-    ),
-    *_edit_types(),
-    _letter_type(
-        "space:letters",
-        2,
-        "words of two or more letters; a gap between every two characters, none moves",
-        "control: letters become tokens of their own, as in a spaced scramble (spaced: true)",
-        Unmoved(),
-        operation="insert",
-    ),
-    *_order_types(
-        "word", "words", "WORD", "sentences of two or more words; marks, spaces and the first capital stay"
-    ),
-    *_order_types("sentence", "sentences", "SENT", "texts of two or more sentences; each keeps its own mark"),
-)
+def _from_mapping(given: Mapping[str, object]) -> tuple[Operation, float | None]:
+    parts = {str(key): value for key, value in given.items()}
+    rate = parts.pop("rate", None)
+    texts = parts.pop("texts", None)
+    families = {kind.family for kind in scramble_types().values()}
+    naming = [key for key in parts if key in families or key == "type"]
+    others = [key for key in parts if key not in naming]
+    if not naming and others:
+        raise unknown_name("scramble operation", others[0], families)
+    if len(naming) != 1:
+        raise UserError(
+            f"a scramble names one operation, not {len(naming)}: {dict(given)!r}",
+            mend="Write for example {transpose: initial} or {shuffle: all, rate: 0.5}.",
+        )
+    operation, position = naming[0], parts.pop(naming[0])
+    if operation == "type":
+        inside, inside_rate = _from_text(str(position))
+        named = _Named(inside.type, Preset(inside.said, inside.options, texts=inside.texts))
+        made, _ = _operation(named, parts, texts, inside.said)
+        preset_rate = inside_rate
+    else:
+        name = _plain(operation if position in (None, "") else f"{operation}:{position}")
+        named, letter = _found(name)
+        made, preset_rate = _operation(named, {**letter, **parts}, texts, name)
+    return made, preset_rate if rate is None else checked_rate(rate)

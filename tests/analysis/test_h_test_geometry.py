@@ -27,7 +27,7 @@ from analysis.report.blocks import Material
 from analysis.report.chapters.h_test import together
 from analysis.report.chapters.h_test import write_geometry as write
 from stimuli.errors import UserError
-from stimuli.recipes.geometry import geometry_released_items
+from stimuli.recipes.htest import geometry_released_items
 from tests.analysis.test_report_h_test import READERS, rows_of, study
 from tests.experiment.models.running import invoke
 

@@ -14,7 +14,8 @@ from analysis import Tables, load
 from analysis.letters import competing_predictors, letter_changes, letter_contrast, letter_costs
 from analysis.letters.changes import of_forms
 from stimuli.errors import UserError
-from stimuli.scramble import parse_operation, scramble_text
+from stimuli.scramble import scramble_text
+from stimuli.scramble.types import parse_operation
 from stimuli.similarity import match_scores
 from tests.analysis.letter_study import LEVELS, trial_rows, write_handover
 

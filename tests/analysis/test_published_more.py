@@ -16,7 +16,7 @@ from analysis.published.reproductions import Reproduction, reproduce_paper, writ
 from analysis.published.scrambled_bench import CATEGORIES, NAMES, all_printed_cells, options_of
 from experiment.cli.reproduce import own_choice, own_text
 from stimuli.corpora import load_corpus
-from stimuli.corpora.record import Record
+from stimuli.corpora.corpus import Record
 from stimuli.errors import UserError
 from tests.experiment.models.running import invoke
 

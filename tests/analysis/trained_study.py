@@ -14,7 +14,7 @@ import pandas as pd
 
 from analysis import Tables, load
 from analysis.published.h_test import TASKS
-from stimuli.scramble import scramble_text
+from stimuli.scramble.text import scramble_text
 from tests.analysis.letter_study import write_handover
 
 SETTINGS: dict[str, Any] = {

@@ -20,10 +20,9 @@ from rapidfuzz.process import cdist
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from stimuli.covariates import text_covariates
-from stimuli.orthography.bigrams import bigram_frequency
-from stimuli.orthography.neighbours import neighbourhoods
-from stimuli.orthography.vocabulary import vocabulary
-from stimuli.scramble import parse_operation, scramble_conditions
+from stimuli.lexicon.neighbourhoods import bigram_frequency, neighbourhoods, vocabulary
+from stimuli.scramble.text import scramble_conditions
+from stimuli.scramble.types import parse_operation
 from stimuli.similarity import match_scores
 
 WORDS, PAIRS, SENTENCES = 2000, 20_000, 400

@@ -22,9 +22,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from stimuli.scramble import ScrambleSettings, parse_operation, scramble_stream, scramble_types  # noqa: E402
+from stimuli.scramble.conditions import ScrambleSettings  # noqa: E402
 from stimuli.scramble.sentences import find_sentences  # noqa: E402
-from stimuli.scramble.words import nfc, word_starts  # noqa: E402
+from stimuli.scramble.text import scramble_stream  # noqa: E402
+from stimuli.scramble.types import parse_operation, scramble_types  # noqa: E402
+from stimuli.words import nfc, word_starts  # noqa: E402
 
 ROUNDS = 5
 SENTENCES = 8_000

@@ -17,10 +17,9 @@ from experiment.models.planning import plan_sessions
 from experiment.models.prompts import render
 from experiment.procedure import participant_view, plan_session, trials_of
 from experiment.study import Study
-from stimuli.audit import audit_items
+from stimuli.audit.audit import audit_items
 from stimuli.errors import UserError
-from stimuli.htest.geometry.likeness import kept_apart
-from stimuli.htest.geometry.questions import questions, reads_as
+from stimuli.htest.geometry.questions import kept_apart, questions, reads_as
 from stimuli.htest.rules import rule
 
 HTEST = """\

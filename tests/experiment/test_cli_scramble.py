@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from experiment.cli import main
-from stimuli.scramble import scramble_text
 from stimuli.scramble.published import published_pass
+from stimuli.scramble.text import scramble_text
 
 LINES = ["Reading scrambled words is hard.", "", "“Größe” zählt doch!", "Reading scrambled words is hard."]
 

@@ -116,7 +116,7 @@ procedure:
 def test_sets_may_be_answered_in_different_ways_and_practice_shows_examples_as_they_do(
     tmp_path: Path,
 ) -> None:
-    from stimuli.htest import rules
+    from stimuli.htest.rules import rules
 
     first, second, practised = list(rules())[:3]
     text = RULES.replace("FIRST", first).replace("SECOND", second).replace("PRACTISED", practised)

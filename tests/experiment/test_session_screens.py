@@ -210,7 +210,7 @@ procedure:
 
 @pytest.fixture(scope="module")
 def rules_study(tmp_path_factory: pytest.TempPathFactory) -> Study:
-    from stimuli.htest import rules
+    from stimuli.htest.rules import rules
 
     folder = tmp_path_factory.mktemp("rules")
     first, second, third, other = list(rules())[:4]

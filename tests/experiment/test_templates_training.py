@@ -10,8 +10,8 @@ from experiment.checking import load_study
 from experiment.cli.new import copy_template
 from experiment.templates.parts import parts_of
 from experiment.tuning import trainings
-from stimuli.htest import RELEASED_TASKS
-from stimuli.training import PUBLISHED_RULES
+from experiment.tuning.training_sets import PUBLISHED_RULES
+from stimuli.htest.released import RELEASED_TASKS
 
 
 def made(folder: Path, template: str, part: str, *, corrected: bool):

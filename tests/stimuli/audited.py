@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stimuli.audit import Audit
+from stimuli.audit.audit import Audit
 from stimuli.item import ChangeRecord, Item, Provenance, Role
 
 ORIGIN = Provenance(source="made", source_id=None, split=None, licence=None, operation="none", seed=1)

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from stimuli.audit import audit_items, audit_schema, write_audit
-from stimuli.audit.page import render
+from stimuli.audit.audit import audit_items
+from stimuli.audit.page import audit_schema, render, write_audit
 from stimuli.errors import UserError
 from stimuli.features import FAMILIES, FEATURES, about_names, bag, exempt, text_features
 from stimuli.item import ChangeRecord, Item

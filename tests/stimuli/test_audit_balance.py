@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from stimuli.audit import Audit, audit_items
+from stimuli.audit.audit import Audit, audit_items
 from stimuli.item import Item
 from tests.stimuli.audited import item, told
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from stimuli.audit import audit_items
+from stimuli.audit.audit import audit_items
 from stimuli.covariates import words_covariates
 from stimuli.item import Item, Role
-from stimuli.lexical.base_words import WordBounds, drawable_words
+from stimuli.lexicon.base_words import WordBounds, drawable_words
 from stimuli.recipes.lexical_decision import lexical_decision_items, word_records
-from stimuli.scramble import ScrambleSettings
+from stimuli.scramble.conditions import ScrambleSettings
 from tests.stimuli.audited import item, told
 
 

@@ -8,9 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stimuli.covariate_table import MATCHES, TOKENS, WORD, covariate_info, covariate_table
-from stimuli.covariates import text_covariates, unavailable, word_covariates, words_covariates
-from stimuli.scramble import parse_operation, scramble_conditions
+from stimuli.covariates import (
+    MATCHES,
+    TOKENS,
+    WORD,
+    covariate_table,
+    text_covariates,
+    unavailable,
+    word_covariates,
+    words_covariates,
+)
+from stimuli.scramble.text import scramble_conditions
+from stimuli.scramble.types import parse_operation
 from stimuli.similarity import SCORES, match_scores
 from tests.write_covariate_page import PAGE, covariate_page
 
@@ -74,26 +83,6 @@ def test_gaps_between_letters_do_not_change_how_a_word_matches(gap: str) -> None
     assert told["match_slot"] == 1
 
 
-def test_token_measures_are_there_where_a_tokenizer_is_given() -> None:
-    class Letters:
-        def encode(self, text: str) -> list[int]:
-            return list(text.encode())
-
-    plain = text_covariates(TEXT, language="en")
-    with_tokens = text_covariates(TEXT, language="en", shown=TEXT[::-1], tokenizer=Letters())
-    assert set(with_tokens) - set(plain) == set(TOKENS)
-    assert with_tokens["tokens_intact"] == with_tokens["tokens_shown"] == len(TEXT.encode())
-    assert number(with_tokens["token_edit_distance"]) > 0
-
-
-@pytest.mark.parametrize("language", ["en", "de", "th"])
-def test_what_is_unavailable_in_a_language_is_null_with_a_reason_and_nothing_else_is(language: str) -> None:
-    lacking = unavailable(language)
-    told = described(language)["inner"]
-    assert {name for name, value in told.items() if value is None} == set(lacking)
-    assert all(lacking.values())
-
-
 def test_english_lacks_nothing_and_other_languages_are_never_counted_with_english() -> None:
     assert unavailable("en") == {}
     assert set(unavailable("de")) == {"syllables"}
@@ -102,18 +91,10 @@ def test_english_lacks_nothing_and_other_languages_are_never_counted_with_englis
 
 
 def test_the_table_names_every_covariate_once_and_in_the_items_order() -> None:
-    class Nothing:
-        def encode(self, text: str) -> list[int]:
-            return [0]
-
     names = [entry.name for entry in covariate_table()]
-    assert names == list(text_covariates(TEXT, language="en", tokenizer=Nothing()))
+    assert names == [*text_covariates(TEXT, language="en"), *TOKENS]
     assert list(WORD) == list(word_covariates("word", "en"))
     assert list(MATCHES) == list(SCORES)
-    entry = covariate_info("old20")
-    assert entry is not None
-    assert "Yarkoni" in entry.source
-    assert covariate_info("foil_distance") is None
 
 
 def test_the_page_of_covariates_is_made_from_the_table() -> None:

@@ -15,22 +15,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stimuli.errors import UserError
-from stimuli.htest.geometry import FAMILIES, GeometryItem, generate_geometry, questions
-from stimuli.htest.geometry.glyphs import FONTS, alphabet, glyph, symbol_name
-from stimuli.htest.geometry.likeness import (
+from stimuli.htest.geometry.options import GeometryItem, generate_geometry
+from stimuli.htest.geometry.questions import (
+    FAMILIES,
     FLAW,
     GUARD,
+    LANGUAGES,
     MARGIN,
     MATCH,
+    Question,
+    drawn,
     flaw,
     kept_apart,
+    operation,
+    operations,
+    questions,
     read,
     same,
+    sentence,
     similarities,
 )
-from stimuli.htest.geometry.operations import LANGUAGES, drawn, operation, operations, sentence
-from stimuli.htest.geometry.questions import Question, computed_questions, readings
-from stimuli.recipes.geometry import geometry_items
+from stimuli.htest.geometry.shapes import FONTS, alphabet, glyph, symbol_name
+from stimuli.recipes.htest import geometry_items
+from tests.write_geometry_questions import computed_questions, readings
 
 CHANCE = 0.25
 ITEMS = 240

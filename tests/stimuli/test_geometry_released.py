@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from stimuli.errors import UserError
-from stimuli.htest.geometry import GeometryFaults, geometry_faults, load_released_geometry
-from stimuli.htest.geometry.likeness import same, similarities
-from stimuli.htest.geometry.wording import describe
-from stimuli.recipes.geometry import geometry_released_items
+from stimuli.htest.geometry.questions import same, similarities
+from stimuli.htest.geometry.released import GeometryFaults, describe, geometry_faults, load_released_geometry
+from stimuli.recipes.htest import geometry_released_items
 
 
 @pytest.fixture(scope="module")

@@ -10,17 +10,19 @@ from pathlib import Path
 import pytest
 
 from stimuli.errors import UserError
-from stimuli.htest import (
+from stimuli.htest.making import generate
+from stimuli.htest.released import (
     RELEASED_TASKS,
-    generate,
+    SPLIT_ORDER,
+    harvest,
     label_noise,
     load_released,
     load_released_task,
     released_faults,
-    rule,
+    rhymes_as_published,
+    spelled_otherwise,
 )
-from stimuli.htest.harvest import harvest, rhymes_as_published, spelled_otherwise
-from stimuli.htest.published import SPLIT_ORDER
+from stimuli.htest.rules import rule
 from stimuli.recipes.htest import htest_published_items
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stimuli.audit.shortcut import shortcut_test
-from stimuli.htest import rules
-from stimuli.htest.rules import BUILT_IN
+from stimuli.htest.rules import BUILT_IN, rules
 from stimuli.recipes.htest import htest_rule_items
 
 NAMES = tuple(one.name for one in BUILT_IN)

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from stimuli.item import item_schema
 from stimuli.recipes.sentences import sentence_items
 from stimuli.schemas.acceptance import acceptor
-from stimuli.scramble.text import ScrambleSettings
+from stimuli.scramble.conditions import ScrambleSettings
 
 ODD = st.one_of(
     st.none(), st.booleans(), st.integers(-2, 2), st.floats(allow_nan=False), st.text(max_size=2), st.just([]), st.just({})

@@ -12,7 +12,7 @@ import pytest
 
 from stimuli.errors import UserError
 from stimuli.item import Item, Provenance, build_meta, read_items, read_meta, write_items
-from stimuli.recipes import sentence_items
+from stimuli.recipes.sentences import sentence_items
 
 # The example of docs/contracts.md.
 CONTRACT: dict[str, Any] = {

@@ -14,19 +14,19 @@ from hypothesis import strategies as st
 
 from stimuli.errors import UserError
 from stimuli.item import Item, build_meta, write_items
-from stimuli.lexical.base_words import (
+from stimuli.lexicon import zipf
+from stimuli.lexicon.base_words import (
     WordBounds,
     akin,
     drawable_words,
     is_plain_word,
     relation,
 )
-from stimuli.lexicon import zipf
-from stimuli.orthography.bigrams import bigram_frequency
-from stimuli.recipes.asking import TaskItems
+from stimuli.lexicon.neighbourhoods import bigram_frequency
 from stimuli.recipes.lexical_decision import word_records
+from stimuli.recipes.task_items import TaskItems
 from stimuli.recipes.tasks import task_items
-from stimuli.scramble import ScrambleSettings
+from stimuli.scramble.conditions import ScrambleSettings
 
 PAIR = {"TL": "transpose:internal", "SL": "substitute:internal"}
 APART = {

@@ -10,14 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from stimuli.lexicon import REAL_WORD_ZIPF, zipf
-from stimuli.lexicon.pronunciations import syllables, syllables_reason
-from stimuli.orthography.bigrams import BIGRAM_MEASURES, bigram_frequency
-from stimuli.orthography.neighbours import neighbourhood, neighbourhoods
-from stimuli.orthography.vocabulary import (
+from stimuli.lexicon import REAL_WORD_ZIPF, syllables, syllables_reason, zipf
+from stimuli.lexicon.neighbourhoods import (
+    BIGRAM_MEASURES,
     LEAST_LETTERS,
     VOCABULARY_SIZE,
     Vocabulary,
+    bigram_frequency,
+    neighbourhood,
+    neighbourhoods,
     spell,
     vocabulary,
     vocabulary_reason,

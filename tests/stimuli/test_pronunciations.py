@@ -10,11 +10,9 @@ from importlib import resources
 
 import pytest
 
-from stimuli.htest.predicates import rhymes, sound_alike
-from stimuli.htest.published import rhymes_as_published
-from stimuli.htest.words import listed
-from stimuli.lexicon import frequent_words
-from stimuli.lexicon.pronunciations import dictionary_source, pronounced_words, pronunciations
+from stimuli.htest.released import rhymes_as_published
+from stimuli.htest.rules import listed, rhymes, sound_alike
+from stimuli.lexicon import dictionary_source, frequent_words, pronounced_words, pronunciations
 
 FOLDER = resources.files("stimuli.lexicon") / "cmudict"
 

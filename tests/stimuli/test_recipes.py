@@ -10,19 +10,14 @@ from typing import Any
 import pytest
 
 from stimuli.corpora.realtimeqa import load_questions, recovery_sentences
-from stimuli.corpora.source_text import SourceText
+from stimuli.corpora.rows import SourceText
 from stimuli.errors import UserError
 from stimuli.item import Item, build_meta, read_items, write_items
-from stimuli.recipes import (
-    choose_foils,
-    draw_some,
-    htest_released_items,
-    htest_rule_items,
-    recovery_items,
-    sentence_items,
-    word_items,
-)
-from stimuli.scramble import ScrambleSettings
+from stimuli.recipes.conditions import draw_some
+from stimuli.recipes.htest import htest_released_items, htest_rule_items
+from stimuli.recipes.sentences import choose_foils, sentence_items, word_items
+from stimuli.recipes.task_items import recovery_items
+from stimuli.scramble.conditions import ScrambleSettings
 
 POSITIONS = {
     "intact": "none",

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stimuli.corpora.realtimeqa import load_questions, recovery_sentences
-from stimuli.corpora.source_text import SourceText
+from stimuli.corpora.rows import SourceText
 from stimuli.errors import UserError
 from stimuli.item import Item, build_meta, read_items, write_items
-from stimuli.recipes import recovery_items
+from stimuli.recipes.task_items import recovery_items
 from stimuli.scramble.published import protocols, published_pass
 
 SENTENCES = (

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from stimuli.errors import UserError
 from stimuli.item import Item, build_meta, read_items, write_items
-from stimuli.recipes.asking import Skipped
 from stimuli.recipes.sentences import (
     ByHand,
     TargetRule,
@@ -19,8 +18,9 @@ from stimuli.recipes.sentences import (
     parse_targets,
     sentence_items,
 )
-from stimuli.scramble import ScrambleSettings
-from stimuli.scramble.words import find_words
+from stimuli.recipes.task_items import Skipped
+from stimuli.scramble.conditions import ScrambleSettings
+from stimuli.words import find_words
 
 LEVELS: dict[str, Any] = {"intact": "none", "initial": {"transpose": "initial"}, "KFL": "KFL"}
 SENTENCE = "The gardener often watered the old tomatoes in the garden."

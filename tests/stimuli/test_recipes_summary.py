@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from stimuli.corpora.source_text import SourceText
+from stimuli.corpora.rows import SourceText
 from stimuli.item import Item
-from stimuli.recipes import recovery_items, sentence_items
-from stimuli.recipes.summary import describe_conditions
-from stimuli.scramble import ScrambleSettings
+from stimuli.recipes.conditions import describe_conditions
+from stimuli.recipes.sentences import sentence_items
+from stimuli.recipes.task_items import recovery_items
+from stimuli.scramble.conditions import ScrambleSettings
 
 ROWS = [
     {"item": "s1", "sentence": "The *gardener* watered *tomatoes*."},

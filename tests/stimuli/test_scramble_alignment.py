@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stimuli.scramble import changes_between, scramble_text
-from stimuli.scramble.words import nfc
+from stimuli.scramble import scramble_text
+from stimuli.scramble.alignment import changes_between
+from stimuli.words import nfc
 
 TEXT = "The company asks 3.5 parents, don’t they? Yes. Größe zählt!"
 KINDS = ["RS", "KR2", "REO-INT_2", "transpose:internal", "REO-REV"]

@@ -7,9 +7,12 @@ import unicodedata
 import pytest
 
 from stimuli.errors import UserError
-from stimuli.scramble import Change, ScrambleSettings, parse_operation, scramble_conditions, scramble_text
+from stimuli.scramble.alignment import count_asked, count_made, words_by_count
 from stimuli.scramble.alphabets import Alphabet, alphabet, shape
-from stimuli.scramble.doses import count_asked, count_made, words_by_count
+from stimuli.scramble.changes import Change
+from stimuli.scramble.conditions import ScrambleSettings
+from stimuli.scramble.text import scramble_conditions, scramble_text
+from stimuli.scramble.types import parse_operation
 
 
 def shown(text: str, kind: str, *, seed: int = 1, **settings: object) -> str:

@@ -9,14 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stimuli.scramble.changes import fewest_moves, settled, tail_of
-from stimuli.scramble.exchanges import _exchanged, _needed_for, _two_exchanged, exchanges_needed
-from stimuli.scramble.letter_forms import Writing
-from stimuli.scramble.orders import Neighbours
-from stimuli.scramble.registry import parse_operation
-from stimuli.scramble.sites import Replacements, SubstitutedOne
-from stimuli.scramble.word_plans import Plan
-from stimuli.scramble.words import _words_by_cluster, cut
+from stimuli.scramble.edits import Replacements, SubstitutedOne
+from stimuli.scramble.letter_forms import Plan, Writing
+from stimuli.scramble.orders import Neighbours, _exchanged, _needed_for, _two_exchanged, exchanges_needed
+from stimuli.scramble.types import parse_operation
 from stimuli.seeds import Draw, stable_draws, stable_draws_of
+from stimuli.words import _words_by_cluster, cut
 
 KINDS = ("shuffle:all", "insert:initial", "insert:internal(count=2)", "delete:final", "substitute:all", "RS")
 

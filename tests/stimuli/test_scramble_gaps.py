@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from stimuli.scramble import scramble_conditions
-from stimuli.scramble.options import GAPS, without_gaps
+from stimuli.scramble.text import scramble_conditions
+from stimuli.scramble.types import GAPS, without_gaps
 
 tokenizers = pytest.importorskip("tokenizers")
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stimuli.scramble import scramble_text
 from stimuli.scramble.sentences import Span, find_sentences, word_slots
-from stimuli.scramble.words import nfc
+from stimuli.scramble.text import scramble_text
+from stimuli.words import nfc
 
 # One line a text; | stands where one sentence ends and the next begins.
 SENTENCES = {

@@ -6,7 +6,7 @@ import pytest
 
 from stimuli.scramble import scramble_text
 from stimuli.scramble.sentences import find_sentences
-from stimuli.scramble.words import nfc
+from stimuli.words import nfc
 
 
 def sentences(text: str, language: str = "en") -> list[str]:

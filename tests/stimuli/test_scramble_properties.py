@@ -12,19 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stimuli.lexicon import is_real_word
-from stimuli.scramble import (
-    Change,
-    Scrambled,
-    find_words,
-    parse_operation,
-    scramble_conditions,
-    scramble_stream,
-    scramble_text,
-)
-from stimuli.scramble.exchanges import exchanges_needed
-from stimuli.scramble.options import without_gaps
+from stimuli.scramble.changes import Change
+from stimuli.scramble.conditions import Scrambled
+from stimuli.scramble.orders import exchanges_needed
 from stimuli.scramble.sentences import Span, find_sentences, word_slots
-from stimuli.scramble.words import clusters_of, is_letter, nfc
+from stimuli.scramble.text import scramble_conditions, scramble_stream, scramble_text
+from stimuli.scramble.types import parse_operation, without_gaps
+from stimuli.words import clusters_of, find_words, is_letter, nfc
 
 ALPHABET = "abcdefgzAEZéüßñŉ'’- .,1“”*_łŁİıǆΣςдяक्षिम가나ำ\u0301\u00ad🙂\n"
 texts = st.text(alphabet=ALPHABET, max_size=60)

@@ -12,21 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from stimuli.corpora.realtimeqa import (
-    answerable_questions,
-    load_questions,
-    published_list,
-    recovery_sentences,
-)
+from stimuli.corpora.realtimeqa import load_questions, recovery_sentences
 from stimuli.errors import UserError
+from stimuli.recipes.tasks import PublishedList, published_list
 from stimuli.scramble.published import published_pass, scramble_demonstrations
-from stimuli.scramble.published.lists import (
-    DREAM_ANNOTATOR,
-    PublishedList,
-    aqua_choices,
-    aqua_list,
-    dream_list,
-)
 
 RECOVERY = {"rs20": "RS-20", "rs50": "RS-50", "rs100": "RS-100", "kf": "KF", "kfl": "KFL"}
 EVIDENCE = {"original": "none", **RECOVERY, "sub": "Sub"}
@@ -73,20 +62,33 @@ def prefixes(shared: Path) -> dict[str, str]:
     return found
 
 
+FIELDS = {"realtimeqa": "evidence", "dream": "dialogue", "aqua": "question"}
+
+
+def texts(listed: PublishedList) -> list[str]:
+    return [record.texts[FIELDS[record.corpus]] for record in listed.pass_over]
+
+
+def shown_in(listed: PublishedList, condition: str) -> list[str]:
+    """Return what the pass over the whole list makes of the records that were asked about."""
+    done = published_pass(texts(listed), condition)
+    place = {record.record_id: number for number, record in enumerate(listed.pass_over)}
+    return [done[place[record.record_id]] for record in listed.records]
+
+
+@pytest.fixture(scope="module")
+def asked(shared: Path) -> PublishedList:
+    return published_list("realtimeqa", shared / "data/realtimeqa", task="question")
+
+
 @pytest.fixture(scope="module")
 def lists(shared: Path) -> dict[str, PublishedList]:
     """The lists of DREAM's two parts and of AQuA's test questions."""
-    found = {}
-    for split, annotator in DREAM_ANNOTATOR.items():
-        dialogues = json.loads((shared / f"data/dream/{split}.json").read_text(encoding="utf-8"))
-        annotated = (shared / f"data/dream/annotator{annotator}_{split}.txt").read_text(encoding="utf-8")
-        found[split] = dream_list(
-            {name: turns for turns, _, name in dialogues},
-            [line.split("\t")[0] for line in annotated.splitlines()[1:]],
-            split=split,
-        )
-    found["aqua"] = aqua_list([str(record["question"]) for record in lines(shared / "data/aqua/test.json")])
-    return found
+    dream = {
+        split: published_list("dream", shared / "data/dream", task="question", split=split)
+        for split in ("test", "dev")
+    }
+    return {**dream, "aqua": published_list("aqua", shared / "data/aqua", task="problem")}
 
 
 @pytest.mark.shared
@@ -109,29 +111,29 @@ def test_every_published_stimulus_is_regenerated(
 @pytest.mark.shared
 @pytest.mark.parametrize("condition", list(EVIDENCE))
 def test_the_evidence_of_the_346_questions_comes_from_the_pass_over_the_408(
-    condition: str, shared: Path
+    condition: str, shared: Path, asked: PublishedList
 ) -> None:
     released = lines(shared / "data/scrambled_bench/stimuli/qa_realtimeqa.jsonl")
-    made = published_list(load_questions(shared / "data/realtimeqa"))
-    assert (len(made.texts), len(made.asked)) == (408, 346)
-    shown = made.shown(EVIDENCE[condition])
+    assert (len(asked.pass_over), len(asked.records)) == (408, 346)
+    shown = shown_in(asked, EVIDENCE[condition])
     assert shown == [record["evidence"][condition] for record in released]  # type: ignore[index]
 
 
 @pytest.mark.shared
-def test_a_pass_over_the_346_alone_gives_other_strings(shared: Path) -> None:
-    made = published_list(load_questions(shared / "data/realtimeqa"))
-    alone = published_pass([made.texts[place] for place in made.asked], "Sub")
-    assert alone != made.shown("Sub")
+def test_a_pass_over_the_346_alone_gives_other_strings(asked: PublishedList) -> None:
+    alone = published_pass([record.texts["evidence"] for record in asked.records], "Sub")
+    assert alone != shown_in(asked, "Sub")
 
 
 @pytest.mark.shared
-def test_the_346_published_questions_are_found_with_their_evidence(shared: Path) -> None:
+def test_the_346_published_questions_are_found_with_their_evidence(
+    shared: Path, asked: PublishedList
+) -> None:
     published = lines(shared / "data/scrambled_bench/stimuli/qa_realtimeqa.jsonl")
-    ours = answerable_questions(load_questions(shared / "data/realtimeqa"))
-    assert [evidence for _, evidence in ours] == [record["evidence"]["original"] for record in published]  # type: ignore[index]
+    evidence = [record.texts["evidence"] for record in asked.records]
+    assert evidence == [record["evidence"]["original"] for record in published]  # type: ignore[index]
     gold = [record["choices"]["ABCD".index(str(record["answer"]))] for record in published]  # type: ignore[index]
-    assert [question.answer for question, _ in ours] == gold
+    assert [record.answer for record in asked.records] == gold
 
 
 @pytest.mark.shared
@@ -158,7 +160,7 @@ def test_the_demonstrations_of_sentence_recovery_are_rs_50_in_one_go(prefixes: d
 
 @pytest.mark.shared
 def test_lists_of_dream_and_aqua_have_the_published_numbers(lists: dict[str, PublishedList]) -> None:
-    assert {name: (len(made.texts), len(made.asked)) for name, made in lists.items()} == {
+    assert {name: (len(made.pass_over), len(made.records)) for name, made in lists.items()} == {
         "test": (512, 512),
         "dev": (514, 513),
         "aqua": (254, 254),
@@ -170,7 +172,7 @@ def test_lists_of_dream_and_aqua_have_the_published_numbers(lists: dict[str, Pub
 def test_dream_and_aqua_come_out_as_in_the_released_prompts(
     corpus: str, condition: str, place: int, lists: dict[str, PublishedList]
 ) -> None:
-    shown = lists[corpus].shown(condition)[place]
+    shown = shown_in(lists[corpus], condition)[place]
     fingerprint = hashlib.sha256(shown.encode("utf-8")).hexdigest()[:16]
     assert fingerprint == RELEASED_PROMPTS[corpus, condition, place]
 
@@ -180,8 +182,8 @@ def test_dropping_the_question_of_dream_dev_before_the_pass_gives_other_strings(
     lists: dict[str, PublishedList],
 ) -> None:
     dev = lists["dev"]
-    dropped_before = published_pass([dev.texts[place] for place in dev.asked], "KF")
-    after = dev.shown("KF")
+    dropped_before = published_pass([record.texts["dialogue"] for record in dev.records], "KF")
+    after = shown_in(dev, "KF")
     assert dropped_before[:371] == after[:371] and dropped_before[371:] != after[371:]
 
 
@@ -190,23 +192,8 @@ def test_the_papers_printed_examples_of_dream_and_aqua_are_regenerated(
     shared: Path, lists: dict[str, PublishedList]
 ) -> None:
     paper = (shared / "papers/003_3740e8d2a9915752.txt").read_text(encoding="utf-8").replace("’", "'")
-    assert lists["dev"].shown("RS")[0] in paper
-    assert all(lists["aqua"].shown("RS")[place] in paper for place in (7, 12))
-
-
-@pytest.mark.shared
-def test_aquas_options_lose_their_letters_also_where_they_have_them_twice(shared: Path) -> None:
-    options = lines(shared / "data/aqua/test.json")[29]["options"]
-    assert isinstance(options, list) and options[0].startswith("A)A)")
-    assert aqua_choices(options) == ["59", "69", "79", "89", "99"]
-    assert aqua_choices(["A) 5 km", "B)B) or not"]) == ["5 km", "B) or not"]
-
-
-def test_a_list_of_dream_that_cannot_be_made_is_refused() -> None:
-    with pytest.raises(UserError, match="annotated part of DREAM 'train'"):
-        dream_list({}, [], split="train")
-    with pytest.raises(UserError, match="'4-2' is not among the dialogues of dev"):
-        dream_list({"4-1": ["M: Yes."]}, ["4-1", "4-2"], split="dev")
+    assert shown_in(lists["dev"], "RS")[0] in paper
+    assert all(shown_in(lists["aqua"], "RS")[place] in paper for place in (7, 12))
 
 
 def test_the_result_depends_on_the_order_of_the_list() -> None:

@@ -19,7 +19,7 @@ from stimuli.scramble.published import (
     published_operation,
     published_pass,
 )
-from stimuli.scramble.registry import parse_operation
+from stimuli.scramble.types import parse_operation
 
 TYPOBENCH = [name for name, protocol in protocols().items() if protocol.paper == "typobench2024"]
 LETTERS = [name for name in TYPOBENCH if name.startswith(("REO", "DEL", "INS"))]

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stimuli.errors import UserError
-from stimuli.scramble import parse_operation, scramble_text, scramble_type, scramble_types
-from stimuli.scramble.types import BUILT_IN, ScrambleType
+from stimuli.scramble.text import scramble_text
+from stimuli.scramble.types import BUILT_IN, ScrambleType, parse_operation, scramble_type, scramble_types
 
 
 @pytest.fixture

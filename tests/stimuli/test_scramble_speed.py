@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from stimuli.scramble import scramble_text, scramble_types
+from stimuli.scramble import scramble_text
 from stimuli.scramble.letter_forms import NONE_OF_THE_FIRST, LetterForms
 from stimuli.scramble.orders import Arrangement
+from stimuli.scramble.types import scramble_types
 
 LENGTHS = (1_000, 4_000)
 NEARLY_LINEAR = 5.5  # four times the letters; with a factor for logarithms, far from the sixteen of a square

@@ -6,13 +6,9 @@ import pytest
 
 from stimuli.errors import UserError
 from stimuli.lexicon import REAL_WORD_ZIPF, zipf
-from stimuli.scramble import (
-    Scrambled,
-    ScrambleSettings,
-    common_words,
-    scramble_conditions,
-    scramble_text,
-)
+from stimuli.scramble import scramble_text
+from stimuli.scramble.conditions import Scrambled, ScrambleSettings
+from stimuli.scramble.text import common_words, scramble_conditions
 
 POSITIONS = {
     "intact": "none",

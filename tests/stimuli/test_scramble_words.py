@@ -6,7 +6,7 @@ import pytest
 
 from stimuli.errors import UserError
 from stimuli.scramble import scramble_text
-from stimuli.scramble.words import find_words, nfc, parse_stars
+from stimuli.words import find_words, nfc, parse_stars
 
 
 def words(text: str) -> list[str]:

@@ -11,12 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stimuli.scramble.words import clusters_of, nfc
 from stimuli.similarity import (
     SCORES,
     OverlapParameters,
     edit_similarity,
-    letters_of,
     levenshtein,
     match_scores,
     open_bigram,
@@ -27,8 +25,8 @@ from stimuli.similarity import (
     slot,
     spatial_coding,
     spatial_coding_by_length,
-    without_case,
 )
+from stimuli.words import clusters_of, letters_of, nfc, without_case
 
 MATCHES = [name for name in SCORES if name.startswith("match_")]
 words = st.text(max_size=12) | st.text("aáb’-ß\u0301ı가नि漢", max_size=12)

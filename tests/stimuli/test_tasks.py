@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stimuli.corpora.record import Record
+from stimuli.corpora.corpus import Record
 from stimuli.errors import UserError
 from stimuli.item import Item, build_meta, write_items
-from stimuli.recipes.registry import tasks, worked
-from stimuli.recipes.tasks import TaskItems, task_items
-from stimuli.scramble import ScrambleSettings
+from stimuli.recipes.task_items import TaskItems
+from stimuli.recipes.tasks import TASKS, task_items, worked
+from stimuli.scramble.conditions import ScrambleSettings
 
 LEVELS = {"intact": "none", "RS-50": "RS-50", "KFL": "KFL"}
 DIALOGUE = (
@@ -315,7 +315,7 @@ def test_a_larger_draw_holds_the_smaller_one_and_passes_over_what_does_not_suit(
     assert all(set(less) < set(more) and more == sorted(more) for less, more in itertools.pairwise(draws))
 
 
-@pytest.mark.parametrize("task", list(tasks()))
+@pytest.mark.parametrize("task", list(TASKS))
 def test_every_task_writes_items_that_keep_the_schema_and_the_same_bytes_twice(
     task: str, tmp_path: Any
 ) -> None:
@@ -336,4 +336,3 @@ def test_every_task_writes_items_that_keep_the_schema_and_the_same_bytes_twice(
         for name in ("one.jsonl", "two.jsonl")
     }
     assert len(digests) == 1
-    assert all(named.needs and named.corpora and named.source for named in tasks().values())

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from stimuli.corpora.record import Record
+from stimuli.corpora.corpus import Record
 from stimuli.errors import UserError
 from stimuli.item import Item
-from stimuli.recipes.tasks import TaskItems, printed_examples, task_items
+from stimuli.recipes.task_items import TaskItems
+from stimuli.recipes.tasks import printed_examples, task_items
 
 RATES = {"RS-0": "none", "RS-20": "RS-20", "RS-50": "RS-50", "RS-100": "RS-100"}
 CROSSED = {"demonstration_factor": "examples", "demonstrations": RATES}

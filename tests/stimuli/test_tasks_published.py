@@ -12,8 +12,8 @@ from stimuli.corpora import load_corpus
 from stimuli.corpora.realtimeqa import plain_text
 from stimuli.errors import UserError
 from stimuli.item import Item
-from stimuli.recipes.published_lists import published_list
-from stimuli.recipes.tasks import TaskItems, task_items
+from stimuli.recipes.task_items import TaskItems
+from stimuli.recipes.tasks import published_list, task_items
 
 pytestmark = pytest.mark.shared
 SEVEN = {

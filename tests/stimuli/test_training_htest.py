@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from experiment.tuning.training_sets import htest_training_set, released_training_set, word_keys
 from stimuli.errors import UserError
-from stimuli.htest import RELEASED_TASKS, generate, load_released, rule
-from stimuli.training import htest_training_set, released_training_set
-from stimuli.training.held_out import word_keys
+from stimuli.htest.making import generate
+from stimuli.htest.released import RELEASED_TASKS, load_released
+from stimuli.htest.rules import rule
 
 
 def study_texts(task: str, items: int = 60) -> list[str]:

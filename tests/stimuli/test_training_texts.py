@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stimuli.corpora.source_text import SourceText
+from experiment.tuning.training_sets import PUBLISHED_RULES, HeldOut, ScrambledTexts, TextFiles
+from stimuli.corpora.rows import SourceText
 from stimuli.errors import UserError
-from stimuli.scramble import find_words, scramble_text
-from stimuli.scramble.words import nfc
-from stimuli.training import PUBLISHED_RULES, HeldOut, ScrambledTexts, TextFiles
+from stimuli.scramble import scramble_text
+from stimuli.words import find_words, nfc
 
 WORDS = [
     *(
@@ -160,7 +160,7 @@ def test_a_passage_hangs_on_its_text_and_not_on_its_neighbours() -> None:
 def test_training_texts_do_not_hang_on_the_hash_salt(salt: str) -> None:
     code = (
         "import hashlib, json\n"
-        "from stimuli.training import ScrambledTexts, htest_training_set\n"
+        "from experiment.tuning.training_sets import ScrambledTexts, htest_training_set\n"
         "texts = ['The planet is the brightest object in the evening sky.'] * 20\n"
         "made = [one.to_json() for one in ScrambledTexts(texts, 'FT-KF&Adj', seed=3)]\n"
         "made += [one.to_json() for one in htest_training_set('uppercase', seed=3, number=40, held_out=[]).exchanges]\n"

@@ -1,5 +1,10 @@
 """Every question that the rendering can answer: symbols, operations, and the symbol that the result reads as.
 
+Two shapes are stretched to one square and compared by ink: the share of each one's ink that lies on or near ink of
+the other (a Gaussian of the distance, so that the thickness of strokes and small shifts cost little); the smaller
+of the two shares counts, which makes a missing or an extra stroke weigh. A difference in proportion then costs a
+little: 1 for equal proportions, .94 at 1.6 times as wide, .75 at 3 times, .01 for an upright bar against a flat one.
+
 A question is *valid* where the shape reads clearly as one symbol in DejaVu Sans and in another font, and in no font
 clearly as another one.
 """
@@ -7,16 +12,288 @@ clearly as another one.
 from __future__ import annotations
 
 import functools
-import itertools
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
-from importlib import resources
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
 
-from stimuli.errors import unknown_name
-from stimuli.htest.geometry.glyphs import FONTS, alphabet, has_glyph
-from stimuli.htest.geometry.likeness import GUARD, Reading, kept_apart, read, same, similarities
-from stimuli.htest.geometry.operations import FAMILIES, Family, Operation, drawn, operations, sentence
+import numpy as np
+from numpy.typing import NDArray
+
+from stimuli.errors import UserError, unknown_name
+from stimuli.files import data_file
+from stimuli.htest.geometry import shapes
+from stimuli.htest.geometry.shapes import (
+    Ink,
+    alphabet,
+    apart_by_rule,
+    glyph,
+    has_glyph,
+    same_by_rule,
+    scaled,
+    stem,
+)
+
+SIDE = 48  # pixels of the square on which shapes are compared
+TOLERANCE = 2.0  # standard deviation of the tolerance in those pixels: 4 % of the symbol's size
+PROPORTION = 1.4  # standard deviation of the tolerance for log(width / height)
+
+MATCH = 0.80  # a shape reads as a symbol from this similarity on …
+MARGIN = 0.05  # … where every other symbol is so much less similar …
+FLAW = 0.25  # … and no patch is ink of one alone to more than this share
+GUARD = 0.02  # a generated item keeps this far from each of the three borders
+
+_PATCH = 9  # side of a patch in pixels of the square: a stroke and a half
+_APART = 3.0  # ink this far from the other's ink is ink of one alone
+
+Table = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a shape looks like in one font."""
+
+    symbol: str  # the most similar symbol
+    match: float  # its similarity, 0 to 1
+    next_symbol: str  # the most similar one of those that may stand beside it among options
+    next_match: float  # its similarity
+    # the largest share of a patch (a fifth of the size wide and high) that is ink of the shape or of the symbol and
+    # has none of the other near: a stroke too many or too few, which a similarity of the whole forgives too easily
+    flaw: float | None
+
+    @property
+    def margin(self) -> float:
+        """Similarity of the best symbol less that of the next."""
+        return self.match - self.next_match
+
+    def reads(self, guard: float = 0.0) -> bool:
+        """Say whether the shape reads as its best symbol, ``guard`` beyond all three borders."""
+        alike = self.match >= MATCH + guard and self.margin >= MARGIN + guard
+        return alike and self.flaw is not None and self.flaw <= FLAW - guard
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """Shapes ready for comparison: ink as shares (n × pixels), nearness to ink (n × pixels), log proportions (n)."""
+
+    shares: Table
+    nearness: Table
+    proportions: Table
+
+
+def _squared(inks: Sequence[Ink]) -> tuple[Table, Table]:
+    squares = np.array([scaled(ink, SIDE, SIDE) for ink in inks], dtype=np.float64).reshape(len(inks), -1)
+    sums = squares.sum(axis=1, keepdims=True)
+    proportions = np.array([math.log(ink.shape[1] / ink.shape[0]) for ink in inks])
+    return squares / np.maximum(sums, 1), proportions
+
+
+def _nearness(shares: Table) -> Table:
+    from scipy.ndimage import distance_transform_edt
+
+    distances = [distance_transform_edt(row.reshape(SIDE, SIDE) == 0).ravel() for row in shares]
+    return np.exp(-(np.array(distances).reshape(len(shares), -1) ** 2) / (2 * TOLERANCE**2))
+
+
+@functools.cache
+def _alphabet(style: str) -> tuple[tuple[str, ...], _Compared]:
+    symbols = tuple(symbol for symbol in alphabet() if has_glyph(symbol, style))
+    shares, proportions = _squared([glyph(symbol, style) for symbol in symbols])
+    return symbols, _Compared(shares, _nearness(shares), proportions)
+
+
+@functools.cache
+def _rivals(style: str) -> NDArray[np.bool_]:
+    """Return which symbols (columns) compete with which (rows): all that may stand in one list with them."""
+    symbols = _alphabet(style)[0]
+    return np.array([[not kept_apart(one, other) for other in symbols] for one in symbols])
+
+
+@functools.cache
+def same(one: str, other: str) -> bool:
+    """Say whether two symbols count as one: their shapes differ by case, size or trifles only."""
+    return one == other or any(one in group and other in group for group in same_by_rule())
+
+
+@functools.cache
+def kept_apart(one: str, other: str) -> bool:
+    """Say whether two symbols may not both be options: they count as one, or a reader may take one for the other."""
+    return same(one, other) or any(one in group and other in group for group in apart_by_rule())
+
+
+def _compare(shares: Table, proportions: Table, style: str) -> Table:
+    """Compare n shapes with the alphabet's m symbols: n × m."""
+    known = _alphabet(style)[1]
+    proportional = np.exp(-(((proportions[:, None] - known.proportions) / PROPORTION) ** 2) / 2)
+    on_symbol = shares @ known.nearness.T
+    found = np.zeros_like(on_symbol)
+    # The other share is the dear one; it matters only where this one leaves a chance of being read.
+    hopeful = np.flatnonzero((on_symbol * proportional).max(axis=1) >= MATCH)
+    if hopeful.size:
+        on_shape = _nearness(shares[hopeful]) @ known.shares.T
+        found[hopeful] = np.minimum(on_symbol[hopeful], on_shape)
+    return _rounded(found * proportional)
+
+
+def _rounded(table: Table) -> Table:
+    """Drop digits in which processors and versions of numpy may differ, so that choices by size never do."""
+    return np.round(table, 6)
+
+
+def flaw(one: Ink, other: Ink) -> float:
+    """Return the largest share of a patch that is ink of one shape alone, 0 to 1 (see :class:`Reading`)."""
+    from scipy.ndimage import distance_transform_edt, uniform_filter
+
+    squares = scaled(one, SIDE, SIDE), scaled(other, SIDE, SIDE)
+    largest = 0.0
+    for here, there in (squares, squares[::-1]):
+        alone = here & (distance_transform_edt(~there) > _APART)
+        if alone.any():
+            shares = uniform_filter(np.pad(alone.astype(np.float64), _PATCH // 2), _PATCH, mode="constant")
+            largest = max(largest, float(shares.max()))
+    return largest
+
+
+def similarities(ink: Ink, style: str = "sans") -> dict[str, float]:
+    """Return how much a shape looks like each symbol that the font draws, 0 to 1, most similar first."""
+    shares, proportions = _squared([ink])
+    known = _alphabet(style)[1]
+    proportional = np.exp(-(((proportions[:, None] - known.proportions) / PROPORTION) ** 2) / 2)
+    overlap = np.minimum(shares @ known.nearness.T, _nearness(shares) @ known.shares.T)
+    row = _rounded(overlap * proportional)[0]
+    order = np.argsort(-row, kind="stable")
+    return {_alphabet(style)[0][place]: float(row[place]) for place in order}
+
+
+def read(inks: Sequence[Ink], style: str = "sans") -> list[Reading | None]:
+    """Read many shapes at once; None where no symbol can reach the threshold."""
+    filled = [place for place, ink in enumerate(inks) if ink.size]
+    readings: list[Reading | None] = [None] * len(inks)
+    if not filled:
+        return readings
+    table = _compare(*_squared([inks[place] for place in filled]), style)
+    symbols = _alphabet(style)[0]
+    for place, row in zip(filled, table, strict=True):
+        best = int(np.argmax(row))
+        if row[best] == 0:
+            continue
+        others = np.where(_rivals(style)[best], row, -1.0)
+        second = int(np.argmax(others))
+        match, next_match = float(row[best]), float(others[second])
+        alike = match >= MATCH and match - next_match >= MARGIN
+        found = flaw(inks[place], glyph(symbols[best], style)) if alike else None
+        readings[place] = Reading(symbols[best], match, symbols[second], next_match, found)
+    return readings
+
+
+Family = Literal["rotation", "reflection", "addition", "subtraction", "composition"]
+FAMILIES: tuple[Family, ...] = get_args(Family)
+LANGUAGES = ("en", "de")
+
+_PRESENT = 0.85  # a stroke that is taken away was ink to at least this share …
+_ABSENT = 0.40  # … and one that is added is ink so far to at most this share
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One thing done to one symbol or, for ``overlay``, ``beside`` and ``above``, to two."""
+
+    name: str  # as in operations.json
+    family: Family  # rotation, reflection, addition or subtraction
+    does: str  # rotate, mirror, add, erase, erase_bar, keep, overlay, beside or above
+    said: Mapping[str, str]  # the predicate by language
+    quarters: int = 0  # what does needs: quarter turns clockwise, mirror line, stroke, part that stays
+    axis: str = ""
+    line: tuple[tuple[float, float], ...] = ()
+    box: tuple[float, float, float, float] = (0, 0, 1, 1)
+
+    @property
+    def takes(self) -> int:
+        """Number of symbols that it is done to."""
+        return 2 if self.does in ("overlay", "beside", "above") else 1
+
+    def apply(self, inks: Sequence[Ink], thickness: float) -> Ink | None:
+        """Do it to the ink of one or two symbols."""
+        if self.takes == 2:
+            return PAIRED[self.does](inks[0], inks[1])
+        ink = inks[0]
+        if self.does == "rotate":
+            return shapes.rotate(ink, self.quarters)
+        if self.does == "mirror":
+            return shapes.mirror(ink, self.axis)
+        if self.does == "keep":
+            return shapes.keep_box(ink, *self.box)
+        if self.does == "erase_bar":
+            height = shapes.bar_height(ink, thickness)
+            return None if height is None else shapes.erase_stroke(ink, ((0, height), (1, height)), thickness)
+        roomy = shapes.with_room(ink)
+        there = shapes.covered(roomy, self.line, thickness)
+        if self.does == "add":
+            return shapes.add_stroke(roomy, self.line, thickness) if there <= _ABSENT else None
+        return shapes.erase_stroke(roomy, self.line, thickness) if there >= _PRESENT else None
+
+
+PAIRED = {"overlay": shapes.overlay, "beside": shapes.beside, "above": shapes.above}
+
+
+@functools.cache
+def operations() -> Mapping[str, Operation]:
+    """Return every operation by its name, in the order of ``operations.json``."""
+    return {
+        row["name"]: Operation(
+            name=row["name"],
+            family=row["family"],
+            does=row["does"],
+            said={language: row[language] for language in LANGUAGES},
+            quarters=row.get("quarters", 0),
+            axis=row.get("axis", ""),
+            line=tuple((x, y) for x, y in row.get("line", ())),
+            box=tuple(row.get("box", (0, 0, 1, 1))),
+        )
+        for row in data_file("htest/geometry/operations.json")["operations"]
+    }
+
+
+def operation(name: str) -> Operation:
+    """Return an operation by its name."""
+    if name not in operations():
+        raise unknown_name("geometry operation", name, operations())
+    return operations()[name]
+
+
+def drawn(symbols: Sequence[str], names: Sequence[str], style: str = "sans") -> Ink | None:
+    """Draw symbols and do operations to them, one after the other."""
+    steps = [operation(name) for name in names]
+    inks: list[Ink] = [glyph(symbol, style) for symbol in symbols]
+    for step in steps:
+        if len(inks) != step.takes:
+            raise UserError(f"{step.name} takes {step.takes} symbol(s); {len(inks)} given: {list(symbols)}")
+        shape = step.apply(inks, stem(style))
+        if shape is None or not shape.size:
+            return None
+        inks = [shape]
+    return inks[0]
+
+
+def sentence(symbols: Sequence[str], names: Sequence[str], language: str = "en") -> str:
+    """Put a question into words."""
+    if language not in LANGUAGES:
+        raise unknown_name("language of the questions", language, LANGUAGES)
+    words = data_file("htest/geometry/operations.json")["sentences"][language]
+    said = [operation(name).said[language] for name in names]
+    called = [words[symbol_kind(symbol)].format(symbol) for symbol in symbols]
+    form = "two" if len(symbols) == 2 else "steps" if len(said) == 2 else "one"
+    parts = dict(zip(("a", "b"), called, strict=False)) | dict(zip(("first", "second"), said, strict=False))
+    text = str(words[form].format(**parts))
+    return text[0].upper() + text[1:]
+
+
+def symbol_kind(symbol: str) -> str:
+    """Return what a symbol is called: ``letter_capital``, ``letter_small``, ``digit`` or ``symbol``."""
+    if symbol.isascii() and symbol.isalpha():
+        return "letter_capital" if symbol.isupper() else "letter_small"
+    return "digit" if symbol.isascii() and symbol.isdigit() else "symbol"
+
 
 MAIN_FONT = "sans"
 
@@ -62,16 +339,6 @@ def _likeness(symbols: tuple[str, ...], names: tuple[str, ...]) -> Mapping[str, 
     return {} if shape is None else similarities(shape, MAIN_FONT)
 
 
-def readings(symbols: Sequence[str], names: Sequence[str]) -> dict[str, Reading | None]:
-    """Read one question in every font that draws its symbols."""
-    found: dict[str, Reading | None] = {}
-    for style in FONTS:
-        if all(has_glyph(symbol, style) for symbol in symbols):
-            shape = drawn(symbols, names, style)
-            found[style] = None if shape is None else read([shape], style)[0]
-    return found
-
-
 @functools.lru_cache(maxsize=8192)
 def reads_as(symbols: tuple[str, ...], names: tuple[str, ...]) -> str | None:
     """Return the symbol that the result reads as in the main font, without the guard; None where it reads as nothing."""
@@ -80,116 +347,12 @@ def reads_as(symbols: tuple[str, ...], names: tuple[str, ...]) -> str | None:
     return found.symbol if found is not None and found.reads() else None
 
 
-def _asked(family: Family) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Yield the symbols and operations of every question of a family that could be asked."""
-    sources = _sources(family)
-    alone = [step for step in operations().values() if step.takes == 1]
-    if family == "composition":
-        turns = [step for step in alone if step.family in ("rotation", "reflection")]
-        pairs = [(turn, step) for turn in turns for step in alone]
-        pairs += [(step, turn) for step in alone if step not in turns for turn in turns]
-        for symbol, (first, second) in itertools.product(sources, pairs):
-            if first.name != second.name and not _undoes(first, second):
-                yield (symbol,), (first.name, second.name)
-        return
-    for step in operations().values():
-        if step.family != family:
-            continue
-        if step.takes == 1:
-            yield from (((symbol,), (step.name,)) for symbol in sources)
-            continue
-        for pair in itertools.product(_sources("pairs"), repeat=2):
-            if step.does != "overlay" or pair[0] < pair[1]:
-                yield pair, (step.name,)
-
-
-def _undoes(first: Operation, second: Operation) -> bool:
-    return first.quarters > 0 and (first.quarters + second.quarters) % 4 == 0
-
-
-@functools.cache
-def _sources(kind: str) -> tuple[str, ...]:
-    text = resources.files(__package__).joinpath("sources.json").read_text(encoding="utf-8")
-    symbols = json.loads(text)["symbols"][kind]
-    return tuple(alphabet() if symbols == "all" else symbols)
-
-
 @functools.cache
 def questions(family: Family) -> tuple[Question, ...]:
     """Return every valid question of a family, in a fixed order, as ``questions.json`` keeps them."""
     if family not in FAMILIES:
         raise unknown_name("family of geometry questions", family, FAMILIES)
-    text = resources.files(__package__).joinpath("questions.json").read_text(encoding="utf-8")
     return tuple(
         Question(family, tuple(symbols), tuple(names), Reading(*reading), tuple(fonts))
-        for symbols, names, reading, fonts in json.loads(text)["questions"][family]
+        for symbols, names, reading, fonts in data_file("htest/geometry/questions.json")["questions"][family]
     )
-
-
-def kept_questions() -> str:
-    """Return the text of ``questions.json``: the valid questions of every family, computed now."""
-    about = (
-        "Valid letter-geometry questions by family: symbols, operations, reading in the main font (symbol, match, next "
-        "symbol, next match, flaw), fonts that agree. Computed from the DejaVu outlines; write it anew with "
-        "python -c 'from stimuli.htest.geometry.questions import kept_questions; print(kept_questions(), end=str())'."
-    )
-    rows = {
-        family: [
-            [one.symbols, one.operations, list(astuple(one.reading)), one.fonts]
-            for one in computed_questions(family)
-        ]
-        for family in FAMILIES
-    }
-    lines = ",\n".join(
-        f'"{family}": [\n' + ",\n".join(json.dumps(row, ensure_ascii=False) for row in own) + "]"
-        for family, own in rows.items()
-    )
-    head = json.dumps({"about": about, "source": "computed by wrods", "licence": "MIT"})[:-1]
-    return f'{head}, "questions": {{{lines}}}}}\n'
-
-
-def computed_questions(family: Family) -> tuple[Question, ...]:
-    """Render and read every question of a family that could be asked, and return the valid ones in a fixed order."""
-    asked = list(_asked(family))
-    clear = [
-        (one, reading)
-        for one, reading in zip(asked, _read_all(asked, MAIN_FONT), strict=True)
-        if reading is not None and reading.reads(GUARD)
-    ]
-    others = {style: _read_all([one for one, _ in clear], style) for style in FONTS if style != MAIN_FONT}
-    return tuple(
-        question
-        for place, ((symbols, names), main) in enumerate(clear)
-        if (
-            question := _valid(
-                family, symbols, names, main, {style: others[style][place] for style in others}
-            )
-        )
-    )
-
-
-def _read_all(asked: Iterable[tuple[tuple[str, ...], tuple[str, ...]]], style: str) -> list[Reading | None]:
-    """Read questions in one font; None where it lacks a symbol or the shape reads as nothing."""
-    import numpy as np
-
-    nothing = np.zeros((0, 0), dtype=np.bool_)
-    inks = []
-    for symbols, names in asked:
-        shape = drawn(symbols, names, style) if all(has_glyph(one, style) for one in symbols) else None
-        inks.append(nothing if shape is None else shape)
-    return read(inks, style)
-
-
-def _valid(
-    family: Family,
-    symbols: tuple[str, ...],
-    names: tuple[str, ...],
-    main: Reading,
-    others: Mapping[str, Reading | None],
-) -> Question | None:
-    if family in ("addition", "subtraction") and any(same(main.symbol, one) for one in symbols):
-        return None
-    found = {style: one.symbol for style, one in others.items() if one is not None and one.reads(GUARD)}
-    if not found or not all(kept_apart(one, main.symbol) for one in found.values()):
-        return None
-    return Question(family, symbols, names, main, (MAIN_FONT, *found))

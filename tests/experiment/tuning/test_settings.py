@@ -131,7 +131,7 @@ def test_what_a_training_learns_is_what_the_study_sends(tmp_path: Path) -> None:
     from experiment.models.planning import plan_sessions
     from experiment.models.settings import ModelSettings
     from experiment.tuning.asking import as_asked
-    from stimuli.training import Exchange
+    from experiment.tuning.training_sets import Exchange
 
     write(tmp_path, "  up: {model: base, on: htest, task: uppercase}")
     assert wrods("build", tmp_path).exit_code == 0

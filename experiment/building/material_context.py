@@ -1,0 +1,156 @@
+"""What every kind of material asks of a study: its factor, its answering step, the fields shown, the paths named."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from experiment.lists import blocks_of, blocks_showing
+from experiment.parsing.free_answers import decimal_mark, number_of
+from experiment.procedure import accepted
+from experiment.study import Study
+from stimuli.errors import UserError
+from stimuli.item import Item
+from stimuli.recipes.task_items import WITHHELD, WITHHOLD
+from stimuli.scramble.conditions import ScrambleSettings
+
+OWN_COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "sentences": ("item", "sentence", "answer", "choices", "role"),
+    "words": ("item", "word", "foil"),
+    "lexical_decision": ("word", "role"),
+}
+"""Columns that a kind of materials reads of the user's own table."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """Items of one kind of material, and what a build tells about how they came about."""
+
+    items: list[Item]  # in the order of the items file
+    sources: list[Path] = field(default_factory=list)  # files and folders that were read
+    # what was read and how, licences, what matching reached
+    remarks: list[str] = field(default_factory=list)
+    # records that were left out, each with its place and reason
+    skipped: list[str] = field(default_factory=list)
+    language: str | None = None  # language of the items where it does not follow the study's
+
+
+def in_design(study: Study, items: Iterable[Item], picked: Mapping[str, str] | None = None) -> list[Item]:
+    """Name the condition of items by the design's factors, where recipes knew the cell alone."""
+    return [replace(item, condition=study.crossing.condition(item.condition, picked)) for item in items]
+
+
+def scramble_settings(study: Study) -> ScrambleSettings:
+    """Return what holds for every scramble of the study, but which words a rule or a column chooses."""
+    given = dict(study.get("materials", "scramble", default={}))
+    if isinstance(given.get("words"), Mapping):
+        del given["words"]
+    return ScrambleSettings.from_mapping(given, language=study.language)
+
+
+def targets_of(study: Study) -> Mapping[str, Any] | None:
+    """Return the column or rule that chooses the words to change, where the study gives one."""
+    words = study.get("materials", "scramble", "words")
+    return words if isinstance(words, Mapping) else None
+
+
+def answering_steps(study: Study, set_name: str | None = None) -> list[tuple[str, dict[str, Any]]]:
+    """Return the kind and the settings of the step that ends a trial, of every block or of those that show a set."""
+    blocks = [study.get("procedure", place, "block") for place in blocks_of(study)]
+    chosen = blocks if set_name is None else [blocks[number] for number in blocks_showing(study, set_name)]
+    return [next(iter(block["trial"][-1].items())) for block in chosen]
+
+
+def step_of_kind(study: Study, kind: str) -> dict[str, Any] | None:
+    """Return the settings of the first block's step that answers in a way; None where no block does."""
+    return next((settings for one, settings in answering_steps(study) if one == kind), None)
+
+
+def shown_fields(study: Study, set_name: str | None = None) -> list[str]:
+    """Return the fields that trials show, in order, of every block or of those that show a set."""
+    names: list[str] = []
+    places = blocks_of(study)
+    for place in places if set_name is None else [places[n] for n in blocks_showing(study, set_name)]:
+        for step in study.get("procedure", place, "block", "trial"):
+            show = next(iter(step.values())).get("show", [])
+            names += [show] if isinstance(show, str) else show
+    return list(dict.fromkeys(names))
+
+
+def known_columns(study: Study, set_name: str | None = None) -> list[str]:
+    """Return the columns that are read of the table of the materials, or of that of a practice set."""
+    materials = study.get("materials")
+    kind = next((name for name in OWN_COLUMNS if name in materials), None)
+    known = [*OWN_COLUMNS.get(str(kind), ("item", "answer", "choices")), *shown_fields(study, set_name)]
+    known += materials.get("columns", {})
+    words = materials.get("scramble", {}).get("words")
+    known += [str(words["column"])] if isinstance(words, Mapping) and "column" in words else []
+    for factor, levels in study.get("design", "factors", default={}).items():
+        known += [factor] if set_name is not None else []
+        for level, does in levels.items():
+            known.append(f"{factor}:{level}")
+            if isinstance(does, Mapping):
+                known += does.get("where", ())
+                known += [str(does["column"])] if "column" in does else []
+    known += materials.get("match", {}).get("on", ())
+    return list(dict.fromkeys(known))
+
+
+def require_readable(study: Study, items: Iterable[Item]) -> None:
+    """Check that answers which are read as numbers are numbers."""
+    mark = decimal_mark(study.language)
+    for item in items:
+        as_numbers = any(
+            kind == "answer" and settings.get("read_as") == "number"
+            for kind, settings in answering_steps(study, item.set_name)
+        )
+        for answer in accepted(item) if as_numbers else ():
+            if number_of(answer, mark) is None:
+                raise UserError(
+                    f"item {item.item_id!r}: the answer {answer!r} is no number, and answers are read as numbers",
+                    mend="Correct it, or set read_as: text.",
+                )
+
+
+def path_of(study: Study, *setting: str) -> Path:
+    """Return the file or folder that a setting of the materials names."""
+    given = study.get("materials", *setting)
+    path = (study.folder / Path(given).expanduser()).resolve()
+    if not path.exists():
+        raise UserError(
+            f"{study.place('materials', *setting)} is {given!r}, which does not exist",
+            mend=f"Paths start from the study's folder: put it at {path}.",
+        )
+    return path
+
+
+def without_withheld(levels: Mapping[str, Any]) -> tuple[dict[str, Any], set[str]]:
+    """Return levels of which those that withhold the text are intact, and the names of these."""
+    withheld = {level for level, given in levels.items() if given == WITHHOLD}
+    return {level: "none" if level in withheld else given for level, given in levels.items()}, withheld
+
+
+def withhold(items: Iterable[Item], factor: str | None, levels: Collection[str], field: str) -> list[Item]:
+    """Leave a text out of the items of levels that withhold it: the question is asked without it."""
+    return [
+        replace(
+            item,
+            shown={**item.shown, field: ""},
+            changes=(),
+            left_intact=(),
+            provenance={**item.provenance, "operation": WITHHELD},
+        )
+        if factor is not None and item.condition.get(factor) in levels
+        else item
+        for item in items
+    ]
+
+
+def first_condition(items: list[Item]) -> list[Item]:
+    """Keep each item in the first of its conditions."""
+    first: dict[str, Item] = {}
+    for item in items:
+        first.setdefault(item.item_id, item)
+    return list(first.values())

@@ -1,1 +1,0 @@
-"""Words as strings of letters beside the other words of their language: vocabulary, neighbours, bigrams."""

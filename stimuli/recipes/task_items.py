@@ -1,0 +1,546 @@
+"""One record as a task asks it, and the items that come of it: what all tasks share, whatever they ask.
+
+A task says which field conditions change, what stands beside it, and what counts as right; everything else (conditions,
+published passes, levels that withhold the text, provenance, covariates) is the same for every task and written here.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from stimuli.corpora.corpus import Record
+from stimuli.corpora.loading import corpora
+from stimuli.corpora.rows import SourceText
+from stimuli.errors import UserError
+from stimuli.item import Item, Provenance, Role
+from stimuli.recipes.conditions import (
+    OperationSpec,
+    Shown,
+    describe,
+    draw_some,
+    option_to_change,
+    parse_levels,
+    show_in_conditions,
+)
+from stimuli.scramble.alignment import changes_between
+from stimuli.scramble.changes import Change, described
+from stimuli.scramble.conditions import DEFAULT, Scrambled, ScrambleSettings
+from stimuli.scramble.letter_forms import TOO_SHORT
+from stimuli.scramble.published import (
+    PUBLISHED_SEED,
+    Given,
+    Passed,
+    PublishedOperation,
+    published_operation,
+    published_pass,
+    tidy,
+    trace,
+)
+from stimuli.scramble.types import Operation, parse_operation
+from stimuli.words import find_words, nfc, word_starts
+
+# A letter that no text has: it stands for a mask while words are looked for.
+_LETTER = "ʘ"
+_WORD = re.compile(r"\w+")
+
+
+def recovery_items(
+    texts: Sequence[SourceText],
+    *,
+    factor: str | None,
+    levels: Mapping[str, OperationSpec],
+    seed: int,
+    field: str = "sentence",
+    settings: ScrambleSettings = DEFAULT,
+    set_name: str = "recovery",
+    published: bool = False,
+    number: int | None = None,
+) -> list[Item]:
+    """Make recovery items: text by text, each in every condition, with the intact text as the answer."""
+    show: Callable[[int], list[Shown]]
+    if published:
+        given = {"": "none"} if factor is None else levels
+        show = published_passes(texts, given, field=field, language=settings.language).shown
+        seeds = _published_seeds(given)
+    else:
+        operations = parse_levels(factor, levels, settings)
+        seeds = dict.fromkeys(operations, seed)
+
+        def corrected(place: int) -> list[Shown]:
+            text = texts[place]
+            return show_in_conditions(
+                text.text, operations, field=field, item_id=text.source_id, seed=seed, settings=settings
+            )
+
+        show = corrected
+    drawn = draw_some(
+        range(len(texts)), number, seed=seed, key=lambda place: texts[place].source_id, what="texts"
+    )
+    return [
+        _item(texts[place], one, factor, field, set_name, seeds[one.level])
+        for place in drawn
+        for one in show(place)
+    ]
+
+
+def _published_seeds(levels: Mapping[str, Given]) -> dict[str, int]:
+    """Return the seed of every level's pass; an intact level takes that of the others."""
+    seeds = {level: published_operation(given).seed for level, given in levels.items()}
+    any_seed = next((seed for seed in seeds.values() if seed is not None), PUBLISHED_SEED)
+    return {level: any_seed if seed is None else seed for level, seed in seeds.items()}
+
+
+@dataclass(frozen=True)
+class PublishedPasses:
+    """Texts as published passes left them."""
+
+    intact: tuple[str, ...]  # in NFC as all items are, tidied as the paper's own were
+    passed: Mapping[str, Sequence[Passed]]  # by level
+    operations: Mapping[str, PublishedOperation]
+    field: str
+    language: str
+
+    def shown(self, place: int) -> list[Shown]:
+        """Show one text in every condition; ``words_dropped`` among the covariates says how many words were lost, where some were."""
+        done = {level: texts[place] for level, texts in self.passed.items()}
+        return _described(self.intact[place], done, self.operations, self.field, self.language)
+
+
+def published_passes(
+    texts: Sequence[SourceText],
+    levels: Mapping[str, Given],
+    *,
+    field: str,
+    language: str,
+) -> PublishedPasses:
+    """Scramble a list of texts as the published stimuli were made, one pass a condition."""
+    operations = {level: published_operation(given) for level, given in levels.items()}
+    papers = {operation.protocol.paper for operation in operations.values() if operation.protocol}
+    # Cao et al. tidied spaces; only a text so tidied is the one that was shown intact.
+    prepare = nfc if papers == {"typobench2024"} else lambda text: tidy(nfc(text))
+    intact = tuple(prepare(text.text) for text in texts)
+    passed = {level: _passed(intact, operation) for level, operation in operations.items()}
+    return PublishedPasses(intact, passed, operations, field, language)
+
+
+def _passed(texts: Sequence[str], operation: PublishedOperation) -> list[Passed]:
+    if operation.protocol is not None and operation.protocol.paper == "typobench2024":
+        return trace(texts, operation, operation.protocol.seed)
+    return [Passed(text) for text in published_pass(texts, operation)]
+
+
+def _described(
+    intact: str,
+    passed: Mapping[str, Passed],
+    operations: Mapping[str, PublishedOperation],
+    field: str,
+    language: str,
+) -> list[Shown]:
+    results = {
+        level: Scrambled(nfc(one.text), _changes(intact, one, operations[level]))
+        for level, one in passed.items()
+    }
+    as_intact = dict.fromkeys(results, parse_operation("none"))
+    return [
+        replace(
+            one,
+            operation=operations[one.level].label,
+            covariates={**one.covariates, **_dropped(intact, one.text, operations[one.level])},
+        )
+        for one in describe(intact, results, as_intact, field=field, language=language)
+    ]
+
+
+def _changes(intact: str, passed: Passed, operation: PublishedOperation) -> tuple[Change, ...]:
+    if operation.protocol is None or passed.text == intact:
+        return ()
+    kin = parse_operation(operation.protocol.kin)
+    if kin.type.unit != "letter":
+        return _moved(intact, passed, kin.type.unit)
+    if kin.type.operation == "delete":
+        return _masked(intact, passed.text, kin)
+    if kin.type.operation == "reorder":
+        with suppress(
+            ValueError
+        ):  # a mark that stayed over another letter: a word with other letters than before
+            return changes_between(intact, passed.text)
+    return changes_between(intact, passed.text, kin)
+
+
+def _moved(intact: str, passed: Passed, unit: str) -> tuple[Change, ...]:
+    words = find_words(intact)
+    return tuple(
+        described(span.intact, span.shown, span.order, pieces=span.pieces, unit=unit).at(
+            sum(word.start < span.begin for word in words), span.start
+        )
+        for span in passed.spans
+        if span.shown
+    )
+
+
+def _masked(intact: str, shown: str, operation: Operation) -> tuple[Change, ...]:
+    """Describe masked letters; for finding words the mask must be a letter, or would_’t would be two words."""
+    as_letters = "".join(one if one == other else _LETTER for one, other in zip(intact, shown, strict=True))
+    return tuple(
+        change._replace(shown=shown[change.start : change.start + len(change.shown)])
+        for change in changes_between(intact, as_letters, operation)
+    )
+
+
+def _dropped(intact: str, shown: str, operation: PublishedOperation) -> dict[str, float | str | None]:
+    if operation.protocol is None or "text_dropped" not in {fault.key for fault in operation.protocol.faults}:
+        return {}
+    return {"words_dropped": max(0, len(_WORD.findall(intact)) - len(_WORD.findall(shown)))}
+
+
+def _item(text: SourceText, shown: Shown, factor: str | None, field: str, set_name: str, seed: int) -> Item:
+    return shown.item(
+        text.source_id,
+        set_name=set_name,
+        factor=factor,
+        field=field,
+        seed=seed,
+        answer=shown.intact,
+        source=text.source,
+        split=text.split,
+        licence=text.licence,
+    )
+
+
+OnBad = Literal["stop", "skip"]
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A record that made no item, and why."""
+
+    record_id: str
+    corpus: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class TaskItems:
+    """Items of a task, examples first, and the records that made none."""
+
+    items: tuple[Item, ...]
+    skipped: tuple[Skipped, ...]
+
+
+WITHHOLD = "withhold"
+WITHHELD = "withheld"
+CHOICES = "choices"
+_SPEAKER = re.compile(r"^[^:\n]{1,40}:", re.MULTILINE)
+DIALOGUE = "dialogue"
+
+
+class Unsuitable(UserError):
+    """A record lacks what a task needs; skipped where the study allows, else told to the user."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One record as a task asks it."""
+
+    record: Record  # the record
+    field: str  # the text that conditions change
+    beside: tuple[str, ...] = ()  # further texts, shown as they are
+    choices: tuple[str, ...] | None = None  # options in the order of the corpus; None for open answers
+    answer: str | None = None  # what is right: an option, a phrase, the intact text
+    key: Mapping[str, Any] | None = None  # what scoring needs besides (see stimuli.item.Item)
+
+    @property
+    def text(self) -> str:
+        """The text that conditions change."""
+        return self.record.texts[self.field]
+
+    def movable_words(self) -> tuple[int, ...] | None:
+        """Return which words may change: in a dialogue none of those that say who speaks, elsewhere all (None)."""
+        if self.field != DIALOGUE:
+            return None
+        text = nfc(self.text)
+        labels = speaker_labels(self.field, text)
+        ends = [end for _, end in labels]
+        movable = []
+        for place, start in enumerate(word_starts(text)):
+            near = bisect_right(ends, start)
+            if near == len(labels) or start < labels[near][0]:
+                movable.append(place)
+        return tuple(movable)
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The levels of a factor: what is done to the text, and at which of them it is withheld instead."""
+
+    factor: str | None  # name of the factor; None for texts as they are, at one level without a name
+    given: Mapping[str, OperationSpec]  # operation by level as written, none where the text is withheld
+    withheld: frozenset[str] = frozenset()  # levels that show no text
+
+    @classmethod
+    def parse(cls, factor: str | None, levels: Mapping[str, OperationSpec]) -> Levels:
+        """Read levels; ``withhold`` is one that shows no text at all."""
+        if factor is None:
+            return cls(None, {"": "none"})
+        if not levels:
+            raise UserError(
+                f"factor {factor!r} has no levels", mend="Give for example {intact: none, KFL: KFL}."
+            )
+        withheld = {
+            level
+            for level, given in levels.items()
+            if isinstance(given, str) and given.strip().lower() in (WITHHOLD, WITHHELD)
+        }
+        as_written = {level: "none" if level in withheld else given for level, given in levels.items()}
+        return cls(factor, as_written, frozenset(withheld))
+
+    def operations(self, settings: ScrambleSettings) -> dict[str, Operation]:
+        """Return the operations of the corrected mode by level."""
+        return {
+            level: parse_operation(given, default_rate=settings.rate) for level, given in self.given.items()
+        }
+
+    @functools.cached_property
+    def published_seeds(self) -> dict[str, int]:
+        """The seed of every level's published pass; an intact level takes that of the others."""
+        seeds = {level: published_operation(given).seed for level, given in self.given.items()}
+        known = next((seed for seed in seeds.values() if seed is not None), PUBLISHED_SEED)
+        return {level: known if seed is None else seed for level, seed in seeds.items()}
+
+    def condition(self, level: str) -> dict[str, str]:
+        """Return a level as an item's condition; empty without a factor."""
+        return {} if self.factor is None else {self.factor: level}
+
+
+def speaker_labels(field: str, text: str) -> list[tuple[int, int]]:
+    """Return where a dialogue says who speaks: begin and end of what stands before the colon of each line."""
+    return [match.span() for match in _SPEAKER.finditer(text)] if field == DIALOGUE else []
+
+
+def where_is(record: Record) -> str:
+    """Say which record is meant, and where it stands."""
+    line = f", line {record.line}" if record.line else ""
+    if record.file == record.corpus:
+        return f"record {record.record_id!r} of {record.corpus}{line}"
+    return f"record {record.record_id!r} of {record.corpus}" + (
+        f" ({record.file}{line})" if record.file else ""
+    )
+
+
+def reading_field(record: Record, field: str | None = None) -> str:
+    """Return the name of the text that conditions change: as asked for, else the corpus's, else the only one."""
+    if field is not None:
+        return field
+    if record.corpus in corpora():
+        return corpora()[record.corpus].reading_field
+    if len(record.texts) == 1:
+        return next(iter(record.texts))
+    raise UserError(
+        f"{where_is(record)} has the texts {', '.join(record.texts)}, and none is named as the one to scramble",
+        mend="Name it under field.",
+    )
+
+
+def has_text(record: Record, field: str) -> str:
+    """Return the name of a field after checking that the record has a text there."""
+    if field not in record.texts:
+        raise Unsuitable(
+            f"{where_is(record)} has no text {field!r} (it has {', '.join(record.texts)})",
+            mend="on_bad: skip leaves such records out; a selection of the corpus may hold only those that have it.",
+        )
+    if not record.texts[field].strip():
+        raise Unsuitable(f"{where_is(record)}: its {field} is empty")
+    return field
+
+
+def labelled(record: Record) -> str:
+    """Return the record's answer."""
+    if record.answer is None or not record.answer.strip():
+        raise Unsuitable(
+            f"{where_is(record)} has no answer: it is not labelled",
+            mend="Use a labelled split, or on_bad: skip to leave such records out.",
+        )
+    if record.choices is not None and record.answer not in record.choices:
+        raise Unsuitable(
+            f"{where_is(record)}: answer {record.answer!r} is none of its choices {list(record.choices)!r}"
+        )
+    return record.answer
+
+
+def require_unlike(record: Record) -> None:
+    """Refuse a record with two choices that are the same; copies of published stimuli have some."""
+    if record.choices is not None and len(set(map(nfc, record.choices))) < len(record.choices):
+        raise Unsuitable(f"{where_is(record)}: two of its choices are alike: {list(record.choices)!r}")
+
+
+def corrected_shown(
+    asked: Asked,
+    levels: Levels,
+    *,
+    seed: int,
+    settings: ScrambleSettings,
+    also: Sequence[str] = (),
+) -> list[dict[str, Shown]]:
+    """Show a record's texts in every condition, each word with a draw of its own."""
+    name = asked.record.record_id
+    texts = {
+        field: (asked.record.texts[has_text(asked.record, field)], f"{name}/{field}")
+        for field in also
+        if field != CHOICES
+    }
+    texts = {asked.field: (asked.text, name), **texts}
+    if CHOICES in also:
+        for number, choice in enumerate(asked.choices or (), 1):
+            texts[f"choice {number}"] = (choice, f"{name}/choice {number}")
+    operations = levels.operations(settings)
+    _keep_turns(asked, operations)
+    movable = asked.movable_words()
+    by_field = {
+        field: show_in_conditions(
+            text,
+            operations,
+            field=field,
+            item_id=item_id,
+            seed=seed,
+            settings=settings,
+            words=movable if field == asked.field else None,
+        )
+        for field, (text, item_id) in texts.items()
+    }
+    _require_change(asked, by_field[asked.field], operations)
+    reading = [_withheld(one, levels) for one in by_field[asked.field]]
+    if movable is not None:
+        kinds = {one.name for one in operations.values() if not one.changes_nothing}
+        reading = _without_short(reading, 1 if settings.eligibility == "own" else len(kinds))
+    by_field[asked.field] = reading
+    return [{field: shown[place] for field, shown in by_field.items()} for place in range(len(operations))]
+
+
+def _keep_turns(asked: Asked, operations: Mapping[str, Operation]) -> None:
+    """Refuse to move sentences of a dialogue, for it would no longer show who said what."""
+    moved = next((one for one in operations.values() if one.type.unit == "sentence"), None)
+    if moved is not None and asked.field == DIALOGUE:
+        raise UserError(
+            f"{moved.label}: the sentences of a dialogue cannot change places without losing its turns",
+            mend="Move letters or words instead.",
+        )
+
+
+def _withheld(shown: Shown, levels: Levels) -> Shown:
+    """Leave the text out where its level withholds it."""
+    if shown.level not in levels.withheld:
+        return shown
+    return replace(shown, text="", operation=WITHHELD, left_intact=())
+
+
+def _without_short(reading: Sequence[Shown], conditions: int) -> list[Shown]:
+    """Leave out words that are too short for every condition, which goes without saying unless words are named."""
+    told = {word["reason"] for shown in reading for word in shown.left_intact}
+    short = {
+        reason
+        for reason in told
+        if [one.endswith(TOO_SHORT) for one in reason.split("; ")] == [True] * conditions
+    }
+    return [
+        replace(shown, left_intact=tuple([one for one in shown.left_intact if one["reason"] not in short]))
+        for shown in reading
+    ]
+
+
+def _require_change(asked: Asked, shown: Sequence[Shown], operations: Mapping[str, Operation]) -> None:
+    for one in shown:
+        operation = operations[one.level]
+        always = operation.rate == 1 and operation.texts == 1
+        if always and not operation.changes_nothing and not one.changes:
+            raise Unsuitable(
+                f"{where_is(asked.record)}: condition {one.level!r} ({operation.label}) can change no word of its "
+                f"{asked.field}",
+                mend=f"Leave the record out (on_bad: skip), or {option_to_change(one)}.",
+            )
+
+
+def published_shown(
+    records: Sequence[Record], fields: Sequence[str], levels: Levels, language: str
+) -> list[Callable[[], list[dict[str, Shown]]]]:
+    """Scramble texts as the published stimuli were made: one pass over each split, in the order given."""
+    result: dict[int, Callable[[], list[dict[str, Shown]]]] = {}
+    splits: dict[tuple[str, str | None, str], list[int]] = {}
+    for place, (record, field) in enumerate(zip(records, fields, strict=True)):
+        splits.setdefault((record.corpus, record.split, has_text(record, field)), []).append(place)
+    for (corpus, _, field), places in splits.items():
+        texts = [
+            SourceText(records[place].record_id, records[place].texts[field], corpus) for place in places
+        ]
+        passed = published_passes(texts, levels.given, field=field, language=language)
+        for number, place in enumerate(places):
+            result[place] = functools.partial(_as_passed, passed, number, levels)
+    return [result[place] for place in range(len(records))]
+
+
+def _as_passed(passed: PublishedPasses, place: int, levels: Levels) -> list[dict[str, Shown]]:
+    return [{passed.field: _withheld(one, levels)} for one in passed.shown(place)]
+
+
+def item_of(
+    asked: Asked,
+    shown: Mapping[str, Shown],
+    condition: Mapping[str, str],
+    *,
+    seed: int,
+    set_name: str,
+    role: Role,
+) -> Item:
+    """Make the item of one condition from what it shows."""
+    record = asked.record
+    reading = shown[asked.field]
+    options, answer = _options(asked, shown)
+    texts = {field: one.text for field, one in shown.items() if field in record.texts}
+    beside = {field: nfc(record.texts[field]) for field in asked.beside if field not in texts}
+    twice = sorted(set(record.extra) & set(reading.covariates))
+    if twice:
+        raise Unsuitable(
+            f"{where_is(record)}: {twice[0]!r} is the name of a covariate that is computed",
+            mend="Give the column another name.",
+        )
+    return Item(
+        item_id=record.record_id,
+        set_name=set_name,
+        role=role,
+        condition=dict(condition),
+        shown={**texts, **beside},
+        intact={field: one.intact for field, one in shown.items()},
+        choices=options,
+        answer=answer,
+        key=dict(asked.key or {}),
+        changes=tuple(change for one in shown.values() for change in one.changes),
+        left_intact=tuple(word for one in shown.values() for word in one.left_intact),
+        covariates={**reading.covariates, **record.extra},
+        provenance=Provenance(
+            source=record.corpus,
+            source_id=record.record_id,
+            split=record.split,
+            licence=record.licence,
+            operation=reading.operation,
+            seed=seed,
+        ),
+    )
+
+
+def _options(asked: Asked, shown: Mapping[str, Shown]) -> tuple[tuple[str, ...] | None, str | None]:
+    """Return options and answer as shown: in other words where the options change with the condition."""
+    if asked.choices is None:
+        return None, None if asked.answer is None else nfc(asked.answer)
+    intact = [nfc(choice) for choice in asked.choices]
+    options = tuple(
+        shown[f"choice {number}"].text if f"choice {number}" in shown else choice
+        for number, choice in enumerate(intact, 1)
+    )
+    if len(set(options)) < len(set(intact)):
+        raise Unsuitable(f"{where_is(asked.record)}: two of its choices came out alike: {list(options)!r}")
+    return options, None if asked.answer is None else options[intact.index(nfc(asked.answer))]
