@@ -22,6 +22,8 @@ NEVER_IN = {
     "analysis": {"flask", "sqlalchemy", "torch", "openai", "transformers"},
     "experiment": {"statsmodels"},
 }
+KAPPA = "statsmodels.stats.inter_rater"
+"""The agreement of raters, which the dashboard shows."""
 MOST_LINES = 900
 PLAN = "analysis.plan"
 """The grammar of plans, which experiment may import as well."""
@@ -87,7 +89,7 @@ def test_packages_do_not_import_what_is_not_theirs(package: str) -> None:
         f"{file.relative_to(ROOT)}:{node.lineno} imports {name}"
         for file in modules(package)
         for name, node, _ in imported(file)
-        if name.split(".")[0] in NEVER_IN[package]
+        if name.split(".")[0] in NEVER_IN[package] and name != KAPPA
     ]
     assert not wrong, "\n".join(wrong)
 

@@ -16,7 +16,7 @@ from experiment.languages.packs import pack_for, pack_languages
 from experiment.study import Study
 from experiment.study.faults import Faults
 from experiment.study.yaml_source import KeyPath
-from experiment.templates.consent import consent_source
+from experiment.templates.parts import consent_source
 from stimuli.errors import UserError
 from stimuli.lexicon import has_lexicon
 from stimuli.words import base_language

@@ -4,6 +4,6 @@ The study itself (:mod:`experiment.study`) knows nothing of models. What its set
 whenever a study is loaded, so that every command tells the same faults.
 """
 
-from experiment.checking.loading import load_study
+from experiment.checking.settings import load_study
 
 __all__ = ["load_study"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from experiment.models.api.formats import parse_request_options
@@ -10,10 +11,96 @@ from experiment.models.api.limiter import CONCURRENCY
 from experiment.models.engines import check_use
 from experiment.models.judges.embeddings import KINDS as EMBEDDING_KINDS
 from experiment.models.planning import manner_of
+from experiment.models.prompts.published import paper_prompts, prompt_name
 from experiment.models.settings import ModelSettings
-from experiment.study import Study
+from experiment.study import Study, read_study
 from experiment.study.faults import Faults
+from experiment.study.meaning import kind_of_material
+from experiment.tuning import check_trainings
+from stimuli.corpora import corpora
 from stimuli.errors import UserError, did_you_mean, unknown_name
+
+
+def check_papers(study: Study) -> None:
+    """Check that a study which wants a paper's prompts asks what a paper asked."""
+    if "prompts" not in study.published or papers_prompt(study) is not None:
+        return
+    raise UserError(
+        f"{study.place('published')}: no paper's prompt asks what this study asks",
+        mend="Papers asked H-TEST and letter geometry (choose), RealtimeQA, DREAM, AQuA, BoolQ, SQuAD, CSQA, GSM8K and MBPP "
+        "(question, problem or complete), recovery of sentences (recover), and BoolQ's passages (rectify, summarise, "
+        "translate). Take prompts out of published for anything else; wrods' own wordings are used then.",
+    )
+
+
+def papers_prompt(study: Study) -> str | None:
+    """Return the name of the prompt that a paper used for a study's trials, as far as the study file tells."""
+    kind = kind_of_material(study)
+    answering = {
+        next(iter(screen["block"]["trial"][-1])) for screen in study.get("procedure") if "block" in screen
+    }
+    if kind in ("htest", "letter_geometry"):
+        return kind if answering == {"choose"} else None
+    given = study.get("materials", "task", default="recover")
+    task, options = next(iter(given.items())) if isinstance(given, Mapping) else (given, {})
+    task = "recover" if kind == "realtimeqa" else str(task)
+    corpus = corpora().get(
+        "realtimeqa" if kind == "realtimeqa" else str(study.get("materials", "corpus", "name"))
+    )
+    if kind not in ("realtimeqa", "corpus") or corpus is None:
+        return None
+    wanted = (
+        {"recover"}
+        if task in ("recover", "rectify")
+        else {"answer"}
+        if task in ("summarise", "translate")
+        else None
+    )
+    if (wanted is not None and answering != wanted) or "recover" in answering - (wanted or set()):
+        return None
+    has_options = corpus.name not in ("gsm8k", "squad", "mbpp")
+    field = str((options or {}).get("field", corpus.reading_field))
+    name = prompt_name(
+        task, [field], has_options=has_options, has_exemplars=bool((options or {}).get("exemplars"))
+    )
+    if name is None or name.startswith("htest"):
+        return None
+    shows_options = any(mark in paper_prompts()[name]["item"] for mark in ("{choices}", "{choice_list}"))
+    return name if not shows_options or _answers_with_options(study) else None
+
+
+def _answers_with_options(study: Study) -> bool:
+    """Say whether every block is answered with one of the item's options."""
+    steps = [
+        next(iter(one["block"]["trial"][-1].items())) for one in study.get("procedure") if "block" in one
+    ]
+    return all(kind == "choose" or settings.get("read_as") == "option" for kind, settings in steps)
+
+
+def load_study(path: Path | str, faults: Faults | None = None) -> Study:
+    """Read and check a study with its models: a folder, or its ``study.yaml``.
+
+    Parameters
+    ----------
+    path : Path or str
+    faults : Faults, optional
+        As in :func:`experiment.study.read_study`.
+
+    Raises
+    ------
+    UserError
+        The folder or file is missing; without ``faults`` also where something breaks the format or has no meaning: names
+        every fault with line, value, rule and mend.
+    """
+    found = Faults() if faults is None else faults
+    study = read_study(path, found)
+    found.check(check_papers, study, reads=[("published",), ("materials",), ("procedure",)])
+    found.check(check_trainings, study, reads=[("tuning",), ("models",), ("materials",), ("published",)])
+    found.check(check_models, study, found, reads=[("models",), ("tuning",)])
+    if faults is None:
+        found.report()
+    return study
+
 
 OPTIONS_OF_KIND: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("dtype", "quantisation", "device", "token_budget", "determinism"), ("hf",)),

@@ -13,9 +13,8 @@ from pathlib import Path
 import click
 
 from experiment import templates as template_files
-from experiment.templates.consent import FILE as CONSENT
-from experiment.templates.consent import consent_form
-from experiment.templates.parts import ABOUT_FILE, data_path, filled, part_named, parts_of
+from experiment.templates.parts import ABOUT_FILE, consent_form, data_path, filled, part_named, parts_of
+from experiment.templates.parts import FILE as CONSENT
 from stimuli.errors import UserError, unknown_name
 
 _EXAMPLE = """\b

@@ -22,7 +22,7 @@ from experiment.custody.freezing import changes_since, read_freeze, registration
 from experiment.describing.plain_english import tell
 from experiment.languages import pack_for
 from experiment.procedure.questions import vocabulary
-from experiment.rating.told import told_of_rating
+from experiment.rating.rates import told_of_rating
 from experiment.simulated import read_truth
 from experiment.store import queries
 from experiment.store.erasure import DECLINED, number_of

@@ -5,8 +5,7 @@ session (questions, checks, feedback). English is the source.
 """
 
 from experiment.languages.own import OWN_FILE, Own, read_own
-from experiment.languages.packs import Pack, find_pack, pack_for
-from experiment.languages.wording import wording, wording_language
+from experiment.languages.packs import Pack, find_pack, pack_for, wording, wording_language
 
 __all__ = [
     "OWN_FILE",

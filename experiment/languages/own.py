@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from experiment.languages.packs import Pack, fault_of_text, find_pack, pack_for, script_of
-from experiment.languages.wording import wording
+from experiment.languages.packs import Pack, fault_of_text, find_pack, pack_for, script_of, wording
 from stimuli.errors import UserError, nearest, together
 
 OWN_FILE = "texts.json"

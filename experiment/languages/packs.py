@@ -9,9 +9,27 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
-from typing import Literal
+from typing import Any, Literal
 
 from stimuli.errors import UserError
+
+
+@cache
+def _wordings() -> dict[str, Any]:
+    return dict(json.loads(resources.files(__package__).joinpath("wording.json").read_text("utf-8")))
+
+
+def wording_language(language: str) -> str:
+    """Return the language of the built-in wordings for a study's language: its own where there are any, else English."""
+    own = language.split("-")[0]
+    return own if own in _wordings() else "en"
+
+
+def wording(language: str) -> Mapping[str, Any]:
+    """Return the built-in wordings for a study's language: five of every kind of ask, and single words."""
+    found: Mapping[str, Any] = _wordings()[wording_language(language)]
+    return found
+
 
 TRADITIONAL = frozenset({"tw", "hk", "mo"})
 """Regions that write Chinese in traditional characters where a tag names no script."""

@@ -51,7 +51,7 @@ def told(reply: str, labels: Sequence[str]) -> Told:
     for turned, label in _turned(together):
         reply = label.join(turned.split(reply))
     if not _have_idioms(together):
-        reply = _pattern("idiom").sub(_blank, reply)
+        reply = pattern("idiom").sub(_blank, reply)
     return Told(reply, together, {label: _without_longer(reply, label, together) for label in together})
 
 
@@ -89,7 +89,7 @@ def _turned(labels: tuple[str, ...]) -> tuple[tuple[re.Pattern[str], str], ...]:
 
 @lru_cache(MOST_LABELS)
 def _have_idioms(labels: tuple[str, ...]) -> bool:
-    return any(_pattern("idiom").search(label) for label in labels)
+    return any(pattern("idiom").search(label) for label in labels)
 
 
 def _blank(found: re.Match[str]) -> str:
@@ -136,12 +136,13 @@ def flags(label: str) -> re.RegexFlag:
 
 
 @cache
-def _pattern(name: str) -> re.Pattern[str]:
+def pattern(name: str) -> re.Pattern[str]:
+    """Return the words of a kind as a pattern."""
     return re.compile(rf"(?<!\w)(?:{words(name)})(?!\w)", re.IGNORECASE)
 
 
 def _is_negation(more: str) -> bool:
-    return _pattern("denied").search(more) is not None or _pattern("nay").search(more) is not None
+    return pattern("denied").search(more) is not None or pattern("nay").search(more) is not None
 
 
 def _more(label: str, longer: str) -> str | None:

@@ -16,7 +16,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 
 from experiment.languages import Pack
 from experiment.people.recruitment.codes import Recruitment, recruitment_for
-from experiment.rating.rubric import Rating, rating_for
+from experiment.rating.answers import Rating, rating_for
 from experiment.store import Store
 from experiment.store.records import Verdict
 from experiment.study import Study

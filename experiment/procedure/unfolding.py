@@ -5,10 +5,10 @@ from __future__ import annotations
 import string
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 from experiment.lists import block_items, blocks_of, items_of_list, labels_of_classes, list_ids, ordered
-from experiment.procedure import checks
 from experiment.procedure.feedback import block_feedback, practice_feedback
 from experiment.procedure.lines import LINE_LENGTH
 from experiment.procedure.questions import (
@@ -22,6 +22,7 @@ from experiment.study import Study
 from experiment.study.arms import LABELS_SHUFFLED
 from experiment.study.durations import milliseconds
 from experiment.study.texts import StudyText
+from experiment.trials import TYPED
 from stimuli.item import Item
 from stimuli.seeds import generator, stable_seed
 
@@ -31,6 +32,10 @@ FIXATION_MS, INTERVAL_MS = 500, 400
 CHARACTER_MM = 3.0
 RULE = "rule"
 """What the trial that asks for a rule is called after its set's name."""
+CHECKS = "attention checks"
+CHECK_FIELD = "text"
+CHECK_WORDS = 4
+"""How many words there are to ask for."""
 
 
 def accepted(item: Item) -> list[str]:
@@ -216,9 +221,9 @@ class Unfolding:
         wanted = settings.get("attention_checks", 0)
         step = settings["trial"][-1]
         labels = self._labels_of_checks(step, sequence)
-        made = checks.checks(wanted, step, labels, self.study, draw)
+        made = make_checks(wanted, step, labels, self.study, draw)
         before: dict[int, list[tuple[Item, str]]] = {}
-        for place, one in zip(checks.places(wanted, len(sequence), draw), made, strict=True):
+        for place, one in zip(check_places(wanted, len(sequence), draw), made, strict=True):
             before.setdefault(place, []).append(one)
         last = {item.set_name: place for place, item in enumerate(sequence)}
         trials: list[PlannedTrial] = []
@@ -249,7 +254,7 @@ class Unfolding:
         block: str,
         settings: Mapping[str, Any],
     ) -> PlannedTrial:
-        made = checks.check_step(step, item, labels, line_length=settings.get("line_length", LINE_LENGTH))
+        made = check_step(step, item, labels, line_length=settings.get("line_length", LINE_LENGTH))
         unlike = {"item_id": f"{block} {item.item_id}", "answer": wanted, "accepted": [wanted]}
         return self._row(item, block, settings, [made], exemplars=[], order=[]) | unlike
 
@@ -391,3 +396,69 @@ def with_shuffled_labels(examples: Sequence[Item], seed: int) -> list[Item]:
         )
         turned |= set(own[: len(own) // 2])
     return [replace(one, answer=other[one.answer]) if one.item_id in turned else one for one in examples]
+
+
+def make_checks(
+    number: int, step: Mapping[str, Any], labels: Sequence[str], study: Study, draw: Random
+) -> list[tuple[Item, str]]:
+    """Make checks for a block, each with the answer that it asks for."""
+    (kind,) = step
+    if not number:
+        return []
+    texts = study.pack.texts
+    words = [texts[f"check_word_{place}"] for place in range(1, CHECK_WORDS + 1)]
+    made = []
+    for place in range(1, number + 1):
+        if kind in TYPED:
+            asked = str(draw.choice(words))
+            text = texts["check_typed"].format(word=asked)
+        else:
+            asked = str(draw.choice(list(labels)))
+            text = texts["check_choose"].format(label=asked)
+        provenance: Any = {
+            "source": "wrods",
+            "source_id": None,
+            "split": None,
+            "licence": None,
+            "operation": "none",
+            "seed": study.seed,
+        }
+        item = Item(
+            item_id=f"check-{place}",
+            set_name=CHECKS,
+            role="attention_check",
+            condition={},
+            shown={CHECK_FIELD: text},
+            intact={},
+            choices=tuple(labels) if kind == "choose" else None,
+            answer=asked,
+            provenance=provenance,
+        )
+        made.append((item, asked))
+    return made
+
+
+def check_step(
+    step: Mapping[str, Any], item: Item, labels: Sequence[str], *, line_length: int = LINE_LENGTH
+) -> dict[str, Any]:
+    """Return the one step of a check: the block's answering step with the check's own text and no time limit."""
+    (kind, settings), *_ = step.items()
+    own = (
+        {"show": CHECK_FIELD, "keys": settings["keys"], "answer_by": "text"}
+        if kind == "choose"
+        else {"show": CHECK_FIELD}
+    )
+    names = Labels({label: label for label in labels})
+    return make_step(kind, own, item, range(len(labels)), names, line_length=line_length)
+
+
+def check_places(number: int, trials: int, draw: Random) -> list[int]:
+    """Return before which trials checks come: one in each equal stretch of the block, never first, never two together."""
+    if trials < 2 or number < 1:
+        return [trials] * max(number, 0)
+    found: list[int] = []
+    for place in range(number):
+        low = max(1, round(place * trials / number), (found[-1] + 1) if found else 1)
+        high = max(low, round((place + 1) * trials / number) - 1)
+        found.append(min(draw.randint(low, high), trials))
+    return found

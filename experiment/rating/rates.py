@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
+from typing import Any
 
+import numpy as np
 from sqlalchemy import Connection
 
-from experiment.rating.answers import ADJUDICATOR, RATER, Answer, Place, answers_of
-from experiment.rating.kappa import cohens_kappa
-from experiment.rating.rubric import Rating
+from experiment.rating.answers import ADJUDICATOR, RATER, Answer, Place, Rating, answers_of, rating_for
 from experiment.store import chain
 from experiment.store.database import Refused
 from experiment.store.queries import RATED
 from experiment.store.records import now, store_score
 from experiment.store.tables import ratings
+from experiment.study import Study
 
 VERSION = 1
+DISCUSSION = "discussion"
+"""How the note of a decision begins that raters came to together; others are a third rater's."""
 
 
 class NotRated(Refused):
@@ -152,9 +156,47 @@ def agreement_of(answers: Sequence[Answer], raters: tuple[str, str], rating: Rat
     ]
     same = sum(one == other for one, other in pairs)
     weights = "quadratic" if len(rating.levels) > 2 else "none"
-    counted = [[pairs.count((a, b)) for b in rating.levels] for a in rating.levels]
-    found = cohens_kappa(counted, quadratic=weights == "quadratic") if pairs else None
-    if found is None:
-        return Agreement(raters, len(pairs), same, None, None, None, weights)
-    low, high = found.interval
-    return Agreement(raters, len(pairs), same, found.value, low, high, weights)
+    if not pairs:
+        return Agreement(raters, 0, same, None, None, None, weights)
+    from statsmodels.stats.inter_rater import cohens_kappa
+
+    counted = np.array([[pairs.count((a, b)) for b in rating.levels] for a in rating.levels])
+    with np.errstate(all="ignore"):
+        found = cohens_kappa(counted, wt=weights if weights != "none" else None)
+    values = (float(found.kappa), float(found.kappa_low), float(found.kappa_upp))
+    kappa, low, high = values if math.isfinite(found.kappa) else (None, None, None)
+    return Agreement(raters, len(pairs), same, kappa, low, high, weights)
+
+
+def told_of_rating(study: Study, connection: Connection) -> dict[str, Any] | None:
+    """Return how a study's free answers were rated; None where it has none rated.
+
+    ``rubric`` (its file), ``scale`` (lowest and highest rating), ``raters`` (how many are to rate each answer), ``people`` (how
+    many have rated), ``answers`` (to be rated), ``complete`` (rated by all), ``differing`` (those among them that raters gave
+    different ratings), ``decided`` (those among the differing), ``by_discussion`` (those among the decided), and ``agreements``:
+    for each two raters, by number, ``answers``, ``same``, ``kappa``, ``low``, ``high`` and ``weights`` of
+    :class:`experiment.rating.rates.Agreement`.
+    """
+    rating = rating_for(study)
+    if rating is None:
+        return None
+    answers = answers_of(connection, study.id, rating)
+    complete = [one for one in answers if one.is_complete(rating)]
+    numbers = {name: n for n, name in enumerate(sorted({g.rater for one in answers for g in one.ratings}), 1)}
+    return {
+        "rubric": study.get("rating", "rubric"),
+        "scale": [rating.low, rating.high],
+        "raters": rating.raters,
+        "people": len(numbers),
+        "answers": len(answers),
+        "complete": len(complete),
+        "differing": sum(len({given.value for given in one.ratings}) > 1 for one in complete),
+        "decided": sum(one.decided is not None for one in complete),
+        "by_discussion": sum(
+            one.decided is not None and str(one.decided.note).startswith(DISCUSSION) for one in complete
+        ),
+        "agreements": [
+            asdict(one) | {"raters": [numbers[name] for name in one.raters]}
+            for one in agreements(answers, rating)
+        ],
+    }

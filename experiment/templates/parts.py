@@ -11,12 +11,39 @@ from __future__ import annotations
 import json
 import os
 import re
+import textwrap
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from stimuli.errors import UserError, unknown_name
+
+FILE = "texts/consent.md"
+WIDTH = 120
+
+
+def consent_source() -> dict[str, Any]:
+    """Return ``consent.json``: the form's elements, and the sentences of each template."""
+    text = resources.files(__package__).joinpath("consent.json").read_text("utf-8")
+    return dict(json.loads(text))
+
+
+def consent_form(template: str, part: str | None = None) -> str:
+    """Return a template's consent form as Markdown."""
+    source = consent_source()
+    own = source["templates"]
+    sentences = own[f"{template}/{part}"] if f"{template}/{part}" in own else own[template]
+    paragraphs = [source["first"], f"# {source['title']}"]
+    for one in source["elements"]:
+        words = " ".join(filter(None, (one["minimum"], one.get("recommended"))))
+        for name, sentence in sentences.items():
+            words = words.replace(f"{{{name}}}", sentence)
+        paragraphs.append(f"**{one['heading']}.** {words}")
+    paragraphs.append(source["last"])
+    filled = (textwrap.fill(one, WIDTH, break_long_words=False, break_on_hyphens=False) for one in paragraphs)
+    return "\n\n".join(filled) + "\n"
+
 
 DATA = "@DATA@"
 ABOUT_FILE = "template.json"

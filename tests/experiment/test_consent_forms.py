@@ -12,8 +12,7 @@ from click.testing import CliRunner, Result
 from experiment.cli import main
 from experiment.cli.new import templates
 from experiment.study.texts import render_text
-from experiment.templates.consent import consent_form, consent_source
-from experiment.templates.parts import parts_of
+from experiment.templates.parts import consent_form, consent_source, parts_of
 
 ELEMENTS = (
     "purpose", "tasks", "duration", "risks", "payment", "data", "withdrawal", "contact", "ethics approval",

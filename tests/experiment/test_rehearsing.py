@@ -13,8 +13,7 @@ from sqlalchemy import update
 from experiment.cli import main
 from experiment.cli.new import copy_template, templates
 from experiment.people.app import LocalServer
-from experiment.rating.answers import answers_of
-from experiment.rating.rubric import rating_for
+from experiment.rating.answers import answers_of, rating_for
 from experiment.simulated import fill, read_truth
 from experiment.store import open_store
 from experiment.store.tables import sessions

@@ -9,10 +9,8 @@ from experiment.people.dashboard.reading import service_of
 from experiment.people.dashboard.signing_in import account, actor, admin, needs, note
 from experiment.people.service import StudyService
 from experiment.people.site import this_site
-from experiment.rating.answers import Answer, answers_of, card_of, in_order_for, offered_to, token_of
-from experiment.rating.rates import NotRated, agreements, decide, rate
-from experiment.rating.rubric import Rating
-from experiment.rating.told import DISCUSSION
+from experiment.rating.answers import Answer, Rating, answers_of, card_of, in_order_for, offered_to, token_of
+from experiment.rating.rates import DISCUSSION, NotRated, agreements, decide, rate
 
 LONGEST_NOTE = 500
 

@@ -8,18 +8,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
 from sqlalchemy import select, update
 
-from experiment.rating.answers import Answer, Given, answers_of
-from experiment.rating.kappa import cohens_kappa
-from experiment.rating.told import told_of_rating
+from experiment.rating.answers import Answer, Given, Rating, answers_of
+from experiment.rating.rates import agreement_of, told_of_rating
 from experiment.scoring.trial import VERSION
 from experiment.store import chain, queries
 from experiment.store.records import create_session, planned_columns, store_score, store_trial
 from experiment.store.tables import sessions
 from experiment.study import read_study
+from experiment.study.texts import StudyText
 from stimuli.item import Item
 from tests.experiment.people.dashboard.conftest import Visitor, words_of
 
@@ -302,25 +300,13 @@ def pair(*values: tuple[int, int]) -> list[Answer]:
     ]
 
 
-COHEN = [[88, 14, 18], [10, 40, 10], [2, 6, 12]]
-"""Cohen (1960, table 1): 200 judgements by two judges in three categories, whose kappa is .492."""
-
-
-def test_kappa_is_that_of_cohens_own_table() -> None:
-    found = cohens_kappa(COHEN, quadratic=False)
-    assert found is not None and found.value == pytest.approx(0.492, abs=0.001)
-
-
-@given(st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3), min_size=3, max_size=3), st.booleans())
-def test_kappa_and_its_error_are_those_of_statsmodels(counts: list[list[int]], quadratic: bool) -> None:
-    from statsmodels.stats.inter_rater import cohens_kappa as reference
-
-    assume(
-        sum(1 for row in counts if any(row)) > 1
-        and sum(1 for one in zip(*counts, strict=True) if any(one)) > 1
+def test_agreement_is_cohens_kappa_and_undefined_where_raters_gave_one_rating_alone() -> None:
+    counts = {(0, 0): 3, (0, 1): 1, (1, 0): 2, (1, 1): 5}
+    rating = Rating(StudyText("", "", ""), 0, 1, 2, None)
+    both = pair(*(one for one, number in counts.items() for _ in range(number)))
+    found = agreement_of(both, ("a", "b"), rating)
+    assert (
+        found.kappa == pytest.approx((8 / 11 - 62 / 121) / (1 - 62 / 121))
+        and found.low < found.kappa < found.high
     )
-    found = cohens_kappa(counts, quadratic=quadratic)
-    told = reference(counts, wt="quadratic" if quadratic else None)
-    assert found is not None
-    assert found.value == pytest.approx(told["kappa"], abs=1e-9)
-    assert found.se == pytest.approx(told["std_kappa"], abs=1e-7)
+    assert agreement_of(pair((1, 1), (1, 1)), ("a", "b"), rating).kappa is None
