@@ -12,14 +12,14 @@ import pytest
 from analysis import load
 from analysis.plan import MEASURES
 from analysis.report.answer import answer
-from analysis.report.apa_tables import ApaTable
 from analysis.report.content import gather
 from analysis.report.described import described
 from analysis.report.nodes import Finding
-from analysis.report.numbered import Content, Numbered
+from analysis.report.numbered import Content
 from analysis.report.parted import parts_of
 from analysis.report.write import write_files
 from tests.analysis.conftest import Make
+from tests.analysis.letter_study import write_handover
 from tests.analysis.test_within import FACTORS, MANNERS, asked_in_two_ways
 
 
@@ -33,9 +33,9 @@ def with_two_tasks() -> pd.DataFrame:
     return pd.concat([restored, asked], ignore_index=True)
 
 
-@pytest.fixture
-def content(handover: Make, without_chapters: None) -> Content:
-    return gather(load(handover(with_two_tasks(), dictionary={"factors": FACTORS})))
+@pytest.fixture(scope="module")
+def content(tmp_path_factory: pytest.TempPathFactory, without_chapters: None) -> Content:
+    return gather(load(write_handover(tmp_path_factory.mktemp("tasks"), with_two_tasks(), factors=FACTORS)))
 
 
 def test_each_task_and_manner_has_means_of_its_own_once(handover: Make) -> None:
@@ -80,7 +80,7 @@ def test_the_opening_says_of_each_comparison_which_trials_it_is_of(content: Cont
     assert all(one.question.startswith("Accuracy by ") for one in found)
     assert all(f"recover, examples {manner} (" in found[0].text for manner in MANNERS)
     assert "choose (" in found[0].text
-    (table,) = [one.table for one in opening if isinstance(one, Numbered) and isinstance(one.table, ApaTable)]
-    headings = [row[0] for row in table.rows if len(row) == 1]
+    assert content.answer_table is not None
+    headings = [row[0] for row in content.answer_table.table.rows if len(row) == 1]
     for trials in ("choose", *(f"recover, examples {manner}" for manner in MANNERS)):
         assert f"Accuracy by position ({trials}) (percentage points)" in headings

@@ -175,9 +175,10 @@ def test_a_model_of_ones_own_is_checked_before_there_are_data(text: str, said: s
     assert said in str(refused.value)
 
 
-def test_a_plan_leaves_out_more_than_the_study_and_says_how_much(handover: Make) -> None:
-    exclude = {"trials": {"rt": "outside 800 ms to 2 s"}}
-    _, (all_of_them, fewer) = carried(handover, {"a": {}, "b": {"exclude": exclude}})
+def test_a_plan_leaves_out_more_than_the_study_and_says_how_much(
+    plain: tuple[Tables, list[Analysis]],
+) -> None:
+    all_of_them, fewer = plain[1]
     assert all_of_them.model is not None and fewer.model is not None
     assert fewer.model.rows < all_of_them.model.rows
     left_out = all_of_them.model.rows - fewer.model.rows
@@ -209,12 +210,12 @@ def test_every_departure_from_a_plan_is_told(handover: Make) -> None:
     assert "osf.io/abcde" in " ".join(standing.told)
 
 
-def test_a_plan_that_was_kept_has_no_departures(handover: Make) -> None:
+def test_a_plan_that_was_kept_has_no_departures(plain: tuple[Tables, list[Analysis]]) -> None:
     frozen = {"hash": "f", "frozen_at": "2026-11-01T10:00:00Z", "sessions_before": 0, "earlier": [], "changes": []}  # fmt: skip
     registration = {"url": "https://osf.io/abcde", "at": "2026-11-02", "freeze_hash": "f"}
-    tables, analyses = carried(
-        handover, {"a": {}}, frozen=frozen, registration=registration, participants_wanted=8
-    )
+    tables, analyses = plain
+    said = {"frozen": frozen, "registration": registration, "participants_wanted": 8}
+    tables = replace(tables, dictionary={**tables.dictionary, **said})
     assert standing_of(tables, analyses).departures == ()
     unfrozen = replace(tables, dictionary={**tables.dictionary, "frozen": None})
     standing = standing_of(unfrozen, analyses)
@@ -234,6 +235,17 @@ def bounded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tables, list[Anal
         return write_handover(tmp_path_factory.mktemp("bounded"), rows.reset_index(drop=True), **dictionary)
 
     return carried(handover, {"a": BOUNDED})
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tables, list[Analysis]]:
+    """The plan with and without trials that it alone leaves out."""
+
+    def handover(rows: pd.DataFrame, dictionary: dict[str, Any]) -> Path:
+        return write_handover(tmp_path_factory.mktemp("plain"), rows.reset_index(drop=True), **dictionary)
+
+    exclude = {"trials": {"rt": "outside 800 ms to 2 s"}}
+    return carried(handover, {"a": {}, "b": {"exclude": exclude}})
 
 
 @pytest.mark.parametrize(

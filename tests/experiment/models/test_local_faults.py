@@ -99,7 +99,9 @@ class Small:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
 
 
-@pytest.mark.parametrize("name", ["Llama", "Bloom", "Mamba", pytest.param("Rwkv", marks=pytest.mark.full)])
+@pytest.mark.parametrize(
+    "name", ["Llama", *(pytest.param(name, marks=pytest.mark.full) for name in ("Bloom", "Mamba", "Rwkv"))]
+)
 def test_on_every_way_memory_that_runs_out_halves_what_is_computed_at_once(
     tmp_path, local, monkeypatch, name
 ) -> None:

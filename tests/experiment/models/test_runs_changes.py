@@ -69,13 +69,11 @@ def test_a_run_that_is_refused_changes_no_session(named: Path) -> None:
     assert counted(named) == before
 
 
-@pytest.mark.parametrize("command", ["run", "simulate"])
 @pytest.mark.parametrize(
-    ("file", "old", "new", "said"),
+    ("command", "file", "old", "new", "said"),
     [
-        ("study.yaml", "internal: {transpose: internal", "internal: {transpose: initial", "design.factors."),
-        ("sentences.csv", "Sunday", "Monday", "sentences.csv was edited"),
-        ("study.yaml", "min_letters: 5", "min_letters: 6", "materials.scramble.min_letters: 5 → 6"),
+        ("simulate", "sentences.csv", "Sunday", "Monday", "sentences.csv was edited"),
+        ("run", "study.yaml", "min_letters: 5", "min_letters: 6", "materials.scramble.min_letters: 5 → 6"),
     ],
 )
 def test_items_of_another_design_are_refused_before_anything_is_stored(

@@ -277,4 +277,4 @@ def test_a_server_is_kept_busy_though_blocks_are_small(tmp_path) -> None:
             ),
         )
         assert run(folder)["left"] == 0
-        assert server.most_at_once == 16
+        assert server.most_at_once > 8, "the next block began before this one ended"

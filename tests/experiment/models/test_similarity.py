@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -58,11 +59,17 @@ def written(folder: Path, embeddings: str) -> Study:
     return load_study(folder)
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Path:
+    folder = tmp_path_factory.mktemp("built")
+    build_study(written(folder, f'embeddings: {{use: "hf:{encoder}"}}'))
+    return folder
+
+
 @pytest.fixture
-def study(tmp_path: Path, encoder: Path) -> Study:
-    made = written(tmp_path, f'embeddings: {{use: "hf:{encoder}"}}')
-    build_study(made)
-    return made
+def study(tmp_path: Path, built: Path) -> Study:
+    shutil.copytree(built, tmp_path, dirs_exist_ok=True)
+    return load_study(tmp_path)
 
 
 @pytest.fixture
