@@ -193,11 +193,11 @@ def _has_encoder(folder: Path) -> bool:
 def _of_pictures(folder: Path, settings: ModelSettings) -> list[str]:
     """Say why a checkpoint takes no pictures: its kind, its processor, a template without places for them."""
     from experiment.models.local.checkpoints import find_source, load_tokenizer
-    from experiment.models.local.looking import Eyes
+    from experiment.models.local.vision_engine import ImageProcessor
 
     source = find_source(settings)
     try:
-        Eyes(source, load_tokenizer(source)[0], settings.name)
+        ImageProcessor(source, load_tokenizer(source)[0], settings.name)
     except UserError as fault:
         return [f"{fault.message}."]
     return []
@@ -207,12 +207,12 @@ def _too_long(folder: Path, settings: ModelSettings, longest: Request | None) ->
     """Say where a session's longest request is longer than a model reads, by its tokenizer or else by characters."""
     from transformers import AutoConfig, AutoTokenizer
 
-    from experiment.models.local.lengths import reach_of
+    from experiment.models.local.tokens import context_length_of
 
     if longest is None:
         return []
     has_encoder = _has_encoder(folder)
-    reach = reach_of(AutoConfig.from_pretrained(str(folder), local_files_only=True))
+    reach = context_length_of(AutoConfig.from_pretrained(str(folder), local_files_only=True))
     most = reach.source if has_encoder else reach.text
     if most is None:
         return []

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from experiment.models.local.computing import give_back
+from experiment.models.local.causal_model import give_back
 from experiment.models.runs.limits import Clock, Stop
 from experiment.study import Study
 from experiment.tuning import checkpoints, curve, networks, rows

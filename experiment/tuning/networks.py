@@ -12,10 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from experiment.models.local import checkpoints, hardware
-from experiment.models.local.lengths import reach_of
-from experiment.models.local.revisions import name_revision
-from experiment.models.local.tokens import Wording
+from experiment.models.local import checkpoints
+from experiment.models.local.checkpoints import name_revision
+from experiment.models.local.tokens import Wording, context_length_of
 from experiment.tuning.settings import Lora, Training
 from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
@@ -68,9 +67,9 @@ def look_at(training: Training) -> Base:
         source,
         config,
         wording,
-        hardware.choose_device(options.get("device")),
+        checkpoints.choose_device(options.get("device")),
         name_revision(source, config),
-        reach_of(config).text,
+        context_length_of(config).text,
     )
 
 

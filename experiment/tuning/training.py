@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiment.models.local.computing import give_back
-from experiment.models.local.head import is_out_of_memory
+from experiment.models.local.causal_model import give_back, is_out_of_memory
 from experiment.models.runs.limits import Clock, Stop
 from experiment.tuning import checkpoints
 from experiment.tuning.batches import IGNORED, Order, Part, Piece, parts_of

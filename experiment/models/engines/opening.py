@@ -14,10 +14,10 @@ Opener = Callable[[ModelSettings], Engine]
 
 
 def _open_local(settings: ModelSettings) -> Engine:
-    from experiment.models.local import LocalEngine, SeeingEngine
+    from experiment.models.local import LocalEngine, VisionEngine
 
     return (
-        SeeingEngine(settings) if settings.options.get("presentation") == "image" else LocalEngine(settings)
+        VisionEngine(settings) if settings.options.get("presentation") == "image" else LocalEngine(settings)
     )
 
 

@@ -22,7 +22,7 @@ from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError
 
 BUNDLE = 256
-"""Requests that a worker is given at a time, where the engine does not say otherwise."""
+"""Requests that a worker is given at a time."""
 
 MOST_LOSSES = 3
 """Workers that a request may lose before it is set aside as an error: it may be what kills them."""
@@ -84,11 +84,7 @@ class RayEngine:
 
     ``settings``: reads ``workers`` (how many; by default the cluster's GPUs, or one for each two processors; one
     alone where times are taken), ``ray_address``, and all that the local engine reads.
-    ``computes_alone``: with ``determinism: stable``, requests whose replies lead on are given to workers one by
-    one, as they must be computed.
     """
-
-    computes_alone = True
 
     def __init__(self, settings: ModelSettings) -> None:
         try:
@@ -125,11 +121,6 @@ class RayEngine:
         self._described: dict[str, object] = {}
         self._losses = 0
         self._is_answering = self._closed = False
-
-    @property
-    def bundle(self) -> int | None:
-        """How many planned requests must always come together, as the local engine says."""
-        return self._local.bundle
 
     def describe(self) -> dict[str, object]:
         """Return what the local engine says of itself, from a worker once one has computed, and how many workers there are."""
@@ -200,11 +191,10 @@ class RayEngine:
 
     def _give_out(self, waiting: deque[Request], *, leads_on: bool) -> None:
         """Give every idle worker something to do; begin workers as long as there is work for them."""
+        at_once = TALKS if leads_on else BUNDLE
         for worker in [one for one in self._workers if one.stream is None and one.turns]:
-            self._give(
-                worker, worker.turns, self._most(len(worker.turns), leads_on, are_turns=True), leads_on
-            )
-        most = self._most(-(-len(waiting) // max(1, self.size)), leads_on)
+            self._give(worker, worker.turns, at_once, leads_on)
+        most = max(1, min(at_once, -(-len(waiting) // self.size)))
         while waiting:
             idle = next((worker for worker in self._workers if worker.stream is None), None)
             if idle is None:
@@ -215,14 +205,7 @@ class RayEngine:
         for idle in [one for one in self._workers if one.stream is None]:
             longest = max(self._workers, key=lambda one: len(one.turns))
             if len(longest.turns) > 1:
-                share = self._most(len(longest.turns) // 2, leads_on, are_turns=True)
-                self._give(idle, longest.turns, share, leads_on)
-
-    def _most(self, share: int, leads_on: bool, *, are_turns: bool = False) -> int:
-        """Return how many requests a worker is given at once."""
-        if self.bundle:
-            return 1 if leads_on or are_turns else self.bundle
-        return max(1, min(TALKS if leads_on else BUNDLE, share))
+                self._give(idle, longest.turns, min(at_once, len(longest.turns) // 2), leads_on)
 
     def _give(self, worker: _Worker, source: deque[Request], most: int, leads_on: bool) -> None:
         some = [source.popleft() for _ in range(min(most, len(source)))]
@@ -288,7 +271,7 @@ class _Work:
 
     def answer(self, requests: Sequence[Request], leads_on: bool) -> Iterator[Reply]:
         """Yield replies as they are computed; what they may lead on from stays in memory."""
-        from experiment.models.local.head import Closed
+        from experiment.models.local.causal_model import Closed
 
         with suppress(Closed):
             yield from self._engine.answer(requests, _nothing_yet if leads_on else None)

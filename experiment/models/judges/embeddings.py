@@ -157,11 +157,11 @@ class _LocalWay:
     """A checkpoint on this machine; when memory runs out, half as much is computed at once from then on."""
 
     def __init__(self, settings: ModelSettings) -> None:
-        from experiment.models.local import checkpoints, hardware
-        from experiment.models.local.revisions import name_revision
+        from experiment.models.local import checkpoints
+        from experiment.models.local.checkpoints import name_revision
 
         self._source = checkpoints.find_source(settings)
-        self._device = hardware.choose_device(settings.options.get("device"))
+        self._device = checkpoints.choose_device(settings.options.get("device"))
         config, self._tokenizer = checkpoints.load_tokenizer(self._source)
         self.revision = name_revision(self._source, config)
         reading = reading_of(self._source, settings.name)
@@ -177,8 +177,7 @@ class _LocalWay:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         from experiment.models.local import checkpoints
-        from experiment.models.local.computing import give_back
-        from experiment.models.local.head import is_out_of_memory
+        from experiment.models.local.causal_model import give_back, is_out_of_memory
 
         if self._model is None:
             self._model = checkpoints.load_encoder(self._source, self._device)
@@ -222,7 +221,7 @@ class _LocalWay:
         """Return the vector of each row's last hidden states, their mean or one of them, shape (rows, width)."""
         import torch
 
-        from experiment.models.local.padding import padded
+        from experiment.models.local.rows import padded
 
         with torch.inference_mode():
             tokens = padded(rows, self._device)

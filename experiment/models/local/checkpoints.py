@@ -2,16 +2,175 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import importlib
+import importlib.metadata
 import importlib.util
+import json
+import os
+import platform
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiment.models.local.quantising import quantised
-from experiment.models.local.torchvision_beside import not_loading
 from experiment.models.settings import ModelSettings, NotThereYet
-from stimuli.errors import UserError
+from stimuli.errors import UserError, unknown_name
+
+DTYPES = ("float32", "bfloat16", "float16")
+
+
+def choose_device(asked: object) -> str:
+    """Return ``cuda``, ``mps`` or ``cpu``: the one asked for, else the fastest that is there."""
+    import torch
+
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if asked is None:
+        return next(name for name, present in there.items() if present)
+    kind = str(asked).partition(":")[0]
+    if kind not in there:
+        raise unknown_name("device", str(asked), there)
+    if not there[kind]:
+        raise UserError(
+            f"device {asked} is not on this machine", mend="Leave device out to take what is there."
+        )
+    return str(asked)
+
+
+def choose_dtype(asked: object, device: str) -> str:
+    """Return the number format: float32 on a CPU, bfloat16 elsewhere, unless one is asked for."""
+    if asked is None:
+        return "float32" if device == "cpu" else "bfloat16"
+    if asked not in DTYPES:
+        raise unknown_name("dtype", str(asked), DTYPES)
+    return str(asked)
+
+
+def name_processor(device: str) -> str:
+    """Return the name of what computes."""
+    import torch
+
+    if device.startswith("cuda"):
+        return str(torch.cuda.get_device_name(device))
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def free_memory(device: str) -> int | None:
+    """Return how many bytes are free where a model computes, or None where that cannot be told."""
+    import torch
+
+    if device.startswith("cuda"):
+        return int(torch.cuda.mem_get_info(device)[0])
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/meminfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024 * int(line.split()[1])
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):
+        return None
+
+
+QUANTISATIONS = ("4bit", "8bit")
+
+
+def choose_quantisation(asked: object, device: str, dtype: str) -> str | None:
+    """Return ``4bit`` or ``8bit`` where one is asked for and a package can do it here."""
+    if asked is None:
+        return None
+    if asked not in QUANTISATIONS:
+        raise unknown_name("quantisation", str(asked), QUANTISATIONS)
+    quantised(str(asked), device, dtype)
+    return str(asked)
+
+
+def quantised(bits: str, device: str, dtype: str) -> Any:
+    """Return transformers' configuration for weights of 4 or 8 bits.
+
+    torchao's 8 bits are of the weights alone. Those of bitsandbytes round what is computed too, together with what stands
+    beside it in a batch, so they are taken only where torchao is missing. Its 4 bits (NF4) are of the weights alone.
+    """
+    import torch
+
+    there = {name for name in ("torchao", "bitsandbytes", "accelerate") if importlib.util.find_spec(name)}
+    if not device.startswith("mps") and "accelerate" in there:
+        if bits == "8bit" and "torchao" in there:
+            from transformers import TorchAoConfig
+
+            return TorchAoConfig(importlib.import_module("torchao.quantization").Int8WeightOnlyConfig())
+        if "bitsandbytes" in there:
+            from transformers import BitsAndBytesConfig
+
+            if bits == "8bit":
+                return BitsAndBytesConfig(load_in_8bit=True)
+            return BitsAndBytesConfig(
+                load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=getattr(torch, dtype)
+            )
+    package = "torchao" if bits == "8bit" else "bitsandbytes"
+    raise UserError(
+        f"quantisation: {bits} needs packages that are not installed for {device}",
+        mend="Leave quantisation out and take dtype: bfloat16."
+        if device.startswith("mps")
+        else f"Install them: pip install {package} accelerate; or leave quantisation out.",
+    )
+
+
+def quantisation_package(bits: str | None, device: str, dtype: str) -> str | None:
+    """Return name and version of the package that quantises, for the record of a run."""
+    if bits is None:
+        return None
+    name = type(quantised(bits, device, dtype)).__name__
+    package = "bitsandbytes" if name == "BitsAndBytesConfig" else "torchao"
+    return f"{package} {importlib.metadata.version(package)}"
+
+
+def version_beside(torch: str) -> str:
+    """Return the version of torchvision that belongs to a version of PyTorch.
+
+    Both come out together: torchvision 0.15.x with PyTorch 2.0.x, 0.16.x with 2.1.x and so on.
+
+    ``torch``: such as ``2.13.0+cpu``.
+    """
+    released = re.fullmatch(r"2\.(\d+)\.(\d+)(\+.*)?", torch)
+    if released is None:
+        raise ValueError(f"which torchvision belongs to PyTorch {torch} is not known")
+    return f"0.{int(released[1]) + 15}.{released[2]}"
+
+
+def how_to_get_it() -> str:
+    """Say how torchvision is installed beside the PyTorch that is here."""
+    torch = importlib.metadata.version("torch")
+    try:
+        wanted = f"pip install torchvision=={version_beside(torch)}"
+    except ValueError:
+        return f"Install the torchvision that was released with PyTorch {torch}."
+    built = torch.partition("+")[2]
+    if built:
+        return f"{wanted} with the --index-url that PyTorch {torch} came from: torchvision has to be built for {built} too."
+    return f'{wanted}, or pip install "wrods[pictures]".'
+
+
+def not_loading() -> NotThereYet | None:
+    """Return what is wrong with the torchvision that is installed; None where it loads, or where there is none."""
+    if importlib.util.find_spec("torchvision") is None:
+        return None
+    try:
+        importlib.import_module("torchvision")
+    except (ImportError, RuntimeError, OSError, AttributeError) as fault:
+        said = " ".join(str(fault).split())[:200]
+        return NotThereYet(
+            f"torchvision is installed and does not load beside PyTorch {importlib.metadata.version('torch')}, which keeps "
+            f"transformers from loading any model: {said}",
+            mend=f"{how_to_get_it()} Where no model looks at pictures: pip uninstall torchvision.",
+        )
+    return None
+
 
 HUB_S = 5.0
 """How long the Hugging Face hub may take to say whether it has a model."""
@@ -244,3 +403,48 @@ def _load_fault(source: Source, error: Exception) -> UserError:
         f"{source.place} cannot be loaded: {first}",
         mend="It must be a model that generates text, with a tokenizer.",
     )
+
+
+_WHOLE_BYTES = 2**30
+_CHUNKS = 256
+_CHUNK_BYTES = 2**20
+
+MODEL_SUFFIXES = frozenset({".safetensors", ".bin", ".model", ".jinja"})
+MODEL_FILES = frozenset(
+    {
+        *("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "vocab.json"),
+        *("added_tokens.json", "special_tokens_map.json", "chat_template.json"),
+    }
+)
+
+
+def name_revision(source: Source, config: Any) -> str:
+    """Return what pins the weights: the hub's commit, or a hash over the files that make a model what it is.
+
+    Notes that lie beside a model (a card, a recipe, measurements) do not make it another one.
+
+    Weights up to 1 GiB a file are hashed whole; of larger files size and 256 MiB spread evenly.
+    """
+    if not source.is_folder:
+        return str(getattr(config, "_commit_hash", None) or source.revision or "main")
+    total = hashlib.sha256()
+    for path in sorted(Path(source.place).iterdir()):
+        of_model = (
+            path.suffix in MODEL_SUFFIXES or path.name in MODEL_FILES or path.name.endswith(".index.json")
+        )
+        if of_model and path.is_file():
+            total.update(json.dumps([path.name, path.stat().st_size]).encode())
+            _hash_file(path, total)
+    return f"sha256:{total.hexdigest()[:16]}"
+
+
+def _hash_file(path: Path, total: hashlib._Hash) -> None:
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        if size <= _WHOLE_BYTES:
+            while chunk := file.read(_CHUNK_BYTES):
+                total.update(chunk)
+            return
+        for number in range(_CHUNKS):
+            file.seek((size - _CHUNK_BYTES) * number // (_CHUNKS - 1))
+            total.update(file.read(_CHUNK_BYTES))

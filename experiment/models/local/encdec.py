@@ -11,15 +11,11 @@ import time
 from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
-from experiment.models.local.drawing import choose, goes_on
-from experiment.models.local.head import CausalModel, Closed
-from experiment.models.local.padding import asked_of, padded
-from experiment.models.local.rows import Budget, Decoded, Decoding, Found, Ids, Row
-from experiment.models.local.sums import Hidden
-from stimuli.seeds import generator
+from experiment.models.local.causal_model import CausalModel, Closed, continue_rows
+from experiment.models.local.rows import Found, Hidden, Ids, MemoryBudget, Row, asked_of, padded
 
 
-class EncoderDecoderWay:
+class EncoderDecoderBackend:
     """Computes rows whose ``source`` an encoder reads.
 
     ``alone``: whether every row is computed by itself, for exact repetition and for times.
@@ -34,7 +30,7 @@ class EncoderDecoderWay:
         """Give up what is remembered: nothing."""
 
     def compute(
-        self, rows: Sequence[Row], budget: Budget, hold: Set[int] = frozenset()
+        self, rows: Sequence[Row], budget: MemoryBudget, hold: Set[int] = frozenset()
     ) -> Iterator[tuple[int, Found]]:
         """Yield the place of each row and what was found of it, as soon as it is complete."""
         of_source: dict[bytes, list[int]] = {}
@@ -54,7 +50,7 @@ class EncoderDecoderWay:
             yield from self._batch(rows, batch, budget)
 
     def _batch(
-        self, rows: Sequence[Row], batch: Sequence[Sequence[int]], budget: Budget
+        self, rows: Sequence[Row], batch: Sequence[Sequence[int]], budget: MemoryBudget
     ) -> Iterator[tuple[int, Found]]:
         """Encode each text of a batch once, then decode all rows that go on from it."""
         import torch
@@ -83,23 +79,24 @@ class EncoderDecoderWay:
                 )
                 together = [one for one in some if not continues or len(rows[one[1]].ids) == length]
                 together = together[: 1 if self.alone else max(1, at_once)]
-                for place, found in self._decode(rows, together, read, seen, started):
+                for place, found in self._decode(rows, together, read, seen):
                     found.computed = first.get(place, 0)
                     if self.alone:
                         found.milliseconds = (time.perf_counter() - started) * 1000
+                        if found.decoded is not None and found.decoded.first_at is not None:
+                            found.first_ms = (found.decoded.first_at - started) * 1000
                     yield place, found
                 taken = set(together)
                 some = [one for one in some if one not in taken]
 
     def _decode(
-        self, rows: Sequence[Row], lines: Sequence[tuple[int, int]], read: Any, seen: Any, started: float
+        self, rows: Sequence[Row], lines: Sequence[tuple[int, int]], read: Any, seen: Any
     ) -> Iterator[tuple[int, Found]]:
         """Score rows of one batch of the decoder, or continue them.
 
         ``lines``: the line of the encoder's batch that a row goes on from, and the row's place.
         ``read``: what the encoder gave: ``last_hidden_state`` of shape (texts, longest, width).
         ``seen``: shape (texts, longest); 1 where a text has a token.
-        ``started``: when the encoder began, by the performance counter.
         """
         import torch
 
@@ -118,46 +115,23 @@ class EncoderDecoderWay:
         if not decodings:
             yield from ((place, found[number]) for number, (_, place) in enumerate(lines))
             return
-        for number, decoded, first in self._continue(
-            decodings, logits[:, -1], output.past_key_values, read, mask
-        ):
+        cache = output.past_key_values
+
+        def advance(stay: list[int] | None, chosen: list[int]) -> Any:
+            nonlocal read, mask, cache
+            if stay is not None:
+                left = torch.tensor(stay, device=self.model.device)
+                cache.reorder_cache(left)
+                read, mask = _of_lines(read, left), mask[left]
+            news = torch.tensor([[token] for token in chosen], device=self.model.device)
+            output = self._pass(news, read, mask, cache, use_cache=True)
+            cache = output.past_key_values
+            self.model.forwarded += len(chosen)
+            return output.logits[:, -1].float()
+
+        for _, number, decoded in continue_rows(logits[:, -1], decodings, self.model.ends, advance):
             found[number].decoded = decoded
-            found[number].first_ms = (first - started) * 1000 if self.alone else None
             yield lines[number][1], found[number]
-
-    def _continue(
-        self, how: Sequence[Decoding], logits: Any, cache: Any, read: Any, mask: Any
-    ) -> Iterator[tuple[int, Decoded, float]]:
-        """Continue rows one token a pass; yield each as it is done, and when the first tokens were chosen."""
-        import torch
-
-        draws = [generator("sampling", one.seed) for one in how]
-        done = [Decoded() for _ in how]
-        active = list(range(len(how)))
-        first: float | None = None
-        while active:
-            with torch.inference_mode():
-                chosen = choose(logits, [how[line] for line in active], [draws[line] for line in active])
-            first = first or time.perf_counter()
-            stay = [
-                number
-                for number, (line, token) in enumerate(zip(active, chosen, strict=True))
-                if goes_on(done[line], token, how[line], self.model.ends)
-            ]
-            for number in sorted({*range(len(active))} - {*stay}):
-                yield active[number], done[active[number]], first
-            if not stay:
-                return
-            with torch.inference_mode():
-                if len(stay) < len(active):
-                    left = torch.tensor(stay, device=self.model.device)
-                    cache.reorder_cache(left)
-                    read, mask = _of_lines(read, left), mask[left]
-                active = [active[number] for number in stay]
-                news = torch.tensor([[chosen[number]] for number in stay], device=self.model.device)
-                output = self._pass(news, read, mask, cache, use_cache=True)
-                logits, cache = output.logits[:, -1].float(), output.past_key_values
-            self.model.forwarded += len(active)
 
     def _pass(self, tokens: Any, read: Any, mask: Any, cache: Any, *, use_cache: bool) -> Any:
         if self.model.is_closed:

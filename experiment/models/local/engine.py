@@ -7,59 +7,154 @@ models, but they would see a label before it is scored.
 from __future__ import annotations
 
 import importlib.metadata
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 from experiment.models.engine import Follow, Reply, Request
-from experiment.models.local import checkpoints, hardware, parity, quantising
-from experiment.models.local.branching import BranchingWay
-from experiment.models.local.caches import is_forkable
-from experiment.models.local.computing import Computing
-from experiment.models.local.encdec import EncoderDecoderWay
-from experiment.models.local.head import CausalModel
-from experiment.models.local.jobs import Job, answer_job, job_of, reply_of
-from experiment.models.local.lengths import reach_of, require_fitting
-from experiment.models.local.opened import open_checkpoint
-from experiment.models.local.parity import TOLERANCE, TOLERANCE_16_BIT
-from experiment.models.local.plain import PlainWay
-from experiment.models.local.rows import Budget, Ids, Row
-from experiment.models.local.tokens import Template, Tokens, Wording
-from experiment.models.local.windows import Windows, conversations_held, going_on_from, merged
+from experiment.models.local import checkpoints, parity
+from experiment.models.local.causal_model import CausalModel, is_forkable
+from experiment.models.local.encdec import EncoderDecoderBackend
+from experiment.models.local.jobs import (
+    Job,
+    Windows,
+    answer_job,
+    conversations_held,
+    going_on_from,
+    job_of,
+    merged,
+    reply_of,
+)
+from experiment.models.local.packed import PackedBackend
+from experiment.models.local.parity import Computing, require_causal
+from experiment.models.local.plain import PlainBackend
+from experiment.models.local.rows import MemoryBudget, Row
+from experiment.models.local.tokens import Template, Tokens, Wording, context_length_of, require_fitting
 from experiment.models.settings import ModelSettings
-from stimuli.errors import UserError
+from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import generator
 
-BUNDLE = 32
-"""Requests that are always computed together with ``determinism: stable``."""
+DETERMINISM = ("fast", "exact")
+FORMER_DETERMINISM = {"stable": "exact"}
+"""What earlier versions knew, and what is done where a study still says so: more than it promised."""
 
 WARM_UP = 3
 """Requests that are computed and thrown away before times are taken."""
 
-_BUDGETS = {"cpu": (384, 65_536), "mps": (4096, 65_536), "cuda": (8192, 524_288)}
+_TOKENS = {"cpu": 384, "mps": 4096, "cuda": 8192}
+_HELD = {"cpu": 65_536, "mps": 65_536, "cuda": 524_288}
 
 
-class LocalEngine:
-    """Answers with a checkpoint on this machine.
+class CheckpointEngine:
+    """An opened checkpoint, without its weights: what engines of text and of pictures have in common.
 
-    ``settings``: reads the options ``template``, ``leading_space``, ``thinking``, ``dtype``, ``device``,
-    ``revision``, ``quantisation``, ``token_budget``, ``determinism``, ``timing`` and ``order_seed`` (of the order
-    in which timed trials come).
+    ``settings``: reads the options ``dtype``, ``device``, ``revision``, ``quantisation``, ``token_budget``,
+    ``determinism``, ``timing`` and ``order_seed`` (of the order in which timed trials come).
     """
+
+    wording: Wording
 
     def __init__(self, settings: ModelSettings) -> None:
         options = settings.options
         self.settings = settings
-        opened = open_checkpoint(settings)
-        self.source, self.config, self.revision = opened.source, opened.config, opened.revision
-        self.device, self.dtype = opened.device, opened.dtype
-        self.quantisation, self.stored_quantisation = opened.quantisation, opened.stored_quantisation
-        self.determinism, self.timing = opened.determinism, opened.timing
+        self.source = checkpoints.find_source(settings)
+        self.device = checkpoints.choose_device(options.get("device"))
+        self.dtype = checkpoints.choose_dtype(options.get("dtype"), self.device)
+        self.quantisation = checkpoints.choose_quantisation(
+            options.get("quantisation"), self.device, self.dtype
+        )
+        self.config, self.tokenizer = checkpoints.load_tokenizer(self.source)
+        self.stored_quantisation = checkpoints.stored_quantisation(self.config)
+        if self.quantisation and self.stored_quantisation:
+            raise UserError(
+                f"quantisation: {self.quantisation} was asked for, and the weights of this model are stored quantised "
+                f"({self.stored_quantisation})",
+                mend="Leave quantisation out.",
+            )
+        asked = str(options.get("determinism", "fast"))
+        self.determinism = FORMER_DETERMINISM.get(asked, asked)
+        if self.determinism not in DETERMINISM:
+            raise unknown_name("determinism", asked, DETERMINISM)
+        self.revision = checkpoints.name_revision(self.source, self.config)
+        self.timing = bool(options.get("timing", False))
+        self.order_seed = int(cast(int, options.get("order_seed", 1)))
+        self._context_length = context_length_of(self.config)
+        self._is_warm = self._closed = False
+
+    def _token_budget(self, usual: Mapping[str, int]) -> int:
+        asked = self.settings.options.get("token_budget", usual[self.device.partition(":")[0]])
+        if not isinstance(asked, int) or isinstance(asked, bool) or asked < 1:
+            raise UserError(
+                f"token_budget: {asked} is no number of tokens",
+                mend="Write a whole number, 768 for instance.",
+            )
+        return asked
+
+    def _described(self, quantisation: str | None, more: Mapping[str, object]) -> dict[str, object]:
+        """Return what names an answer's origin (``identity``; ``more`` belongs to it) and how it is computed."""
+        identity: dict[str, object] = {
+            "kind": "hf",
+            "model": self.settings.name,
+            "revision": self.revision,
+            "dtype": self.dtype,
+            **({"quantisation": quantisation} if quantisation else {}),
+            **self.wording.describe(),
+            **more,
+        }
+        return {
+            **identity,
+            "identity": identity,
+            "quantisation": quantisation,
+            "quantised_by": checkpoints.quantisation_package(self.quantisation, self.device, self.dtype),
+            "device": self.device,
+            "processor": checkpoints.name_processor(self.device),
+            "transformers": importlib.metadata.version("transformers"),
+            "torch": importlib.metadata.version("torch"),
+            "determinism": self.determinism,
+            "timing": self.timing,
+            "order_seed": self.order_seed if self.timing else None,
+        }
+
+    def _ordered(self, requests: Sequence[Request]) -> list[Request]:
+        """Return requests in their order, or in a random one where times are taken."""
+        ordered = list(requests)
+        if self.timing:
+            generator("order of timed trials", self.order_seed).shuffle(ordered)
+        return ordered
+
+    def _ends(self, model: Any) -> set[int]:
+        """Return the tokens that end a generation."""
+        given = getattr(model.generation_config, "eos_token_id", None)
+        ends = set(given) if isinstance(given, list | tuple) else {given}
+        return {int(end) for end in (*ends, self.wording.tokenizer.eos_token_id) if end is not None}
+
+    def _signed(self, reply: Reply) -> Reply:
+        """Return a reply with what answered it; without times where none are taken."""
+        if not self.timing:
+            reply = replace(reply, latency_ms=None, ttft_ms=None)
+        return replace(
+            reply,
+            requested_model=self.settings.use,
+            resolved_model=f"{self.settings.name}@{self.revision}",
+            dtype=self.dtype,
+        )
+
+    def _failed(self, request: Request, error: str, *, attempts: int = 1) -> Reply:
+        return self._signed(Reply(request.work_key, None, "error", error=error, attempts=attempts))
+
+
+class LocalEngine(CheckpointEngine):
+    """Answers with a checkpoint on this machine.
+
+    ``settings``: reads the options ``template``, ``leading_space`` and ``thinking`` too.
+    """
+
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__(settings)
+        options = settings.options
         self.has_encoder = bool(getattr(self.config, "is_encoder_decoder", False))
-        self._reach = reach_of(self.config)
         self.wording = Wording(
-            opened.tokenizer,
+            self.tokenizer,
             template=cast("Template | None", options.get("template")),
             leading_space=cast("bool | None", options.get("leading_space")),
             thinking=bool(options.get("thinking", False)),
@@ -67,25 +162,10 @@ class LocalEngine:
             if self.has_encoder
             else None,
         )
-        self.order_seed = int(cast(int, options.get("order_seed", 1)))
-        tokens, held = _BUDGETS[self.device.partition(":")[0]]
-        asked = options.get("token_budget")
-        if asked is not None and (not isinstance(asked, int) or isinstance(asked, bool) or asked < 1):
-            raise UserError(
-                f"token_budget: {asked} is no number of tokens",
-                mend="Write a whole number, 768 for instance.",
-            )
-        self.budget = Budget(asked if asked is not None else tokens, held)
+        self.budget = MemoryBudget(self._token_budget(_TOKENS), _HELD[self.device.partition(":")[0]])
         self._model: CausalModel | None = None
         self._computing: Computing | None = None
         self._most_talks = self.budget.held
-        self._is_warm = False
-        self._closed = False
-
-    @property
-    def bundle(self) -> int | None:
-        """How many planned requests must always come together and in their order; None where company does not matter."""
-        return BUNDLE if self.determinism == "stable" and not self.timing else None
 
     @property
     def parity(self) -> dict[str, object]:
@@ -94,35 +174,15 @@ class LocalEngine:
 
     def describe(self) -> dict[str, object]:
         """Return model, revision, numbers, wording, versions and the outcome of the parity check."""
-        quantisation = self.quantisation or self.stored_quantisation
-        identity: dict[str, object] = {
-            "kind": "hf",
-            "model": self.settings.name,
-            "revision": self.revision,
-            "dtype": self.dtype,
-            **({"quantisation": quantisation} if quantisation else {}),
-            **self.wording.describe(),
-        }
         model = self._model
+        surprisal = "not defined: the encoder reads a text in both directions"
         return {
-            **identity,
-            "identity": identity,
-            "quantisation": quantisation,
-            "quantised_by": quantising.quantisation_package(self.quantisation, self.device, self.dtype),
+            **self._described(self.quantisation or self.stored_quantisation, {}),
             "parameters": checkpoints.count_parameters(model.model) if model else None,
             "architecture": type(model.model).__name__ if model else (self.config.architectures or [None])[0],
             "encoder": self.has_encoder,
-            "surprisal": "not defined: the encoder reads a text in both directions"
-            if self.has_encoder
-            else "per region",
-            "device": self.device,
-            "processor": hardware.name_processor(self.device),
+            "surprisal": surprisal if self.has_encoder else "per region",
             "system_role": self.wording.system_role if self.wording.template == "chat" else None,
-            "transformers": importlib.metadata.version("transformers"),
-            "torch": importlib.metadata.version("torch"),
-            "determinism": self.determinism,
-            "timing": self.timing,
-            "order_seed": self.order_seed if self.timing else None,
             "parity": dict(self.parity),
             "token_budget": self.budget.tokens,
             "tokens_forwarded": model.forwarded if model else 0,
@@ -157,10 +217,9 @@ class LocalEngine:
     def answer(self, requests: Sequence[Request], follow: Follow | None = None) -> Iterator[Reply]:
         """Yield a reply for each request as soon as its rows are computed; what follows from replies comes after.
 
-        With ``timing`` requests come in a random order. With ``determinism: stable`` they come in bundles, and each one
-        that follows from a reply is computed by itself.
+        With ``timing`` requests come in a random order.
         """
-        windows = Windows(self._ordered(requests), self.bundle, leads_on=follow is not None)
+        windows = Windows(self._ordered(requests), leads_on=follow is not None)
         while windows and not self._closed:
             window, holds = windows.next(self._most_talks)
             if self.timing and not self._is_warm:
@@ -171,13 +230,6 @@ class LocalEngine:
                 yield reply
                 if self._closed:
                     return
-
-    def _ordered(self, requests: Sequence[Request]) -> Sequence[Request]:
-        if not self.timing:
-            return requests
-        shuffled = list(requests)
-        generator("order of timed trials", self.order_seed).shuffle(shuffled)
-        return shuffled
 
     def _warm_up(self, request: Request) -> None:
         """Compute a request some times before times are taken."""
@@ -199,7 +251,7 @@ class LocalEngine:
                 yield self._failed(request, str(error))
         prompts = [job.rows[0] for job in jobs if job.rows] if holds else []
         if prompts:
-            share = self.parity["path"] == BranchingWay.name
+            share = self.parity["path"] == PackedBackend.name
             self._most_talks = conversations_held(prompts, self.budget, share=share)
         thoughts: list[Job] = []
         for job, path in self._jobs(jobs, holds=holds):
@@ -237,15 +289,15 @@ class LocalEngine:
                 require_causal(model, longest.ids, self.dtype, self.settings.name)
             keeps = not self.has_encoder and is_forkable(model)
             plain = (
-                EncoderDecoderWay(model, alone=True)
+                EncoderDecoderBackend(model, alone=True)
                 if self.has_encoder
-                else PlainWay(model, keeps_memory=keeps)
+                else PlainBackend(model, keeps_memory=keeps)
             )
             if self.determinism == "exact" or self.timing:
                 record: dict[str, object] = {"path": "plain", "checked": 0, "reason": "asked for"}
                 self._computing = Computing(model, [plain], record)
             else:
-                choice = parity.choose_way(model, rows, self.dtype, plain, remembers=self.bundle is None)
+                choice = parity.choose_way(model, rows, self.dtype, plain)
                 self._computing = Computing(model, choice.ways, choice.record)
         return self._computing
 
@@ -253,7 +305,7 @@ class LocalEngine:
         """Return a request in tokens, or say that it is longer than the model takes."""
         tokens = self.wording.tokens(request)
         thinks = self.wording.thinking and self.wording.thoughts.marks is not None
-        require_fitting(tokens, request, self._reach, thinks=thinks)
+        require_fitting(tokens, request, self._context_length, thinks=thinks)
         return tokens
 
     def _load(self) -> CausalModel:
@@ -261,72 +313,13 @@ class LocalEngine:
             model = checkpoints.load_model(self.source, self.device, self.dtype, self.quantisation)
             self._model = CausalModel(model, self.device, self._ends(model), self.wording.begins_word)
             self._model.is_closed = self._closed
-            free = hardware.free_memory(self.device)
+            free = checkpoints.free_memory(self.device)
             if free is not None:
                 self.budget.held = max(1, min(self.budget.held, free // 5 // self._model.bytes_a_token))
             self.budget.positions = min(self.budget.positions, self._model.most_positions)
         return self._model
 
-    def _ends(self, model: Any) -> set[int]:
-        given = getattr(model.generation_config, "eos_token_id", None)
-        ends = set(given) if isinstance(given, list | tuple) else {given}
-        return {int(end) for end in (*ends, self.wording.tokenizer.eos_token_id) if end is not None}
-
     def _reply(self, job: Job, path: str) -> Reply:
         if job.error is not None:
             return self._failed(job.request, job.error, attempts=job.attempts)
-        reply = reply_of(job, self.wording, path)
-        if not self.timing:
-            reply = replace(reply, latency_ms=None, ttft_ms=None)
-        return replace(
-            reply,
-            requested_model=self.settings.use,
-            resolved_model=f"{self.settings.name}@{self.revision}",
-            dtype=self.dtype,
-        )
-
-    def _failed(self, request: Request, error: str, *, attempts: int = 1) -> Reply:
-        return Reply(
-            request.work_key, None, "error", error=error, attempts=attempts,
-            requested_model=self.settings.use, resolved_model=f"{self.settings.name}@{self.revision}",
-            dtype=self.dtype,
-        )  # fmt: skip
-
-
-_TOKENS = 16
-_CHANGED = 4
-_MUCH = 10
-"""How many times what counts as rounding the difference must be: quantised layers round together what stands beside each other."""
-
-
-def require_causal(model: CausalModel, ids: Ids, dtype: str, name: str) -> None:
-    """Refuse a model whose log-probabilities of a text's beginning change with its last tokens.
-
-    ``ids``: shape (tokens,); a text to look with; its first tokens are enough, and one that is very short tells
-    nothing.
-    ``name``: what the study calls the model.
-    """
-    import torch
-
-    begun = ids[:_TOKENS].tolist()
-    changed = min(_CHANGED, len(begun) - 1)
-    if changed < 1:
-        return
-    other = [*begun[:-changed], *((one + 1) % model.vocabulary for one in begun[-changed:])]
-    forwarded, calls = model.forwarded, model.calls
-    with torch.inference_mode():
-        places = range(len(begun) - changed)
-        left, right = (
-            model.logits(torch.tensor([one], device=model.device), places, use_cache=False).log_softmax(-1)
-            for one in (begun, other)
-        )
-        apart = float((left - right).abs().max().item())
-    model.forwarded, model.calls = forwarded, calls
-    model.check_tokens += 2 * len(begun)
-    if math.isfinite(apart) and apart > _MUCH * TOLERANCE.get(dtype, TOLERANCE_16_BIT):
-        raise UserError(
-            f"{name} ({type(model.model).__name__}) sees the tokens that come behind a token: the log-probabilities of a beginning "
-            f"change by {apart:.2g} nats with the text's last tokens",
-            mend="Name a model that writes text from left to right. BERT-like models do so only where they were trained for it and "
-            "their config.json says is_decoder: true.",
-        )
+        return self._signed(reply_of(job, self.wording, path))

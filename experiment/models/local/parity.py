@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from experiment.models.local.branching import BranchingWay
-from experiment.models.local.caches import has_states, is_forkable
-from experiment.models.local.encdec import EncoderDecoderWay
-from experiment.models.local.expanded import ExpandedWay
-from experiment.models.local.head import CausalModel, Closed, is_out_of_memory
-from experiment.models.local.plain import PlainWay
-from experiment.models.local.rows import Budget, Decoding, Found, Row
+from experiment.models.local.causal_model import (
+    CausalModel,
+    Closed,
+    give_back,
+    has_states,
+    is_forkable,
+    is_out_of_memory,
+)
+from experiment.models.local.encdec import EncoderDecoderBackend
+from experiment.models.local.jobs import Work
+from experiment.models.local.packed import PackedBackend
+from experiment.models.local.plain import PlainBackend
+from experiment.models.local.rows import Decoding, Found, Ids, MemoryBudget, Row
+from stimuli.errors import UserError
 
 TOLERANCE = {"float32": 5e-4}
 TOLERANCE_16_BIT = 0.25
@@ -30,7 +37,7 @@ STATES_TOLERANCE = {4: 2e-3}
 STATES_TOLERANCE_16_BIT = 0.1
 """Length of the difference of a layer's hidden states, as a share of their own; by bytes of a number. As kept, in 16 bits."""
 
-Way = BranchingWay | ExpandedWay | PlainWay | EncoderDecoderWay
+Way = PackedBackend | PlainBackend | EncoderDecoderBackend
 
 Seen = TypeVar("Seen")
 
@@ -53,7 +60,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Apart:
+class ParityDeviation:
     """How far a way is from plain passes."""
 
     nats: float  # largest difference in a log-probability
@@ -62,12 +69,7 @@ class Apart:
 
 
 def choose_way(
-    model: CausalModel,
-    rows: Sequence[Row],
-    dtype: str,
-    plain: PlainWay | EncoderDecoderWay,
-    *,
-    remembers: bool = True,
+    model: CausalModel, rows: Sequence[Row], dtype: str, plain: PlainBackend | EncoderDecoderBackend
 ) -> Choice:
     """Find the ways whose log-probabilities, and hidden states where rows keep some, are those of plain passes.
 
@@ -75,9 +77,8 @@ def choose_way(
     a way makes of them is held against plain passes over the same tokens. Where memory runs out the check is made with the
     beginnings of rows.
     """
-    return _with_less(
-        rows, lambda some, budget: _choice(model, some, dtype, plain, budget, remembers=remembers)
-    )
+    with model.as_check():
+        return _with_less(rows, lambda some, budget: _choice(model, some, dtype, plain, budget))
 
 
 def apart_from_plain(model: CausalModel, way: Way, rows: Sequence[Row], plain: Way) -> float | str:
@@ -86,14 +87,12 @@ def apart_from_plain(model: CausalModel, way: Way, rows: Sequence[Row], plain: W
     Tokens that the check sends through the model are counted apart.
     """
 
-    def apart(some: Sequence[Row], budget: int) -> Apart | str:
-        sample = some[:4] if isinstance(plain, EncoderDecoderWay) else _sample(model, some)
+    def apart(some: Sequence[Row], budget: int) -> ParityDeviation | str:
+        sample = some[:4] if isinstance(plain, EncoderDecoderBackend) else _sample(model, some)
         return _checked(model, way, sample, plain, budget)
 
-    forwarded, calls = model.forwarded, model.calls
-    worst = _with_less(rows, apart)
-    model.check_tokens += model.forwarded - forwarded
-    model.forwarded, model.calls = forwarded, calls
+    with model.as_check():
+        worst = _with_less(rows, apart)
     return worst if isinstance(worst, str) else _too_far(model, worst, math.inf) or worst.nats
 
 
@@ -121,19 +120,15 @@ def _choice(
     model: CausalModel,
     rows: Sequence[Row],
     dtype: str,
-    plain: PlainWay | EncoderDecoderWay,
+    plain: PlainBackend | EncoderDecoderBackend,
     budget: int,
-    *,
-    remembers: bool,
 ) -> Choice:
     tolerance = TOLERANCE.get(dtype, TOLERANCE_16_BIT)
-    if isinstance(plain, EncoderDecoderWay):
-        tolerance = max(tolerance, TOLERANCE_ENCODED)
-    forwarded, calls = model.forwarded, model.calls
     refused: dict[str, str] = {}
     ways: list[Way] = []
-    if isinstance(plain, EncoderDecoderWay):
-        ways, chosen = [EncoderDecoderWay(model)], list(rows[:4])
+    if isinstance(plain, EncoderDecoderBackend):
+        tolerance = max(tolerance, TOLERANCE_ENCODED)
+        ways, chosen = [EncoderDecoderBackend(model)], list(rows[:4])
     else:
         chosen = _sample(model, rows)
         if has_states(model):
@@ -141,34 +136,31 @@ def _choice(
                 "some layers keep a state of all that came before, and branches would need one each"
             )
         else:
-            ways.append(BranchingWay(model, remembers=remembers))
+            ways.append(PackedBackend(model))
         if is_forkable(model):
-            ways.append(ExpandedWay(model, remembers=remembers))
-            if has_states(model):
-                ways.append(ExpandedWay(model, remembers=remembers, steps=True))
+            ways.append(PlainBackend(model, alone=False, shares=True))
         else:
             refused["expanded"] = "the model's memory is no cache that several rows can go on from"
         ways += [
-            PlainWay(model, keeps_memory=keeps, alone=False) for keeps in {plain.keeps_memory: 1, False: 1}
+            PlainBackend(model, keeps_memory=keeps, alone=False)
+            for keeps in {plain.keeps_memory: 1, False: 1}
         ]
     record: dict[str, object] = {"path": plain.name, "checked": len(chosen), "tolerance": tolerance}
     while ways:
         worst = _checked(model, ways[0], chosen, plain, budget)
         why = worst if isinstance(worst, str) else _too_far(model, worst, tolerance)
-        if isinstance(worst, Apart) and not why:
+        if isinstance(worst, ParityDeviation) and not why:
             record |= {"path": ways[0].name, "max_abs_difference": worst.nats}
             record |= {} if worst.states is None else {"max_states_difference": worst.states}
             refused.pop(ways[0].name, None)
             break
         refused[ways.pop(0).name] = why
-    if isinstance(plain, PlainWay):
-        plain.keeps_memory &= any(isinstance(way, PlainWay) and way.keeps_memory for way in ways)
-    model.check_tokens += model.forwarded - forwarded
-    model.forwarded, model.calls = forwarded, calls
+    if isinstance(plain, PlainBackend):
+        plain.keeps_memory &= any(isinstance(way, PlainBackend) and way.keeps_memory for way in ways)
     return Choice([*ways, plain], {**record, "refused": refused})
 
 
-def _too_far(model: CausalModel, apart: Apart, tolerance: float) -> str:
+def _too_far(model: CausalModel, apart: ParityDeviation, tolerance: float) -> str:
     """Return in what a way differs from plain passes by more than rounding; nothing where it does not."""
     if not apart.nats <= tolerance:
         return f"differs from plain passes by {apart.nats:.3g} nats; at most {tolerance:g} is rounding"
@@ -181,10 +173,12 @@ def _too_far(model: CausalModel, apart: Apart, tolerance: float) -> str:
     )
 
 
-def _checked(model: CausalModel, way: Way, rows: Sequence[Row], plain: Way, budget: int) -> Apart | str:
+def _checked(
+    model: CausalModel, way: Way, rows: Sequence[Row], plain: Way, budget: int
+) -> ParityDeviation | str:
     try:
-        if isinstance(plain, EncoderDecoderWay):
-            return Apart(_between(way, plain, rows, budget))
+        if isinstance(plain, EncoderDecoderBackend):
+            return ParityDeviation(_between(way, plain, rows, budget))
         return _difference(model, way, rows, budget)
     except Closed:
         raise
@@ -231,16 +225,16 @@ def _sample(model: CausalModel, rows: Sequence[Row]) -> list[Row]:
 _SHORT = Decoding(_CHECKED_TOKENS, 0.0, 0, lambda _: False)
 
 
-def _difference(model: CausalModel, way: Way, rows: Sequence[Row], tokens: int) -> Apart:
+def _difference(model: CausalModel, way: Way, rows: Sequence[Row], tokens: int) -> ParityDeviation:
     """Return how far a way is from plain passes.
 
     Where a way continues a row, it may choose another token than plain passes only where the two are that close.
     """
     asked = [replace(row, targets=_targets(row)) for row in rows]
-    found = dict(way.compute(asked, Budget(tokens, 16 * tokens)))
+    found = dict(way.compute(asked, MemoryBudget(tokens, 16 * tokens)))
     apart = [_apart_from_plain(model, row, found[place]) for place, row in enumerate(asked)]
     states = [one.states for one in apart if one.states is not None]
-    return Apart(max(one.nats for one in apart), max(states) if states else None)
+    return ParityDeviation(max(one.nats for one in apart), max(states) if states else None)
 
 
 def _between(way: Way, plain: Way, rows: Sequence[Row], tokens: int) -> float:
@@ -251,7 +245,7 @@ def _between(way: Way, plain: Way, rows: Sequence[Row], tokens: int) -> float:
         )
         for row in rows
     ]
-    budget = Budget(16 * tokens, 16 * tokens)
+    budget = MemoryBudget(16 * tokens, 16 * tokens)
     left, right = dict(way.compute(asked, budget)), dict(plain.compute(asked, budget))
     return max(
         abs(value - right[place].logprobs[pick])
@@ -268,7 +262,7 @@ def _targets(row: Row) -> tuple[tuple[int, int], ...]:
     return tuple(dict.fromkeys([*row.targets[:_COMPARED], *own, *candidates]))
 
 
-def _apart_from_plain(model: CausalModel, row: Row, found: Found) -> Apart:
+def _apart_from_plain(model: CausalModel, row: Row, found: Found) -> ParityDeviation:
     import torch
 
     news = [] if found.decoded is None else found.decoded.ids
@@ -291,7 +285,7 @@ def _apart_from_plain(model: CausalModel, row: Row, found: Found) -> Apart:
         pairs.append((found.mean, hidden.of_sum(0) / np.float32(len(row.ids))))
     states = [_share_apart(one, model.in_16_bits(other)) for one, other in pairs]
     nats = max(value if math.isfinite(value) else math.inf for value in apart)
-    return Apart(nats, max(states) if states else None)
+    return ParityDeviation(nats, max(states) if states else None)
 
 
 def _share_apart(one: NDArray[np.float16], other: NDArray[np.float16]) -> float:
@@ -301,3 +295,133 @@ def _share_apart(one: NDArray[np.float16], other: NDArray[np.float16]) -> float:
     distances = np.linalg.norm(left - right, axis=1)
     shares = np.divide(distances, lengths, out=np.where(distances > 0, np.inf, 0.0), where=lengths > 0)
     return float(shares.max()) if np.isfinite(shares).all() else math.inf
+
+
+LEAST_TOKENS = 32
+"""A budget of fewer tokens is not tried before the longest row is tried alone."""
+
+
+class Computing:
+    """Computes rows on the fastest way that works.
+
+    ``ways``: the fastest first, the plain one last.
+    ``record``: what is known of the choice; every change of way is added.
+    """
+
+    def __init__(self, model: CausalModel, ways: Sequence[Way], record: dict[str, object]) -> None:
+        self.model = model
+        self.record = record
+        self._ways = list(ways)
+        tolerance = record.get("tolerance")
+        self._tolerance = tolerance if isinstance(tolerance, float) else 0.0
+
+    def compute(
+        self, work: Sequence[Work], budget: MemoryBudget, hold: Set[int]
+    ) -> Iterator[tuple[Work, Found | str, str]]:
+        """Yield each row with what was found of it, or why nothing was, and the way that was taken.
+
+        ``hold``: places of rows that later ones will go on from.
+        """
+        left = list(enumerate(work))
+        alone = False
+        before = budget.tokens, budget.held, budget.positions
+        while left:
+            if alone:
+                left.sort(key=lambda one: -len(one[1].row.ids))
+            some = left[:1] if alone else left
+            held = {number for number, (place, _) in enumerate(some) if place in hold}
+            way, done, fault = self._ways[0], set[int](), None
+            try:
+                for number, found in way.compute([one.row for _, one in some], budget, held):
+                    done.add(number)
+                    yield some[number][1], found, way.name
+            except Closed:
+                return
+            except Exception as error:
+                # nothing may hold on to the error's frames, or their tensors stay in memory
+                fault = (is_out_of_memory(error), f"{type(error).__name__}: {error}".splitlines()[0][:300])
+            if fault is None:
+                alone = False
+            else:
+                out_of_memory, said = fault
+                for _, one in some:
+                    for job, _ in one.waiting:
+                        job.attempts += 1
+                if out_of_memory:
+                    if not done and alone and budget.tokens <= LEAST_TOKENS:
+                        done.add(0)
+                        yield some[0][1], "memory ran out with this request alone", way.name
+                        budget.tokens, budget.held, budget.positions = before
+                        alone = False
+                    elif not done and budget.tokens <= LEAST_TOKENS:
+                        alone = True
+                    else:
+                        budget.halve()
+                        give_back()
+                elif not self._slower(said, [one.row for _, one in some]):
+                    if alone or len(some) == 1:
+                        done.add(0)
+                        yield some[0][1], said, way.name
+                    alone = not alone
+            left = [one for number, one in enumerate(left) if number not in done]
+
+    def forget(self) -> None:
+        """Give up what the ways remember."""
+        for way in self._ways:
+            way.forget()
+
+    def _slower(self, said: str, rows: Sequence[Row]) -> bool:
+        """Take the next way that is right from now on, and note why; False where there is none."""
+        if len(self._ways) < 2:
+            return False
+        change: dict[str, object] = {"from": self._ways.pop(0).name, "why": said}
+        refused = {}
+        while len(self._ways) > 1:
+            worst = apart_from_plain(self.model, self._ways[0], rows, self._ways[-1])
+            if isinstance(worst, float) and worst <= self._tolerance:
+                change["max_abs_difference"] = worst
+                break
+            refused[self._ways.pop(0).name] = str(worst)
+        change["to"] = self._ways[0].name
+        if refused:
+            change["refused"] = refused
+        changes = self.record.get("changes")
+        self.record["changes"] = [*(changes if isinstance(changes, list) else []), change]
+        self.record["path"] = self._ways[0].name
+        return True
+
+
+_CAUSAL_TOKENS = 16
+_CAUSAL_CHANGED = 4
+_MUCH = 10
+"""How many times what counts as rounding the difference must be: quantised layers round together what stands beside each other."""
+
+
+def require_causal(model: CausalModel, ids: Ids, dtype: str, name: str) -> None:
+    """Refuse a model whose log-probabilities of a text's beginning change with its last tokens.
+
+    ``ids``: shape (tokens,); a text to look with; its first tokens are enough, and one that is very short tells
+    nothing.
+    ``name``: what the study calls the model.
+    """
+    import torch
+
+    begun = ids[:_CAUSAL_TOKENS].tolist()
+    changed = min(_CAUSAL_CHANGED, len(begun) - 1)
+    if changed < 1:
+        return
+    other = [*begun[:-changed], *((one + 1) % model.vocabulary for one in begun[-changed:])]
+    with model.as_check(), torch.inference_mode():
+        places = range(len(begun) - changed)
+        left, right = (
+            model.logits(torch.tensor([one], device=model.device), places, use_cache=False).log_softmax(-1)
+            for one in (begun, other)
+        )
+        apart = float((left - right).abs().max().item())
+    if math.isfinite(apart) and apart > _MUCH * TOLERANCE.get(dtype, TOLERANCE_16_BIT):
+        raise UserError(
+            f"{name} ({type(model.model).__name__}) sees the tokens that come behind a token: the log-probabilities of a beginning "
+            f"change by {apart:.2g} nats with the text's last tokens",
+            mend="Name a model that writes text from left to right. BERT-like models do so only where they were trained for it and "
+            "their config.json says is_decoder: true.",
+        )

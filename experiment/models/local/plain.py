@@ -1,99 +1,208 @@
-"""The plain way through a model: full passes over rows, nothing shared; the yardstick of the others.
+"""The plain way through a model: full passes, nothing shared but a common beginning; what other ways are checked against.
 
-Row by row it is the way of trials that are timed and of ``determinism: exact``. Models whose memory cannot be shared take
-it with rows of like length in one batch, padded on the right, where what comes before cannot see it.
+Row by row it is the way of timed trials and of ``determinism: exact``. Models whose attention cannot take branches side by
+side take it in batches, padded on the right, where what comes before cannot see it: behind a common beginning that is
+computed once (``expanded``) where the model's cache can be gone on from by several rows, else each row whole (``batched``).
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
-from experiment.models.local.caches import new_cache
-from experiment.models.local.drawing import choose, goes_on
-from experiment.models.local.grouping import Group, batches
-from experiment.models.local.head import CausalModel
-from experiment.models.local.padding import asked_of, padded
-from experiment.models.local.rows import Budget, Decoded, Decoding, Found, Row
-from stimuli.seeds import generator
+from experiment.models.local.causal_model import CausalModel, continue_rows, fork, new_cache
+from experiment.models.local.rows import Found, Ids, MemoryBudget, Row, Sums, asked_of, common_length, padded
+
+GROUP_COST = 32
+"""What one more group costs, in tokens: a pass for its prefix and a batch that is less full."""
+
+_DEEPEST = 64
 
 
-class PlainWay:
+@dataclass(frozen=True, eq=False)
+class _Prefix:
+    """A computed beginning: its tokens, the cache to fork, and the sums of hidden states where a row wants a mean."""
+
+    ids: Ids
+    cache: Any = None
+    sums: Sums | None = None
+
+
+class PlainBackend:
     """Computes rows in full.
 
-    ``keeps_memory``: whether a row that is continued goes on from what its prompt left in the model's cache, as
-    everybody's generation does; without it every token is found by a full pass.
-    ``alone``: whether every row is computed by itself. Rows that are continued always are.
+    ``keeps_memory``: whether a row that is continued goes on from what its prompt left in the model's cache; without
+    it every token is found by a full pass.
+    ``alone``: whether every row is computed by itself.
+    ``shares``: whether what rows begin with is computed once.
     """
 
-    def __init__(self, model: CausalModel, *, keeps_memory: bool = False, alone: bool = True) -> None:
+    def __init__(
+        self, model: CausalModel, *, keeps_memory: bool = False, alone: bool = True, shares: bool = False
+    ) -> None:
         self.model = model
-        self.keeps_memory = keeps_memory
+        self.keeps_memory = keeps_memory or shares
         self.alone = alone
-        self.name = "plain" if alone else "batched"
+        self.shares = shares
+        self.name = "plain" if alone else "expanded" if shares else "batched"
 
     def forget(self) -> None:
         """Give up what is remembered: nothing."""
 
     def compute(
-        self, rows: Sequence[Row], budget: Budget, hold: Set[int] = frozenset()
+        self, rows: Sequence[Row], budget: MemoryBudget, hold: Set[int] = frozenset()
     ) -> Iterator[tuple[int, Found]]:
         """Yield the place of each row and what was found of it; rows alone have ``milliseconds`` and ``first_ms``."""
-        together = [] if self.alone else [n for n, row in enumerate(rows) if row.decoding is None]
-        for batch in batches(Group(0, tuple(together)), rows, budget):
-            yield from zip(batch, self._several([rows[place] for place in batch]), strict=True)
-        apart = set(range(len(rows))) - set(together)
-        yield from ((place, self._one(rows[place])) for place in sorted(apart))
+        for group in plan_groups(rows) if self.shares else [Group(0, tuple(range(len(rows))))]:
+            members = [rows[place] for place in group.members]
+            prefix = self._prefix(members[0].ids[: group.prefix], budget, any(row.mean for row in members))
+            paid = len(prefix.ids)
+            for batch in self._batches(group, rows, budget):
+                started = time.perf_counter()
+                for number, found in self._batch(prefix, [rows[place] for place in batch]):
+                    found.computed = len(rows[batch[number]].ids) - len(prefix.ids) + paid
+                    paid = 0
+                    if self.alone:
+                        found.milliseconds = (time.perf_counter() - started) * 1000
+                        if found.decoded is not None and found.decoded.first_at is not None:
+                            found.first_ms = (found.decoded.first_at - started) * 1000
+                    yield batch[number], found
 
-    def _several(self, rows: Sequence[Row]) -> list[Found]:
+    def _batches(self, group: Group, rows: Sequence[Row], budget: MemoryBudget) -> Iterator[tuple[int, ...]]:
+        def is_single(place: int) -> bool:
+            return self.alone or (rows[place].decoding is not None and not self.keeps_memory)
+
+        together = tuple(place for place in group.members if not is_single(place))
+        yield from batches(Group(group.prefix, together), rows, budget)
+        yield from ((place,) for place in group.members if is_single(place))
+
+    def _prefix(self, ids: Ids, budget: MemoryBudget, wants_sums: bool) -> _Prefix:
+        """Return a computed beginning of rows."""
         import torch
 
-        found = [Found(computed=len(row.ids)) for row in rows]
-        asked = asked_of(rows)
+        if not len(ids):
+            return _Prefix(ids)
+        cache, sums = new_cache(self.model), None
         with torch.inference_mode():
-            tokens = padded([row.ids for row in rows], self.model.device)
+            for start in range(0, len(ids), budget.tokens):
+                piece = ids[start : start + budget.tokens]
+                tokens = torch.tensor([piece.tolist()], device=self.model.device)
+                with self.model.watched([], [(0, range(len(piece)))] if wants_sums else []) as hidden:
+                    self.model.logits(tokens, [len(piece) - 1], **self.model.going_on(cache))
+                if wants_sums:
+                    sums = hidden.of_sum(0) if sums is None else sums + hidden.of_sum(0)
+        self.model.forwarded += len(ids)
+        return _Prefix(ids, cache, sums)
+
+    def _batch(self, prefix: _Prefix, rows: Sequence[Row]) -> Iterator[tuple[int, Found]]:
+        import torch
+
+        start = len(prefix.ids)
+        found = [Found() for _ in rows]
+        asked = asked_of(rows, start, prefix.sums)
+        columns = asked.columns()
+        how = [row.decoding for row in rows if row.decoding is not None]
+        cache = None
+        with torch.inference_mode():
+            tokens = padded([row.ids[start:] for row in rows], self.model.device)
+            if start:
+                cache = fork(prefix.cache, len(rows), self.model.device)
+            elif how and self.keeps_memory:
+                cache = new_cache(self.model)
             with self.model.watched(*asked.watched()) as hidden:
-                logits = self.model.logits(tokens, list(asked.columns()), use_cache=False)
+                logits = self.model.logits(tokens, list(columns), **self.model.going_on(cache))
             asked.note(self.model, found, logits, hidden)
-        self.model.forwarded += sum(len(row.ids) for row in rows)
-        return found
+        self.model.forwarded += sum(len(row.ids) - start for row in rows)
+        if not how:
+            yield from enumerate(found)
+            return
+        whole = rows[0].ids.tolist()
 
-    def _one(self, row: Row) -> Found:
-        import torch
+        def advance(stay: list[int] | None, chosen: list[int]) -> Any:
+            if cache is None:
+                whole.extend(chosen)
+                news = [whole]
+            else:
+                if stay is not None:
+                    cache.reorder_cache(torch.tensor(stay, device=self.model.device))
+                news = [[token] for token in chosen]
+            given = torch.tensor(news, device=self.model.device)
+            self.model.forwarded += given.numel()
+            return self.model.logits(given, [len(news[0]) - 1], **self.model.going_on(cache))[:, 0]
 
-        started = time.perf_counter()
-        found = Found(computed=len(row.ids))
-        asked = asked_of([row])
-        cache = new_cache(self.model) if self.keeps_memory else None
-        with torch.inference_mode():
-            tokens = torch.tensor([row.ids.tolist()], device=self.model.device)
-            with self.model.watched(*asked.watched()) as hidden:
-                logits = self.model.logits(tokens, list(asked.columns()), **self.model.going_on(cache))
-            asked.note(self.model, [found], logits, hidden)
-        self.model.forwarded += len(row.ids)
-        if row.decoding is not None:
-            found.decoded = self._continue(row, row.decoding, logits[0, -1:], cache, found, started)
-        found.milliseconds = (time.perf_counter() - started) * 1000
-        return found
+        after = logits[:, columns[len(whole) - 1 - start]]
+        for _, row, decoded in continue_rows(after, how, self.model.ends, advance):
+            found[row].decoded = decoded
+            yield row, found[row]
 
-    def _continue(
-        self, row: Row, how: Decoding, logits: Any, cache: Any, found: Found, started: float
-    ) -> Decoded:
-        import torch
 
-        decoded, draws = Decoded(), generator("sampling", how.seed)
-        ids = row.ids.tolist()
-        while how.max_tokens > 0:
-            token = choose(logits, [how], [draws])[0]
-            if found.first_ms is None:
-                found.first_ms = (time.perf_counter() - started) * 1000
-            if not goes_on(decoded, token, how, self.model.ends):
+@dataclass(frozen=True)
+class Group:
+    """Rows computed from one common prefix."""
+
+    prefix: int  # tokens that all members have in common and that are computed once; 0 shares nothing
+    members: tuple[int, ...]  # places of the rows in the sequence that was planned
+
+
+def plan_groups(rows: Sequence[Row]) -> list[Group]:
+    """Cut rows into groups with a common prefix each, so that few tokens are computed; every row is in one group.
+
+    Rows in the order of their tokens form a tree; a cut through that tree gives groups. The cut with the fewest tokens to
+    compute wins.
+    """
+    order = sorted(range(len(rows)), key=lambda place: rows[place].ids.astype(">u4").tobytes())
+    most = [row.shareable for row in rows]
+    shared = [min(common_length(rows[a].ids, rows[b].ids), most[a], most[b]) for a, b in pairwise(order)]
+
+    def cut(start: int, stop: int, depth: int) -> tuple[int, list[tuple[int, int, int]]]:
+        """Return tokens to compute and (prefix, start, stop) spans for the sorted rows start..stop-1."""
+        length = sum(len(rows[place].ids) for place in order[start:stop])
+        if stop - start == 1:
+            return length, [(0, start, stop)]
+        prefix = min(shared[start : stop - 1])
+        together = length - (stop - start - 1) * prefix + (GROUP_COST if prefix else 0)
+        if depth >= _DEEPEST:
+            return together, [(prefix, start, stop)]
+        borders = [place + 1 for place in range(start, stop - 1) if shared[place] == prefix]
+        parts = [
+            cut(low, high, depth + 1) for low, high in zip([start, *borders], [*borders, stop], strict=True)
+        ]
+        apart = sum(tokens for tokens, _ in parts)
+        if apart < together or prefix == 0:
+            return apart, [span for _, spans in parts for span in spans]
+        return together, [(prefix, start, stop)]
+
+    if not rows:
+        return []
+    spans = cut(0, len(rows), 0)[1]
+    groups = [Group(prefix, tuple(order[start:stop])) for prefix, start, stop in spans if prefix]
+    alone = tuple(place for prefix, start, stop in spans if not prefix for place in order[start:stop])
+    return [*groups, Group(0, alone)] if alone else groups
+
+
+def batches(group: Group, rows: Sequence[Row], budget: MemoryBudget) -> Iterator[tuple[int, ...]]:
+    """Yield batches of a group's members, longest first, each within the budget as it stands at that moment.
+
+    Rows that are to be continued stand with rows of their own length only, so that nothing is padded; others with rows that
+    are padded by a quarter at most, beyond 64 tokens.
+    """
+    waiting = sorted(
+        group.members, key=lambda place: (rows[place].decoding is None, -len(rows[place].ids), place)
+    )
+    while waiting:
+        first = rows[waiting[0]]
+        longest, continued = len(first.ids), first.decoding is not None
+        own = longest - group.prefix
+        asked = max(1, len(first.asked_at()))
+        most = max(1, min(budget.tokens // own, budget.held // longest, budget.positions // asked))
+        least = longest if continued else group.prefix + (1 if own <= 64 else own * 3 // 4)
+        batch = []
+        for place in waiting[:most]:
+            if (rows[place].decoding is not None) != continued or len(rows[place].ids) < least:
                 break
-            ids.append(token)
-            news = ids if cache is None else ids[-1:]
-            with torch.inference_mode():
-                tokens = torch.tensor([news], device=self.model.device)
-                logits = self.model.logits(tokens, [len(news) - 1], **self.model.going_on(cache))[0]
-            self.model.forwarded += len(news)
-        return decoded
+            batch.append(place)
+        yield tuple(batch)
+        waiting = waiting[len(batch) :]

@@ -10,17 +10,300 @@ each of its texts is tokenized whole.
 from __future__ import annotations
 
 import hashlib
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-
-from experiment.models.engine import Message, Request
-from experiment.models.local.regions import RegionTokens, find_regions, word_beginnings
-from experiment.models.local.thoughts import Thoughts
+from experiment.models.engine import Message, RegionScore, Request
+from experiment.models.local.rows import common_length
 from stimuli.errors import UserError
+
+_BLANKS = frozenset({"Ġ", "▁", "Ċ", "ĉ", "č", "ċ", "Č", " ", "\n", "\t", "\r"})
+"""How tokenizers of bytes, of pieces of sentences, and of characters write blanks and line ends."""
+
+_BLANK_BYTES = frozenset({"<0x20>", "<0x0A>", "<0x09>", "<0x0D>"})
+
+
+@dataclass(frozen=True)
+class RegionTokens:
+    """Tokens of one region in a row."""
+
+    # first, last: positions of its first token and behind its last
+    first: int
+    last: int
+    begins_word: bool  # whether its first token can begin a word: it holds the blank before it
+    ends_word: bool  # whether the next token can begin a word, or there is none
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether it has tokens, and something stands before them."""
+        return 1 <= self.first < self.last
+
+
+def find_regions(
+    text: str,
+    offsets: Sequence[tuple[int, int]],
+    spans: Sequence[tuple[int, int]],
+    begins: Sequence[bool],
+    special_before: int = 0,
+) -> list[RegionTokens]:
+    """Return the tokens of each stretch of a text.
+
+    A token belongs to the region of its first character that is no blank, so that the blank before a word goes with it
+    and a single blank right before a region with the region. A token over a border between two regions is the first
+    one's.
+
+    ``offsets``: first character of each token and the one behind its last; tokenizers differ in whether the blank
+    before a word lies within.
+    ``spans``: in order of the text, not overlapping.
+    ``begins``: whether each token can begin a word.
+    ``special_before``: how many special tokens stand before the text; positions in the result count them.
+    """
+    offsets = _without_gaps(text, offsets)
+    starts: list[int] = []
+    for start, end in offsets:
+        at = start
+        while at < end and text[at].isspace():
+            at += 1
+        starts.append(at)
+    found = []
+    place = 0
+    for start, end in spans:
+        while place < len(starts) and (starts[place] < start or _is_blank(text, offsets[place], start)):
+            place += 1
+        first = place
+        while place < len(starts) and starts[place] < end:
+            place += 1
+        while first > 0 and first < place and _is_leading(text, offsets[first - 1], start):
+            first -= 1
+        begins_word = first < place and begins[first]
+        ends_word = place >= len(begins) or begins[place]
+        found.append(RegionTokens(first + special_before, place + special_before, begins_word, ends_word))
+    return found
+
+
+def region_targets(
+    regions: Sequence[RegionTokens], ids: Sequence[int]
+) -> tuple[list[tuple[int, int]], list[int]]:
+    """Return targets and borders that a row is asked for these regions."""
+    targets, borders = [], []
+    for region in regions:
+        if region.is_scored:
+            targets += [(position, int(ids[position])) for position in range(region.first, region.last)]
+            if region.ends_word:
+                borders.append(region.last)
+            if region.begins_word:
+                borders.append(region.first)
+    return targets, sorted(set(borders))
+
+
+def score_regions(
+    regions: Sequence[RegionTokens],
+    ids: Sequence[int],
+    logprobs: Mapping[tuple[int, int], float],
+    borders: Mapping[int, float],
+    *,
+    marks_beginnings: bool,
+) -> tuple[RegionScore, ...]:
+    """Return what each region cost, in nats.
+
+    ``marks_beginnings``: whether the tokenizer's tokens hold the blank before a word; without such tokens nothing
+    is corrected.
+    """
+    scores = []
+    for region in regions:
+        count = region.last - region.first
+        if not region.is_scored:
+            scores.append(RegionScore(None, count))
+            continue
+        total = math.fsum(
+            logprobs[position, int(ids[position])] for position in range(region.first, region.last)
+        )
+        if marks_beginnings:
+            total += borders[region.last] if region.ends_word else 0.0
+            total -= borders[region.first] if region.begins_word else 0.0
+        scores.append(RegionScore(-total, count))
+    return tuple(scores)
+
+
+def word_beginnings(tokenizer: Any, vocabulary: int) -> list[bool]:
+    """Return for every token whether a new word can begin with it: it opens with a blank, or is special (ends the text).
+
+    ``vocabulary``: size of the model's output; ids beyond the tokenizer's own begin nothing.
+    """
+    special = set(tokenizer.all_special_ids)
+    begins = [False] * vocabulary
+    for piece, number in tokenizer.get_vocab().items():
+        if number < vocabulary:
+            begins[number] = number in special or piece[:1] in _BLANKS or piece in _BLANK_BYTES
+    return begins
+
+
+def _without_gaps(text: str, offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return offsets in which a token holds the blanks before it, also where the tokenizer reports it without."""
+    found: list[tuple[int, int]] = []
+    before = 0
+    for start, end in offsets:
+        start = before if before < start and text[before:start].isspace() else start
+        found.append((start, end))
+        before = max(before, end)
+    return found
+
+
+def _is_blank(text: str, offset: tuple[int, int], before: int) -> bool:
+    """Whether a token is blanks alone and ends before a region begins."""
+    return text[offset[0] : offset[1]].isspace() and offset[1] <= before
+
+
+def _is_leading(text: str, offset: tuple[int, int], start: int) -> bool:
+    """Whether a token is the one blank right before a region."""
+    return offset[1] == start and offset[1] - offset[0] == 1 and text[offset[0] : offset[1]] == " "
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What stands around a thought in one family's template; ``between`` is what stands before the answer."""
+
+    opens: str
+    ends: str
+    between: str = "\n\n"
+
+
+FAMILIES = (
+    Marks("<think>", "</think>"),
+    Marks("<thinking>", "</thinking>"),
+    Marks("<thought>", "</thought>"),
+    Marks("[THINK]", "[/THINK]", ""),
+    Marks("<|channel|>analysis<|message|>", "<|channel|>final<|message|>", ""),
+)
+_TURN = "<|end|><|start|>assistant"
+"""What stands between thought and answer of models that write them as two turns."""
+
+
+@dataclass(frozen=True)
+class Apart:
+    """A generated text, taken apart."""
+
+    reasoning: str | None
+    tokens: int  # how many leading tokens are thought, its marks among them
+    answer: str
+    is_ended: bool  # whether no thought is open at the end
+
+
+class Thoughts:
+    """Finds the thoughts in what a model generates.
+
+    ``tokenizer``: a transformers tokenizer; its vocabulary and its chat template say which marks the model knows.
+    ``decode``: turns tokens into text without special tokens.
+    """
+
+    def __init__(self, tokenizer: Any, decode: Callable[[Sequence[int]], str]) -> None:
+        known = {*tokenizer.get_added_vocab(), *tokenizer.all_special_tokens}
+        template = str(getattr(tokenizer, "chat_template", None) or "")
+        self.marks = next((one for one in FAMILIES if one.ends in known or one.ends in template), None)
+        if self.marks is None and "<|channel|>" in known:
+            self.marks = FAMILIES[-1]
+        self._tokenizer = tokenizer
+        self._decode = decode
+
+    def is_opened_by(self, prompt: str) -> bool:
+        """Whether a prompt ends with an open thought."""
+        return self.marks is not None and prompt.rstrip().endswith(self.marks.opens)
+
+    def apart(self, ids: Sequence[int], *, opened: bool) -> Apart:
+        """Take generated tokens apart; a thought that never ends is all there is.
+
+        ``opened``: whether the prompt has opened the thought.
+        """
+        if self.marks is None:
+            return Apart(None, 0, self._decode(ids), True)
+        raw = self.raw(ids)
+        before, end, _ = raw.partition(self.marks.ends)
+        if not end:
+            if opened or raw.lstrip().startswith(self.marks.opens):
+                return Apart(self._thought(raw), len(ids), "", False)
+            return Apart(None, 0, self._decode(ids), True)
+        low, high = 1, len(ids)
+        while low < high:
+            middle = (low + high) // 2
+            if self.marks.ends in self.raw(ids[:middle]):
+                high = middle
+            else:
+                low = middle + 1
+        left_over = self.raw(ids[:low]).partition(self.marks.ends)[2]
+        thought = self._thought(before)
+        answer = left_over + self._decode(ids[low:])
+        return Apart(thought or None, low, answer.lstrip("\n"), True)
+
+    def raw(self, ids: Sequence[int]) -> str:
+        """Return tokens as text, special ones too."""
+        text: str = self._tokenizer.decode(
+            list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False
+        )
+        return text
+
+    def _thought(self, text: str) -> str:
+        assert self.marks is not None
+        return text.replace(self.marks.opens, "", 1).replace(_TURN, "").strip()
+
+
+class Stops:
+    """Says of the tokens so far whether a generation has come to its end by what it says.
+
+    ``texts``: stop texts; within a thought they mean nothing.
+    ``opened``: whether the prompt has opened a thought.
+    ``thought_only``: whether the end of the thought is the end.
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        thoughts: Thoughts,
+        decode: Callable[[Sequence[int]], str],
+        *,
+        opened: bool,
+        thought_only: bool = False,
+    ) -> None:
+        self._texts = texts
+        self._thoughts = thoughts
+        self._decode = decode
+        self._opened = opened
+        self._thought_only = thought_only
+        self._reach = 4 * max(map(len, texts), default=0) + 4
+        self._seen = 0
+        self._after: int | None = None
+
+    def __call__(self, ids: Sequence[int]) -> bool:
+        """Return whether the last of these tokens completes a stop text, or the thought."""
+        if not self._texts and not self._thought_only:
+            return False
+        if len(ids) <= self._seen:
+            self._after = None
+        self._seen = len(ids)
+        if self._after is None:
+            self._after = self._begin(ids)
+        if self._thought_only:
+            return self._after is not None
+        if self._after is None or not self._texts:
+            return False
+        tail = self._decode(ids[max(self._after, len(ids) - self._reach) :])
+        return any(text in tail for text in self._texts)
+
+    def _begin(self, ids: Sequence[int]) -> int | None:
+        """Return how many tokens stand before the answer, or None while a thought is open or may yet begin."""
+        marks = self._thoughts.marks
+        if marks is None:
+            return 0
+        if not self._opened:
+            head = self._thoughts.raw(ids[: len(marks.opens) + 4]).lstrip()
+            if not head.startswith(marks.opens):
+                return None if marks.opens.startswith(head) else 0
+        if marks.ends not in self._thoughts.raw(ids[-len(marks.ends) - 4 :]):
+            return None
+        return self._thoughts.apart(ids, opened=True).tokens
+
 
 Template = Literal["chat", "plain"]
 _PLACEHOLDER = "\ue0f5{}\ue0f6"
@@ -130,14 +413,7 @@ class Wording:
             return Tokens(text, ids, (), regions)
         space = " " if self.leading_space and not text[-1:].isspace() else ""
         whole = [self.ids(text + space + label) for label in request.labels]
-        start = min(_common_length(ids, one) for one in whole)
-        for label, one in zip(request.labels, whole, strict=True):
-            if start < 1 or len(one) <= start:
-                raise ValueError(f"label {label!r} cannot be scored: it adds no token after the prompt")
-        labels = tuple(
-            LabelTokens(label, one, start) for label, one in zip(request.labels, whole, strict=True)
-        )
-        return Tokens(text, ids, labels, regions)
+        return Tokens(text, ids, labels_behind(ids, request.labels, whole), regions)
 
     def after_thought(self, tokens: Tokens, thought: Sequence[int], labels: Sequence[str]) -> Tokens:
         """Return a request's tokens with labels behind a thought that the model has generated.
@@ -156,7 +432,7 @@ class Wording:
         space = " " if self.leading_space and not (end or tokens.text)[-1:].isspace() else ""
         whole = [(*before, *self.encoder.ids(end + space + label)) for label in labels]
         ids = (*before, *own)
-        start = min(_common_length(ids, one) for one in whole)
+        start = min(common_length(ids, one) for one in whole)
         found = tuple(LabelTokens(label, one, start) for label, one in zip(labels, whole, strict=True))
         return Tokens(tokens.text + raw + end, ids, found)
 
@@ -242,7 +518,7 @@ class Wording:
         return {
             "tokenizer_hash": self._hash,
             "template": self.template,
-            "template_hash": _digest(str(template)) if template else None,
+            "template_hash": digest_of(str(template)) if template else None,
             "leading_space": self.leading_space,
             "thinking": self.thinking if self.template == "chat" else None,
         }
@@ -254,11 +530,15 @@ class Wording:
         return text
 
 
-def _common_length(left: Sequence[int], right: Sequence[int]) -> int:
-    """Return how many leading tokens two sequences have in common."""
-    shorter = min(len(left), len(right))
-    differ = np.asarray(left[:shorter]) != np.asarray(right[:shorter])
-    return int(differ.argmax()) if differ.any() else shorter
+def labels_behind(
+    ids: Sequence[int], labels: Sequence[str], whole: Sequence[tuple[int, ...]]
+) -> tuple[LabelTokens, ...]:
+    """Return labels in their place after a prompt; ``whole`` are the tokens of prompt and label, a label each."""
+    start = min(common_length(ids, one) for one in whole)
+    for label, one in zip(labels, whole, strict=True):
+        if start < 1 or len(one) <= start:
+            raise ValueError(f"label {label!r} cannot be scored: it adds no token after the prompt")
+    return tuple(LabelTokens(label, one, start) for label, one in zip(labels, whole, strict=True))
 
 
 def _without_system(turns: Sequence[dict[str, str]]) -> list[dict[str, str]]:
@@ -290,11 +570,12 @@ def _special_before(tokenizer: Any) -> tuple[int, ...]:
 def _tokenizer_hash(tokenizer: Any) -> str:
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is not None:
-        return _digest(backend.to_str())
-    return _digest(repr(sorted(tokenizer.get_vocab().items())))
+        return digest_of(backend.to_str())
+    return digest_of(repr(sorted(tokenizer.get_vocab().items())))
 
 
-def _digest(text: str) -> str:
+def digest_of(text: str) -> str:
+    """Return what names a text."""
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
 
 
@@ -400,3 +681,63 @@ def _common(left: str, right: str) -> int:
         else:
             high = middle - 1
     return low
+
+
+_NAMES = ("max_position_embeddings", "n_positions", "max_seq_len")
+"""What configurations of transformers call the number of positions; MPT the last."""
+
+
+@dataclass(frozen=True)
+class ContextLength:
+    """The most tokens that a model takes; None where its configuration sets no end."""
+
+    text: int | None  # of what a decoder reads and writes
+    source: int | None = None  # of what an encoder reads, where the model has one
+
+
+def context_length_of(config: Any) -> ContextLength:
+    """Return how many tokens a model takes.
+
+    ``config``: the transformers configuration of a model that generates text. Of one that sees or hears, its text's
+    is taken; of an encoder–decoder with a configuration for each, both (T5Gemma), or its own two numbers (LED).
+    """
+    if not getattr(config, "is_encoder_decoder", False):
+        return ContextLength(_positions(config.get_text_config(), _NAMES))
+    encoder, decoder = (getattr(config, name, None) or config for name in ("encoder", "decoder"))
+    return ContextLength(
+        _positions(decoder, ("max_decoder_position_embeddings", *_NAMES)),
+        _positions(encoder, ("max_encoder_position_embeddings", *_NAMES)),
+    )
+
+
+def require_fitting(tokens: Tokens, request: Request, reach: ContextLength, *, thinks: bool) -> None:
+    """Refuse a request that is longer than the model takes.
+
+    ``tokens``: the request in tokens.
+    ``thinks``: whether a thought comes before labels, so that text is generated though only labels are asked for.
+    """
+    if tokens.source is not None and reach.source is not None and len(tokens.source) > reach.source:
+        raise ValueError(
+            f"the prompt takes {len(tokens.source)} tokens, and the model reads at most {reach.source}"
+        )
+    if reach.text is None:
+        return
+    continues = request.labels is None or request.also_text or thinks
+    continued = len(tokens.ids) + request.max_tokens if continues else 0
+    longest = max([len(label.ids) for label in tokens.labels] + [continued, len(tokens.ids)])
+    if longest <= reach.text:
+        return
+    if tokens.source is None:
+        raise ValueError(f"prompt and answer take {longest} tokens, and the model reads at most {reach.text}")
+    raise ValueError(
+        f"the answer may take {longest} tokens, and the model writes at most {reach.text}; a lower max_tokens lets it"
+    )
+
+
+def _positions(config: Any, names: tuple[str, ...]) -> int | None:
+    """Return the first number that a configuration gives under one of the names."""
+    for name in names:
+        most = getattr(config, name, None)
+        if isinstance(most, int) and most > 0:
+            return most
+    return None

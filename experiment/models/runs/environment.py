@@ -128,8 +128,7 @@ def size_of(settings: ModelSettings) -> float | None:
 
     Files in 16 bits that are computed in 32 take twice their size; what quantisation saves is left out.
     """
-    from experiment.models.local.checkpoints import find_source
-    from experiment.models.local.hardware import choose_device, choose_dtype
+    from experiment.models.local.checkpoints import choose_device, choose_dtype, find_source
 
     folder = _folder_of(find_source(settings))
     if folder is None:

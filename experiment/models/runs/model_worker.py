@@ -372,7 +372,7 @@ def _number(told: Mapping[str, object], name: str) -> int:
 
 def _is_closing(fault: Exception) -> bool:
     """Say whether a fault only says that a model on this machine was closed before its first pass."""
-    from experiment.models.local.head import Closed
+    from experiment.models.local.causal_model import Closed
 
     return isinstance(fault, Closed)
 

@@ -12,10 +12,10 @@ from tests.experiment.models.tiny_models import ask, byte_pair_tokenizer
 
 torch = pytest.importorskip("torch")
 
-from experiment.models.local import computing  # noqa: E402
-from experiment.models.local.attention import Branches, Continuations, NotUnderstood  # noqa: E402
-from experiment.models.local.encdec import EncoderDecoderWay  # noqa: E402
-from experiment.models.local.head import CausalModel  # noqa: E402
+from experiment.models.local.causal_model import CausalModel  # noqa: E402
+from experiment.models.local.encdec import EncoderDecoderBackend  # noqa: E402
+from experiment.models.local.packed import Branches, Continuations, NotUnderstood  # noqa: E402
+from experiment.models.local.parity import LEAST_TOKENS  # noqa: E402
 
 TEXTS = ["Teh dgo barks.", "The quick borwn fox.", "every wrod of the sentence again", "yes", "engine jumps"]
 
@@ -85,13 +85,13 @@ class Small:
             return original(model, tokens, keep, **given)
 
         monkeypatch.setattr(CausalModel, "logits", logits)
-        encdec_pass = EncoderDecoderWay._pass
+        encdec_pass = EncoderDecoderBackend._pass
 
         def decoded(way, tokens, read, *given, **how):
             self.see(tokens.numel() + read.last_hidden_state.shape[:2].numel(), most)
             return encdec_pass(way, tokens, read, *given, **how)
 
-        monkeypatch.setattr(EncoderDecoderWay, "_pass", decoded)
+        monkeypatch.setattr(EncoderDecoderBackend, "_pass", decoded)
 
     def see(self, size: int, most: int) -> None:
         if size > most:
@@ -162,7 +162,7 @@ def test_a_row_that_never_fits_gets_an_error_and_the_rest_go_on(plain_model, loc
     found = answers_of(engine, [*requests_of(12), long])
     assert (found["long"].status, found["long"].error) == ("error", "memory ran out with this request alone")
     assert {reply.status for key, reply in found.items() if key != "long"} == {"answered"}
-    assert engine.budget.tokens > computing.LEAST_TOKENS, "the budget is not that of the row that did not fit"
+    assert engine.budget.tokens > LEAST_TOKENS, "the budget is not that of the row that did not fit"
 
 
 def test_a_way_that_fails_under_way_is_changed_and_the_change_recorded(

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiment.models.local.grouping import batches, plan_groups
-from experiment.models.local.rows import Budget, Decoding, Row, common_length
+from experiment.models.local.plain import batches, plan_groups
+from experiment.models.local.rows import Decoding, MemoryBudget, Row, common_length
 
 
 def row(ids, continued=False) -> Row:
@@ -53,7 +53,7 @@ def test_nested_beginnings_of_a_thousand_steps_are_planned() -> None:
 
 @given(rows.filter(bool), st.integers(1, 40))
 def test_batches_hold_every_member_once_within_the_budget(given_rows, tokens) -> None:
-    budget = Budget(tokens, 10_000)
+    budget = MemoryBudget(tokens, 10_000)
     for group in plan_groups(given_rows):
         found = list(batches(group, given_rows, budget))
         assert sorted(place for batch in found for place in batch) == sorted(group.members)

@@ -13,20 +13,18 @@ from tests.experiment.models.tiny_models import ask, tiny_family
 torch = pytest.importorskip("torch")
 
 from experiment.models.local import parity  # noqa: E402
-from experiment.models.local.branching import BranchingWay  # noqa: E402
-from experiment.models.local.expanded import ExpandedWay  # noqa: E402
-from experiment.models.local.head import CausalModel  # noqa: E402
-from experiment.models.local.kept import SLACK  # noqa: E402
-from experiment.models.local.plain import PlainWay  # noqa: E402
-from experiment.models.local.rows import Budget, Decoding, Row  # noqa: E402
+from experiment.models.local.causal_model import CausalModel  # noqa: E402
+from experiment.models.local.kv_cache_tree import SLACK  # noqa: E402
+from experiment.models.local.packed import PackedBackend  # noqa: E402
+from experiment.models.local.plain import PlainBackend  # noqa: E402
+from experiment.models.local.rows import Decoding, MemoryBudget, Row  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 WAYS = {
-    "packed": BranchingWay,
-    "expanded": ExpandedWay,
-    "stepwise": lambda model: ExpandedWay(model, steps=True),
-    "batched": lambda model: PlainWay(model, alone=False),
-    "plain": PlainWay,
+    "packed": PackedBackend,
+    "expanded": lambda model: PlainBackend(model, alone=False, shares=True),
+    "batched": lambda model: PlainBackend(model, alone=False),
+    "plain": PlainBackend,
 }
 
 
@@ -81,7 +79,7 @@ def left_padded(model: CausalModel, rows: list[Row]) -> list[np.ndarray]:
 @pytest.mark.parametrize("name", ["llama", "gemma3"])
 def test_means_are_those_of_a_batch_padded_on_the_left(name: str, way: str) -> None:
     model, rows = model_of(name), prompts()
-    found = dict(WAYS[way](model).compute(rows, Budget(64, 100_000)))
+    found = dict(WAYS[way](model).compute(rows, MemoryBudget(64, 100_000)))
     for place, expected in enumerate(left_padded(model, rows)):
         np.testing.assert_allclose(found[place].mean, expected, rtol=2e-3, atol=2e-3)
 
@@ -96,19 +94,17 @@ def test_models_in_16_bits_are_summed_in_32(way: str, dtype: str) -> None:
     length = 500
     ids = np.random.default_rng(1).integers(2, 400, length).astype(np.int32)
     rows = [Row(ids, mean=True), Row(np.concatenate([ids[:-3], ids[:9]]), mean=True)]
-    found = dict(WAYS[way](model).compute(rows, Budget(128, 100_000)))
+    found = dict(WAYS[way](model).compute(rows, MemoryBudget(128, 100_000)))
     for place in range(2):
         assert (found[place].mean[0] == 1.0).all()
 
 
-@pytest.mark.parametrize(
-    ("way", "name"), [("packed", "llama"), ("expanded", "falcon"), ("stepwise", "mamba")]
-)
+@pytest.mark.parametrize(("way", "name"), [("packed", "llama"), ("expanded", "falcon")])
 def test_what_windows_share_is_computed_once_and_counts_in_every_mean(way: str, name: str) -> None:
     model, fresh = model_of(name), model_of(name)
     windows = [prompts(12, seed) for seed in range(3)]
-    budget = Budget(64, 100_000)
-    one, plain = WAYS[way](model), PlainWay(fresh)
+    budget = MemoryBudget(64, 100_000)
+    one, plain = WAYS[way](model), PlainBackend(fresh)
     for rows in windows:
         found, expected = dict(one.compute(rows, budget)), dict(plain.compute(rows, budget))
         for place in range(len(rows)):
@@ -175,19 +171,19 @@ def test_a_reply_carries_the_mean_over_the_whole_prompt_as_the_model_reads_it(
 
 
 def test_a_way_whose_means_are_wrong_is_refused(monkeypatch) -> None:
-    from experiment.models.local import noting
+    from experiment.models.local.rows import Asked
 
-    original = noting.Asked.summed
+    original = Asked.summed
     monkeypatch.setattr(
-        noting.Asked,
+        Asked,
         "summed",
         lambda self, hidden: {name: sums * 1.05 for name, sums in original(self, hidden).items()},
     )
     model = model_of("llama")
-    choice = parity.choose_way(model, prompts(), "float32", PlainWay(model))
+    choice = parity.choose_way(model, prompts(), "float32", PlainBackend(model))
     assert choice.record["path"] == "plain"
     assert all("hidden states" in why for why in choice.record["refused"].values())
     without = parity.choose_way(
-        model, [replace(row, mean=False) for row in prompts()], "float32", PlainWay(model)
+        model, [replace(row, mean=False) for row in prompts()], "float32", PlainBackend(model)
     )
     assert without.record["path"] == "packed", "what is not asked is not checked"

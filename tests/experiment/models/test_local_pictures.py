@@ -8,7 +8,7 @@ import pytest
 
 from experiment.models import Message, ModelSettings, Request
 from experiment.models.engines import open_engine
-from experiment.models.local import SeeingEngine
+from experiment.models.local import VisionEngine
 from experiment.models.pictures import MARK, Picture
 from stimuli.errors import UserError
 from tests.experiment.models.tiny_seers import tiny_llava
@@ -21,9 +21,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_llava(tmp_path_factory.mktemp("llava"))
 
 
-def engine(folder: Path, **options: object) -> SeeingEngine:
+def engine(folder: Path, **options: object) -> VisionEngine:
     opened = open_engine(ModelSettings(f"hf:{folder}", {"presentation": "image", **options}))
-    assert isinstance(opened, SeeingEngine)
+    assert isinstance(opened, VisionEngine)
     return opened
 
 
@@ -36,7 +36,7 @@ def look(number: int, text: str, examples: int = 1, **given: object) -> Request:
     return Request(f"k{number}", (message,), **fields)
 
 
-def answers(opened: SeeingEngine, requests: list[Request]) -> dict[str, object]:
+def answers(opened: VisionEngine, requests: list[Request]) -> dict[str, object]:
     return {reply.work_key: reply for reply in opened.answer(requests)}
 
 
@@ -82,14 +82,14 @@ def test_a_request_that_is_too_long_gets_an_error_and_the_others_go_on(folder: P
 
 
 def test_where_memory_runs_out_a_batch_is_halved(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened, compute = engine(folder), SeeingEngine._compute
+    opened, compute = engine(folder), VisionEngine._compute
 
-    def tight(self: SeeingEngine, batch: list[object]) -> None:
+    def tight(self: VisionEngine, batch: list[object]) -> None:
         if len(batch) > 2:
             raise RuntimeError("CUDA out of memory")
         compute(self, batch)
 
-    monkeypatch.setattr(SeeingEngine, "_compute", tight)
+    monkeypatch.setattr(VisionEngine, "_compute", tight)
     found = answers(opened, [look(number, text) for number, text in enumerate(WORDS)])
     assert {reply.status for reply in found.values()} == {"answered"}
 

@@ -80,7 +80,7 @@ def wide_llama(folder: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({"determinism": "always"}, "Known: exact, fast, stable"), ({"token_budget": 0}, "no number of tokens")],
+    [({"determinism": "always"}, "Known: exact, fast"), ({"token_budget": 0}, "no number of tokens")],
 )
 def test_settings_that_mean_nothing_are_refused(plain_model, local, options, words) -> None:
     with pytest.raises(UserError, match=words):
@@ -95,9 +95,7 @@ def test_what_each_level_of_determinism_promises_holds(plain_model) -> None:
     for right in ("alone", "shuffled", "resumed"):
         assert (by["exact", right].largest_difference, by["exact", right].changed_answers) == (0.0, 0)
         assert by["fast", right].largest_difference < 1e-4
-    assert (by["stable", "resumed"].largest_difference, by["stable", "resumed"].changed_answers) == (0.0, 0)
     assert by["fast", "alone"].largest_difference > 0
-    assert set(found.to_json()) == {"model", "holds", "comparisons"}
 
 
 def test_timed_trials_that_ask_the_same_are_each_computed(plain_model, local) -> None:

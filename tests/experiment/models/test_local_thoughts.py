@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from experiment.models import Message, Request
-from experiment.models.local.thoughts import Stops, Thoughts
+from experiment.models.local.tokens import Stops, Thoughts
 from tests.experiment.models.tiny_models import CHAT_TEMPLATE, tiny_llama
 
 torch = pytest.importorskip("torch")
 
-from experiment.models.local.head import CausalModel  # noqa: E402
+from experiment.models.local.causal_model import CausalModel  # noqa: E402
 
 THINKING = CHAT_TEMPLATE.replace(
     "<|assistant|>\n", "<|assistant|>\n{% if enable_thinking %}<think>\n{% endif %}"
@@ -44,8 +44,6 @@ class Scripted:
     """Lets the engine's model say certain tokens, whatever it computes."""
 
     def __init__(self, engine, monkeypatch, ids: list[int]) -> None:
-        from experiment.models.local import branching, plain
-
         list(engine.answer([ask("before", max_tokens=1)]))  # the way is chosen with the model's own choices
         self.given: dict[int, int] = {}
 
@@ -59,8 +57,7 @@ class Scripted:
             return chosen
 
         self.draws: list[object] = []
-        for module in (branching, plain):
-            monkeypatch.setattr(module, "choose", choose)
+        monkeypatch.setattr("experiment.models.local.causal_model.choose", choose)
 
 
 def ids_of(engine, text: str) -> list[int]:
@@ -110,7 +107,7 @@ def test_labels_are_scored_behind_the_thought(thinker, local, monkeypatch, deter
     assert reply.generated is not None and reply.text in ("A", "of course")
 
 
-@pytest.mark.parametrize("determinism", ["fast", "stable", "exact"])
+@pytest.mark.parametrize("determinism", ["fast", "exact"])
 def test_sampled_thoughts_and_answers_do_not_depend_on_their_neighbours(
     thinker, local, monkeypatch, determinism
 ) -> None:

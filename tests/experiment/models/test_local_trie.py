@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiment.models.local.kept import Kept
-from experiment.models.local.memory import Remembered
-from experiment.models.local.rows import Budget, Decoding, Row
-from experiment.models.local.trie import Trie
+from experiment.models.local.kv_cache_tree import Kept, Remembered
+from experiment.models.local.packed import Trie
+from experiment.models.local.rows import Decoding, MemoryBudget, Row
 
 torch = pytest.importorskip("torch")
 
@@ -24,7 +23,7 @@ def row(ids, continued: bool = False, asked: int = 0) -> Row:
 stems = st.sampled_from([(), (0,) * 20, (0, 1) * 10, (2,) * 40])
 ids = st.builds(lambda stem, rest: [*stem, *rest], stems, st.lists(st.integers(0, 2), min_size=1, max_size=8))
 rows = st.lists(st.builds(row, ids, st.booleans(), st.integers(0, 5)), min_size=1, max_size=24)
-budgets = st.builds(Budget, st.integers(1, 200), st.just(1000), st.integers(1, 100))
+budgets = st.builds(MemoryBudget, st.integers(1, 200), st.just(1000), st.integers(1, 100))
 
 
 def prefixes(given_rows) -> set[tuple[int, ...]]:

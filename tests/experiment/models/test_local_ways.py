@@ -13,13 +13,14 @@ from tests.experiment.models.tiny_models import tiny_family
 torch = pytest.importorskip("torch")
 
 from experiment.models.local import parity  # noqa: E402
-from experiment.models.local.attention import NotUnderstood  # noqa: E402
-from experiment.models.local.branching import BranchingWay  # noqa: E402
-from experiment.models.local.expanded import ExpandedWay  # noqa: E402
-from experiment.models.local.head import CausalModel  # noqa: E402
-from experiment.models.local.plain import PlainWay  # noqa: E402
-from experiment.models.local.rows import Budget, Decoding, Row  # noqa: E402
-from experiment.models.local.trie import Trie  # noqa: E402
+from experiment.models.local.causal_model import CausalModel  # noqa: E402
+from experiment.models.local.packed import (  # noqa: E402
+    NotUnderstood,
+    PackedBackend,
+    Trie,
+)
+from experiment.models.local.plain import PlainBackend  # noqa: E402
+from experiment.models.local.rows import Decoding, MemoryBudget, Row  # noqa: E402
 
 PACKED = (
     *("llama", "mistral", "qwen3", "gemma2", "gemma3", "gpt2", "neox", "opt", "phi3", "gptoss", "deepseek"),
@@ -112,7 +113,7 @@ def held_against_transformers(model: CausalModel, rows: list[Row], found: dict) 
 )
 def test_branches_side_by_side_give_the_numbers_of_plain_passes(name, tokens) -> None:
     model, rows = model_of(name), some_rows()
-    found = dict(BranchingWay(model).compute(rows, Budget(tokens, 100_000)))
+    found = dict(PackedBackend(model).compute(rows, MemoryBudget(tokens, 100_000)))
     held_against_transformers(model, rows, found)
     generated = sum(len(one.decoded.ids) - 1 for one in found.values() if one.decoded is not None)
     assert model.forwarded == Trie(rows).size + generated, (
@@ -131,26 +132,16 @@ def test_branches_side_by_side_give_the_numbers_of_plain_passes(name, tokens) ->
 )
 def test_batches_behind_a_prefix_give_the_numbers_of_plain_passes(name, asked) -> None:
     model, rows = model_of(name), asked()
-    found = dict(ExpandedWay(model).compute(rows, Budget(256, 100_000)))
+    found = dict(PlainBackend(model, alone=False, shares=True).compute(rows, MemoryBudget(256, 100_000)))
     held_against_transformers(model, rows, found)
     if asked is late_rows:
         assert sum(one.computed for one in found.values()) < sum(len(row.ids) for row in rows) * 0.4
 
 
-@pytest.mark.parametrize("name", ["mamba", "llama"])
-def test_tokens_put_behind_a_prefix_one_by_one_give_the_numbers_of_plain_passes(name) -> None:
-    model = model_of(name)
-    # transformers counts a state space model's layers from the first block on
-    rows = without_states(late_rows()) if name == "mamba" else late_rows()
-    found = dict(ExpandedWay(model, steps=True).compute(rows, Budget(256, 100_000)))
-    held_against_transformers(model, rows, found)
-    assert sum(one.computed for one in found.values()) < sum(len(row.ids) for row in rows) * 0.4
-
-
 @pytest.mark.parametrize("name", EXPANDED)
 def test_a_model_with_attention_of_its_own_refuses_branches(name) -> None:
     with pytest.raises(NotUnderstood):
-        list(BranchingWay(model_of(name)).compute(some_rows(), Budget(64, 1000)))
+        list(PackedBackend(model_of(name)).compute(some_rows(), MemoryBudget(64, 1000)))
 
 
 @pytest.mark.parametrize(
@@ -158,32 +149,32 @@ def test_a_model_with_attention_of_its_own_refuses_branches(name) -> None:
     [
         *((name, "packed") for name in PACKED),
         *((name, "expanded") for name in EXPANDED),
-        ("mamba", "stepwise"),
+        ("mamba", "batched"),
     ],
 )
 def test_the_check_takes_the_fastest_way_that_is_right(name, path) -> None:
     model = model_of(name)
-    choice = parity.choose_way(model, some_rows(), "float32", PlainWay(model))
+    choice = parity.choose_way(model, some_rows(), "float32", PlainBackend(model))
     assert (choice.record["path"], choice.ways[0].name, choice.ways[-1].name) == (path, path, "plain")
     assert choice.record["max_abs_difference"] < 1e-4 < choice.record["tolerance"]
-    faster = {"packed": (), "expanded": ("packed",), "stepwise": ("packed", "expanded")}[path]
+    faster = {"packed": (), "expanded": ("packed",), "batched": ("packed", "expanded")}[path]
     assert set(choice.record["refused"]) == set(faster)
     assert model.forwarded == 0 < model.check_tokens
 
 
 def test_a_small_fault_is_not_taken_for_rounding(monkeypatch) -> None:
-    from experiment.models.local import noting
+    from experiment.models.local.rows import Asked
 
-    original = noting.Asked.note
+    original = Asked.note
 
     def faulty(self, model, found, logits, hidden) -> None:
         original(self, model, found, logits, hidden)
         for one in found:
             one.logprobs = {pick: value + 8e-4 for pick, value in one.logprobs.items()}
 
-    monkeypatch.setattr(noting.Asked, "note", faulty)
+    monkeypatch.setattr(Asked, "note", faulty)
     model = model_of("llama")
-    choice = parity.choose_way(model, some_rows(), "float32", PlainWay(model))
+    choice = parity.choose_way(model, some_rows(), "float32", PlainBackend(model))
     assert choice.record["path"] == "plain" and set(choice.record["refused"]) == {
         "packed",
         "expanded",
@@ -194,7 +185,7 @@ def test_a_small_fault_is_not_taken_for_rounding(monkeypatch) -> None:
 def test_the_last_layer_of_hidden_states_is_the_last_block_before_the_final_norm() -> None:
     model = model_of("llama")
     row = Row(np.arange(2, 40, dtype=np.int32), states=(37,))
-    ((_, found),) = BranchingWay(model).compute([row], Budget(64, 1000))
+    ((_, found),) = PackedBackend(model).compute([row], MemoryBudget(64, 1000))
     normed = model.model.model.norm(torch.tensor(found.states[37][-1]).float().to(DEVICE)[None])
     with torch.no_grad():
         given = torch.arange(2, 40, device=DEVICE)[None]

@@ -7,102 +7,173 @@ requests are computed together and alone; where log-probabilities differ by more
 
 from __future__ import annotations
 
-import importlib.metadata
+import functools
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from experiment.models.engine import Follow, Reply, Request
-from experiment.models.local import checkpoints, hardware, quantising
-from experiment.models.local.drawing import choose, goes_on
-from experiment.models.local.head import is_out_of_memory
+from experiment.models.engine import Follow, Message, Reply, Request
+from experiment.models.local import checkpoints
+from experiment.models.local.causal_model import append_token, choose, is_out_of_memory
+from experiment.models.local.checkpoints import Source, how_to_get_it
+from experiment.models.local.engine import WARM_UP, CheckpointEngine
 from experiment.models.local.jobs import Job, job_of, reply_of
-from experiment.models.local.lengths import reach_of, require_fitting
-from experiment.models.local.looking import Eyes, Look
-from experiment.models.local.opened import open_checkpoint
 from experiment.models.local.parity import TOLERANCE, TOLERANCE_16_BIT
 from experiment.models.local.rows import Decoded, Decoding, Found
-from experiment.models.local.tokens import Wording
-from experiment.models.pictures import drawn_with
+from experiment.models.local.tokens import Tokens, Wording, digest_of, labels_behind, require_fitting
+from experiment.models.pictures import Picture, drawn_with
 from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError
 from stimuli.seeds import generator
+
+
+@dataclass(frozen=True)
+class Look:
+    """A request as the processor takes it."""
+
+    text: str  # by the chat template, with the processor's own marks for pictures
+    pictures: tuple[Picture, ...]  # in order
+    tokens: Tokens  # of the prompt and of prompt and labels, those that stand for pictures among them
+    # Prompt and label as one text, a label each; the prompt alone where text is generated
+    texts: tuple[str, ...]
+
+
+class ImageProcessor:
+    """The processor of a checkpoint.
+
+    ``config``: the checkpoint's configuration.
+    ``name``: what the study calls the model.
+    """
+
+    def __init__(self, source: Source, config: Any, name: str, *, leading_space: bool = False) -> None:
+        import transformers
+
+        if type(config) not in transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
+            raise UserError(
+                f"{name} ({(config.architectures or [type(config).__name__])[0]}) takes no pictures: it is none of transformers' "
+                "models from image and text to text",
+                mend="Name one that is (LLaVA, Qwen-VL, SmolVLM, Gemma 3 …), or show this model text (presentation: text).",
+            )
+        try:
+            self.processor: Any = transformers.AutoProcessor.from_pretrained(
+                source.place, revision=source.revision
+            )
+        except (ImportError, ValueError, OSError) as error:
+            said = " ".join(str(error).split())[:200]
+            raise UserError(
+                f"the processor of {name}, which prepares its pictures, cannot be loaded: {said}",
+                mend=_mend_of(said),
+            ) from error
+        tokenizer = getattr(self.processor, "tokenizer", None)
+        if tokenizer is None or not getattr(self.processor, "chat_template", None):
+            raise UserError(
+                f"the processor of {name} has no chat template that says where pictures stand",
+                mend="Take the checkpoint's instruction-tuned form, or show this model text (presentation: text).",
+            )
+        self.tokenizer = tokenizer
+        self.leading_space = leading_space
+        if tokenizer.pad_token is None:
+            tokenizer.pad_token = tokenizer.eos_token
+        tokenizer.padding_side = "right"
+
+    def text(self, messages: Sequence[Message]) -> str:
+        """Return the text that the template makes of messages, a processor's mark for each picture."""
+        turns = [{"role": message.role, "content": _content(message)} for message in messages]
+        try:
+            text: str = self.processor.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+        except Exception as error:  # templates refuse what they like, as they like
+            raise UserError(
+                f"the chat template of this model cannot render the messages: {error}",
+                mend="Leave `system: system` out, or name another model.",
+            ) from error
+        return text
+
+    def look(self, request: Request) -> Look:
+        """Return a request as text, pictures and tokens."""
+        text = self.text(request.messages)
+        pictures = tuple(picture for message in request.messages for picture in message.pictures)
+        ids = self._ids(text, pictures)
+        if request.labels is None:
+            return Look(text, pictures, Tokens(text, ids, ()), (text,))
+        space = " " if self.leading_space and not text[-1:].isspace() else ""
+        texts = tuple(f"{text}{space}{label}" for label in request.labels)
+        whole = [self._ids(one, pictures) for one in texts]
+        return Look(text, pictures, Tokens(text, ids, labels_behind(ids, request.labels, whole)), texts)
+
+    def inputs(self, texts: Sequence[str], pictures: Sequence[Sequence[Picture]]) -> Any:
+        """Return what the model takes for texts side by side, padded on the right."""
+        images = [[_image(picture) for picture in of_text] for of_text in pictures]
+        given = {"images": images} if any(images) else {}
+        return self.processor(
+            text=list(texts), **given, padding=True, return_tensors="pt", add_special_tokens=False
+        )
+
+    def _ids(self, text: str, pictures: Sequence[Picture]) -> tuple[int, ...]:
+        try:
+            return tuple(self.inputs([text], [pictures])["input_ids"][0].tolist())
+        except (ValueError, IndexError, KeyError) as fault:
+            raise ValueError(f"the processor does not take the pictures of this prompt: {fault}") from fault
+
+
+def _mend_of(said: str) -> str:
+    if "torchvision" in said.casefold():
+        return how_to_get_it()
+    return "Install what is named; the folder needs preprocessor_config.json or processor_config.json."
+
+
+@functools.lru_cache(maxsize=512)
+def _image(picture: Picture) -> Any:
+    return picture.image()
+
+
+def _content(message: Message) -> list[dict[str, str]]:
+    return [
+        {"type": "text", "text": part} if isinstance(part, str) else {"type": "image"}
+        for part in message.parts
+    ]
+
 
 _BUDGETS = {"cpu": 2048, "mps": 8192, "cuda": 32_768}
 """Most tokens of a batch, those of pictures among them."""
 _AHEAD = 64
 _CHECKED = 4
-_WARM_UP = 3
 
 
-class SeeingEngine:
+class VisionEngine(CheckpointEngine):
     """Answers with a checkpoint on this machine that takes pictures.
 
-    ``settings``: reads ``leading_space``, ``dtype``, ``device``, ``revision``, ``quantisation``, ``token_budget``,
-    ``determinism``, ``timing`` and ``order_seed``, as :class:`experiment.models.local.LocalEngine` does.
+    ``settings``: reads the option ``leading_space`` too.
     """
 
     def __init__(self, settings: ModelSettings) -> None:
-        options = settings.options
-        self.settings = settings
-        opened = open_checkpoint(settings)
-        self.source, self.config, self.revision = opened.source, opened.config, opened.revision
-        self.device, self.dtype, self.quantisation = opened.device, opened.dtype, opened.quantisation
-        self.determinism, self.timing = opened.determinism, opened.timing
-        self.eyes = Eyes(
-            self.source, self.config, settings.name, leading_space=bool(options.get("leading_space", False))
-        )
-        self.wording = Wording(self.eyes.tokenizer, template="plain", leading_space=self.eyes.leading_space)
-        self.order_seed = int(str(options.get("order_seed", 1)))
-        self.tokens = int(str(options.get("token_budget", _BUDGETS[self.device.partition(":")[0]])))
-        if self.tokens < 1:
-            raise UserError(
-                f"token_budget: {self.tokens} is no number of tokens",
-                mend="Write a whole number, 2048 for instance.",
-            )
+        super().__init__(settings)
+        leading_space = bool(settings.options.get("leading_space", False))
+        self.images = ImageProcessor(self.source, self.config, settings.name, leading_space=leading_space)
+        self.wording = Wording(self.images.tokenizer, template="plain", leading_space=leading_space)
+        self.tokens = self._token_budget(_BUDGETS)
         self.record: dict[str, object] = {"path": None, "checked": 0}
         self.forwarded = 0
         self._alone = self.determinism != "fast" or self.timing
-        self._reach = reach_of(self.config)
         self._model: Any = None
-        self._is_checked = self._is_warm = self._closed = False
-
-    bundle = None
-    """Company never matters: with ``determinism: stable`` and ``exact`` each request is computed alone."""
+        self._is_checked = False
 
     def describe(self) -> dict[str, object]:
         """Return model, revision, numbers, processor, versions and the outcome of the check of batches."""
-        processor = self.eyes.processor
-        identity: dict[str, object] = {
-            "kind": "hf",
-            "model": self.settings.name,
-            "revision": self.revision,
-            "dtype": self.dtype,
-            **({"quantisation": self.quantisation} if self.quantisation else {}),
-            **self.wording.describe(),
+        processor = self.images.processor
+        look = {
             "template": "chat",
-            "template_hash": _digest(str(processor.chat_template)),
+            "template_hash": digest_of(str(processor.chat_template)),
             "image_processor": type(processor.image_processor).__name__,
         }
         return {
-            **identity,
-            "identity": identity,
-            "quantisation": self.quantisation,
-            "quantised_by": quantising.quantisation_package(self.quantisation, self.device, self.dtype),
+            **self._described(self.quantisation, look),
             "parameters": checkpoints.count_parameters(self._model) if self._model is not None else None,
             "architecture": (self.config.architectures or [type(self.config).__name__])[0],
             "encoder": False,
             "surprisal": "not defined: words in a picture are no tokens",
-            "device": self.device,
-            "processor": hardware.name_processor(self.device),
-            "transformers": importlib.metadata.version("transformers"),
-            "torch": importlib.metadata.version("torch"),
-            "determinism": self.determinism,
-            "timing": self.timing,
-            "order_seed": self.order_seed if self.timing else None,
             "parity": dict(self.record),
             "token_budget": self.tokens,
             "tokens_forwarded": self.forwarded,
@@ -111,7 +182,7 @@ class SeeingEngine:
 
     def preview(self, request: Request) -> dict[str, object]:
         """Return the text that the model reads, the pictures in it and the number of tokens; loads no weights."""
-        look = self.eyes.look(request)
+        look = self.images.look(request)
         labels = {label.label: len(label.targets) for label in look.tokens.labels}
         told = [picture.to_json() for picture in look.pictures]
         return {
@@ -127,9 +198,7 @@ class SeeingEngine:
 
     def answer(self, requests: Sequence[Request], follow: Follow | None = None) -> Iterator[Reply]:
         """Yield a reply for each request as soon as it is computed; what follows from replies comes after."""
-        waiting = list(requests)
-        if self.timing:
-            generator("order of timed trials", self.order_seed).shuffle(waiting)
+        waiting = self._ordered(requests)
         while waiting and not self._closed:
             some, waiting = waiting[:_AHEAD], waiting[_AHEAD:]
             for reply in self._together(some):
@@ -144,8 +213,8 @@ class SeeingEngine:
         begun: list[tuple[Job, Look]] = []
         for request in requests:
             try:
-                look = self.eyes.look(request)
-                require_fitting(look.tokens, request, self._reach, thinks=False)
+                look = self.images.look(request)
+                require_fitting(look.tokens, request, self._context_length, thinks=False)
                 begun.append((job_of(request, look.tokens, self.wording), look))
             except ValueError as error:
                 yield self._failed(request, str(error))
@@ -153,7 +222,7 @@ class SeeingEngine:
             return
         if self.timing and not self._is_warm:
             self._is_warm = True
-            for _ in range(_WARM_UP):
+            for _ in range(WARM_UP):
                 self._compute(begun[:1])
         elif not self._is_checked:
             self._check([one for one in begun if one[0].request.labels is not None])
@@ -229,7 +298,7 @@ class SeeingEngine:
                     )
                     lines.append((job, place, text, look))
         inputs = self._on_device(
-            self.eyes.inputs([text for _, _, text, _ in lines], [look.pictures for *_, look in lines])
+            self.images.inputs([text for _, _, text, _ in lines], [look.pictures for *_, look in lines])
         )
         keep = sorted({position - 1 for job, place, _, _ in lines for position, _ in job.rows[place].targets})
         with torch.inference_mode():
@@ -248,14 +317,13 @@ class SeeingEngine:
         from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
         started = time.perf_counter()
-        decoded, draws, ends = Decoded(), generator("sampling", how.seed), self._ends()
-        seen: dict[str, Any] = {"first": None, "goes_on": True}
+        decoded, draws, ends = Decoded(), generator("sampling", how.seed), self._ends(self._load())
+        seen = {"goes_on": True}
 
         class Drawing(LogitsProcessor):  # type: ignore[misc]
             def __call__(self, input_ids: Any, scores: Any) -> Any:
                 token = choose(scores.float(), [how], [draws])[0]
-                seen["first"] = seen["first"] or (time.perf_counter() - started) * 1000
-                seen["goes_on"] = goes_on(decoded, token, how, ends)
+                seen["goes_on"] = append_token(decoded, token, how, ends)
                 only = torch.full_like(scores, -torch.inf)
                 only[0, token] = 0.0
                 return only
@@ -267,14 +335,15 @@ class SeeingEngine:
                 over = not seen["goes_on"] or engine._closed
                 return torch.full((input_ids.shape[0],), over, device=input_ids.device, dtype=torch.bool)
 
-        inputs = self._on_device(self.eyes.inputs([look.text], [look.pictures]))
+        inputs = self._on_device(self.images.inputs([look.text], [look.pictures]))
         with torch.inference_mode():
             self._load().generate(
                 **inputs, max_new_tokens=how.max_tokens, do_sample=False, num_beams=1, repetition_penalty=1.0,
                 logits_processor=LogitsProcessorList([Drawing()]), stopping_criteria=StoppingCriteriaList([Ended()]),
             )  # fmt: skip
         self.forwarded += len(look.tokens.ids) + len(decoded.ids)
-        return decoded, seen["first"]
+        first = None if decoded.first_at is None else (decoded.first_at - started) * 1000
+        return decoded, first
 
     def _check(self, begun: Sequence[tuple[Job, Look]]) -> None:
         """Compute a few requests together and alone; batch no more where they differ by more than rounding."""
@@ -317,11 +386,6 @@ class SeeingEngine:
             )
         return self._model
 
-    def _ends(self) -> set[int]:
-        given = getattr(self._load().generation_config, "eos_token_id", None)
-        ends = set(given) if isinstance(given, list | tuple) else {given}
-        return {int(end) for end in (*ends, self.eyes.tokenizer.eos_token_id) if end is not None}
-
     def _on_device(self, inputs: Any) -> dict[str, Any]:
         import torch
 
@@ -333,19 +397,7 @@ class SeeingEngine:
 
     def _reply(self, job: Job) -> Reply:
         reply = reply_of(job, self.wording, "plain" if self._alone else "batched")
-        if not self.timing:
-            reply = replace(reply, latency_ms=None, ttft_ms=None)
-        path = f"{reply.path}+pictures"
-        return replace(
-            reply, cached_tokens=0, path=path, requested_model=self.settings.use,
-            resolved_model=f"{self.settings.name}@{self.revision}", dtype=self.dtype,
-        )  # fmt: skip
-
-    def _failed(self, request: Request, error: str) -> Reply:
-        return Reply(
-            request.work_key, None, "error", error=error, requested_model=self.settings.use,
-            resolved_model=f"{self.settings.name}@{self.revision}", dtype=self.dtype,
-        )  # fmt: skip
+        return self._signed(replace(reply, cached_tokens=0, path=f"{reply.path}+pictures"))
 
 
 def _lines(job: Job) -> int:
@@ -354,9 +406,3 @@ def _lines(job: Job) -> int:
 
 def _length(job: Job) -> int:
     return max(len(job.tokens.ids), *(len(label.ids) for label in job.tokens.labels), 1)
-
-
-def _digest(text: str) -> str:
-    import hashlib
-
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]

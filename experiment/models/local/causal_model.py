@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import random
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -10,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiment.models.local.sums import LARGEST, Hidden, weights_of
+from experiment.models.local.rows import LARGEST, Decoded, Decoding, Hidden, weights_of
+from stimuli.seeds import generator
 
 _SIZES = ("num_attention_heads", "num_heads", "num_key_value_heads", "head_dim", "hidden_size")
 LOGITS_AT_ONCE = 2**27
@@ -23,6 +27,17 @@ def is_out_of_memory(error: BaseException) -> bool:
         return True
     said = str(error).lower()
     return isinstance(error, RuntimeError) and ("out of memory" in said or "can't allocate memory" in said)
+
+
+def give_back() -> None:
+    """Give memory back that nothing holds any more."""
+    import gc
+
+    import torch
+
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
 
 
 class Closed(Exception):
@@ -58,6 +73,16 @@ class CausalModel:
         self._begins_word = begins_word
         self._mask: Any = None
         self._taken = inspect.signature(model.forward).parameters
+
+    @contextmanager
+    def as_check(self) -> Iterator[None]:
+        """Count what is sent through the model meanwhile apart."""
+        forwarded, calls = self.forwarded, self.calls
+        try:
+            yield
+        finally:
+            self.check_tokens += self.forwarded - forwarded
+            self.forwarded, self.calls = forwarded, calls
 
     @property
     def cache_name(self) -> str | None:
@@ -195,3 +220,136 @@ class CausalModel:
                 )
             self._mask = torch.tensor(self._begins_word(self.vocabulary), device=self.device)
         return self._mask
+
+
+def choose(logits: Any, how: Sequence[Decoding], draws: Sequence[random.Random]) -> list[int]:
+    """Return each row's next token: the most probable at temperature 0, else by inverse distribution function.
+
+    ``logits``: shape (rows, vocabulary).
+    """
+    import torch
+
+    best: list[int] = logits.argmax(dim=-1).tolist()
+    sampled = [line for line, one in enumerate(how) if one.temperature > 0]
+    if not sampled:
+        return best
+    heat = torch.tensor([how[line].temperature for line in sampled], device=logits.device)
+    weights = torch.softmax(logits[sampled] / heat[:, None], dim=-1)
+    for row, line in enumerate(sampled):
+        if how[line].top_k is not None or how[line].top_p < 1:
+            weights[row] = _nucleus(weights[row], how[line])
+    if weights.device.type == "mps":
+        weights = weights.cpu()  # it has no double precision
+    cumulated = weights.double().cumsum(dim=-1)
+    drawn = torch.tensor(
+        [[draws[line].random()] for line in sampled], dtype=torch.float64, device=weights.device
+    )
+    found = torch.searchsorted(cumulated, drawn * cumulated[:, -1:], right=True)
+    for line, token in zip(sampled, found[:, 0].tolist(), strict=True):
+        best[line] = min(token, logits.shape[-1] - 1)
+    return best
+
+
+def continue_rows(
+    logits: Any,
+    how: Sequence[Decoding],
+    ends: set[int],
+    advance: Callable[[list[int] | None, list[int]], Any],
+) -> Iterator[tuple[int, int, Decoded]]:
+    """Continue rows side by side, each from its own draws; yield each with its place in the batch as it leaves it.
+
+    ``logits``: shape (rows, vocabulary); after the last token of each.
+    ``advance``: computes one more token of the rows that stay (None: all) and returns the next logits.
+    """
+    import torch
+
+    draws = [generator("sampling", one.seed) for one in how]
+    done = [Decoded() for _ in how]
+    active = list(range(len(how)))
+    while active:
+        with torch.inference_mode():
+            chosen = choose(logits, [how[row] for row in active], [draws[row] for row in active])
+        stay = [
+            place
+            for place, (row, token) in enumerate(zip(active, chosen, strict=True))
+            if append_token(done[row], token, how[row], ends)
+        ]
+        for place in sorted({*range(len(active))} - {*stay}):
+            yield place, active[place], done[active[place]]
+        if not stay:
+            return
+        with torch.inference_mode():
+            logits = advance(None if len(stay) == len(active) else stay, [chosen[place] for place in stay])
+        active = [active[place] for place in stay]
+
+
+def append_token(decoded: Decoded, token: int, how: Decoding, ends: set[int]) -> bool:
+    """Add a token to a row and return whether the row goes on."""
+    decoded.first_at = decoded.first_at or time.perf_counter()
+    decoded.ids.append(token)
+    if token in ends:
+        decoded.finish = "eos"
+    elif how.stopped(decoded.ids):
+        decoded.finish = "stop"
+    else:
+        return len(decoded.ids) < how.max_tokens
+    return False
+
+
+def _nucleus(weights: Any, how: Decoding) -> Any:
+    """Return probabilities with all but the most probable tokens set to 0."""
+    import torch
+
+    ranked, places = weights.sort(descending=True)
+    before = ranked.cumsum(0) - ranked
+    out = before >= how.top_p
+    if how.top_k is not None:
+        out[how.top_k :] = True
+    out[0] = False
+    return torch.zeros_like(weights).index_put((places,), ranked.masked_fill(out, 0.0))
+
+
+_STATES = frozenset(
+    {
+        *("LinearAttentionLayer", "LinearAttentionAndFullAttentionLayer"),
+        "LinearAttentionAndSlidingWindowAttentionLayer",
+    }
+)
+_FORKABLE = _STATES | {"DynamicLayer", "DynamicSlidingWindowLayer", "DynamicIndexedLayer", "DummyLayer"}
+
+
+def new_cache(model: CausalModel) -> Any:
+    """Return an empty cache of the kind that a model uses."""
+    from transformers import DynamicCache
+
+    return DynamicCache(config=model.model.config)
+
+
+def fork(cache: Any, count: int, device: str) -> Any:
+    """Return a cache of its own for ``count`` rows that go on from a cache of one row."""
+    import torch
+
+    forked = copy.deepcopy(cache)
+    forked.reorder_cache(torch.zeros(count, dtype=torch.long, device=device))
+    return forked
+
+
+def is_forkable(model: CausalModel) -> bool:
+    """Return whether every layer's cache is one that forks."""
+    found = _layer_kinds(model)
+    return bool(found) and found <= _FORKABLE
+
+
+def has_states(model: CausalModel) -> bool:
+    """Return whether some layer keeps a state of fixed size."""
+    return bool(_layer_kinds(model) & _STATES)
+
+
+def _layer_kinds(model: CausalModel) -> frozenset[str]:
+    """Return the kinds of layers of a model's cache; none where it has no such cache."""
+    if model.cache_name is None:
+        return frozenset()
+    try:
+        return frozenset(type(layer).__name__ for layer in new_cache(model).layers)
+    except (KeyError, AttributeError, ValueError):
+        return frozenset()

@@ -1,0 +1,330 @@
+"""Keys and values of conversations that will go on, in a tree: what several have in common is held once.
+
+A *stretch* holds tokens that lie behind one another; stretches behind it go on from its last token, each with another
+token first. A conversation is the way from the root to a leaf. What exceeds the budget is given up leaf by leaf, the
+longest unused first, so that a beginning which others need stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from experiment.models.local.rows import Ids, Marks, Row, Sums, common_length, deepest, up_to
+
+Layers = dict[int, Any]
+"""A tensor a layer, shape (kv heads, tokens, width)."""
+
+SLACK = 16
+"""Tokens at a conversation's end that its next turn may not have in common with it (a template's opening of an answer)."""
+
+_MARKS = 4
+"""Of a conversation that goes on, no more sums over its tokens are needed than the last ones."""
+
+
+@dataclass(eq=False)
+class TokenSpan:
+    """Tokens that lie behind one another."""
+
+    ids: Ids  # shape (n,)
+    # keys, values: shape (kv heads, n, width)
+    keys: Layers
+    values: Layers
+    before: TokenSpan | None = None
+    after: dict[int, TokenSpan] = field(default_factory=dict)  # by their first token
+    used: int = 0  # when it was last needed
+    # Sums of hidden states over all tokens up to places of this stretch, counted from the beginning of the
+    # conversation
+    marks: Marks = field(default_factory=dict)
+
+    def follow(self, other: TokenSpan) -> None:
+        """Let another stretch stand behind this one."""
+        other.before = self
+        self.after[int(other.ids[0])] = other
+
+
+class Kept:
+    """All conversations that are kept.
+
+    ``tokens``: how many tokens are held.
+    """
+
+    def __init__(self) -> None:
+        self._root = TokenSpan(np.empty(0, dtype=np.int32), {}, {})
+        self._clock = 0
+        self.tokens = 0
+
+    def find(self, ids: Ids) -> tuple[TokenSpan, int]:
+        """Return the stretch in which the longest known beginning of a row ends, and the length of that beginning."""
+        way = list(self._way(ids))
+        return way[-1][0] if way else self._root, sum(taken for _, taken in way)
+
+    def marks(self, ids: Ids) -> Marks:
+        """Return the sums that are known of what a row and the conversations have in common."""
+        found: Marks = {}
+        depth = 0
+        for stretch, taken in self._way(ids):
+            depth += taken
+            found |= up_to(stretch.marks, depth)
+        return found
+
+    def load(self, ids: Ids, start: int) -> Iterator[tuple[int, Layers, Layers]]:
+        """Yield place, keys and values of everything that is known of a row from ``start`` on, in order."""
+        self._clock += 1
+        depth = 0
+        for stretch, taken in self._way(ids):
+            stretch.used = self._clock
+            skip = min(taken, max(0, start - depth))
+            if skip < taken:
+                yield depth + skip, _cut(stretch.keys, skip, taken), _cut(stretch.values, skip, taken)
+            depth += taken
+
+    def keep(
+        self,
+        ids: Ids,
+        rest: Callable[[int], tuple[Layers, Layers]],
+        marks: Mapping[int, Sums] | None = None,
+    ) -> None:
+        """Keep a row.
+
+        ``rest``: gives keys and values of the row's tokens from a position on, in tensors of their own.
+        ``marks``: sums of hidden states over the row's first so many tokens.
+        """
+        self._keep(ids, rest)
+        depth = 0
+        for stretch, taken in self._way(ids) if marks else ():
+            own = {place: sums for place, sums in (marks or {}).items() if depth < place <= depth + taken}
+            depth += taken
+            known = stretch.marks | own
+            stretch.marks = {place: known[place] for place in sorted(known)[-_MARKS:]}
+
+    def _keep(self, ids: Ids, rest: Callable[[int], tuple[Layers, Layers]]) -> None:
+        self._clock += 1
+        last, taken, depth = self._root, 0, 0
+        for last, taken in self._way(ids):
+            last.used = self._clock
+            depth += taken
+        if depth == len(ids):
+            return
+        if taken < len(last.ids):
+            self._split(last, taken, depth)
+        keys, values = rest(depth)
+        self.tokens += len(ids) - depth
+        if last is self._root or last.after:
+            last.follow(TokenSpan(ids[depth:].copy(), keys, values, used=self._clock))
+            return
+        last.ids = np.concatenate([last.ids, ids[depth:]])
+        last.keys, last.values = _joined(last.keys, keys), _joined(last.values, values)
+
+    def shrink(self, most: int) -> None:
+        """Give up what has not been used for longest, until no more than ``most`` tokens are held."""
+        while self.tokens > most:
+            leaf = min((one for one in self._stretches() if not one.after), key=lambda one: one.used)
+            self._give_up(leaf)
+
+    def _way(self, ids: Ids) -> Iterator[tuple[TokenSpan, int]]:
+        """Yield the stretches that a row runs through, and how many tokens it has in common with each."""
+        stretch, depth = self._root, 0
+        while depth < len(ids):
+            following = stretch.after.get(int(ids[depth]))
+            if following is None:
+                return
+            taken = common_length(following.ids, ids[depth:])
+            yield following, taken
+            if taken < len(following.ids):
+                return
+            stretch, depth = following, depth + taken
+
+    def _split(self, stretch: TokenSpan, at: int, depth: int) -> None:
+        """Make two of a stretch; a short end to which nothing more can come is given up.
+
+        ``at, depth``: where, counted from the beginning of the stretch and from that of the conversation.
+        """
+        count = len(stretch.ids)
+        end = TokenSpan(
+            stretch.ids[at:].copy(), _cut(stretch.keys, at, count, own=True), _cut(stretch.values, at, count, own=True),
+            after=stretch.after, used=stretch.used - 1,
+            marks={place: sums for place, sums in stretch.marks.items() if place > depth},
+        )  # fmt: skip
+        for following in end.after.values():
+            following.before = end
+        stretch.ids, stretch.after = stretch.ids[:at].copy(), {}
+        stretch.marks = up_to(stretch.marks, depth)
+        stretch.keys, stretch.values = (
+            _cut(stretch.keys, 0, at, own=True),
+            _cut(stretch.values, 0, at, own=True),
+        )
+        if end.after or len(end.ids) > SLACK:
+            stretch.follow(end)
+        else:
+            self.tokens -= len(end.ids)
+
+    def _give_up(self, leaf: TokenSpan) -> None:
+        assert leaf.before is not None
+        del leaf.before.after[int(leaf.ids[0])]
+        self.tokens -= len(leaf.ids)
+
+    def _stretches(self) -> Iterator[TokenSpan]:
+        waiting = list(self._root.after.values())
+        while waiting:
+            stretch = waiting.pop()
+            yield stretch
+            waiting += stretch.after.values()
+
+
+def _cut(layers: Layers, first: int, last: int, *, own: bool = False) -> Layers:
+    """Return tokens ``first`` to before ``last``; ``own`` in tensors of their own, so that the rest can be freed."""
+    parts = {layer: tensor[:, first:last] for layer, tensor in layers.items()}
+    return {layer: part.clone() for layer, part in parts.items()} if own else parts
+
+
+def _joined(left: Layers, right: Layers) -> Layers:
+    import torch
+
+    return {layer: torch.cat([tensor, right[layer]], dim=1) for layer, tensor in left.items()}
+
+
+WORTH_KEEPING = 16
+"""A stretch of so many tokens is taken from memory; a shorter one is computed anew."""
+
+_LITTLE = 4
+_ROOM = 256
+
+
+@dataclass
+class Memory:
+    """Keys and values of the path, one buffer a layer of shape (kv heads, room, width)."""
+
+    keys: Layers = field(default_factory=dict)
+    values: Layers = field(default_factory=dict)
+    ids: Ids = field(default_factory=lambda: np.empty(0, dtype=np.int32))  # the tokens that lie in it
+    # Sums of hidden states over the first so many of them, at the places from which passes went on
+    marks: Marks = field(default_factory=dict)
+
+    def cut(self, length: int) -> None:
+        """Give up what lies behind the first ``length`` tokens."""
+        self.ids, self.marks = self.ids[:length], up_to(self.marks, length)
+
+    def write(self, layer: int, start: int, keys: Any, values: Any) -> tuple[Any, Any]:
+        """Write behind the first ``start`` entries and return all up to the new ones.
+
+        ``keys, values``: shape (kv heads, n, width).
+        """
+        end = start + keys.shape[1]
+        for buffers, news in ((self.keys, keys), (self.values, values)):
+            buffer = buffers.get(layer)
+            if buffer is None or buffer.shape[1] < end:
+                larger = news.new_empty((news.shape[0], max(end, start * 3 // 2 + _ROOM), news.shape[2]))
+                if buffer is not None:
+                    larger[:, :start] = buffer[:, :start]
+                buffers[layer] = buffer = larger
+            buffer[:, start:end] = news
+        return self.keys[layer][:, :end], self.values[layer][:, :end]
+
+    def path(self, layer: int, length: int) -> tuple[Any, Any]:
+        """Return keys and values of the first ``length`` tokens."""
+        return self.keys[layer][:, :length], self.values[layer][:, :length]
+
+    def taken(self, places: Any) -> tuple[Layers, Layers]:
+        """Return copies of keys and values at places of the buffers, by layer."""
+        return (
+            {layer: buffer[:, places] for layer, buffer in self.keys.items()},
+            {layer: buffer[:, places] for layer, buffer in self.values.items()},
+        )
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Rows that go on from the same tokens; ``known`` of these are remembered, with their ``sums`` where a row wants a mean."""
+
+    known: int
+    places: tuple[int, ...]
+    sums: bool = False
+
+
+class Remembered:
+    """The path, and the conversations that are kept."""
+
+    def __init__(self) -> None:
+        self.path = Memory()
+        self.kept = Kept()
+
+    def forget(self) -> None:
+        """Give up everything."""
+        self.path, self.kept = Memory(), Kept()
+
+    def walks(self, rows: Sequence[Row]) -> list[Walk]:
+        """Share rows out over what they go on from: first the path, deepest first, then one conversation after the other."""
+        of_source: dict[TokenSpan | None, list[tuple[int, int]]] = {}
+        for place, row in enumerate(rows):
+            lying = min(common_length(row.ids, self.path.ids), row.shareable)
+            stretch, depth = self.kept.find(row.ids)
+            depth = min(depth, row.shareable)
+            if row.mean:
+                lying, depth = deepest(self.path.marks, lying), deepest(self.kept.marks(row.ids), depth)
+            source = stretch if depth > lying + _LITTLE and depth >= WORTH_KEEPING else None
+            known = depth if source is not None else lying if lying >= WORTH_KEEPING else 0
+            of_source.setdefault(source, []).append((known, place))
+        on_path = _clusters(of_source.pop(None, []), rows, lambda _: self.path.marks)
+        talks = [walk for some in of_source.values() for walk in _clusters(some, rows, self.kept.marks)]
+        talks.sort(key=lambda walk: rows[walk.places[0]].ids.astype(">u4").tobytes())
+        return [*on_path, *talks]
+
+    def begin(self, walk: Walk, row: Row) -> int:
+        """Bring what a walk's first row goes on from onto the path, and return how many tokens of it are there."""
+        ids = row.ids[: walk.known]
+        lying = common_length(self.path.ids, ids)
+        if lying < len(ids):
+            self.path.cut(lying)
+            for place, keys, values in self.kept.load(ids, lying):
+                for layer in keys:
+                    self.path.write(layer, place, keys[layer], values[layer])
+                lying = place + keys[min(keys)].shape[1]
+            self.path.ids = ids[:lying].copy()
+            self.path.marks |= up_to(self.kept.marks(ids), lying)
+        return deepest(self.path.marks, lying) if walk.sums else lying
+
+    def keep(self, ids: Ids, start: int, keys: Layers, values: Layers, marks: Mapping[int, Sums]) -> None:
+        """Keep a row: the first ``start`` tokens as they lie on the path, then those given.
+
+        ``keys, values``: shape (kv heads, len(ids).
+        ``marks``: sums of hidden states over the first so many tokens.
+        """
+        import torch
+
+        def rest(depth: int) -> tuple[Layers, Layers]:
+            cut = max(0, depth - start)
+            pairs = ((self.path.keys, keys), (self.path.values, values))
+            left, right = (
+                {n: torch.cat([lying[n][:, depth:start], own[n][:, cut:]], dim=1) for n in own}
+                for lying, own in pairs
+            )
+            return left, right
+
+        self.kept.keep(ids, rest, marks)
+
+
+def _clusters(
+    some: Iterable[tuple[int, int]], rows: Sequence[Row], marks: Callable[[Ids], Marks]
+) -> list[Walk]:
+    """Return walks of rows that know about as much as each other, those that know most first.
+
+    ``some``: how many tokens a row knows, and its place.
+    ``marks``: gives the sums that are known of a row; where one of a walk wants a mean, all of it go on from such a
+    place.
+    """
+    clusters: list[list[tuple[int, int]]] = []
+    for known, place in sorted(some, key=lambda one: (-one[0], one[1])):
+        if not clusters or known < clusters[-1][0][0] - WORTH_KEEPING:
+            clusters.append([])
+        clusters[-1].append((known, place))
+    walks = []
+    for cluster in clusters:
+        known, places = cluster[-1][0], tuple(place for _, place in cluster)
+        sums = any(rows[place].mean for place in places)
+        known = deepest(marks(rows[places[0]].ids), known) if sums else known
+        walks.append(Walk(known, places, sums))
+    return walks
