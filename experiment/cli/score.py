@@ -127,11 +127,12 @@ def _similarity(study: Path, reader: str | None, *, with_prompts: bool, dry_run:
     from experiment.checking import load_study
     from experiment.cli.study_store import note_action, store_of
     from experiment.models.judges.embeddings import Embedder
-    from experiment.models.judges.shown_similarity import CACHE, store_nearness
     from experiment.models.judges.similarity import (
+        CACHE,
         SIMILARITY,
         compare_texts,
         embedding_settings,
+        store_nearness,
         told,
     )
 

@@ -17,7 +17,7 @@ from stimuli.errors import UserError, unknown_name
 if TYPE_CHECKING:
     from experiment.study import Study
     from experiment.tuning import Training
-    from experiment.tuning.outcome import Outcome
+    from experiment.tuning.record import Outcome
     from experiment.tuning.training import Progress as Step
 
 _EXAMPLE = """\b
@@ -153,9 +153,9 @@ def _draw_curve(training: Training) -> None:
     import pandas as pd
 
     from analysis.figures.inside import loss_figure
-    from experiment.tuning.curve import FILE
+    from experiment.tuning.record import CURVE
 
-    curve = pd.read_csv(training.folder / FILE)
+    curve = pd.read_csv(training.folder / CURVE)
     loss_figure("loss", f"Loss of training {training.name}", [(training.name, curve)]).save(training.folder)
 
 
@@ -174,8 +174,7 @@ def _at_provider(
     from experiment.cli.study_store import own_store
     from experiment.models.costs.prices import format_usd
     from experiment.tuning import api
-    from experiment.tuning.outcome import Outcome
-    from experiment.tuning.record import held
+    from experiment.tuning.record import Outcome, held
 
     def say(line: str) -> None:
         click.echo(line, err=True)

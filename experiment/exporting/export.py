@@ -39,12 +39,12 @@ from experiment.exporting.tables import (
     trial_rows,
     verdict_tables,
 )
-from experiment.models.judges.shown_similarity import STORED
+from experiment.models.judges.similarity import STORED
 from experiment.models.pictures import picture_of
 from experiment.store import Store, queries
 from experiment.study import Study
 from experiment.study.trained import training_folder
-from experiment.tuning.curve import FILE as LOSS
+from experiment.tuning.record import CURVE as LOSS
 from stimuli.errors import UserError
 
 

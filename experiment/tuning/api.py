@@ -30,11 +30,18 @@ from experiment.models.servers import server_of
 from experiment.store import Store
 from experiment.store.database import lock_for_change
 from experiment.study import Study
-from experiment.tuning.curve import Curve, Point
-from experiment.tuning.outcome import Outcome
-from experiment.tuning.record import FINISHED, opening_record, read_record, require_same, write_record
+from experiment.tuning.batches import parted
+from experiment.tuning.record import (
+    FINISHED,
+    Curve,
+    Outcome,
+    Point,
+    opening_record,
+    read_record,
+    require_same,
+    write_record,
+)
 from experiment.tuning.records import Record, Records, built_again, make_records, messages_of
-from experiment.tuning.rows import parted
 from experiment.tuning.settings import Training
 from stimuli.errors import UserError
 from stimuli.files import file_sha256, replace_file

@@ -14,15 +14,21 @@ from typing import Any
 from experiment.models.local.causal_model import give_back
 from experiment.models.runs.limits import Clock, Stop
 from experiment.study import Study
-from experiment.tuning import checkpoints, curve, networks, rows
-from experiment.tuning.batches import Order, held_out_pieces
-from experiment.tuning.estimate import require_room, size_of
-from experiment.tuning.networks import Base
-from experiment.tuning.outcome import Outcome
-from experiment.tuning.record import FINISHED, opening_record, read_record, require_same, write_record
+from experiment.tuning.batches import TOKENS, Order, encoded, held_out_pieces, parted
+from experiment.tuning.networks import Base, load_network, look_at, require_room, size_of
+from experiment.tuning.record import (
+    CURVE,
+    FINISHED,
+    Outcome,
+    opening_record,
+    read_curve,
+    read_record,
+    require_same,
+    write_record,
+)
 from experiment.tuning.records import built_again, make_records
 from experiment.tuning.settings import Training
-from experiment.tuning.training import Ended, Progress, Trainer
+from experiment.tuning.training import CHECKPOINTS, Ended, Progress, Trainer, as_os_error
 from stimuli.errors import UserError
 
 MODEL, ADAPTER = "model", "adapter"
@@ -43,7 +49,7 @@ def train_here(
     if told.get("state") == FINISHED and (training.folder / MODEL).is_dir():
         _tidied(training.folder)
         return replace(_outcome(training, told, was_finished=True), remark=built_again(study, training))
-    base = networks.look_at(training)
+    base = look_at(training)
     if told.get("base_revision", base.revision) != base.revision:
         raise UserError(
             f"{training.place}: training {training.name} was begun with revision {told['base_revision']} of {training.model.use}, "
@@ -54,8 +60,8 @@ def train_here(
     say(f"{training.name}: makes its records")
     records = make_records(study, training, stop=stop, say=say)
     say(f"{training.name}: {records.number:,} records, in tokens")
-    data = rows.encoded(training.folder, records, base.wording, most=base.most, stop=stop)
-    train, held_out = rows.parted(len(data), training.validation, training.seed)
+    data = encoded(training.folder, records, base.wording, most=base.most, stop=stop)
+    train, held_out = parted(len(data), training.validation, training.seed)
     length = min(training.sequence_length, base.most or training.sequence_length)
     epochs = training.epochs_of(replies=records.replies)
     batch = training.batch_of(replies=records.replies, mean_length=float(data.lengths()[train].mean()))
@@ -77,7 +83,7 @@ def train_here(
     }  # fmt: skip
     write_record(training.folder, told)
     say(f"{training.name}: loads {training.model.use}")
-    network = networks.load_network(base, training)
+    network = load_network(base, training)
     tokenizer = base.wording.tokenizer
     padding = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
     trainer = Trainer(
@@ -154,7 +160,7 @@ def write_model(network: Any, base: Base, training: Training) -> None:
 
 def _tidied(folder: Path) -> None:
     """Remove what only a training that goes on needs."""
-    for name in (checkpoints.FOLDER, rows.FOLDER):
+    for name in (CHECKPOINTS, TOKENS):
         shutil.rmtree(folder / name, ignore_errors=True)
 
 
@@ -164,7 +170,7 @@ def _saved(network: Any, folder: Path) -> None:
     try:
         network.save_pretrained(str(folder))
     except SafetensorError as fault:
-        raise checkpoints.as_os_error(fault, folder) from fault
+        raise as_os_error(fault, folder) from fault
 
 
 def _named(training: Training, data: str, base: Base) -> str:
@@ -175,7 +181,7 @@ def _named(training: Training, data: str, base: Base) -> str:
 
 def _losses(folder: Path) -> dict[str, float | None]:
     """Return the losses of a curve: before the first step, after the last, and of the last tenth of the steps."""
-    points = curve.read_curve(folder / curve.FILE)
+    points = read_curve(folder / CURVE)
     validation = [one.validation_loss for one in points if one.validation_loss is not None]
     training = [one.training_loss for one in points if one.training_loss is not None]
     tail = training[-max(1, len(training) // 10) :]

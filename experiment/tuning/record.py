@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import importlib.metadata
+import io
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,47 @@ from experiment.study.trained import RECORD
 from experiment.tuning.settings import Training
 from stimuli.errors import UserError
 from stimuli.files import replace_file
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command did for a training."""
+
+    # training, base, use: its name, the model's name in the study, and what ``use`` names the trained model
+    training: str
+    base: str
+    use: str
+    # ``finished``, ``stopped``, ``written`` (the files of a job), or a provider's word for its job
+    state: str
+    was_finished: bool = False  # nothing was to be done
+    # steps, planned: steps made, and all
+    steps: int = 0
+    planned: int = 0
+    tokens: int = 0  # tokens read
+    seconds: float = 0.0  # spent in steps
+    stopped: str | None = None  # why it ended before the end
+    interrupted: bool = False
+    # first_validation_loss, validation_loss: before the first step and after the last one, in nats a token
+    first_validation_loss: float | None = None
+    validation_loss: float | None = None
+    folder: str = ""
+    # most_usd, cost_usd: the most that a provider's training can cost, and what it did cost
+    most_usd: float | None = None
+    cost_usd: float | None = None
+    # job_id, model_name: as the provider names them
+    job_id: str | None = None
+    model_name: str | None = None
+    remark: str | None = None  # what else is to be known
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the same command would do nothing more."""
+        return self.state in ("finished", "written")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the outcome as ``--json`` prints it."""
+        return asdict(self)
+
 
 PACKAGES = ("peft", "safetensors")
 FINISHED = "finished"
@@ -93,3 +137,71 @@ def opening_record(study: Study, training: Training) -> dict[str, Any]:
         "git": git_state(study.folder),
         "began_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+CURVE = "loss.csv"
+CURVE_COLUMNS = ("step", "epoch", "tokens", "training_loss", "validation_loss", "learning_rate", "seconds")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One step."""
+
+    step: int  # from 1; 0 is the model as it was
+    epoch: float  # epochs done
+    tokens: int  # tokens read by then
+    # training_loss, validation_loss: nats a token; the first before the step's change of weights, the second
+    # after it
+    training_loss: float | None
+    validation_loss: float | None
+    learning_rate: float
+    seconds: float
+
+    def cells(self) -> list[str]:
+        """Return the row of the file."""
+        losses = (
+            "" if loss is None else f"{loss:.6f}" for loss in (self.training_loss, self.validation_loss)
+        )
+        return [
+            str(self.step), f"{self.epoch:.4f}", str(self.tokens), *losses, f"{self.learning_rate:.6g}", f"{self.seconds:.2f}",
+        ]  # fmt: skip
+
+
+class Curve:
+    """Writes the file, a row a step.
+
+    ``step``: the step of the checkpoint from which training goes on; rows behind it are dropped.
+    """
+
+    def __init__(self, folder: Path, step: int | None) -> None:
+        self.file = folder / CURVE
+        kept = [] if step is None else [row for row in read_curve(self.file) if row.step <= step]
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(CURVE_COLUMNS)
+        writer.writerows(one.cells() for one in kept)
+        replace_file(self.file, text.getvalue())
+
+    def add(self, point: Point) -> None:
+        """Write a step."""
+        with self.file.open("a", encoding="utf-8", newline="") as stream:
+            csv.writer(stream, lineterminator="\n").writerow(point.cells())
+
+
+def read_curve(file: Path) -> list[Point]:
+    """Return the steps of a file; none where there is no file. A last row that was cut off is left out."""
+    if not file.is_file():
+        return []
+    found = []
+    with file.open(encoding="utf-8", newline="") as stream:
+        for row in csv.DictReader(stream):
+            if None in row.values() or not row.get("seconds"):
+                continue
+            training, validation = (float(row[name]) if row[name] else None for name in CURVE_COLUMNS[3:5])
+            found.append(
+                Point(
+                    int(row["step"]), float(row["epoch"]), int(row["tokens"]), training, validation,
+                    float(row["learning_rate"]), float(row["seconds"]),
+                )
+            )  # fmt: skip
+    return found

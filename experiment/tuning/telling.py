@@ -17,11 +17,8 @@ from experiment.models.costs.prices import format_usd
 from experiment.models.local.checkpoints import find_source
 from experiment.models.planning.prompt_preview import CHARACTERS_PER_TOKEN
 from experiment.study import Study
-from experiment.tuning import estimate
-from experiment.tuning.curve import FILE as CURVE
-from experiment.tuning.curve import read_curve
-from experiment.tuning.networks import Base, look_at
-from experiment.tuning.record import FINISHED, read_record
+from experiment.tuning.networks import Base, hours_of, look_at, size_of
+from experiment.tuning.record import CURVE, FINISHED, read_curve, read_record
 from experiment.tuning.records import built_again, has_replies, kept_records, messages_of
 from experiment.tuning.settings import RELEASED, Training, trainings
 from experiment.tuning.training_sets import NUMBER
@@ -146,7 +143,7 @@ def _tokens(study: Study, training: Training) -> tuple[int | None, bool]:
 
 def _characters_asked(study: Study, training: Training) -> int | None:
     """Return how long a line is with all that the study says around it, by some test items; None before these are built."""
-    from experiment.tuning.asking import as_asked
+    from experiment.tuning.records import as_asked
     from experiment.tuning.training_sets import Exchange
 
     try:
@@ -189,7 +186,7 @@ def _here(
         return (f"{said}. Not yet: {reason_of(fault)}", ""), {**found, "remark": str(fault)}
     if base is None:
         return (f"{said}. How large the model is, its files tell once they are downloaded", ""), found
-    size = estimate.size_of(base, training)
+    size = size_of(base, training)
     found |= asdict(size)
     said += (
         f"; {size.trained:,} of {size.parameters:,} parameters are trained, in roughly {gigabytes(size.memory)} of memory "
@@ -199,7 +196,7 @@ def _here(
     if tokens is not None:
         measured = _speed(study, training, base.device)
         hours = (
-            estimate.hours_of(size, training, tokens * epochs, base.device)
+            hours_of(size, training, tokens * epochs, base.device)
             if measured is None
             else tokens * epochs / measured[0] / 3600
         )

@@ -7,21 +7,138 @@ through the data, and its batches are rows, not tokens. What is left of it once 
 from __future__ import annotations
 
 import contextlib
+import errno
+import json
 import math
+import os
+import shutil
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from experiment.models.local.causal_model import give_back, is_out_of_memory
 from experiment.models.runs.limits import Clock, Stop
-from experiment.tuning import checkpoints
 from experiment.tuning.batches import IGNORED, Order, Part, Piece, parts_of
-from experiment.tuning.curve import Curve, Point
 from experiment.tuning.networks import seed_draws, trained_weights, weight_groups
+from experiment.tuning.record import Curve, Point
 from experiment.tuning.settings import Training
 from stimuli.errors import UserError
+from stimuli.files import settle
 from stimuli.seeds import stable_seed
+
+CHECKPOINTS = "checkpoints"
+_MOMENTS = ("exp_avg", "exp_avg_sq")
+_PARTIAL = ".partial-"
+
+
+@dataclass(frozen=True)
+class TrainingPlace:
+    """How far a training is."""
+
+    step: int  # steps made
+    tokens: int  # tokens read
+    seconds: float  # spent in steps, all starts together
+    tokens_at_once: int  # most tokens computed at once; halved where memory ran out
+    settings: str  # names settings, records and base model
+
+
+def save_checkpoint(folder: Path, place: TrainingPlace, weights: Mapping[str, Any], optimiser: Any) -> Path:
+    """Write a checkpoint and remove those before it.
+
+    ``folder``: the training's.
+    ``weights``: what is trained, by name.
+    ``optimiser``: AdamW over these weights.
+    """
+    tensors = {f"weight:{name}": weight.detach() for name, weight in weights.items()}
+    for name, weight in weights.items():
+        state = optimiser.state.get(weight)
+        if state:
+            tensors |= {f"{moment}:{name}": state[moment] for moment in _MOMENTS}
+            tensors[f"step:{name}"] = state["step"]
+    there = folder / CHECKPOINTS
+    there.mkdir(parents=True, exist_ok=True)
+    _clear_partial(there)
+    partial = there / f"{_PARTIAL}{place.step:08d}"
+    partial.mkdir()
+    try:
+        write_tensors(partial / "state.safetensors", tensors)
+        (partial / "place.json").write_text(json.dumps(asdict(place)), "utf-8")
+        for file in partial.iterdir():
+            settle(file)
+        settle(partial)
+        target = there / f"step-{place.step:08d}"
+        shutil.rmtree(target, ignore_errors=True)
+        partial.rename(target)
+        settle(there)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    for older in _checkpoints_in(there):
+        if older != target:
+            shutil.rmtree(older, ignore_errors=True)
+    return target
+
+
+def last_checkpoint(folder: Path) -> tuple[Path, TrainingPlace] | None:
+    """Return a training's last checkpoint and where it stands; None where it has none."""
+    for path in reversed(_checkpoints_in(folder / CHECKPOINTS)):
+        try:
+            return path, TrainingPlace(**json.loads((path / "place.json").read_text("utf-8")))
+        except (OSError, ValueError, TypeError):
+            continue
+    return None
+
+
+def load_checkpoint(path: Path, weights: Mapping[str, Any], optimiser: Any) -> None:
+    """Put a checkpoint's weights and moments where they were."""
+    import torch
+    from safetensors import safe_open
+
+    with safe_open(path / "state.safetensors", framework="pt") as kept, torch.no_grad():
+        names = set(kept.keys())
+        if {name.removeprefix("weight:") for name in names if name.startswith("weight:")} != set(weights):
+            raise ValueError(f"{path} holds other weights than those that are trained")
+        for name, weight in weights.items():
+            weight.copy_(kept.get_tensor(f"weight:{name}"))
+            if f"step:{name}" not in names:
+                continue
+            optimiser.state[weight] = {
+                "step": kept.get_tensor(f"step:{name}"),
+                **{
+                    moment: kept.get_tensor(f"{moment}:{name}").to(weight.device, weight.dtype)
+                    for moment in _MOMENTS
+                },
+            }
+
+
+def write_tensors(file: Path, tensors: Mapping[str, Any]) -> None:
+    """Write tensors by name; a full disk is told as such."""
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    try:
+        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, str(file))
+    except SafetensorError as fault:
+        raise as_os_error(fault, file) from fault
+
+
+def as_os_error(fault: Exception, file: Path) -> OSError:
+    """Return the error of the operating system that the writer of weights has put into words."""
+    said = str(fault).lower()
+    number = errno.ENOSPC if "no space" in said or "os error 28" in said else errno.EIO
+    return OSError(number, os.strerror(number), str(file))
+
+
+def _checkpoints_in(folder: Path) -> list[Path]:
+    return sorted(folder.glob("step-*")) if folder.is_dir() else []
+
+
+def _clear_partial(folder: Path) -> None:
+    """Remove what a killed process left half written."""
+    for partial in folder.glob(f"{_PARTIAL}*"):
+        shutil.rmtree(partial, ignore_errors=True)
+
 
 AT_ONCE = {"cpu": 2048, "mps": 2048, "cuda": 8192}
 """Tokens that are computed at once, unless the study says so."""
@@ -46,7 +163,7 @@ class Progress:
 class Ended:
     """How a training ended."""
 
-    place: checkpoints.Place
+    place: TrainingPlace
     steps: int  # all that there are
     stopped: str | None  # why before the end
 
@@ -96,7 +213,7 @@ class Trainer:
 
     def resume(self) -> bool:
         """Go on from the last checkpoint; say whether there was one."""
-        found = checkpoints.last(self.folder)
+        found = last_checkpoint(self.folder)
         if found is None:
             return False
         path, place = found
@@ -107,7 +224,7 @@ class Trainer:
         if place.settings != self.settings:
             raise other
         try:
-            checkpoints.load(path, self.weights, self.optimiser)
+            load_checkpoint(path, self.weights, self.optimiser)
         except ValueError as fault:
             raise other from fault
         self.step, self.tokens, self.seconds = place.step, place.tokens, place.seconds
@@ -116,7 +233,7 @@ class Trainer:
 
     def train(self, *, stop: Stop, clock: Clock, tell: Callable[[Progress], None]) -> Ended:
         """Make the steps that are left; where the end is asked for, the checkpoint holds all that was made."""
-        begun = checkpoints.last(self.folder) is not None
+        begun = last_checkpoint(self.folder) is not None
         curve = Curve(self.folder, self.step if begun else None)
         validation = None
         if not begun:
@@ -256,8 +373,8 @@ class Trainer:
         every = max(1, self.steps // VALIDATIONS)
         return self.step % every == 0 or self.step in self.bounds
 
-    def _place(self) -> checkpoints.Place:
-        return checkpoints.Place(self.step, self.tokens, self.seconds, self.at_once, self.settings)
+    def _place(self) -> TrainingPlace:
+        return TrainingPlace(self.step, self.tokens, self.seconds, self.at_once, self.settings)
 
     def _save(self) -> None:
-        checkpoints.save(self.folder, self._place(), self.weights, self.optimiser)
+        save_checkpoint(self.folder, self._place(), self.weights, self.optimiser)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from experiment.models.engine import Engine, Follow, Reply, Request
-from experiment.models.engines.opening import open_engine
+from experiment.models.engines import open_engine
 from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError
 

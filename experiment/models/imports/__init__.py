@@ -1,10 +1,9 @@
 """Answers given elsewhere become sessions: released model outputs, any table of responses, people's too."""
 
-from experiment.models.imports.given import Imported
 from experiment.models.imports.mapping import Columns, Source, read_mapping
 from experiment.models.imports.responses import read_responses
 from experiment.models.imports.scrambled_bench import read_scrambled_bench, study_text
-from experiment.models.imports.writing import Import, write_import
+from experiment.models.imports.writing import Import, Imported, write_import
 
 __all__ = [
     "Columns",

@@ -13,10 +13,17 @@ from statistics import median
 from typing import Any
 
 from experiment.lists import blocks_showing
-from experiment.models.imports.given import Given, GivenSession, GivenSource
-from experiment.models.imports.items import OPERATION, is_imported, items_for
 from experiment.models.imports.mapping import Columns, Line, Source
-from experiment.models.imports.writing import TOKENS, Import
+from experiment.models.imports.writing import (
+    OPERATION,
+    TOKENS,
+    Given,
+    GivenSession,
+    GivenSource,
+    Import,
+    is_imported,
+    items_for,
+)
 from experiment.store import Store
 from experiment.study import Study
 from stimuli.errors import UserError

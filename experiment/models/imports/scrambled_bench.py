@@ -13,10 +13,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from experiment.models.imports.given import Given, GivenSession, GivenSource
-from experiment.models.imports.items import items_for
 from experiment.models.imports.mapping import Line, Source
-from experiment.models.imports.writing import Import
+from experiment.models.imports.writing import Given, GivenSession, GivenSource, Import, items_for
 from experiment.store import Store
 from experiment.study import Study
 from stimuli.errors import UserError

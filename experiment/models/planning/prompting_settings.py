@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 from experiment.models.engine import STATES
 from experiment.models.pictures import LOOK
 from experiment.models.prompts import Strategy
-from experiment.models.prompts.pictured import Presentation
+from experiment.models.prompts.prompter import Presentation
 from experiment.models.servers import server_of
 from experiment.models.settings import ModelSettings
 from experiment.study import Study

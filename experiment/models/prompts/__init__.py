@@ -1,7 +1,15 @@
 """Renders planned trials to text: the same plan that people's pages show; wordings and papers' prompts are data."""
 
-from experiment.models.prompts.prompter import Prompter, Strategy, Turn, changed_field, read_step
-from experiment.models.prompts.render import Rendered, instructions_before, render
+from experiment.models.prompts.prompter import (
+    Prompter,
+    Rendered,
+    Strategy,
+    Turn,
+    changed_field,
+    instructions_before,
+    read_step,
+    render,
+)
 
 __all__ = [
     "Prompter",

@@ -14,11 +14,54 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from experiment.languages import wording
-from experiment.models.pictures import Picture
-from experiment.models.prompts.pictured import Presentation, in_order, pictured
-from experiment.models.prompts.published import paper_prompt
+from experiment.models.engine import Message, Span
+from experiment.models.pictures import MARK, Picture
+from experiment.models.prompts.published import paper_prompt, text_and_options
 from experiment.procedure.feedback import feedback_text
 from experiment.trials import TYPED
+
+Presentation = Literal["text", "image"]
+PRESENTATIONS: tuple[Presentation, ...] = ("text", "image")
+
+_NUMBERED = re.compile(f"{MARK}([0-9]+){MARK}")
+
+
+def pictured(trial: Mapping[str, Any], *, of_examples: bool) -> tuple[dict[str, Any], list[Picture]]:
+    """Return a trial with numbered marks in place of its texts, and the pictures that they number.
+
+    ``of_examples``: texts of solved examples become pictures, too; otherwise they stay text.
+    """
+    pictures: list[Picture] = []
+
+    def marked(text: str, lines: Sequence[str] = ()) -> str:
+        pictures.append(Picture.of(text, lines))
+        return f"{MARK}{len(pictures) - 1}{MARK}"
+
+    steps, shown = [], dict(trial["shown"])
+    for step in trial["steps"]:
+        text = step["text"]
+        if not text:
+            steps.append(step)
+            continue
+        of_step = marked(text, step.get("lines") or ())
+        steps.append({**step, "text": of_step})
+        fields = [name for name, given in trial["shown"].items() if given and given in text]
+        for name in fields:  # papers' prompts take fields, each in a place of its own
+            shown[name] = of_step if trial["shown"][name] == text else marked(trial["shown"][name])
+    exemplars = trial["exemplars"]
+    if of_examples and exemplars:
+        exemplars = []
+        for one in trial["exemplars"]:
+            text, options = text_and_options(str(one["text"]))
+            exemplars.append({**one, "text": "\n".join([marked(text), *options])})
+    return {**trial, "steps": steps, "shown": shown, "exemplars": exemplars}, pictures
+
+
+def in_order(content: str, pictures: Sequence[Picture]) -> tuple[str, tuple[Picture, ...]]:
+    """Return a worded text with one mark for each picture, and the pictures in the order of their marks."""
+    places = [int(number) for number in _NUMBERED.findall(content)]
+    return _NUMBERED.sub(MARK, content), tuple(pictures[place] for place in places)
+
 
 Strategy = Literal["direct", "chain_of_thought", "unscramble_first"]
 MAX_CHOICE_TOKENS = 16
@@ -310,3 +353,40 @@ def _stop(step: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _room_for(text: str) -> int:
     return max(32, min(4096, len(text.encode("utf-8")) * 5 // 4 + 16))
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A trial as a model meets it."""
+
+    messages: tuple[Message, ...]
+    labels: tuple[str, ...] | None  # what to score by log-probability; None asks for generated text
+    max_tokens: int  # most tokens to generate
+    # Where a local model stops generating; an API gets none (its first line is read instead)
+    stop: tuple[str, ...]
+    regions: tuple[Span, ...] = ()  # words whose surprisal is asked
+
+
+def render(plan: Mapping[str, Any], trial: Mapping[str, Any]) -> Rendered:
+    """Render one trial of a plan by itself, as it is asked without practice and directly.
+
+    A study with `published: [prompts]` gets the paper's prompt alone, as its code sent it.
+    """
+    prompter = Prompter(plan)
+    turn = prompter.turn(trial)
+    before = "" if prompter.is_published else instructions_before(plan, trial)
+    content = BLANK.join(part for part in (before, turn.text) if part)
+    shift = len(content) - len(turn.text)
+    regions = tuple(Span(0, begin + shift, end + shift) for begin, end in turn.words)
+    return Rendered((Message("user", content),), turn.labels, turn.max_tokens, turn.stop, regions)
+
+
+def instructions_before(plan: Mapping[str, Any], trial: Mapping[str, Any]) -> str:
+    """Return the instructions that a reader has read when a trial comes: every page above its screen."""
+    pages: list[str] = []
+    for screen in plan["screens"]:
+        if screen.get("block") == trial["block"] and "trials" in screen:
+            break
+        if screen["kind"] == "instructions":
+            pages += [page["text"] for page in screen["pages"]]
+    return BLANK.join(page for page in pages if page)

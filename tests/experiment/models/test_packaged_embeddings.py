@@ -15,8 +15,13 @@ from analysis.published.mind_scramble import UNITS, stored_texts, unit_means
 from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.models.judges.embeddings import Embedder, packaged_model
-from experiment.models.judges.shown_similarity import nearness, shown_texts, store_nearness, whole_prompts
-from experiment.models.judges.similarity import embedding_settings
+from experiment.models.judges.similarity import (
+    embedding_settings,
+    nearness,
+    shown_texts,
+    store_nearness,
+    whole_prompts,
+)
 from experiment.models.settings import ModelSettings
 from tests.experiment.models.running import invoke
 

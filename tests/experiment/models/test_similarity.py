@@ -20,8 +20,15 @@ from experiment.cli import main
 from experiment.exporting.tables import trial_rows
 from experiment.models import ModelSettings
 from experiment.models.judges.embeddings import Embedder
-from experiment.models.judges.shown_similarity import Text, nearness, shown_texts
-from experiment.models.judges.similarity import PLACEHOLDER, compare_texts, embedding_settings, told
+from experiment.models.judges.similarity import (
+    PLACEHOLDER,
+    Text,
+    compare_texts,
+    embedding_settings,
+    nearness,
+    shown_texts,
+    told,
+)
 from experiment.scoring.similarities import similarity_rows
 from experiment.store import Store, open_store
 from experiment.store.queries import all_scores

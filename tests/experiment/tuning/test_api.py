@@ -14,7 +14,7 @@ from experiment.models.costs.budget import spending
 from experiment.store import open_store
 from experiment.tuning import api, trainings
 from experiment.tuning.api import check_chats
-from experiment.tuning.curve import read_curve
+from experiment.tuning.record import read_curve
 from stimuli.errors import UserError
 from tests.experiment.tuning.conftest import sentences, wrods
 from tests.experiment.tuning.scripted_jobs import ScriptedJobs

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from experiment.models.engine import Message, Request
 from experiment.models.local.tokens import Wording
-from experiment.tuning.batches import IGNORED, Order, held_out_pieces, parts_of
-from experiment.tuning.rows import Rows
+from experiment.tuning.batches import IGNORED, Order, Rows, held_out_pieces, parts_of
 
 lengths = st.lists(st.integers(2, 40), min_size=2, max_size=30)
 
@@ -69,8 +68,8 @@ def test_parts_hold_every_piece_and_score_the_reply_alone(of: list[int], most: i
 def test_a_reply_is_learnt_where_its_label_is_scored(tmp_path: Path, template: str | None) -> None:
     from transformers import AutoTokenizer
 
+    from experiment.tuning.batches import encoded
     from experiment.tuning.records import Records
-    from experiment.tuning.rows import encoded
     from tests.experiment.models.tiny_models import CHAT_TEMPLATE, byte_pair_tokenizer
 
     byte_pair_tokenizer(

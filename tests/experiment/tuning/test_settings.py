@@ -130,7 +130,7 @@ def test_what_a_training_learns_is_what_the_study_sends(tmp_path: Path) -> None:
     """The same item, worded for training and planned for a run, is the same prompt."""
     from experiment.models.planning import plan_sessions
     from experiment.models.settings import ModelSettings
-    from experiment.tuning.asking import as_asked
+    from experiment.tuning.records import as_asked
     from experiment.tuning.training_sets import Exchange
 
     write(tmp_path, "  up: {model: base, on: htest, task: uppercase}")

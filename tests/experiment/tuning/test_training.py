@@ -14,10 +14,10 @@ import pytest
 
 from experiment.checking import load_study
 from experiment.models.runs.limits import Clock, Stop
-from experiment.tuning import checkpoints, trainings
-from experiment.tuning.curve import Curve, Point, read_curve
+from experiment.tuning import trainings
 from experiment.tuning.local import train_here
-from experiment.tuning.training import Progress
+from experiment.tuning.record import Curve, Point, read_curve
+from experiment.tuning.training import Progress, last_checkpoint
 from stimuli.errors import UserError
 from tests.experiment.tuning.conftest import write_study, wrods
 
@@ -148,7 +148,7 @@ def test_a_training_that_was_killed_at_any_moment_ends_with_the_same_weights(tmp
 def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(study: Path, monkeypatch) -> None:
     train(study, "texts", after=2)
     folder = study / "tuning" / "texts"
-    before = checkpoints.last(folder)
+    before = last_checkpoint(folder)
     assert before is not None and before[1].step == 2
 
     def full(file: Path, tensors: object) -> None:
@@ -156,11 +156,11 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(study: Path, 
         raise OSError(28, "No space left on device", str(file))
 
     with monkeypatch.context() as patched:
-        patched.setattr(checkpoints, "write_tensors", full)
+        patched.setattr("experiment.tuning.training.write_tensors", full)
         done = wrods("tune", study, "--training", "texts")
     assert done.exit_code == 1 and "space" in done.output.lower(), done.output
     assert "Free some space" in done.output
-    assert checkpoints.last(folder) == before
+    assert last_checkpoint(folder) == before
     assert not list((folder / "checkpoints").glob(".partial*"))
     assert train(study, "texts").state == "finished"
 
