@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
-from experiment.models.local.causal_model import CausalModel, Closed, continue_rows
-from experiment.models.local.rows import Found, Hidden, Ids, MemoryBudget, Row, asked_of, padded
+from experiment.models.local.causal_model import CausalModel, Closed, asked_of, continue_rows
+from experiment.models.local.rows import Found, Hidden, Ids, MemoryBudget, Row, padded
 
 
 class EncoderDecoderBackend:

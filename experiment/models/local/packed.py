@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiment.models.local.causal_model import CausalModel, continue_rows
+from experiment.models.local.causal_model import Asked, CausalModel, continue_rows
 from experiment.models.local.kv_cache_tree import SLACK, Layers, Memory, Remembered
 from experiment.models.local.rows import (
-    Asked,
     Decoding,
     Found,
     Ids,

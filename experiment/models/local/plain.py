@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from experiment.models.local.causal_model import CausalModel, continue_rows, fork, new_cache
-from experiment.models.local.rows import Found, Ids, MemoryBudget, Row, Sums, asked_of, common_length, padded
+from experiment.models.local.causal_model import CausalModel, asked_of, continue_rows, fork, new_cache
+from experiment.models.local.rows import Found, Ids, MemoryBudget, Row, Sums, common_length, padded
 
 GROUP_COST = 32
 """What one more group costs, in tokens: a pass for its prefix and a batch that is less full."""

@@ -171,7 +171,7 @@ def test_a_reply_carries_the_mean_over_the_whole_prompt_as_the_model_reads_it(
 
 
 def test_a_way_whose_means_are_wrong_is_refused(monkeypatch) -> None:
-    from experiment.models.local.rows import Asked
+    from experiment.models.local.causal_model import Asked
 
     original = Asked.summed
     monkeypatch.setattr(

@@ -163,7 +163,7 @@ def test_the_check_takes_the_fastest_way_that_is_right(name, path) -> None:
 
 
 def test_a_small_fault_is_not_taken_for_rounding(monkeypatch) -> None:
-    from experiment.models.local.rows import Asked
+    from experiment.models.local.causal_model import Asked
 
     original = Asked.note
 
