@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from experiment.lists import list_ids
 from experiment.models.engine import Message
 from experiment.models.planning import manner_of
-from experiment.models.planning.script import Script
 from experiment.models.planning.session import ModelSession
+from experiment.models.planning.session_template import Script
 from experiment.models.runs.limits import Stop
 from experiment.procedure import Plan, plan_session
 from experiment.study import Study
