@@ -371,7 +371,9 @@ def _clean_folder(
     are_here = False
     for file in _copies(store, place):
         try:
-            _roll_back(file)
+            if file.name.startswith(".") and file.with_name(f"{file.name}-journal").exists():
+                with closing(sqlite3.connect(file, timeout=30, isolation_level=None)) as plain:
+                    plain.execute("BEGIN IMMEDIATE")
             held = marks_of(file)
             if not (held.is_copy_of(ours) or held.holds({*gone})):
                 continue
@@ -403,13 +405,6 @@ def _copies(store: Store, place: Path) -> list[Path]:
     """Return the files in a folder that may be copies of a database, those that were cut off among them."""
     files = [*(kept.file for kept in backups_in(place)), *unfinished_in(place)]
     return [file for file in files if store.path is None or not is_dump(file)]
-
-
-def _roll_back(file: Path) -> None:
-    """Undo what a killed program had begun to write into its unfinished copy; one that is being written is waited for."""
-    if file.name.startswith(".") and file.with_name(f"{file.name}-journal").exists():
-        with closing(sqlite3.connect(file, timeout=30, isolation_level=None)) as plain:
-            plain.execute("BEGIN IMMEDIATE")
 
 
 def _is_ours(file: Path, ours: Marks) -> bool:

@@ -91,7 +91,10 @@ def _export(
         dictionary = dictionary_of(study, connection, sessions)
         if chosen.kinds is not None and "human" not in chosen.kinds:
             dictionary["participants"] = None
-        _similarities(study, beside)
+        kept = study.folder / STORED
+        if kept.is_file():
+            beside.mkdir(exist_ok=True)
+            shutil.copyfile(kept, beside / STORED)
         if form == "psych-ds":
             given = credits_of(study, credits or Credits())
             versions = queries.all_versions(connection, study.id)
@@ -128,14 +131,6 @@ def _what_they_mean(study: Study, dictionary: Mapping[str, Any], folder: Path) -
         if losses.is_file():
             training_folder(folder, name).mkdir(parents=True, exist_ok=True)
             shutil.copyfile(losses, training_folder(folder, name) / LOSS)
-
-
-def _similarities(study: Study, folder: Path) -> None:
-    """Copy what ``wrods score --similarity`` kept of the texts shown."""
-    kept = study.folder / STORED
-    if kept.is_file():
-        folder.mkdir(exist_ok=True)
-        shutil.copyfile(kept, folder / STORED)
 
 
 def write_pictures(folder: Path, calls: Iterable[Mapping[str, Any]]) -> tuple[int, int]:

@@ -87,7 +87,16 @@ def participant(study: str) -> str | tuple[str, int]:
     if config["mode"] != "pilot" and RESUME not in config["platform"]:
         refusal = _refusal(service, config["platform"], signed)
     if refusal is not None:
-        return _show_refusal(service, refusal)
+        assert service.recruitment is not None and service.recruitment.platform is not None
+        page = render_template(
+            "arrival.html",
+            title=service.shown_title,
+            **speaking(service),
+            platform=service.recruitment.platform.name,
+            refusal=refusal,
+            consent=_consent(service) if refusal.kind == "preview" else None,
+        )
+        return page, 200 if refusal.kind in ("preview", "again") else 403
     return render_template(
         "participant.html",
         title=service.shown_title,
@@ -115,19 +124,6 @@ def _refusal(service: StudyService, given: dict[str, str], signed: Signed) -> En
         return found
     with service.store.read() as connection:
         return person_refusal(connection, service, given, is_signed=signed.standing == "valid")
-
-
-def _show_refusal(service: StudyService, refusal: EntryRefusal) -> tuple[str, int]:
-    assert service.recruitment is not None and service.recruitment.platform is not None
-    page = render_template(
-        "arrival.html",
-        title=service.shown_title,
-        **speaking(service),
-        platform=service.recruitment.platform.name,
-        refusal=refusal,
-        consent=_consent(service) if refusal.kind == "preview" else None,
-    )
-    return page, 200 if refusal.kind in ("preview", "again") else 403
 
 
 def _consent(service: StudyService) -> str | None:

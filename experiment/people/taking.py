@@ -99,7 +99,12 @@ def depart(connection: Connection, session_id: str, wish: Wish, withdraw_until: 
     row = queries.session(connection, session_id)
     if row is None:
         raise SessionGone(session_id)
-    of_person = _of_person(connection, row)
+    same = select(sessions.c.session_id).where(
+        sessions.c.study == row["study"],
+        sessions.c.person_key == row["person_key"],
+        sessions.c.person_key.is_not(None),
+    )
+    of_person = list(dict.fromkeys([row["session_id"], *connection.scalars(same)]))
     theirs = [session_id] if wish == "decline" else of_person
     is_asked = wish == "decline" or asks_for_consent(row["plan"])
     if is_asked and not any(has_agreed(connection, one) for one in theirs):
@@ -123,16 +128,6 @@ def leave_unagreed(connection: Connection, session_id: str) -> Departed | None:
         return None
     forget_and_count(connection, session_id, UNDECIDED)
     return Departed((session_id,), "decline")
-
-
-def _of_person(connection: Connection, row: Mapping[str, Any]) -> list[str]:
-    """Return the session and others of the same person, such as one that was interrupted and began again."""
-    same = select(sessions.c.session_id).where(
-        sessions.c.study == row["study"],
-        sessions.c.person_key == row["person_key"],
-        sessions.c.person_key.is_not(None),
-    )
-    return list(dict.fromkeys([row["session_id"], *connection.scalars(same)]))
 
 
 class Cleaning:

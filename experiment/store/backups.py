@@ -164,7 +164,7 @@ def back_up(address: URL, target: Path, *, stem: str, automatic: bool = False) -
         if is_sqlite:
             copy_sqlite(Path(address.database or ""), part)
         else:
-            _dump_postgres(address, part)
+            run_postgres("pg_dump", address, ["--format=custom", "--no-owner", f"--file={part}"])
     return file
 
 
@@ -276,10 +276,6 @@ def _program(name: str) -> str:
             exit_code=1,
         )
     return found
-
-
-def _dump_postgres(address: URL, part: Path) -> None:
-    run_postgres("pg_dump", address, ["--format=custom", "--no-owner", f"--file={part}"])
 
 
 def name_copy(address: URL, target: Path, *, stem: str, automatic: bool = False) -> Path:

@@ -314,7 +314,14 @@ def forget_and_count(connection: Connection, session_id: str, kind: str) -> None
     """Erase all that any table holds of a session, and count one person of a kind; pilots are not counted."""
     row = forget(connection, session_id)
     if row.reader_kind == "human" and not row.is_pilot:
-        _count(connection, row.study, row.version, kind)
+        insert_new(tallies).first(
+            connection, {"study": row.study, "version": row.version, "kind": kind, "number": 0}
+        )
+        connection.execute(
+            update(tallies)
+            .where(tallies.c.study == row.study, tallies.c.version == row.version, tallies.c.kind == kind)
+            .values(number=tallies.c.number + 1)
+        )
 
 
 def forget(connection: Connection, session_id: str) -> Row[str, int, str, bool]:
@@ -335,15 +342,6 @@ def forget(connection: Connection, session_id: str) -> Row[str, int, str, bool]:
             connection.execute(delete(table).where(table.c.session_id == session_id))
     note_due(connection, row.study)
     return row
-
-
-def _count(connection: Connection, study: str, version: int, kind: str) -> None:
-    insert_new(tallies).first(connection, {"study": study, "version": version, "kind": kind, "number": 0})
-    connection.execute(
-        update(tallies)
-        .where(tallies.c.study == study, tallies.c.version == version, tallies.c.kind == kind)
-        .values(number=tallies.c.number + 1)
-    )
 
 
 def number_of(connection: Connection, study: str, kind: str = DECLINED) -> int:
@@ -608,7 +606,10 @@ def _overwrite_log(connection: Connection, done: Rewritten) -> None:
         connection.exec_driver_sql("CHECKPOINT")
         start = start or new
         # what a checkpoint lets go of gets a later name and waits, with its bytes, to be used again
-        files = _files(connection, size)
+        in_a_log = 2**32 // size
+        files = sorted(
+            int(name[:8], 16) * in_a_log + int(name[8:], 16) for name in connection.scalars(_FILES)
+        )
         kept = [file for file in files if file < start]
         last = max(*files, start + keep // size)
         while kept != before and new <= last and left:
@@ -636,8 +637,3 @@ def _begin_file(connection: Connection, size: int) -> int:
     connection.exec_driver_sql("SELECT pg_logical_emit_message(false, 'wrods', '')")
     connection.exec_driver_sql("SELECT pg_switch_wal()")
     return int(connection.scalar(_CURRENT, {"size": size}))
-
-
-def _files(connection: Connection, size: int) -> list[int]:
-    in_a_log = 2**32 // size
-    return sorted(int(name[:8], 16) * in_a_log + int(name[8:], 16) for name in connection.scalars(_FILES))

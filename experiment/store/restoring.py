@@ -146,7 +146,10 @@ def check_backup(
             for made in set((database.parent / FOLDER).glob(f"{ready.stem}-*")) - before:
                 made.unlink()  # the upgrade's own copy of a copy
             checked = _check(store, ready, study, present, gone, actor, backup)
-        _one_file(ready)
+        with closing(sqlite3.connect(ready, isolation_level=None)) as plain:
+            plain.execute("PRAGMA secure_delete = ON")
+            plain.execute("PRAGMA journal_mode = DELETE").fetchone()
+            plain.execute("VACUUM")
     except BaseException:
         _remove(ready)
         raise
@@ -276,7 +279,15 @@ def _check(
 
     def bring_up_to_date(connection: Connection) -> None:
         erase_sessions(connection, gone, actor=actor)
-        _carry(connection, present.carried)
+        there = {_said(dict(row)) for row in connection.execute(_CARRIED_ROWS).mappings()}
+        stones = set(withdrawn_sessions(connection))
+        new = [
+            {name: value for name, value in row.items() if name != "audit_id"}
+            for row in present.carried
+            if _said(row) not in there and not (row["action"] == WITHDRAWN and row["session_id"] in stones)
+        ]
+        if new:
+            connection.execute(audit.insert(), new)
         # what has ended since the backup stays ended
         connection.execute(delete(sign_ins))
         add_audit(connection, actor, RESTORE, study=study, detail={"from": str(backup.resolve())})
@@ -293,19 +304,6 @@ def _check(
         return Checked(
             ready, contents(connection, study), present.contents, len(here), broken, frozenset(gone)
         )
-
-
-def _carry(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Add audit rows of the database that is replaced, unless they are there or erasing has just added their like."""
-    there = {_said(dict(row)) for row in connection.execute(_CARRIED_ROWS).mappings()}
-    stones = set(withdrawn_sessions(connection))
-    new = [
-        {name: value for name, value in row.items() if name != "audit_id"}
-        for row in rows
-        if _said(row) not in there and not (row["action"] == WITHDRAWN and row["session_id"] in stones)
-    ]
-    if new:
-        connection.execute(audit.insert(), new)
 
 
 _CARRIED_ROWS = select(audit).where(audit.c.action.in_(_CARRIED)).order_by(audit.c.audit_id)
@@ -363,13 +361,6 @@ def _move_aside(database: Path, folder: Path) -> Path:
             log.replace(aside.with_name(aside.name + ending))
     database.replace(aside)
     return aside
-
-
-def _one_file(ready: Path) -> None:
-    with closing(sqlite3.connect(ready, isolation_level=None)) as plain:
-        plain.execute("PRAGMA secure_delete = ON")
-        plain.execute("PRAGMA journal_mode = DELETE").fetchone()
-        plain.execute("VACUUM")
 
 
 def _remove(ready: Path) -> None:

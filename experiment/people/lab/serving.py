@@ -20,6 +20,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from flask import Flask
 
@@ -77,7 +78,18 @@ def server_certificate(
         certificate, key = _authority(folder, names, now)
         is_renewed = not _serves(folder, certificate, names, addresses, now)
         if is_renewed:
-            _make_server(folder, certificate, key, names, addresses, now)
+            asked: list[x509.GeneralName] = [x509.DNSName(name) for name in names]
+            asked += [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
+            _issue(
+                folder / "server",
+                (names or addresses)[0],
+                (certificate, key),
+                now,
+                SERVER_LASTS,
+                (x509.BasicConstraints(ca=False, path_length=None), True),
+                (x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False),
+                (x509.SubjectAlternativeName(asked), False),
+            )
     except OSError as error:
         raise UserError(
             f"the certificate for stations cannot be kept in {folder}: {error.strerror}",
@@ -110,66 +122,86 @@ def _authority(
 ) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
     certificate_file, key_file = folder / "authority.pem", folder / "authority.key"
     if certificate_file.exists() and key_file.exists():
-        certificate = x509.load_pem_x509_certificate(certificate_file.read_bytes())
-        key = serialization.load_pem_private_key(key_file.read_bytes(), password=None)
-        if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
+        certificate, known = _read_pair(certificate_file, key_file)
+        if (
+            not isinstance(known, ec.EllipticCurvePrivateKey)
+            or known.public_key() != certificate.public_key()
+        ):
             raise ValueError("authority.key does not belong to authority.pem")
-        covered = _permitted(certificate)
-        is_mine = all(_is_below(name, covered) for name in names)
+        limits = certificate.extensions.get_extension_for_class(x509.NameConstraints).value
+        permitted = [
+            str(one.value) for one in limits.permitted_subtrees or () if isinstance(one, x509.DNSName)
+        ]
+        is_mine = all(any(f".{name}".endswith(f".{one}") for one in permitted) for name in names)
         if is_mine and certificate.not_valid_after_utc - now > SERVER_LASTS:
-            return certificate, key
+            return certificate, known
+    called = f"wrods lab of {socket.gethostname()}"[:LONGEST_NAME]
+    allowed: list[x509.GeneralName] = [x509.DNSName(one) for one in dict.fromkeys((*OWN_NAMES, *names))]
+    allowed += [x509.IPAddress(ipaddress.ip_network(every)) for every in ("0.0.0.0/0", "::/0")]
+    return _issue(
+        folder / "authority",
+        called,
+        None,
+        now,
+        AUTHORITY_LASTS,
+        (x509.BasicConstraints(ca=True, path_length=0), True),
+        (x509.NameConstraints(allowed, None), True),
+    )
+
+
+def _issue(
+    stem: Path,
+    called: str,
+    issuer: tuple[x509.Certificate, ec.EllipticCurvePrivateKey] | None,
+    now: datetime,
+    lasts: timedelta,
+    *extensions: tuple[x509.ExtensionType, bool],
+) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+    """Make a key and its certificate, signed by an issuer or by itself, and write both beside each other."""
     key = ec.generate_private_key(ec.SECP256R1())
-    certificate = _authority_certificate(key, names, now)
-    replace_file(key_file, _private(key), is_private=True)
-    replace_file(certificate_file, certificate.public_bytes(serialization.Encoding.PEM))
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, called)])
+    signing_key = key if issuer is None else issuer[1]
+    usage = dict.fromkeys(
+        (
+            *("content_commitment", "key_encipherment", "data_encipherment", "key_agreement"),
+            *("encipher_only", "decipher_only"),
+        ),
+        False,
+    )
+    signs = issuer is None
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject if issuer is None else issuer[0].subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - BACKDATED)
+        .not_valid_after(now - BACKDATED + lasts)
+        .add_extension(
+            x509.KeyUsage(digital_signature=not signs, key_cert_sign=signs, crl_sign=signs, **usage),
+            critical=True,
+        )
+    )
+    identifier: x509.ExtensionType = (
+        x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+        if issuer is None
+        else x509.AuthorityKeyIdentifier.from_issuer_public_key(signing_key.public_key())
+    )
+    for extension, is_critical in (*extensions, (identifier, False)):
+        builder = builder.add_extension(extension, critical=is_critical)
+    certificate = builder.sign(signing_key, hashes.SHA256())
+    pem = serialization.Encoding.PEM
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    replace_file(stem.with_suffix(".key"), private, is_private=True)
+    replace_file(stem.with_suffix(".pem"), certificate.public_bytes(pem))
     return certificate, key
 
 
-def _authority_certificate(
-    key: ec.EllipticCurvePrivateKey, names: Iterable[str], now: datetime
-) -> x509.Certificate:
-    called = f"wrods lab of {socket.gethostname()}"[:LONGEST_NAME]
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, called)])
-    permitted: list[x509.GeneralName] = [x509.DNSName(one) for one in dict.fromkeys((*OWN_NAMES, *names))]
-    permitted += [
-        x509.IPAddress(ipaddress.ip_network("0.0.0.0/0")),
-        x509.IPAddress(ipaddress.ip_network("::/0")),
-    ]
+def _read_pair(certificate: Path, key: Path) -> tuple[x509.Certificate, PrivateKeyTypes]:
     return (
-        _builder(name, name, key.public_key(), now, AUTHORITY_LASTS)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(signs_certificates=True), critical=True)
-        .add_extension(x509.NameConstraints(permitted, None), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .sign(key, hashes.SHA256())
+        x509.load_pem_x509_certificate(certificate.read_bytes()),
+        serialization.load_pem_private_key(key.read_bytes(), password=None),
     )
-
-
-def _make_server(
-    folder: Path,
-    authority: x509.Certificate,
-    authority_key: ec.EllipticCurvePrivateKey,
-    names: Sequence[str],
-    addresses: Sequence[str],
-    now: datetime,
-) -> None:
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, (names or addresses)[0])])
-    asked: list[x509.GeneralName] = [x509.DNSName(name) for name in names]
-    asked += [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
-    certificate = (
-        _builder(subject, authority.subject, key.public_key(), now, SERVER_LASTS)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectAlternativeName(asked), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False
-        )
-        .sign(authority_key, hashes.SHA256())
-    )
-    replace_file(folder / "server.key", _private(key), is_private=True)
-    replace_file(folder / "server.pem", certificate.public_bytes(serialization.Encoding.PEM))
 
 
 def _serves(
@@ -179,8 +211,7 @@ def _serves(
     file, key_file = folder / "server.pem", folder / "server.key"
     if not (file.exists() and key_file.exists()):
         return False
-    certificate = x509.load_pem_x509_certificate(file.read_bytes())
-    key = serialization.load_pem_private_key(key_file.read_bytes(), password=None)
+    certificate, key = _read_pair(file, key_file)
     for_ = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     known = {*for_.get_values_for_type(x509.DNSName)}
     known |= {str(address) for address in for_.get_values_for_type(x509.IPAddress)}
@@ -193,49 +224,6 @@ def _serves(
         and {*names, *addresses} <= known
         and certificate.not_valid_after_utc - now > RENEWED_BEFORE
         and certificate.not_valid_before_utc <= now
-    )
-
-
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime, lasts: timedelta
-) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - BACKDATED)
-        .not_valid_after(now - BACKDATED + lasts)
-    )
-
-
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not signs_certificates,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _permitted(authority: x509.Certificate) -> list[str]:
-    limits = authority.extensions.get_extension_for_class(x509.NameConstraints).value
-    return [str(one.value) for one in limits.permitted_subtrees or [] if isinstance(one, x509.DNSName)]
-
-
-def _is_below(name: str, permitted: Iterable[str]) -> bool:
-    return any(name == one or name.endswith(f".{one}") for one in permitted)
-
-
-def _private(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
 
 

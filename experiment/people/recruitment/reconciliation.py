@@ -162,7 +162,8 @@ def parse_export(contents: bytes, name: str, *, expected: Platform | None = None
     assert platform.export is not None
     places = {part: _place(header, columns) for part, columns in platform.export.items()}
     if places["code"] is None:
-        places["code"] = _only_answer(header)
+        found = [place for place, column in enumerate(header) if _plain(column).startswith(ANSWERS)]
+        places["code"] = found[0] if len(found) == 1 else None
     read: list[Submission] = []
     skipped = 0
     for number, row in enumerate(rows, start=2):
@@ -212,12 +213,6 @@ def _plain(column: str) -> str:
 def _place(header: Sequence[str], columns: Sequence[str]) -> int | None:
     names = [_plain(column) for column in header]
     return next((names.index(column) for column in columns if column in names), None)
-
-
-def _only_answer(header: Sequence[str]) -> int | None:
-    """Return the column of a task's only answer, which is then the code whatever the task calls it."""
-    found = [place for place, column in enumerate(header) if _plain(column).startswith(ANSWERS)]
-    return found[0] if len(found) == 1 else None
 
 
 def _platform_of(header: Sequence[str], name: str, expected: Platform | None) -> Platform:

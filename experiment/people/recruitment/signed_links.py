@@ -99,16 +99,12 @@ def read_keys(data: bytes) -> dict[str, RSAPublicKey]:
     found = {}
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict) and entry.get("kty") == "RSA" and entry.get("use", "sig") == "sig":
-            key = _key(entry)
+            key = RSAPublicNumbers(_number(entry.get("e")), _number(entry.get("n"))).public_key()
             if key.key_size >= SMALLEST_BITS:
                 found[str(entry.get("kid"))] = key
     if not found:
         raise ValueError("the set has no RSA key for signatures")
     return found
-
-
-def _key(entry: Mapping[str, Any]) -> RSAPublicKey:
-    return RSAPublicNumbers(_number(entry.get("e")), _number(entry.get("n"))).public_key()
 
 
 def _number(text: object) -> int:
