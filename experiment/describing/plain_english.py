@@ -5,9 +5,11 @@ The description of a session (materials, design, screens, trials, minutes) also 
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib import resources
 from itertools import groupby
 from statistics import fmean
 from typing import Any
@@ -44,30 +46,11 @@ from stimuli.item import Item
 from stimuli.scramble.published import published_operation
 from stimuli.scramble.types import parse_operation
 
-GIVES = {
-    "hf": "log-probabilities of labels, surprisal of each word that is read, generated text, tokens",
-    "hf encoder": "log-probabilities of labels, generated text, tokens; no surprisal, since an encoder reads in both directions",
-    "openai": "text and tokens; log-probabilities of labels, and surprisal, only where its server tells them",
-    "baseline": "labels only, drawn or fixed: a yardstick, not data",
-}
-
-CONTEXTS = {
-    "independent": "each trial by itself behind the instructions",
-    "session": "one conversation a session, with the feedback that a person gets",
-    "teacher_forced": "for the log-likelihood of each answer that a person gave, behind that person's earlier ones",
-}
-PRACTICE = {"none": "", "shown": "behind solved practice", "answered": "after practice of its own"}
-STRATEGIES = {
-    "direct": "",
-    "chain_of_thought": "thinking aloud before its answer",
-    "unscramble_first": "about the text as it restored it before",
-}
+WORDS: Mapping[str, Any] = json.loads(resources.files(__package__).joinpath("words.json").read_text("utf-8"))
+"""Words in which a study is told; verbs in the present for a description before a study, in the past for its Method section."""
+NO_RULE_ON_CHECKS = str(WORDS["no_rule_on_checks"])
 _TOGETHER = 3
 """So many models of which the same is to be said are told together."""
-NO_RULE_ON_CHECKS = (
-    "No rule on attention checks: a session with a missed check is flagged, stays in every analysis, and is left out only by "
-    "a decision with a reason, made blind to condition and correctness."
-)
 
 
 @dataclass(frozen=True)
@@ -131,7 +114,9 @@ def tell(
         _left_out(study),
         summary_of(study_plan(study)),
     )
-    return Told(tuple(p for p in paragraphs if p), numbers, session_told(study, items, plan, numbers, PAST))
+    return Told(
+        tuple(p for p in paragraphs if p), numbers, session_told(study, items, plan, numbers, WORDS["past"])
+    )
 
 
 def _durations(
@@ -291,7 +276,7 @@ def _model(
         "trials": answered,
         "prompt_tokens": read,
         "costs": cost_words(model, answered, read, round(sessions * tokens)),
-        "gives": GIVES.get(_kind(study, name), "what its package says"),
+        "gives": WORDS["gives"].get(_kind(study, name), "what its package says"),
         "how": _how(study, settings),
         "as_published": sent_as_published(study, model),
         "judging": None if judging is None else asdict(judging),
@@ -317,9 +302,9 @@ def _how(study: Study, settings: Mapping[str, Any]) -> str:
     said = [
         f"each trial by itself in the wording of {wording}, without the study's instructions"
         if wording
-        else CONTEXTS[context],
-        *([PRACTICE[practice]] if context != "teacher_forced" else []),
-        STRATEGIES[strategy],
+        else WORDS["contexts"][context],
+        *([WORDS["practice"][practice]] if context != "teacher_forced" else []),
+        WORDS["strategies"][strategy],
     ]
     if needs_people(study):
         said.append("with list, order and labels of each person who has finished")
@@ -415,23 +400,12 @@ class SessionInWords:
     wording: str = ""
 
 
-PRESENT = {
-    "has": "has", "shows": "shows", "are": "are", "have": "have", "allow": "allow", "ends": "ends", "goes": "goes", "gives": "gives",
-    "tells": "tells",
-}  # fmt: skip
-PAST = {
-    "has": "had", "shows": "showed", "are": "were", "have": "had", "allow": "allowed", "ends": "ended", "goes": "went",
-    "gives": "gave", "tells": "told",
-}  # fmt: skip
-"""Verbs of a description before a study, and of the Method section after it."""
-
-
 def session_told(
     study: Study,
     items: Sequence[Item],
     plan: Mapping[str, Any],
     numbers: Mapping[str, Any],
-    verbs: Mapping[str, str] = PRESENT,
+    verbs: Mapping[str, str] = WORDS["present"],
 ) -> SessionInWords:
     """Say what a session of a study is."""
     practice = f" after {numbers['practice_trials']} of practice" if numbers["practice_trials"] else ""
@@ -452,9 +426,6 @@ def session_told(
     )
 
 
-BESIDE_ITEMS = {"exemplar": "exemplar", "practice": "practice item", "filler": "filler"}
-"""What items beside those of the test are called, by their role."""
-
 MOST_WORDS = 4
 """Words that could not change beyond which they are counted and not named with their reasons."""
 
@@ -465,7 +436,7 @@ def _materials(items: Sequence[Item]) -> str:
     roles: Counter[str] = Counter(
         role for role, _, _ in {(item.role, item.set_name, item.item_id) for item in items}
     )
-    beside = [_counted(roles[role], noun) for role, noun in BESIDE_ITEMS.items() if roles[role]]
+    beside = [_counted(roles[role], noun) for role, noun in WORDS["beside_items"].items() if roles[role]]
     *first, last = [f"{_counted(roles['test'], 'item')}{named}", *beside]
     told = f"{', '.join(first)} and {last}" if first else last
     lost = {(item.item_id, word["intact"]): word["reason"] for item in items for word in item.left_intact}
@@ -489,23 +460,6 @@ def _lists(numbers: Mapping[str, Any], has_factors: bool, verbs: Mapping[str, st
     return f"{lists}; a session {verbs['shows']} each condition {often}."
 
 
-ARMS_IN_WORDS = {
-    "htest": {"none": "as it is", "Sub": "other letters in place of those of the text"},
-    "letter_geometry": {
-        "none": "as it is",
-        "Sub": "other symbols in the question, of which no option is the result",
-        "withhold": "the question left out",
-    },
-}
-
-
-ITEMS_IN_WORDS = {
-    "released": "the released items",
-    "fresh": "further items by the making of the released ones, with the study's seed",
-    "matched": "matched pairs by wrods' own rules",
-}
-
-
 def _levels_told(study: Study) -> dict[str, dict[str, Any]]:
     """Return the factors of a study; what is done to items with a factor of their own, and published scrambles, in words."""
     if study.arms is None:
@@ -516,7 +470,7 @@ def _levels_told(study: Study) -> dict[str, dict[str, Any]]:
             for factor, levels in study.factors.items()
         }
     factor, levels = study.arms
-    words = ARMS_IN_WORDS["htest" if study.get("materials", "htest") is not None else "letter_geometry"]
+    words = WORDS["arms"]["htest" if study.get("materials", "htest") is not None else "letter_geometry"]
     return {**study.factors, factor: {level: InWords(words[does]) for level, does in levels.items()}}
 
 
@@ -552,7 +506,7 @@ def _factor(name: str, levels: Mapping[str, Any]) -> str:
 
 def _between(given: Mapping[str, Any]) -> str:
     """Say what a level between sessions sets."""
-    said = [ITEMS_IN_WORDS[given["items"]]] if "items" in given else []
+    said = [WORDS["items"][given["items"]]] if "items" in given else []
     if "exemplars" in given:
         said.append(_counted(given["exemplars"], "example") if given["exemplars"] else "no examples")
     if given.get("example_labels") == "shuffled":

@@ -12,38 +12,11 @@ from typing import Any
 
 from analysis.plan import hypotheses, plans_in_words, rules_in_words
 from experiment.custody.freezing import hash_of, locked_part
-from experiment.describing.plain_english import NO_RULE_ON_CHECKS, has_checks, tell
+from experiment.describing.plain_english import NO_RULE_ON_CHECKS, WORDS, has_checks, tell
 from experiment.languages import find_pack
 from experiment.study import Study
 from experiment.study.plans import planned_analyses, study_plan
 from experiment.study.study import ITEMS
-
-DEFAULTS = (
-    ("Tests", "two-sided, alpha = .05"),
-    (
-        "Several tests",
-        "all planned contrasts of a measure, of people, of each model and of their differences, are adjusted together by the largest "
-        "of their correlated |t|, with simultaneous intervals; equivalence tests by Bonferroni's method",
-    ),
-    (
-        "Estimates",
-        "accuracy and other shares: percentage points over participants and items (crossed-variance estimator), people compared with "
-        "a model item by item; times: mixed-effects linear regression on log milliseconds with crossed random effects",
-    ),
-    (
-        "Random structure",
-        "the one that the design justifies; where it is singular or does not converge, it is reduced by a stated rule, and the report "
-        "says so",
-    ),
-    ("Primary accuracy", "unreadable answers and timeouts count as wrong; valid answers only, and chance, are bounds beside it"),
-    ("Coding", "the first level of a factor is the reference"),
-    ("Everything else", "is exploratory and reported as such"),
-)  # fmt: skip
-AFTER_LEAVING = {
-    "resume": "continue at the next trial",
-    "restart": "start over from the beginning",
-    "block": "cannot return once they have seen a trial",
-}
 
 
 def registration(study: Study, *, sessions_before: int, amended: str | None = None) -> str:
@@ -57,7 +30,10 @@ def registration(study: Study, *, sessions_before: int, amended: str | None = No
         ["## Sample size and stopping", *_sample(study)],
         ["## Participants and exclusions", *_exclusions(study)],
         ["## Planned analyses", *_planned(study)],
-        ["## What holds where the plan says nothing", *(f"- {name}: {value}." for name, value in DEFAULTS)],
+        [
+            "## What holds where the plan says nothing",
+            *(f"- {name}: {value}." for name, value in WORDS["defaults"]),
+        ],
         ["## What is locked", *_locked(study)],
     )
     return "\n".join("\n\n".join([part[0], _paragraphs(part[1:])]) + "\n" for part in parts)
@@ -187,7 +163,7 @@ def _language(code: str) -> str:
 def _interruption(study: Study) -> str:
     """Return what becomes of a session that is left before its end."""
     given: Mapping[str, Any] = study.get("participants", "if_interrupted", default={})
-    then = AFTER_LEAVING[given.get("then", "resume")]
+    then = WORDS["after_leaving"][given.get("then", "resume")]
     within = f" within {given['within']}" if "within" in given else ""
     return f"Participants who leave before the end {then}{within}."
 

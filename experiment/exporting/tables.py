@@ -265,78 +265,46 @@ def tables_of(study: Study, connection: Connection, choice: Choice) -> list[Tabl
     sessions = queries.sessions_overview(connection, study.id)
     chosen = {row["session_id"] for row in choice.of(connection, study.id)}
     answers = read_answers(study, connection)
-    factors = {
-        name: Column(
-            name,
-            "string",
-            None,
-            f"level of the factor {name}{BETWEEN if name in study.between else ''}: {', '.join(levels)}; the first is the reference",
-        )
-        for name, levels in study.factors.items()
-    }
-
-    def of_chosen(rows: Rows) -> Iterator[Mapping[str, Any]]:
-        return (row for row in rows if row["session_id"] in chosen)
-
-    def chosen_only(table: Table) -> Table:
-        return dataclasses.replace(table, rows=lambda: of_chosen(table.rows()))
-
-    return [
-        Table(
-            "trials",
-            "one row a trial, people and models alike",
-            _declared(trial_columns()) | factors,
-            ("session_id", "trial_index", "attempt"),
-            lambda: of_chosen(trial_rows(connection, study.id)),
-        ),
-        Table(
-            "regions",
-            "one row a word or word group that has a time or surprisal of its own",
-            region_columns(),
-            ("session_id", "trial_index", "attempt", "region"),
-            lambda: of_chosen(region_rows(connection, study)),
-        ),
-        Table(
-            "participants",
-            "one row a session of a person or simulated reader",
+    factors = {}
+    for name, levels in study.factors.items():
+        between = BETWEEN if name in study.between else ""
+        prose = f"level of the factor {name}{between}: {', '.join(levels)}; the first is the reference"
+        factors[name] = Column(name, "string", None, prose)
+    made: dict[str, tuple[Mapping[str, Column], Callable[[], Rows]]] = {
+        "trials": (_declared(trial_columns()) | factors, lambda: trial_rows(connection, study.id)),
+        "regions": (region_columns(), lambda: region_rows(connection, study)),
+        "participants": (
             own_columns("participants") | answers.columns,
-            ("session_id",),
-            lambda: of_chosen(participant_rows(connection, study.id, answers)),
+            lambda: participant_rows(connection, study.id, answers),
         ),
-        Table(
-            "events",
-            "one row a thing that happened in a session beside its trials",
-            own_columns("events"),
-            ("session_id", "event_index"),
-            lambda: of_chosen(_event_rows(connection, study.id)),
-        ),
-        Table(
-            "event_details",
-            "one row a value that belongs to an event",
-            own_columns("event_details"),
-            ("session_id", "event_index", "name"),
-            lambda: of_chosen(_detail_rows(connection, study.id)),
-        ),
-        Table(
-            "calls",
-            "one row a request to a model with all its retries: for the answer of a trial, or a step before or behind it",
-            call_columns(own_columns("calls"), prompts=choice.prompts),
-            ("session_id", "trial_index", "attempt", "call_index"),
-            lambda: call_rows(
-                connection,
-                [row for row in reversed(sessions) if row["session_id"] in chosen],
-                prompts=choice.prompts,
-            ),
-        ),
-        Table(
-            "items",
-            "one row an item and condition",
-            item_columns(study.items, tuple(study.factors), own_columns("items")),
-            ("set", "role", "item_id", *study.factors),
-            lambda: item_rows(study.items),
-        ),
-        *map(chosen_only, verdict_tables(study, connection)),
-    ]
+        "events": (own_columns("events"), lambda: _event_rows(connection, study.id)),
+        "event_details": (own_columns("event_details"), lambda: _detail_rows(connection, study.id)),
+    }
+    columns = call_columns(own_columns("calls"), prompts=choice.prompts)
+    mine = [row for row in reversed(sessions) if row["session_id"] in chosen]
+    calls = _table("calls", columns, lambda: call_rows(connection, mine, prompts=choice.prompts))
+    columns = item_columns(study.items, tuple(study.factors), own_columns("items"))
+    items = _table("items", columns, lambda: item_rows(study.items), *study.factors)
+
+    def of_chosen(table: Table) -> Table:
+        return dataclasses.replace(
+            table, rows=lambda: (row for row in table.rows() if row["session_id"] in chosen)
+        )
+
+    first = [of_chosen(_table(name, *parts)) for name, parts in made.items()]
+    return [*first, calls, items, *map(of_chosen, verdict_tables(study, connection))]
+
+
+def _table(name: str, columns: Mapping[str, Column], rows: Callable[[], Rows], *key: str) -> Table:
+    """Return a table that ``tables.json`` tells of."""
+    told = _told_of_tables()[name]
+    return Table(name, told["about"], columns, (*told["key"], *key), rows)
+
+
+@cache
+def _told_of_tables() -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(resources.files(__package__).joinpath("tables.json").read_text("utf-8"))
+    return told
 
 
 def verdict_tables(study: Study, connection: Connection) -> list[Table]:
@@ -346,39 +314,14 @@ def verdict_tables(study: Study, connection: Connection) -> list[Table]:
     """
     found = []
     if has_published_parser(study):
-        found.append(
-            Table(
-                "published_parsing",
-                "one row a reply of a model, read by H-TEST's published parser and by a correct one",
-                PARSED_COLUMNS,
-                TRIAL_KEY,
-                lambda: parsed_rows(study, connection),
-                is_of_verdicts=True,
-            )
-        )
+        found.append(_table("published_parsing", PARSED_COLUMNS, lambda: parsed_rows(study, connection)))
     if is_of_typobench(study):
-        found.append(
-            Table(
-                "published_scoring",
-                "one row per model reply and rule: its score as released, without one of the released code's errors, and corrected",
-                FAULT_COLUMNS,
-                (*TRIAL_KEY, "rule"),
-                lambda: fault_rows(study, connection),
-                is_of_verdicts=True,
-            )
-        )
+        found.append(_table("published_scoring", FAULT_COLUMNS, lambda: fault_rows(study, connection)))
     if has_similarities(connection, study.id):
         found.append(
-            Table(
-                "answer_similarity",
-                "one row a free answer whose vector `wrods score --similarity` compared",
-                SIMILARITY_COLUMNS,
-                TRIAL_KEY,
-                lambda: similarity_rows(study, connection),
-                is_of_verdicts=True,
-            )
+            _table("answer_similarity", SIMILARITY_COLUMNS, lambda: similarity_rows(study, connection))
         )
-    return found
+    return [dataclasses.replace(table, is_of_verdicts=True) for table in found]
 
 
 def _event_rows(connection: Connection, study: str) -> Iterator[dict[str, Any]]:

@@ -24,19 +24,13 @@ from filelock import FileLock, Timeout
 from sqlalchemy import URL, Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
-from experiment.store.database import lock_for_change, make_engine
+from experiment.store.database import SQL, lock_for_change, make_engine
 from stimuli.errors import UserError
 from stimuli.files import replace_file
 
 RENEW_S = 10.0
 ENDING_S = 2.0  # how long PostgreSQL may still show the connection of a server that has ended
 Announce = Callable[[str], None]
-_OTHERS = text(
-    "SELECT a.application_name, a.backend_start FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid "
-    "WHERE l.locktype = 'advisory' AND l.granted AND l.database = (SELECT oid FROM pg_database WHERE "
-    "datname = current_database()) AND l.objsubid = 2 AND l.classid::bigint = :study AND l.objid::bigint <> :key "
-    "ORDER BY a.backend_start LIMIT 1"
-)
 
 
 @contextmanager
@@ -137,7 +131,7 @@ class _SharedClaim:
         try:
             with connection.begin():
                 lock_for_change(connection)  # of two that start at once, the second sees the first
-                other = connection.execute(_OTHERS, self._keys).first()
+                other = connection.execute(SQL["other_servers"], self._keys).first()
                 if other is not None:
                     raise UserError(
                         f"{self._study} is already being served from this database with another signing key: by "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 from collections.abc import Mapping
 from functools import cache
@@ -15,7 +16,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, TextClause, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from experiment.store.statements import send_put_off
@@ -91,6 +92,17 @@ BUSY_TIMEOUT_S = 30
 CONNECT_TIMEOUT_S = 10
 SQLITE_FILE = "study.db"
 _LOCK_OF_WRODS = 0x77726F6473  # "wrods": one PostgreSQL advisory lock for upgrades and list assignment
+
+
+def _statements() -> dict[str, TextClause]:
+    """Return the statements of ``postgresql.sql`` by name."""
+    file = resources.files(__package__).joinpath("postgresql.sql").read_text("utf-8")
+    return {
+        name: text(body) for name, body in re.findall(r"(?s)-- name: (\w+)\n(.*?)(?=\n-- name:|\Z)", file)
+    }
+
+
+SQL = _statements()
 
 
 def address_of(target: Path | str) -> URL:

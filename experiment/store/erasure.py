@@ -33,7 +33,6 @@ from sqlalchemy import (
     inspect,
     or_,
     select,
-    text,
     true,
     update,
 )
@@ -42,7 +41,7 @@ from sqlalchemy.exc import DBAPIError
 from experiment.store.assignment import INVITED, PILOT_PREFIX, PREFIXES, TYPED, numbers_taken, typed_numbers
 from experiment.store.attendance import stamp
 from experiment.store.chain import WITHDRAWN, withdrawn_sessions
-from experiment.store.database import make_engine
+from experiment.store.database import SQL, make_engine
 from experiment.store.statements import insert_new
 from experiment.store.tables import (
     audit,
@@ -414,56 +413,6 @@ STATISTICS = "pg_statistic"
 _TOOK_TOO_LONG = "57014"
 _IN_THE_WAY = ("55P03", "40P01")
 
-_IS_SERVED = text(
-    # `wrods serve` holds an advisory lock of two numbers; no other part of wrods does
-    "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2 AND database = "
-    "(SELECT oid FROM pg_database WHERE datname = current_database()))"
-)
-_OLDEST = text(
-    "SELECT pid, usename, xact_start FROM pg_stat_activity WHERE datname = current_database() AND "
-    "backend_xmin IS NOT NULL AND pid <> pg_backend_pid() ORDER BY xact_start LIMIT 1"
-)
-_STALE = text(
-    "SELECT format('ALTER TABLE %I ALTER COLUMN %I TYPE text', tablename, attname) FROM pg_stats "
-    "JOIN pg_attribute USING (attname) WHERE schemaname = current_schema() AND tablename = ANY(:tables) "
-    "AND attrelid = to_regclass(tablename) AND atttypid = 'text'::regtype AND pg_relation_size(attrelid) = 0"
-)
-_NOT_OWNED = text(
-    "SELECT format('the role %I may not rewrite it. A database administrator runs: ALTER DATABASE %I OWNER TO %I;', "
-    "current_user, current_database(), current_user)"
-)
-_MISSING = text(
-    "SELECT format('GRANT pg_checkpoint TO %I;', current_user) WHERE NOT (SELECT rolsuper FROM pg_roles WHERE rolname = "
-    "current_user) AND NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'pg_checkpoint' AND pg_has_role(oid, 'USAGE')) "
-    "UNION ALL SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I;', f, current_user) FROM unnest(ARRAY['pg_switch_wal()', "
-    "'pg_ls_waldir()']) AS f WHERE NOT has_function_privilege(f, 'EXECUTE')"
-)
-_STAYS = text(
-    "SELECT format('PostgreSQL''s write-ahead log: the role %I may not overwrite it. It holds the answers until about %s of later "
-    "changes have overwritten it (max_wal_size; wal_keep_size is %s).', current_user, current_setting('max_wal_size'), "
-    "current_setting('wal_keep_size'))"
-)
-_SIZES = text(
-    # bytes; pg_settings has the second in megabytes
-    "SELECT (SELECT setting::bigint FROM pg_settings WHERE name = 'wal_segment_size') AS segment, "
-    "(SELECT setting::bigint * 1048576 FROM pg_settings WHERE name = 'wal_keep_size') AS kept"
-)
-_FILES = text("SELECT substr(name, 9) FROM pg_ls_waldir() WHERE name ~ '^[0-9A-F]{24}$'")
-_CURRENT = text("SELECT div(pg_current_wal_insert_lsn() - '0/0', :size)")
-_KEEPERS = text(
-    "SELECT 'replication slot ' || quote_ident(slot_name) FROM pg_replication_slots WHERE restart_lsn - '0/0' < :start "
-    "UNION ALL SELECT 'the archive, which has not taken them yet' WHERE current_setting('archive_mode') <> 'off'"
-)
-_COPIES = text(
-    "SELECT 'the archive of PostgreSQL''s write-ahead log (archive_mode ' || current_setting('archive_mode') || '): files "
-    "archived so far hold the answers until they are deleted there' WHERE current_setting('archive_mode') <> 'off' "
-    "UNION ALL SELECT 'a standby or subscriber of the database (' || coalesce(nullif(application_name, ''), "
-    "'process ' || pid) || '): its own files and write-ahead log' FROM pg_stat_replication "
-    "UNION ALL SELECT 'PostgreSQL''s server log (' || name || ' is ' || setting || '): statements are logged with their values' "
-    "FROM pg_settings WHERE (name = 'log_statement' AND setting IN ('mod', 'all')) OR (name IN "
-    "('log_min_duration_statement', 'log_min_duration_sample') AND setting <> '-1')"
-)
-
 
 class _InTheWay(Exception):
     """Other programs use a table; waiting for the next one too would delay those who answer."""
@@ -504,7 +453,7 @@ def rewrite(address: URL) -> Rewritten:
 
 def copies_elsewhere(connection: Connection) -> list[str]:
     """Return which copies a PostgreSQL server has made of what it stores, a sentence each."""
-    return list(connection.scalars(_COPIES))
+    return list(connection.scalars(SQL["copies_elsewhere"]))
 
 
 def empty_log(connection: sqlite3.Connection) -> bool:
@@ -528,7 +477,7 @@ def _rewrite_sqlite(file: Path) -> Rewritten:
 
 
 def _rewrite_tables(connection: Connection, done: Rewritten) -> None:
-    limit = SERVED_S if connection.scalar(_IS_SERVED) else 0
+    limit = SERVED_S if connection.scalar(SQL["is_served"]) else 0
     connection.exec_driver_sql(f"SET lock_timeout = '{LOCK_S}s'")
     connection.exec_driver_sql(f"SET statement_timeout = '{limit}s'")
     names = [table.name for table in metadata.sorted_tables]
@@ -538,7 +487,7 @@ def _rewrite_tables(connection: Connection, done: Rewritten) -> None:
             _repeat(connection, f"ANALYZE {name}", f"statistics of table {name}", done)
     connection.exec_driver_sql("SET statement_timeout = 0")
     # ANALYZE leaves the samples of a table that is empty now; a change of type, even to the same, drops them
-    for statement in list(connection.scalars(_STALE, {"tables": names})):
+    for statement in list(connection.scalars(SQL["stale_statistics"], {"tables": names})):
         _repeat(connection, statement, "statistics of an empty table", done)
     _repeat(connection, f"VACUUM (FULL, VERBOSE) {STATISTICS}", f"table {STATISTICS}", done)
 
@@ -576,7 +525,7 @@ def _repeat(connection: Connection, statement: str, what: str, done: Rewritten) 
             if dead == [0] or not statement.startswith("VACUUM"):
                 return True
             if not dead:
-                done.left.append(f"{what}: {connection.scalar(_NOT_OWNED)}")
+                done.left.append(f"{what}: {connection.scalar(SQL['not_owned'])}")
                 return False
             fault = f"an earlier transaction still sees the erased rows ({_oldest(connection)})"
     finally:
@@ -585,7 +534,7 @@ def _repeat(connection: Connection, statement: str, what: str, done: Rewritten) 
 
 
 def _oldest(connection: Connection) -> str:
-    row = connection.execute(_OLDEST).first()
+    row = connection.execute(SQL["oldest_transaction"]).first()
     if row is None:
         return "another role's, a prepared one, or a replication slot's"
     return f"process {row.pid} of {row.usename}, since {row.xact_start:%d %B %Y, %H:%M %Z}"
@@ -593,11 +542,11 @@ def _oldest(connection: Connection) -> str:
 
 def _overwrite_log(connection: Connection, done: Rewritten) -> None:
     """Use every file of the write-ahead log once more, and report what is kept of what was written before."""
-    if missing := list(connection.scalars(_MISSING)):
-        stays = connection.scalar(_STAYS)
+    if missing := list(connection.scalars(SQL["missing_rights"])):
+        stays = connection.scalar(SQL["log_stays"])
         done.left.append(f"{stays} A database administrator runs: {' '.join(missing)}")
         return
-    size, keep = connection.execute(_SIZES).one()
+    size, keep = connection.execute(SQL["log_sizes"]).one()
     left = MOST_BYTES // size
     start, before = None, None
     for again in range(ROUNDS):
@@ -608,7 +557,7 @@ def _overwrite_log(connection: Connection, done: Rewritten) -> None:
         # what a checkpoint lets go of gets a later name and waits, with its bytes, to be used again
         in_a_log = 2**32 // size
         files = sorted(
-            int(name[:8], 16) * in_a_log + int(name[8:], 16) for name in connection.scalars(_FILES)
+            int(name[:8], 16) * in_a_log + int(name[8:], 16) for name in connection.scalars(SQL["log_files"])
         )
         kept = [file for file in files if file < start]
         last = max(*files, start + keep // size)
@@ -624,7 +573,7 @@ def _overwrite_log(connection: Connection, done: Rewritten) -> None:
         if not kept:
             return
         before = kept
-    keepers = ", ".join(connection.scalars(_KEEPERS, {"start": start * size})) or "the server"
+    keepers = ", ".join(connection.scalars(SQL["log_keepers"], {"start": start * size})) or "the server"
     done.left.append(
         f"PostgreSQL's write-ahead log: {counted(len(kept), 'file')} from before the erasure, which may hold the answers, kept "
         f"by {keepers}"
@@ -636,4 +585,4 @@ def _begin_file(connection: Connection, size: int) -> int:
     # without a record between them, a second switch does nothing
     connection.exec_driver_sql("SELECT pg_logical_emit_message(false, 'wrods', '')")
     connection.exec_driver_sql("SELECT pg_switch_wal()")
-    return int(connection.scalar(_CURRENT, {"size": size}))
+    return int(connection.scalar(SQL["current_log_file"], {"size": size}))

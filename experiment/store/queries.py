@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, select
+from sqlalchemy import ColumnElement, Connection, Select, Table, and_, case, func, select
 
 from experiment.store.tables import (
     audit,
@@ -139,20 +140,6 @@ def done_keys(connection: Connection, session_id: str) -> list[tuple[int, int]]:
     return [(int(index), int(attempt)) for index, attempt in connection.execute(query)]
 
 
-def stored_work_keys(connection: Connection, wanted: Iterable[str]) -> set[str]:
-    """Return those of some work keys whose trials are stored: what a resumed run need not ask again."""
-    keys = list(wanted)
-    found: set[str] = set()
-    for start in range(0, len(keys), _LARGEST_IN):
-        part = keys[start : start + _LARGEST_IN]
-        found.update(
-            key
-            for key in connection.scalars(select(trials.c.work_key).where(trials.c.work_key.in_(part)))
-            if key is not None
-        )
-    return found
-
-
 RATED = "rated"
 """The scorer of answers that people rated (:mod:`experiment.rating.rates`)."""
 
@@ -193,59 +180,26 @@ def trials_with_scores(connection: Connection, study: str | None = None) -> Iter
     return _rows(connection, query if study is None else query.where(sessions.c.study == study))
 
 
-def trial_with_score(
-    connection: Connection, session_id: str, trial_index: int, attempt: int = 1
-) -> Row | None:
-    """Return one trial with its latest score, or None."""
-    query = _with_latest_score().where(
-        trials.c.session_id == session_id, trials.c.trial_index == trial_index, trials.c.attempt == attempt
-    )
-    return next(_rows(connection, query), None)
-
-
-def _of_study(query: Select[Any], session_id: Any, study: str | None) -> Select[Any]:
-    if study is None:
-        return query
-    return query.where(session_id.in_(select(sessions.c.session_id).where(sessions.c.study == study)))
-
-
 def trials_of_session(connection: Connection, session_id: str) -> Iterator[Row]:
     """Iterate over the trials of one session, each with its latest score."""
     query = _with_latest_score().where(trials.c.session_id == session_id)
     return _rows(connection, query.order_by(trials.c.trial_index, trials.c.attempt))
 
 
-def all_regions(connection: Connection, study: str | None = None) -> Iterator[Row]:
-    """Iterate over regions in trial order."""
-    query = select(regions).order_by(*regions.primary_key.columns)
-    return _rows(connection, _of_study(query, regions.c.session_id, study))
-
-
-def all_calls(connection: Connection, study: str | None = None) -> Iterator[Row]:
-    """Iterate over calls to models, oldest first."""
-    return _rows(connection, _of_study(select(calls).order_by(calls.c.call_id), calls.c.session_id, study))
-
-
-def all_scores(connection: Connection, study: str | None = None) -> Iterator[Row]:
-    """Iterate over every score ever given, oldest first."""
-    return _rows(
-        connection, _of_study(select(scores).order_by(scores.c.score_id), scores.c.session_id, study)
-    )
-
-
-def all_flags(connection: Connection, study: str | None = None) -> Iterator[Row]:
-    """Iterate over flags, oldest first."""
-    return _rows(connection, _of_study(select(flags).order_by(flags.c.flag_id), flags.c.session_id, study))
-
-
-def all_events(
-    connection: Connection, study: str | None = None, *, session_id: str | None = None
+def _all(
+    table: Table, connection: Connection, study: str | None = None, *, session_id: str | None = None
 ) -> Iterator[Row]:
-    """Iterate over events, oldest first; of one session when given."""
-    query = select(events).order_by(events.c.event_id)
-    if session_id is not None:
-        query = query.where(events.c.session_id == session_id)
-    return _rows(connection, _of_study(query, events.c.session_id, study))
+    """Iterate over a table in the order of its key, of one study or session when given."""
+    query = select(table).order_by(*table.primary_key.columns)
+    if study is not None:
+        query = query.where(
+            table.c.session_id.in_(select(sessions.c.session_id).where(sessions.c.study == study))
+        )
+    return _rows(connection, query if session_id is None else query.where(table.c.session_id == session_id))
+
+
+all_regions, all_calls = partial(_all, regions), partial(_all, calls)
+all_scores, all_flags, all_events = partial(_all, scores), partial(_all, flags), partial(_all, events)
 
 
 def answers_to(connection: Connection, session_id: str, screen: str) -> list[str]:

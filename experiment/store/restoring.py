@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
-from sqlalchemy import URL, Connection, Engine, delete, func, select, text
+from sqlalchemy import URL, Connection, Engine, delete, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from experiment.store.backups import FOLDER, back_up, copy_sqlite, rows_of, run_postgres
 from experiment.store.chain import WITHDRAWN, Broken, chained_sessions, verify, withdrawn_sessions
-from experiment.store.database import address_of, lock_for_change, make_engine
+from experiment.store.database import SQL, address_of, lock_for_change, make_engine
 from experiment.store.erasure import UNINVITED, erase_sessions, withdrawn
 from experiment.store.records import add_audit
 from experiment.store.store import Store, open_store
@@ -45,10 +45,6 @@ _COMPARED = {
 }
 _ENDING_S = 3.0
 """How long a connection that was just closed may still be listed by PostgreSQL."""
-_OTHERS = text(
-    "SELECT pid, usename, application_name, backend_start FROM pg_stat_activity WHERE datname = current_database() "
-    "AND backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY backend_start LIMIT 1"
-)
 
 
 @dataclass(frozen=True)
@@ -238,7 +234,7 @@ def _alone(address: URL) -> Iterator[Engine]:
         with engine.connect() as connection, connection.begin():
             lock_for_change(connection)
             until = time.monotonic() + _ENDING_S
-            while (other := connection.execute(_OTHERS).first()) is not None:
+            while (other := connection.execute(SQL["other_programs"]).first()) is not None:
                 if time.monotonic() > until:
                     name = f" ({other.application_name})" if other.application_name else ""
                     raise UserError(

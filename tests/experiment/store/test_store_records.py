@@ -57,7 +57,7 @@ def test_a_stored_trial_comes_back_as_it_was_given(store: Store, session_id: str
     )
     store.write(lambda c: r.store_trial(c, given_trial)).result()
     with store.read() as connection:
-        stored = q.trial_with_score(connection, session_id, 0)
+        stored = next(q.trials_of_session(connection, session_id))
     assert stored is not None
     assert {name: stored[name] for name in given_trial} == given_trial
 
@@ -70,7 +70,7 @@ def test_the_latest_score_counts_and_the_earlier_ones_stay(
     changed = replace(VERDICT, correct=False, version=2)
     store.write(lambda c: r.store_score(c, session_id, 0, 1, changed)).result()
     with store.read() as connection:
-        latest = q.trial_with_score(connection, session_id, 0)
+        latest = next(q.trials_of_session(connection, session_id))
         every = list(q.all_scores(connection, "positions"))
     assert latest is not None
     assert (latest["correct"], latest["scorer_version"]) == (False, "2")
