@@ -14,7 +14,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from itertools import takewhile
 from typing import Any, Literal
 
 from itsdangerous import BadSignature, URLSafeTimedSerializer
@@ -169,50 +168,31 @@ class LiveSession:
     sends_away: frozenset[str] = frozenset()
 
 
-def _planned(plan: Mapping[str, Any]) -> PlannedTrials:
-    return PlannedTrials(trial for screen in plan["screens"] for trial in screen.get("trials", ()))
-
-
-def _questions(plan: Mapping[str, Any]) -> dict[str, Sequence[dict[str, Any]]]:
-    return {
-        screen["name"]: screen["questions"] for screen in plan["screens"] if screen["kind"] == "questions"
-    }
-
-
-def _with(plan: Mapping[str, Any], kind: str, name: str, entry: str) -> dict[str, Mapping[str, Any]]:
-    """Return an entry of the screens of a kind that have one, by their name."""
-    return {
-        screen[name]: screen[entry]
-        for screen in plan["screens"]
-        if screen["kind"] == kind and screen.get(entry)
-    }
-
-
 def live_session(row: Mapping[str, Any]) -> LiveSession:
     """Return what answering needs of a stored session with a plan."""
     plan = row["plan"]
+    screens = plan["screens"]
+    asked = [screen for screen in screens if screen["kind"] == "questions"]
+    consents = [place for place, screen in enumerate(screens) if screen["kind"] == "consent"]
+    above = screens[: consents[0]] if consents else screens
     live = LiveSession(
         row["session_id"],
         row["study"],
         row["token_hash"],
-        _planned(plan),
-        _questions(plan),
-        _with(plan, "questions", "name", "comprehension"),
-        _with(plan, "block", "block", "feedback"),
+        PlannedTrials(trial for screen in screens for trial in screen.get("trials", ())),
+        {screen["name"]: screen["questions"] for screen in asked},
+        {screen["name"]: screen["comprehension"] for screen in asked if screen.get("comprehension")},
+        {
+            screen["block"]: screen["feedback"]
+            for screen in screens
+            if screen["kind"] == "block" and screen.get("feedback")
+        },
         plan.get("withdraw_until"),
-        above_consent=frozenset(
-            screen["name"]
-            for screen in takewhile(lambda screen: screen["kind"] != "consent", plan["screens"])
-            if screen["kind"] == "questions"
-        ),
-        consents=tuple(
-            screen["version"]
-            for screen in plan["screens"]
-            if screen["kind"] == "consent" and "version" in screen
-        ),
+        above_consent=frozenset(screen["name"] for screen in above if screen["kind"] == "questions"),
+        consents=tuple(screens[place]["version"] for place in consents if "version" in screens[place]),
         sends_away=frozenset(
             screen["kind"]
-            for screen in plan["screens"]
+            for screen in screens
             if screen["kind"] == "device" or (screen["kind"] == "practice" and screen.get("pass") is not None)
         ),
     )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection
 
 from experiment.people.bodies import Problem
 from experiment.people.live import session_token, token_hash, with_token
@@ -39,7 +39,6 @@ from experiment.store.assignment import (
 )
 from experiment.store.database import Refused, lock_for_change
 from experiment.store.erasure import asks_for_consent
-from experiment.store.tables import sessions
 
 BEGIN_ANEW = ("declined", "interrupted")
 """Ends after which the same person may begin another session."""
@@ -163,15 +162,11 @@ def open_session(
             else:
                 station = body.get("station")
                 if station:
-                    _change(connection, opened.session_id, station=station)
+                    attendance.change_session(connection, opened.session_id, station=station)
                 by = {"by": sorted(identities), "station": station}
                 records.add_event(connection, opened.session_id, RESUMED, by)
                 return opened
     return _begin(connection, service, body, arrival, identities, person, secret)
-
-
-def _change(connection: Connection, session_id: str, **values: Any) -> None:
-    connection.execute(update(sessions).where(sessions.c.session_id == session_id).values(**values))
 
 
 def resume_pass(row: Mapping[str, Any]) -> dict[str, str]:
@@ -191,7 +186,7 @@ def _continue(
         raise resume_link_spent(service)
     opened = come_back(connection, row, token=secrets.token_urlsafe(32), lease=lease, take=True)
     # a browser that lost the reply asks again under its client_uuid
-    _change(connection, opened.session_id, client_uuid=body["client_uuid"])
+    attendance.change_session(connection, opened.session_id, client_uuid=body["client_uuid"])
     records.add_event(connection, opened.session_id, RESUMED, {"by": ["resume link"], "station": None})
     return opened
 
@@ -218,7 +213,7 @@ def come_back(
     elif row["state"] != "finished":
         raise NotResumed(session_id, str(row["state"]), str(row["ended_reason"]))
     values = {"token_hash": with_token(row["token_hash"], token)} if token else {}
-    _change(connection, session_id, last_seen_at=records.now(), **values)
+    attendance.change_session(connection, session_id, last_seen_at=records.now(), **values)
     return Opened(
         session_id,
         token,

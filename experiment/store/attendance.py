@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Text, bindparam, case, select, update
+from sqlalchemy import ColumnElement, Connection, Text, bindparam, case, select, update
 
 from experiment.store.database import SessionGone
 from experiment.store.statements import Prepared
@@ -84,18 +84,28 @@ _LOOK = Prepared(
 )
 
 
+def change_session(
+    connection: Connection, session_id: str, *only_if: ColumnElement[bool], **values: Any
+) -> bool:
+    """Change columns of a session's row where conditions hold, and say whether they did."""
+    change = update(sessions).where(sessions.c.session_id == session_id, *only_if).values(**values)
+    return connection.execute(change.returning(sessions.c.session_id)).first() is not None
+
+
 def take_lease(connection: Connection, session_id: str, lease: str, *, by_force: bool = False) -> bool:
     """Let a tab hold a session for half a minute; say whether it does, which it does not while another tab holds it."""
     moment = datetime.now(UTC)
-    held_by = holder(_row(connection, session_id), moment)
+    found = connection.execute(
+        select(sessions.c.lease, sessions.c.lease_until).where(sessions.c.session_id == session_id)
+    ).mappings()
+    row = found.first()
+    if row is None:
+        raise SessionGone(session_id)
+    held_by = holder(row, moment)
     if held_by is not None and held_by != lease and not by_force:
         return False
-    connection.execute(
-        update(sessions)
-        .where(sessions.c.session_id == session_id)
-        .values(lease=lease, lease_until=stamp(moment + LEASE), last_seen_at=stamp(moment))
-    )
-    return True
+    times = {"lease_until": stamp(moment + LEASE), "last_seen_at": stamp(moment)}
+    return change_session(connection, session_id, lease=lease, **times)
 
 
 def let_go(connection: Connection, session_id: str, lease: str) -> None:
@@ -103,34 +113,20 @@ def let_go(connection: Connection, session_id: str, lease: str) -> None:
 
     What the tab that was left still sends arrives later, perhaps; it is stored, and holds the session no longer.
     """
-    connection.execute(
-        update(sessions)
-        .where(sessions.c.session_id == session_id, sessions.c.lease == lease)
-        .values(lease=None, lease_until=None)
-    )
+    change_session(connection, session_id, sessions.c.lease == lease, lease=None, lease_until=None)
 
 
 def end_session(connection: Connection, session_id: str, state: str, reason: str) -> bool:
     """End a session that is under way, and say whether this did it; one that has ended stays as it is."""
-    ended = connection.execute(
-        update(sessions)
-        .where(sessions.c.session_id == session_id, sessions.c.state == "started")
-        .values(state=state, ended_reason=reason, lease_until=None)
-        .returning(sessions.c.session_id)
-    )
-    return ended.first() is not None
+    values = {"state": state, "ended_reason": reason, "lease_until": None}
+    return change_session(connection, session_id, sessions.c.state == "started", **values)
 
 
 def complete_session(connection: Connection, session_id: str, held_reason: str | None) -> None:
     """Mark a session under way or timed out as finished; its page gets a code when it asks for one and nothing holds it."""
+    values = {"state": "finished", "ended_reason": None, "held_reason": held_reason, "lease_until": None}
     moment = stamp(datetime.now(UTC))
-    connection.execute(
-        update(sessions)
-        .where(sessions.c.session_id == session_id, sessions.c.state.in_(MAY_FINISH))
-        .values(
-            state="finished", ended_reason=None, finished_at=moment, held_reason=held_reason, lease_until=None
-        )
-    )
+    change_session(connection, session_id, sessions.c.state.in_(MAY_FINISH), finished_at=moment, **values)
 
 
 def has_all(planned: Mapping[int, Mapping[str, Any]], done: Iterable[int]) -> bool:
@@ -190,18 +186,3 @@ def has_met_a_trial(connection: Connection, session_id: str) -> bool:
         select(events.c.session_id).where(events.c.session_id == session_id, events.c.kind == SHOWN).limit(1)
     )
     return any(connection.scalar(one) is not None for one in (answered, shown))
-
-
-def _row(connection: Connection, session_id: str) -> Mapping[str, Any]:
-    row = (
-        connection.execute(
-            select(sessions.c.state, sessions.c.lease, sessions.c.lease_until).where(
-                sessions.c.session_id == session_id
-            )
-        )
-        .mappings()
-        .first()
-    )
-    if row is None:
-        raise SessionGone(session_id)
-    return dict(row)

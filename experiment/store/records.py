@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol, get_args
 
-from sqlalchemy import Connection, Table, and_, or_, select, update
+from sqlalchemy import Connection, Table, and_, or_, select
 
 from experiment.store import chain
 from experiment.store.assignment import assign_list, next_reader
-from experiment.store.attendance import stamp
+from experiment.store.attendance import change_session, stamp
 from experiment.store.database import Refused, SessionGone, is_sqlite
 from experiment.store.queries import EXCLUDED
 from experiment.store.statements import (
@@ -390,18 +390,8 @@ def finish_session(
         return str(found.completion_code)
     code = completion_code or secrets.token_hex(4).upper()
     moment = now()
-    connection.execute(
-        update(sessions)
-        .where(sessions.c.session_id == session_id)
-        .values(
-            state="finished",
-            ended_reason=None,
-            completion_code=code,
-            held_reason=held_reason,
-            finished_at=moment,
-            last_seen_at=moment,
-        )
-    )
+    values = {"state": "finished", "ended_reason": None, "completion_code": code, "held_reason": held_reason}
+    change_session(connection, session_id, finished_at=moment, last_seen_at=moment, **values)
     return code
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from flask import abort, flash, redirect, render_template, request, url_for
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection
 from werkzeug.wrappers import Response as AnyResponse
 
 from experiment.bundle import bundle_folder
@@ -30,7 +30,7 @@ from experiment.people.service import StudyService
 from experiment.people.site import this_site
 from experiment.people.taking import Departed, leave_unagreed
 from experiment.store import queries
-from experiment.store.attendance import end_session
+from experiment.store.attendance import change_session, end_session
 from experiment.store.queries import EXCLUDED, RESTORED, SUSPECT, Row, exclusions
 from experiment.store.records import add_audit, add_event, add_flag, collection_of
 from experiment.store.tables import sessions
@@ -71,13 +71,8 @@ def _adds_flag(kind: str, action: str) -> Action:
 def _turn_pilot(connection: Connection, row: Row, reason: str, name: str) -> str | None:
     """Turn a session into a pilot, or a pilot into a real session; counts of lists and places follow."""
     was_pilot = bool(row["is_pilot"])
-    changed = (
-        update(sessions)
-        .where(sessions.c.session_id == row["session_id"], sessions.c.is_pilot == was_pilot)
-        .values(is_pilot=not was_pilot)
-        .returning(sessions.c.session_id)
-    )
-    if connection.execute(changed).first() is None:
+    is_same = sessions.c.is_pilot == was_pilot
+    if not change_session(connection, row["session_id"], is_same, is_pilot=not was_pilot):
         return None
     add_flag(connection, row["session_id"], REAL if was_pilot else PILOT, reason, name)
     return "made real" if was_pilot else "made a pilot"

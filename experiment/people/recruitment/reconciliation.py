@@ -30,6 +30,7 @@ from experiment.people.recruitment.codes import (
 )
 from experiment.people.recruitment.returns import code_when_held, failed_checks
 from experiment.store import Store, queries, records
+from experiment.store.attendance import change_session
 from experiment.store.tables import people, sessions, submissions, trials
 from stimuli.corpora.encodings import refuse_other_kinds
 from stimuli.errors import UserError
@@ -77,11 +78,11 @@ class Line:
     status: str | None
     code: str | None
     expected_code: str | None
-    trials: int
-    planned: int
     minutes: float | None
     minutes_here: float | None
     verdict: Verdict
+    trials: int = 0
+    planned: int = 0
     marks: tuple[Mark, ...] = ()
     reasons: tuple[str, ...] = ()
     evidence: tuple[FailedCheck, ...] = ()
@@ -367,13 +368,8 @@ def import_submissions(store: Store, recruitment: Recruitment, export: Export, *
             ends = {"returned": ("started", "finished", "timed_out"), "timed_out": ("started",)}
             if row is None or row["state"] not in ends.get(one.status, ()):
                 continue
-            connection.execute(
-                update(sessions)
-                .where(sessions.c.session_id == row["session_id"])
-                .values(
-                    state=one.status, ended_reason=f"{one.status.replace('_', ' ')} on {export.platform.name}"
-                )
-            )
+            reason = f"{one.status.replace('_', ' ')} on {export.platform.name}"
+            change_session(connection, row["session_id"], state=one.status, ended_reason=reason)
             gone[one.status] += 1
         done = Imported(new, changed, **gone)
         records.add_audit(connection, actor, "reconcile", study=recruitment.study, detail=asdict(done))
@@ -618,24 +614,15 @@ class _Judge:
         reasons: Sequence[str],
         evidence: tuple[FailedCheck, ...],
     ) -> Line:
-        return Line(
-            external_id=None if one is None else one.external_id,
-            submission_id=None if one is None else one.submission_id,
-            session_id=None if row is None else str(row["session_id"]),
-            reader=None if row is None else str(row["reader"]),
-            state=None if row is None else str(row["state"]),
-            status=None if one is None else one.status,
-            code=None if one is None else one.code,
-            expected_code=expected,
-            trials=0 if row is None else int(row["n_trials"]),
-            planned=0 if row is None else int(row["planned_trials"] or 0),
-            minutes=None if one is None else one.minutes,
-            minutes_here=None if row is None else _minutes_here(row),
-            verdict=verdict,
-            marks=tuple(marks),
-            reasons=tuple(reasons),
-            evidence=evidence,
-        )
+        names = ("external_id", "submission_id", "status", "code", "minutes")
+        of_submission: dict[str, Any] = {name: getattr(one, name, None) for name in names}
+        of_session: dict[str, Any] = {"session_id": None, "reader": None, "state": None, "minutes_here": None}
+        if row is not None:
+            of_session = {name: str(row[name]) for name in ("session_id", "reader", "state")}
+            of_session["minutes_here"] = _minutes_here(row)
+            of_session |= {"trials": int(row["n_trials"]), "planned": int(row["planned_trials"] or 0)}
+        told = {"marks": tuple(marks), "reasons": tuple(reasons), "evidence": evidence}
+        return Line(expected_code=expected, verdict=verdict, **of_submission, **of_session, **told)
 
 
 def _unfinished(row: Mapping[str, Any]) -> str:

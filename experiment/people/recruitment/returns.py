@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, func, select
 
 from experiment.people.recruitment.codes import (
     OUTCOME_OF_STATE,
@@ -25,6 +25,7 @@ from experiment.people.recruitment.codes import (
 from experiment.procedure.questions import is_eligible, right_answers
 from experiment.session_minutes import shortest_seconds
 from experiment.store import queries
+from experiment.store.attendance import change_session
 from experiment.store.queries import SUSPECT
 from experiment.store.records import add_audit, add_flag
 from experiment.store.tables import events, people, scores, sessions, trials
@@ -80,9 +81,7 @@ def hold_early_end(
         reasons = _too_fast(row, screens[: place + 1], answered, now)
     reason = _held(connection, row, reasons, recruitment)
     if reason is not None:
-        connection.execute(
-            update(sessions).where(sessions.c.session_id == session_id).values(held_reason=reason)
-        )
+        change_session(connection, session_id, held_reason=reason)
 
 
 def _is_never_held(row: Mapping[str, Any]) -> bool:
@@ -200,28 +199,13 @@ def awaits_review(row: Mapping[str, Any]) -> bool:
 
 def release(connection: Connection, session_id: str) -> bool:
     """Release a held session: its participant gets the code, and it fills a place. Say whether it was held."""
-    released = connection.execute(
-        update(sessions)
-        .where(sessions.c.session_id == session_id, sessions.c.held_reason.is_not(None))
-        .values(held_reason=None)
-        .returning(sessions.c.session_id)
-    )
-    return released.first() is not None
+    return change_session(connection, session_id, sessions.c.held_reason.is_not(None), held_reason=None)
 
 
 def keep(connection: Connection, session_id: str, reason: str) -> bool:
     """Keep a session held after its review; say whether it awaited one."""
-    kept = connection.execute(
-        update(sessions)
-        .where(
-            sessions.c.session_id == session_id,
-            sessions.c.held_reason.is_not(None),
-            sessions.c.held_reason.not_like(f"{KEPT}%"),
-        )
-        .values(held_reason=KEPT + reason)
-        .returning(sessions.c.session_id)
-    )
-    return kept.first() is not None
+    awaits = (sessions.c.held_reason.is_not(None), sessions.c.held_reason.not_like(f"{KEPT}%"))
+    return change_session(connection, session_id, *awaits, held_reason=KEPT + reason)
 
 
 def reference_to(session_id: str) -> str:
