@@ -34,7 +34,9 @@ from experiment.store.assignment import (
     PREFIXES,
     STARTED_RECENTLY,
     TYPED,
+    assign_list,
     free_order_row,
+    next_reader,
     number_is_taken,
 )
 from experiment.store.database import Refused, lock_for_change
@@ -259,7 +261,7 @@ def _begin(
     if is_real and (refusal := place_refusal(connection, service)) is not None:
         raise refusal.as_problem()
     counted: dict[str, Any] = {"reader_kind": kind, "is_pilot": arrival.is_pilot, "started_within": recently}
-    list_id = records.assign_list(
+    list_id = assign_list(
         connection, service.study, service.version, service.list_ids, service.seed, **counted
     )
     order_row = free_order_row(connection, service.study, service.version, list_id, **counted)
@@ -268,7 +270,7 @@ def _begin(
     plan = service.plan_session(list_id, session_id, order_row)
     prefix = PILOT_PREFIX if arrival.is_pilot and not arrival.is_simulated else PREFIXES[kind]
     number = identities.get(TYPED) or (
-        records.next_reader(connection, service.study, prefix) if person is None else str(person["reader"])
+        next_reader(connection, service.study, prefix) if person is None else str(person["reader"])
     )
     records.create_session(
         connection,

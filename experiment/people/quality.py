@@ -251,23 +251,9 @@ def _missed_checks(rows: Sequence[Row]) -> Found:
 
 AGAIN_AFTER_S = 30.0
 MEASURED_KINDS = ("human", "simulated")
-MEASURED = tuple(
-    trials.c[name]
-    for name in (
-        *(
-            "trial_index",
-            "attempt",
-            "is_practice",
-            "is_filler",
-            "is_attention_check",
-            "timed_out",
-            "response_raw",
-            "rt",
-            "hidden_ms",
-        ),
-        *("dropped_frames", "paste_count", "keyless_chars", "key_log"),
-    )
-)
+_READ = ("trial_index", "attempt", "is_practice", "is_filler", "is_attention_check", "timed_out", "response_raw", "rt",
+         "hidden_ms", "dropped_frames", "paste_count", "keyless_chars", "key_log")  # fmt: skip
+MEASURED = tuple(trials.c[name] for name in _READ)
 Keys = Mapping[int, Mapping[str, Any]]
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from argon2 import PasswordHasher
-from argon2.exceptions import InvalidHashError, VerificationError
 
 from experiment.languages import Pack
 from experiment.people.recruitment.codes import Recruitment, recruitment_for
@@ -34,13 +33,6 @@ class PeopleSettings:
     entries_per_minute: int = 60
     hosts: tuple[str, ...] = ()
     patience_s: float = 15.0
-
-    def accepts(self, password: str) -> bool:
-        """Say whether a password is the right one."""
-        try:
-            return PasswordHasher().verify(self.password_hash, password)
-        except (VerificationError, InvalidHashError):
-            return False
 
 
 SHORTEST_PASSWORD = 10
@@ -76,6 +68,19 @@ def read_settings(
             "the signing key (WRODS_SECRET or secret under [serve]) is too short",
             mend="Give at least 16 characters, or leave it out.",
         )
+    # a whole university may share one address
+    entries, hosts = (
+        serve.get("entries_per_minute", PeopleSettings.entries_per_minute),
+        serve.get("hosts", []),
+    )
+    if isinstance(entries, bool) or not isinstance(entries, int) or entries < 1:
+        raise UserError(
+            f"entries_per_minute under [serve] is {entries!r}", mend="Give a whole number, such as 300."
+        )
+    if not isinstance(hosts, list) or not all(isinstance(name, str) and name for name in hosts):
+        raise UserError(
+            f"hosts under [serve] is {hosts!r}", mend='Give a list of names, such as ["lab.example.edu"].'
+        )
     key = str(secret).encode() if secret else secrets.token_bytes(32)
     # the same password under the same key has the same hash, so that a restart signs nobody out
     salt = hmac.digest(key, b"owner's password", "sha256")[:16]
@@ -83,29 +88,10 @@ def read_settings(
         password_hash=str(known_hash) if known_hash else PasswordHasher().hash(str(password), salt=salt),
         secret=key,
         public_url=None if public_url is None else public_url.rstrip("/"),
-        entries_per_minute=_entries_per_minute(serve),
-        hosts=_hosts(serve),
+        entries_per_minute=entries,
+        hosts=tuple(hosts),
     )
     return settings, made
-
-
-def _entries_per_minute(serve: Mapping[str, Any]) -> int:
-    """Return how many sessions one address may begin: a whole university may share one."""
-    given = serve.get("entries_per_minute", PeopleSettings.entries_per_minute)
-    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
-        raise UserError(
-            f"entries_per_minute under [serve] is {given!r}", mend="Give a whole number, such as 300."
-        )
-    return given
-
-
-def _hosts(serve: Mapping[str, Any]) -> tuple[str, ...]:
-    given = serve.get("hosts", [])
-    if not isinstance(given, list) or not all(isinstance(name, str) and name for name in given):
-        raise UserError(
-            f"hosts under [serve] is {given!r}", mend='Give a list of names, such as ["lab.example.edu"].'
-        )
-    return tuple(given)
 
 
 Plan = dict[str, Any]

@@ -16,10 +16,8 @@ from typing import Any, Literal, Protocol, get_args
 from sqlalchemy import Connection, Table, and_, or_, select
 
 from experiment.store import chain
-from experiment.store.assignment import assign_list, next_reader
 from experiment.store.attendance import change_session, stamp
 from experiment.store.database import Refused, SessionGone, is_sqlite
-from experiment.store.queries import EXCLUDED
 from experiment.store.statements import (
     insert_into,
     insert_new,
@@ -28,45 +26,12 @@ from experiment.store.statements import (
     next_key,
 )
 from experiment.store.tables import audit, calls, events, flags, people, regions, scores, sessions, trials
-from experiment.store.versions import DesignChanged, ensure_version
-
-__all__ = [
-    "EXCLUDED",
-    "DesignChanged",
-    "EventConflict",
-    "TrialConflict",
-    "Verdict",
-    "add_audit",
-    "add_event",
-    "add_flag",
-    "add_person",
-    "assign_list",
-    "create_session",
-    "ensure_version",
-    "finish_session",
-    "next_reader",
-    "now",
-    "payload_hash",
-    "planned_columns",
-    "store_call",
-    "store_score",
-    "store_trial",
-]
 
 Stored = Literal["stored", "same"]
 PARTICIPANTS = ("human", "simulated")
 """Kinds of readers that are somebody: each of their sessions has a person's key."""
-FROM_PLAN = (
-    "study",
-    "version",
-    "design_hash",
-    "list_id",
-    "order_row",
-    "label_map",
-    "prompt_variant",
-    "replicate",
-    "context",
-)
+FROM_PLAN = ("study", "version", "design_hash", "list_id", "order_row", "label_map", "prompt_variant", "replicate",
+             "context")  # fmt: skip
 
 
 class Verdict(Protocol):
@@ -131,20 +96,8 @@ def _insert_new(connection: Connection, table: Table, row: Mapping[str, Any]) ->
 
 def planned_columns(planned: Mapping[str, Any]) -> dict[str, Any]:
     """Take from a plan's trial what every trial row says of it: item, condition, what was shown, answer key."""
-    same = (
-        "trial_index",
-        "block",
-        "item_id",
-        "trial_type",
-        "condition",
-        "shown",
-        "answer",
-        "accepted",
-        "is_practice",
-        "is_filler",
-        "is_attention_check",
-        "choice_order",
-    )
+    same = ("trial_index", "block", "item_id", "trial_type", "condition", "shown", "answer", "accepted", "is_practice",
+            "is_filler", "is_attention_check", "choice_order")  # fmt: skip
     return {name: planned.get(name) for name in same} | {"item_set": planned.get("set")}
 
 

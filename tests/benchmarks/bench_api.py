@@ -132,6 +132,7 @@ class _Records:
     def __init__(self, folder: Path) -> None:
         from experiment.scoring.trial import score_trial
         from experiment.store import open_store, records
+        from experiment.store.versions import ensure_version
 
         self.records = records
         self.score_trial = score_trial
@@ -143,7 +144,7 @@ class _Records:
             "replicate": 1, "context": "independent", "screens": [],
         }  # fmt: skip
         self.store.write(
-            lambda connection: records.ensure_version(connection, "bench", "x", "{}", new_version=False)
+            lambda connection: ensure_version(connection, "bench", "x", "{}", new_version=False)
         ).result()
         self.store.write(
             lambda connection: records.create_session(

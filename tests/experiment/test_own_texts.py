@@ -17,6 +17,7 @@ from experiment.models.prompts import Prompter
 from experiment.people.service import service_for
 from experiment.procedure import plan_session
 from experiment.store import open_store, records
+from experiment.store.versions import ensure_version
 from experiment.study import Study
 from experiment.study.yaml_source import parse_yaml
 from stimuli.errors import UserError
@@ -65,7 +66,7 @@ def test_a_study_that_collected_in_such_a_language_still_opens_but_for_participa
     study = make_study(in_language("fi", eligible))
     with open_store(study.folder) as store:
         design = json.dumps(study.design)
-        store.write(lambda c: records.ensure_version(c, study.id, study.design_hash, design)).result()
+        store.write(lambda c: ensure_version(c, study.id, study.design_hash, design)).result()
         store.write(
             lambda c: records.create_session(
                 c, plan, reader_kind="human", reader="P001", participant_id="P001"

@@ -38,19 +38,9 @@ from stimuli.errors import UserError
 
 LONGEST_REASON = 500
 PLOTS = "dashboard.js"
-SHOWN_OF_TRIALS = (
-    *(
-        "trial_index",
-        "attempt",
-        "block",
-        "trial_type",
-        "is_practice",
-        "is_attention_check",
-        "timed_out",
-        "rt",
-    ),
-    *("reading_time", "hidden_ms", "blurred_ms", "dropped_frames", "paste_count", "keyless_chars"),
-)
+SHOWN_OF_TRIALS = ("trial_index", "attempt", "block", "trial_type", "is_practice", "is_attention_check", "timed_out",
+                   "rt", "reading_time", "hidden_ms", "blurred_ms", "dropped_frames", "paste_count",
+                   "keyless_chars")  # fmt: skip
 """What the page tells of a trial: times and circumstances; neither what was shown nor what was answered."""
 
 Action = Callable[[Connection, Row, str, str], str | None]

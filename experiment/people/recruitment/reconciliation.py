@@ -36,16 +36,7 @@ from stimuli.corpora.encodings import refuse_other_kinds
 from stimuli.errors import UserError
 
 Verdict = Literal["approve", "review", "reject", "settled"]
-Mark = Literal[
-    "paid_without_data",
-    "submission_without_data",
-    "data_without_submission",
-    "returned",
-    "timed_out",
-    "awaiting_review",
-    "wrong_code",
-]
-MARKS: Mapping[Mark, str] = {
+MARKS: Mapping[str, str] = {
     "paid_without_data": "paid, but without answers here",
     "submission_without_data": "submitted, but without answers here",
     "data_without_submission": "answers here, but no submission",
@@ -83,7 +74,7 @@ class Line:
     verdict: Verdict
     trials: int = 0
     planned: int = 0
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
     evidence: tuple[FailedCheck, ...] = ()
 
@@ -105,7 +96,7 @@ class Report:
         """Return the lines with a verdict."""
         return [line for line in self.lines if line.verdict == verdict]
 
-    def marked(self, mark: Mark) -> list[Line]:
+    def marked(self, mark: str) -> list[Line]:
         """Return the lines with a mark."""
         return [line for line in self.lines if mark in line.marks]
 
@@ -508,7 +499,7 @@ class _Judge:
     def submission(self, one: Submission, row: Mapping[str, Any] | None) -> Line:
         """Judge a submission beside its session, or beside none."""
         verdict: Verdict = "settled"
-        marks: list[Mark] = []
+        marks: list[str] = []
         reasons: list[str] = []
         evidence: tuple[FailedCheck, ...] = ()
         expected = self._expected(row)
@@ -552,7 +543,7 @@ class _Judge:
         return self._line(None, row, self._expected(row), verdict, ["data_without_submission"], reasons, ())
 
     def _awaiting(
-        self, one: Submission, row: Mapping[str, Any] | None, marks: list[Mark], reasons: list[str]
+        self, one: Submission, row: Mapping[str, Any] | None, marks: list[str], reasons: list[str]
     ) -> tuple[Verdict, tuple[FailedCheck, ...]]:
         if row is None:
             if one.code is not None and one.code == code_of(self.recruitment, "no_consent"):
@@ -610,7 +601,7 @@ class _Judge:
         row: Mapping[str, Any] | None,
         expected: str | None,
         verdict: Verdict,
-        marks: Sequence[Mark],
+        marks: Sequence[str],
         reasons: Sequence[str],
         evidence: tuple[FailedCheck, ...],
     ) -> Line:

@@ -20,6 +20,7 @@ from experiment.exporting.export import hand_over
 from experiment.scoring.similarities import RIGHT_ANSWER, STORED_AS
 from experiment.scoring.trial import Score
 from experiment.store import Store, open_store, queries, records
+from experiment.store.versions import ensure_version
 from experiment.study import Study
 from tests.experiment.conftest import small_items
 from tests.experiment.exporting.psychds_rules import faults
@@ -48,7 +49,7 @@ def asked(make_study: Callable[..., Study]) -> Iterator[tuple[Study, Store]]:
     file.write_text(text.replace("{transpose: initial}", "Sub"), "utf-8")
     study = load_study(small.folder)
     with open_store(study.folder) as store:
-        store.write(lambda c: records.ensure_version(c, study.id, study.design_hash, "{}")).result()
+        store.write(lambda c: ensure_version(c, study.id, study.design_hash, "{}")).result()
         said = iter(["B", *["I cannot tell"] * REPLIES])
         run(study, store, lambda trial: next(said))
         yield study, store

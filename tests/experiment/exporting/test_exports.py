@@ -29,6 +29,7 @@ from experiment.scoring.trial import score_trial
 from experiment.store import Store, open_store, queries
 from experiment.store import records as r
 from experiment.store.tables import events, sessions, trials
+from experiment.store.versions import ensure_version
 from experiment.study import Study
 from tests.experiment.exporting.psychds_rules import faults
 
@@ -79,7 +80,7 @@ def store(study: Study) -> Iterator[Store]:
 def fill(study: Study, store: Store) -> None:
     """Two people, a pilot, a simulated reader and a model; the first person answers with all that is nasty in a cell."""
     version = store.write(
-        lambda c: r.ensure_version(c, study.id, study.design_hash, json.dumps(study.design))
+        lambda c: ensure_version(c, study.id, study.design_hash, json.dumps(study.design))
     ).result()
     lists = list_ids(study, study.items)
     test = vocabulary(study, "words", study.get("procedure")[0]["questions"]["words"])

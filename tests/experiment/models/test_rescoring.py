@@ -28,6 +28,7 @@ from experiment.procedure import plan_session, trials_of
 from experiment.scoring.again import score_again
 from experiment.scoring.trial import VERSION, Score, score_trial
 from experiment.store import Store, open_store, queries, records
+from experiment.store.versions import ensure_version
 from experiment.study import Study
 from stimuli.errors import UserError
 from tests.experiment.models.test_planning import with_models
@@ -78,7 +79,7 @@ def study(make_study: Callable[..., Study]) -> Study:
 @pytest.fixture
 def store(study: Study) -> Iterator[Store]:
     with open_store(study.folder) as opened:
-        opened.write(lambda c: records.ensure_version(c, study.id, study.design_hash, "{}")).result()
+        opened.write(lambda c: ensure_version(c, study.id, study.design_hash, "{}")).result()
         yield opened
 
 

@@ -22,6 +22,7 @@ from experiment.custody import withdrawal as w
 from experiment.people.recruitment.admission import invite, spend_invitation
 from experiment.store import Store, open_store
 from experiment.store import records as r
+from experiment.store.assignment import next_reader
 from experiment.store.backups import back_up
 from experiment.store.restoring import restoring
 from experiment.store.tables import invitations, sessions
@@ -281,7 +282,7 @@ def test_a_number_is_not_given_again_after_a_restore_of_an_older_backup(study: S
     back = told(wrods("restore", study.folder, copy, "--yes", "--json"))
     assert back["broken"] == {} and back["sessions"] == 1
     with open_store(study.folder) as store:
-        assert store.write(lambda c: r.next_reader(c, "small")).result() == "P003"
+        assert store.write(lambda c: next_reader(c, "small")).result() == "P003"
     assert "Rows   holds" in wrods("freeze", study.folder, "--verify").output
 
 

@@ -16,9 +16,10 @@ from experiment.scoring.trial import Score
 from experiment.store import Store, open_store
 from experiment.store import queries as q
 from experiment.store import records as r
-from experiment.store.assignment import free_order_row
+from experiment.store.assignment import assign_list, free_order_row, next_reader
+from experiment.store.queries import EXCLUDED
 from experiment.store.tables import sessions, trials
-from experiment.store.versions import differences
+from experiment.store.versions import DesignChanged, differences, ensure_version
 
 Make = Callable[..., dict[str, Any]]
 VERDICT = Score("yes", "valid", True, 1.0, "choice", 1)
@@ -113,12 +114,12 @@ def arrive(store: Store, plan: dict[str, Any], **who: Any) -> int:
     def operation(connection: Any) -> int:
         kind = who.get("reader_kind", "human")
         pilot = who.get("is_pilot", False)
-        chosen = r.assign_list(connection, "positions", 1, [1, 2, 3, 4], 7, reader_kind=kind, is_pilot=pilot)
+        chosen = assign_list(connection, "positions", 1, [1, 2, 3, 4], 7, reader_kind=kind, is_pilot=pilot)
         r.create_session(
             connection,
             plan | {"list_id": chosen},
             reader_kind=kind,
-            reader=r.next_reader(connection, "positions"),
+            reader=next_reader(connection, "positions"),
             is_pilot=pilot,
         )
         return chosen
@@ -146,7 +147,7 @@ def test_excluded_and_long_abandoned_sessions_leave_their_place(store: Store, pl
     with store.read() as connection:
         rows = q.sessions_overview(connection)
     excluded = next(row for row in rows if row["list_id"] == 3)
-    store.write(lambda c: r.add_flag(c, excluded["session_id"], r.EXCLUDED, "no sound", "lab")).result()
+    store.write(lambda c: r.add_flag(c, excluded["session_id"], EXCLUDED, "no sound", "lab")).result()
     assert arrive(store, plan) == 3
     abandoned = next(row for row in rows if row["list_id"] == 2)
     long_ago = (
@@ -176,13 +177,13 @@ def test_a_changed_design_is_refused_with_its_difference_once_people_answered(
 ) -> None:
     del session_id
     old, new = '{"design": {"lists": 4, "keys": ["j", "f"]}}', '{"design": {"lists": 2, "keys": ["j"]}}'
-    assert store.write(lambda c: r.ensure_version(c, "positions", "d1", old)).result() == 1
-    assert store.write(lambda c: r.ensure_version(c, "positions", "d1", old)).result() == 1
-    with pytest.raises(r.DesignChanged, match=r"design\.lists: 4 → 2") as refused:
-        store.write(lambda c: r.ensure_version(c, "positions", "d2", new)).result()
+    assert store.write(lambda c: ensure_version(c, "positions", "d1", old)).result() == 1
+    assert store.write(lambda c: ensure_version(c, "positions", "d1", old)).result() == 1
+    with pytest.raises(DesignChanged, match=r"design\.lists: 4 → 2") as refused:
+        store.write(lambda c: ensure_version(c, "positions", "d2", new)).result()
     assert "--new-version" in str(refused.value)
-    assert store.write(lambda c: r.ensure_version(c, "positions", "d2", new, new_version=True)).result() == 2
-    assert store.write(lambda c: r.ensure_version(c, "positions", "d1", old)).result() == 1
+    assert store.write(lambda c: ensure_version(c, "positions", "d2", new, new_version=True)).result() == 2
+    assert store.write(lambda c: ensure_version(c, "positions", "d1", old)).result() == 1
     assert differences(old, new) == ["design.lists: 4 → 2", 'design.keys[1]: "f" is gone']
 
 
@@ -193,7 +194,7 @@ def designs(store: Store) -> dict[int, str]:
 
 def test_a_design_takes_another_s_place_while_nobody_answered(store: Store) -> None:
     for design in ("d1", "d2"):
-        told = store.write(lambda c, design=design: r.ensure_version(c, "positions", design, "{}")).result()
+        told = store.write(lambda c, design=design: ensure_version(c, "positions", design, "{}")).result()
         assert told == 1
     assert designs(store) == {1: "d2"}
 
@@ -204,18 +205,18 @@ def test_a_design_takes_another_s_place_while_nobody_answered(store: Store) -> N
 def test_after_trials_of_the_design_alone_a_changed_one_is_the_next_version(
     store: Store, plan: dict[str, Any], who: dict[str, Any]
 ) -> None:
-    store.write(lambda c: r.ensure_version(c, "positions", "d1", "{}")).result()
+    store.write(lambda c: ensure_version(c, "positions", "d1", "{}")).result()
     arrive(store, plan, **who)
-    assert store.write(lambda c: r.ensure_version(c, "positions", "d2", '{"a": 1}')).result() == 2
+    assert store.write(lambda c: ensure_version(c, "positions", "d2", '{"a": 1}')).result() == 2
     assert designs(store) == {1: "d1", 2: "d2"}
 
 
 @pytest.mark.parametrize("kind", ["human", "model", "baseline"])
 def test_sessions_that_are_data_bind_the_design(store: Store, plan: dict[str, Any], kind: str) -> None:
-    store.write(lambda c: r.ensure_version(c, "positions", "d1", "{}")).result()
+    store.write(lambda c: ensure_version(c, "positions", "d1", "{}")).result()
     arrive(store, plan, reader_kind=kind)
-    with pytest.raises(r.DesignChanged, match=r"after 1 session: .*a: 1 is new"):
-        store.write(lambda c: r.ensure_version(c, "positions", "d2", '{"a": 1}')).result()
+    with pytest.raises(DesignChanged, match=r"after 1 session: .*a: 1 is new"):
+        store.write(lambda c: ensure_version(c, "positions", "d2", '{"a": 1}')).result()
     assert designs(store) == {1: "d1"}
 
 
@@ -227,7 +228,7 @@ def test_orders_begin_anew_with_a_new_version_so_that_each_version_is_balanced(
             row = free_order_row(connection, "positions", version, 1)
             given = plan | {"version": version, "order_row": row}
             r.create_session(
-                connection, given, reader_kind="human", reader=r.next_reader(connection, "positions")
+                connection, given, reader_kind="human", reader=next_reader(connection, "positions")
             )
             return row
 
