@@ -101,7 +101,7 @@ def take_lease(connection: Connection, session_id: str, lease: str, *, by_force:
     row = found.first()
     if row is None:
         raise SessionGone(session_id)
-    held_by = holder(row, moment)
+    held_by = holder(dict(row), moment)
     if held_by is not None and held_by != lease and not by_force:
         return False
     times = {"lease_until": stamp(moment + LEASE), "last_seen_at": stamp(moment)}

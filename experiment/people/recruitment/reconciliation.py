@@ -612,7 +612,7 @@ class _Judge:
             of_session = {name: str(row[name]) for name in ("session_id", "reader", "state")}
             of_session["minutes_here"] = _minutes_here(row)
             of_session |= {"trials": int(row["n_trials"]), "planned": int(row["planned_trials"] or 0)}
-        told = {"marks": tuple(marks), "reasons": tuple(reasons), "evidence": evidence}
+        told: dict[str, Any] = {"marks": tuple(marks), "reasons": tuple(reasons), "evidence": evidence}
         return Line(expected_code=expected, verdict=verdict, **of_submission, **of_session, **told)
 
 
