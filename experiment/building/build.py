@@ -20,8 +20,8 @@ from experiment.building.tables import (
     sentence_rows,
     word_rows,
 )
-from experiment.custody.freezing import refuse_if_changed
-from experiment.custody.origin import BUILT_FROM, origin_of
+from experiment.integrity.build_provenance import BUILT_FROM, origin_of
+from experiment.integrity.freezing import refuse_if_changed
 from experiment.lists import blocks_of, blocks_showing, conditions, items_of_list
 from experiment.procedure.lines import LINE_LENGTH, break_lines, cells
 from experiment.procedure.steps import shown_text

@@ -28,7 +28,7 @@ def backup(study: Path, target: Path | None, as_json: bool) -> None:
     Example: wrods backup my-study --to /media/stick
     """
     from experiment.cli.study_store import opened_study, this_user
-    from experiment.custody.upkeep import copy_of
+    from experiment.integrity.maintenance import copy_of
     from experiment.store.backups import FOLDER
     from experiment.store.restoring import contents
     from stimuli.audit.findings import counted

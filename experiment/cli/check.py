@@ -222,10 +222,10 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     from experiment.cli.registering import check_own_formulas
     from experiment.cli.terminal import wrapped
     from experiment.configuration import config_file, read_config
-    from experiment.describing.plain_english import tell
     from experiment.people.recruitment.codes import missing_lines, recruitment_for
     from experiment.study.faults import FACTORS, Faults
     from experiment.study.screens import check_consent_first
+    from experiment.summaries.plain_english import tell
     from experiment.tuning import trainings
     from experiment.tuning.telling import tell_trainings, told_together
 
@@ -303,7 +303,7 @@ def _determinism(study: Study, settings: Mapping[str, Any]) -> object:
 
 def _changed_since_build(study: Study) -> list[str]:
     """Say what changed since the study's items were built; nothing where they are not built yet."""
-    from experiment.custody.origin import changed_since_build
+    from experiment.integrity.build_provenance import changed_since_build
     from experiment.study.study import ITEMS
 
     return changed_since_build(study) if (study.folder / ITEMS).exists() else []

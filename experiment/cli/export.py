@@ -67,9 +67,9 @@ def export(
     Authors, licence, keywords and citation of a Psych-DS folder come from `about:` in study.yaml where they are not given.
     """
     from experiment.cli.study_store import opened_study, this_user
-    from experiment.custody.upkeep import note_place
     from experiment.exporting import Choice, export_study
     from experiment.exporting.psychds import Credits
+    from experiment.integrity.maintenance import note_place
 
     choice = Choice(pilots=not no_pilots, kinds=frozenset(kinds) or None, prompts=prompts)
     credits = Credits(authors, licence, keywords, citation)

@@ -16,7 +16,7 @@ from experiment.cli.terminal import print_json
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
-    from experiment.custody.freezing import Findings
+    from experiment.integrity.freezing import Findings
     from experiment.study import Study
 
 SHOWN_BROKEN = 10
@@ -53,10 +53,10 @@ def freeze(study: Path, is_check: bool, amend: str | None, heads: Path | None, a
     from experiment.checking import load_study
     from experiment.checking.placeholders import refuse_placeholders
     from experiment.cli.registering import check_own_formulas
-    from experiment.custody.freezing import DOCUMENT, FILE
-    from experiment.custody.freezing import freeze as lock
-    from experiment.custody.origin import require_current_items
-    from experiment.describing.registration import registration
+    from experiment.integrity.build_provenance import require_current_items
+    from experiment.integrity.freezing import DOCUMENT, FILE
+    from experiment.integrity.freezing import freeze as lock
+    from experiment.summaries.registration import registration
 
     loaded = load_study(study)
     if is_check:
@@ -111,7 +111,7 @@ def _sessions_before(study: Study) -> int:
 def _check(study: Study, heads: Path | None, as_json: bool) -> None:
     from contextlib import ExitStack
 
-    from experiment.custody.freezing import read_heads, verify_study, write_heads
+    from experiment.integrity.freezing import read_heads, verify_study, write_heads
 
     known = None if heads is None else read_heads(heads)
     store = store_of(study)

@@ -108,9 +108,9 @@ def _copy(opened: Opened, file: Path, *, as_json: bool) -> None:
     """Take one participant's copy of answers; files are cleaned where the copy has them deleted."""
     from experiment.cli.study_store import note_action
     from experiment.configuration import read_config
-    from experiment.custody.withdrawal import clean_up, remember
+    from experiment.integrity.withdrawal import clean_up, remember
     from experiment.people.recruitment.codes import recruitment_for
-    from experiment.people.taking import read_copy, take_copy
+    from experiment.people.response_intake import read_copy, take_copy
 
     recruitment = recruitment_for(opened.study, read_config())
     taken = take_copy(opened.store, opened.study.id, read_copy(file.read_bytes()), recruitment=recruitment)

@@ -76,8 +76,8 @@ def invite(
     """
     from experiment.checking import load_study
     from experiment.cli.study_store import own_store, this_user
-    from experiment.custody.upkeep import note_place
-    from experiment.custody.withdrawal import INVITED_TO
+    from experiment.integrity.maintenance import note_place
+    from experiment.integrity.withdrawal import INVITED_TO
     from experiment.people.recruitment.admission import invite as invite_people
     from experiment.people.recruitment.admission import numbered
     from experiment.store.records import now
@@ -125,7 +125,7 @@ def _signed(study: Study, names: list[str], days: float | None, base_url: str) -
     from experiment.people.recruitment.admission import Invitation
     from experiment.people.recruitment.codes import recruitment_for
     from experiment.people.recruitment.signed_links import signed_link
-    from experiment.store.attendance import stamp
+    from experiment.store.session_activity import stamp
     from stimuli.errors import UserError
 
     if not names or days is None:

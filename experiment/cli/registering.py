@@ -37,9 +37,9 @@ def ask_registration(study: Study, store: Store, url: str | None, *, is_not_regi
     An answer that is given is stored, also in place of an earlier one; without one, a person at the terminal is asked.
     """
     from experiment.cli.study_store import this_user
-    from experiment.custody.freezing import (
+    from experiment.integrity.freezing import (
         check_address,
-        has_to_be_asked,
+        needs_registration,
         note_registration,
         registration_of,
     )
@@ -52,7 +52,7 @@ def ask_registration(study: Study, store: Store, url: str | None, *, is_not_regi
         if stored is None or stored.url != url:
             note_registration(study, store, url, this_user())
         return
-    if not has_to_be_asked(study, store):
+    if not needs_registration(study, store):
         return
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UserError(
@@ -88,7 +88,7 @@ def ask_for_runs(study: Study, url: str | None, *, is_not_registered: bool) -> N
 
 def tell_unplanned(study: Study, models: Mapping[str, Mapping[str, Any]]) -> None:
     """Say which models no planned analysis of a frozen study names: what they answer is exploratory."""
-    from experiment.custody.freezing import read_freeze
+    from experiment.integrity.freezing import read_freeze
     from experiment.study.plans import planned_analyses
 
     planned = planned_analyses(study)

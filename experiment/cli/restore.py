@@ -39,7 +39,7 @@ def restore(study: Path, file: Path, yes: bool, despite_broken: bool, as_json: b
     from experiment.checking import load_study
     from experiment.cli.study_store import this_user
     from experiment.configuration import read_config, store_address
-    from experiment.custody.withdrawal import listed, lists_for
+    from experiment.integrity.withdrawal import listed, lists_for
     from experiment.store.database import SQLITE_FILE, address_of
     from experiment.store.restoring import (
         check_backup,
@@ -117,7 +117,7 @@ def _warn_of_the_unknown(file: Path, lists: Sequence[Path]) -> None:
 
 def _clean(address: URL, study: str, folder: Path) -> list[str]:
     """Clean the files of the sessions that the backup brought back and that stay withdrawn."""
-    from experiment.custody.withdrawal import clean_up
+    from experiment.integrity.withdrawal import clean_up
     from experiment.store import open_store
 
     with open_store(address.render_as_string(hide_password=False)) as store:

@@ -430,10 +430,10 @@ def run(
     gets the key that key_env in the study or --key-env names.
     """
     from experiment.checking import load_study
-    from experiment.custody.origin import require_current_items
-    from experiment.describing.plain_english import asked_in_english
+    from experiment.integrity.build_provenance import require_current_items
     from experiment.models.costs.prices import parse_usd
     from experiment.models.runs import Limits
+    from experiment.summaries.plain_english import asked_in_english
 
     loaded = load_study(study)
     if not_billed:

@@ -93,7 +93,7 @@ def serve(
     from experiment.checking import load_study
     from experiment.checking.placeholders import refuse_placeholders
     from experiment.configuration import config_file, read_config, store_address
-    from experiment.custody.upkeep import Upkeep, kept
+    from experiment.integrity.maintenance import Maintenance, kept
     from experiment.people.app import create_app
     from experiment.people.lab.serving import open_lab
     from experiment.people.lab.settings import Lab, read_pin, set_lab
@@ -207,7 +207,7 @@ def serve(
         looked_after = [kept(study, services[study.id].store) for study in loaded]
         health = app.extensions["wrods"].health
         opened.enter_context(HealthWatch(health, services, _warn))
-        opened.enter_context(Upkeep(looked_after, backup_to, _warn, health.backed_up))
+        opened.enter_context(Maintenance(looked_after, backup_to, _warn, health.backed_up))
         server.run()
     click.echo("Stopped. Every confirmed answer is stored.")
 

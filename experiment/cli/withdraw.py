@@ -18,7 +18,7 @@ from stimuli.errors import UserError
 
 if TYPE_CHECKING:
     from experiment.cli.study_store import Opened
-    from experiment.custody.withdrawal import Found, Scope, Scrubbed
+    from experiment.integrity.withdrawal import Found, Scope, Scrubbed
 
 KEY = 12
 """Characters of a session's id that are shown, as on the dashboard."""
@@ -76,7 +76,7 @@ def withdraw(
     name remains, and `wrods freeze --verify` still holds.
     """
     from experiment.cli.study_store import opened_study, this_user
-    from experiment.custody import withdrawal
+    from experiment.integrity import withdrawal
 
     given = {
         "participant": participant,
@@ -150,7 +150,7 @@ def _scope(
     opened: Opened, folder: Path, how: Mapping[str, Any], folders: Sequence[Path]
 ) -> tuple[Scope, list[str]]:
     """Return what is withdrawn, and other participants whose number looks like the one given."""
-    from experiment.custody.withdrawal import (
+    from experiment.integrity.withdrawal import (
         SeveralPersons,
         find_person,
         look_alikes,

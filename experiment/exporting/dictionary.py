@@ -18,8 +18,7 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from experiment.columns import Column
-from experiment.custody.freezing import changes_since, read_freeze, registration_of
-from experiment.describing.plain_english import tell
+from experiment.integrity.freezing import changes_since, read_freeze, registration_of
 from experiment.languages import pack_for
 from experiment.procedure.questions import vocabulary
 from experiment.rating.rates import told_of_rating
@@ -30,6 +29,7 @@ from experiment.store.tables import calls, events, sessions
 from experiment.study import Study
 from experiment.study.plans import planned_analyses
 from experiment.study.trained import KIND, as_trained, given_trainings, training_folder
+from experiment.summaries.plain_english import tell
 from experiment.tuning.record import read_record
 from experiment.version import installed_version
 from stimuli.errors import UserError
@@ -208,8 +208,8 @@ def dictionary_of(
         "exclude": study.get("analysis", "exclude", default={}),
         "probing": study.get("analysis", "probing"),
         "truth": read_truth(truth).to_json() if has_simulated and truth.exists() else None,
-        "participants": told_of_people(study, connection),
-        "procedure": told_of_procedure(study),
+        "participants": summarize_people(study, connection),
+        "procedure": summarize_procedure(study),
         "rating": told_of_rating(study, connection),
         "frozen": _frozen(study),
         "registration": None if registration is None else registration.to_json(),
@@ -257,7 +257,7 @@ def _readers(
             entry["parameters"] = counted[group]
     if "human" in readers:
         readers["human"]["declined"] = number_of(connection, study.id)
-    for reader, told in told_of_calls(connection, study.id).items():
+    for reader, told in summarize_calls(connection, study.id).items():
         readers.get(reader, {}).update(told)
     return readers
 
@@ -290,7 +290,7 @@ _SUMS = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_token
 _COUNTED = ("choice", "yes_no", "scale")
 
 
-def told_of_calls(connection: Connection, study: str) -> dict[str, dict[str, Any]]:
+def summarize_calls(connection: Connection, study: str) -> dict[str, dict[str, Any]]:
     """Return, for each reader that made calls, when it was asked, how often, and what it took."""
     asked = calls.c.from_cache.is_not(True)
     sums = [func.sum(calls.c[name]).label(name) for name in _SUMS]
@@ -315,7 +315,7 @@ def told_of_calls(connection: Connection, study: str) -> dict[str, dict[str, Any
     return found
 
 
-def told_of_people(study: Study, connection: Connection) -> dict[str, Any]:
+def summarize_people(study: Study, connection: Connection) -> dict[str, Any]:
     """Return how people were recruited, when they came, and sums of what they answered about themselves."""
     excluded = {
         flag["session_id"]
@@ -372,8 +372,8 @@ def _summed(asked: Mapping[str, Any], values: Iterable[Any]) -> dict[str, Any] |
     return None
 
 
-def told_of_procedure(study: Study) -> dict[str, Any]:
-    """Return what a session is (fields of `SessionInWords`); none where nothing is built."""
+def summarize_procedure(study: Study) -> dict[str, Any]:
+    """Return what a session is (fields of `SessionSummary`); none where nothing is built."""
     try:
         return asdict(tell(study, study.items).session)
     except UserError:

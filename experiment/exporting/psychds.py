@@ -21,9 +21,9 @@ from typing import Any
 from sqlalchemy import Connection
 
 from experiment.columns import Column, trial_columns
-from experiment.custody.freezing import DOCUMENT, FILE
 from experiment.exporting.files import cell, write_csv
 from experiment.exporting.tables import Table, call_columns, call_rows, own_columns, trial_rows
+from experiment.integrity.freezing import DOCUMENT, FILE
 from experiment.store import queries
 from experiment.study import Study
 from experiment.study.study import ITEMS

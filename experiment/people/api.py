@@ -12,33 +12,19 @@ from typing import Any, TypeVar
 from flask import Blueprint, Response, jsonify, request
 from sqlalchemy import Connection
 
-from experiment.people.bodies import Problem, no_such_session, read_body
 from experiment.people.connections import caller_of
 from experiment.people.lab.settings import is_experimenter, pin_needed, typed_number
-from experiment.people.live import LiveSession, Pass
-from experiment.people.opening import (
-    ALWAYS_RESUMES,
-    AlreadyTookPart,
-    Arrival,
-    NotResumed,
-    Opened,
-    OpenElsewhere,
-    come_back,
-    open_session,
-    resume_link_spent,
-)
 from experiment.people.recruitment.admission import RESUME as RESUME_LINK
 from experiment.people.recruitment.admission import note_network, parameters_of_links
-from experiment.people.recruitment.returns import (
+from experiment.people.recruitment.return_links import (
     code_at_end,
     hold_early_end,
     hold_if_doubtful,
     return_fields,
     return_when_barred,
 )
-from experiment.people.service import StudyService
-from experiment.people.site import KILOBYTES_PER_HOUR, SENDINGS_PER_MINUTE, this_site
-from experiment.people.taking import (
+from experiment.people.request_validation import Problem, no_such_session, read_body
+from experiment.people.response_intake import (
     FAILED_COMPREHENSION,
     SCREENED_OUT,
     HoldEarlyEnd,
@@ -50,7 +36,21 @@ from experiment.people.taking import (
     event_operation,
     trial_operation,
 )
-from experiment.store import SessionGone, StoreError, attendance, queries, records
+from experiment.people.server_state import KILOBYTES_PER_HOUR, SENDINGS_PER_MINUTE, this_site
+from experiment.people.service import StudyService
+from experiment.people.session_cache import LiveSession, Pass
+from experiment.people.session_start import (
+    ALWAYS_RESUMES,
+    AlreadyTookPart,
+    Arrival,
+    NotResumed,
+    Opened,
+    OpenElsewhere,
+    come_back,
+    open_session,
+    resume_link_spent,
+)
+from experiment.store import SessionGone, StoreError, queries, records, session_activity
 
 T = TypeVar("T")
 api = Blueprint("api", __name__, url_prefix="/api/<study>")
@@ -271,7 +271,7 @@ def look(study: str, session_id: str) -> Response:
     with service.store.read() as connection:
         row = queries.session(connection, live.session_id)
         done = queries.done_keys(connection, live.session_id)
-        shown = attendance.shown_keys(connection, live.session_id)
+        shown = session_activity.shown_keys(connection, live.session_id)
     if row is None:
         raise no_such_session()
     state = str(row["state"])
@@ -308,7 +308,7 @@ def hold(study: str, session_id: str) -> Response:
 
     def held(connection: Connection) -> tuple[bool, str, bool]:
         if body.get("release"):
-            attendance.let_go(connection, live.session_id, lease)
+            session_activity.let_go(connection, live.session_id, lease)
         row = queries.session(connection, live.session_id)
         if row is None:
             raise SessionGone(live.session_id)
@@ -316,11 +316,11 @@ def hold(study: str, session_id: str) -> Response:
         may_take = policy["then"] == "resume"
         within = policy.get("within_ms")
         if within is not None and body.get("away_ms", 0) > within:
-            reason = attendance.left_for(timedelta(milliseconds=within))
-            ended = attendance.end_session(connection, live.session_id, "timed_out", reason)
+            reason = session_activity.left_for(timedelta(milliseconds=within))
+            ended = session_activity.end_session(connection, live.session_id, "timed_out", reason)
             return True, "timed_out" if ended else str(row["state"]), may_take
         by_force = bool(body.get("take")) and may_take
-        got = bool(body.get("release")) or attendance.take_lease(
+        got = bool(body.get("release")) or session_activity.take_lease(
             connection, live.session_id, lease, by_force=by_force
         )
         return got, str(row["state"]), may_take
@@ -423,9 +423,11 @@ def finish(study: str, session_id: str) -> tuple[Response, int] | Response:
             raise SessionGone(live.session_id)
         state = str(row["state"])
         done = queries.done_keys(connection, live.session_id)
-        is_done = len(done) == recorded and attendance.has_all(live.trials, (index for index, _ in done))
+        is_done = len(done) == recorded and session_activity.has_all(
+            live.trials, (index for index, _ in done)
+        )
         was_completed = state == "finished" and row["completion_code"] is None
-        if not (is_done and is_whole and (state in attendance.MAY_FINISH or was_completed)):
+        if not (is_done and is_whole and (state in session_activity.MAY_FINISH or was_completed)):
             return len(done), state, row["completion_code"]
         code = code_at_end(connection, service, live.session_id)
         held = row["held_reason"]
@@ -436,7 +438,7 @@ def finish(study: str, session_id: str) -> tuple[Response, int] | Response:
         return len(done), "finished", code
 
     stored, state, code = _committed(service, close, session_id)
-    has_ended = state not in attendance.MAY_FINISH or code is not None
+    has_ended = state not in session_activity.MAY_FINISH or code is not None
     if not has_ended or (state == "finished" and stored != recorded):
         error = f"{stored} trials are stored, {recorded} were recorded, {len(live.trials)} are planned"
         raise Problem(409, error, rule="every trial is stored before a session ends", stored=stored)

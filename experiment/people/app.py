@@ -25,16 +25,16 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from experiment.people.api import api, not_stored
-from experiment.people.bodies import LARGEST_BODY, Problem
 from experiment.people.dashboard import rating_pages, session_pages, study_pages, transfers  # noqa: F401 (they add views)
-from experiment.people.dashboard.signing_in import admin, cookie_name, signed_in
+from experiment.people.dashboard.authentication import admin, cookie_name, signed_in
 from experiment.people.headers import add_headers
 from experiment.people.lab.serving import own_names
 from experiment.people.lab.stations import PAGE_NAMES, lab_pages, stations
 from experiment.people.pages import ASSETS, digest, pages, speaking
+from experiment.people.request_validation import LARGEST_BODY, Problem
 from experiment.people.server import Server
+from experiment.people.server_state import make_site, this_site
 from experiment.people.service import PeopleSettings, StudyService, service_for
-from experiment.people.site import make_site, this_site
 from experiment.store import Store, StoreError
 from experiment.study import Study
 from stimuli.errors import UserError

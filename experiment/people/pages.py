@@ -12,7 +12,7 @@ from flask import Blueprint, Response, abort, redirect, render_template, request
 from werkzeug.wrappers import Response as AnyResponse
 
 from experiment.languages import pack_for
-from experiment.people.dashboard.signing_in import signed_in
+from experiment.people.dashboard.authentication import signed_in
 from experiment.people.lab.settings import this_lab
 from experiment.people.recruitment.admission import (
     RESUME,
@@ -22,10 +22,10 @@ from experiment.people.recruitment.admission import (
     person_refusal,
     platform_of,
 )
-from experiment.people.recruitment.returns import return_fields
+from experiment.people.recruitment.return_links import return_fields
 from experiment.people.recruitment.signed_links import ABSENT, Signed, check_link
+from experiment.people.server_state import this_site
 from experiment.people.service import StudyService
-from experiment.people.site import this_site
 
 pages = Blueprint("pages", __name__)
 ASSETS = Path(__file__).parent / "assets"

@@ -32,7 +32,6 @@ from aiohttp.web import BaseRequest, Response, StreamResponse
 from flask import Flask
 from werkzeug.test import EnvironBuilder
 
-from experiment.people.bodies import LARGEST_BODY
 from experiment.people.connections import (
     BEHIND_PROXY,
     Connection,
@@ -45,9 +44,10 @@ from experiment.people.connections import (
     raise_file_limit,
     within_files,
 )
-from experiment.people.dashboard.signing_in import LARGEST_UPLOAD, SECURE, takes_a_file
+from experiment.people.dashboard.authentication import LARGEST_UPLOAD, SECURE, takes_a_file
 from experiment.people.headers import headers_for
-from experiment.people.live import Throttle
+from experiment.people.request_validation import LARGEST_BODY
+from experiment.people.session_cache import Throttle
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment

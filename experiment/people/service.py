@@ -151,8 +151,8 @@ def service_for(
     config: Mapping[str, Any] | None = None,
 ) -> StudyService:
     """Bundle a study with its store, noting its design as a version; codes of recruitment come from the user's config."""
-    from experiment.custody.freezing import refuse_if_changed
-    from experiment.custody.origin import note_design, require_current_items
+    from experiment.integrity.build_provenance import note_design, require_current_items
+    from experiment.integrity.freezing import refuse_if_changed
     from experiment.lists import list_ids
     from experiment.procedure import participant_view, plan_session
     from experiment.scoring.trial import score_trial

@@ -8,10 +8,10 @@ from itertools import count
 
 from sqlalchemy import ColumnElement, Connection, and_, exists, func, or_, select
 
-from experiment.store.attendance import stamp
 from experiment.store.chain import WITHDRAWN
 from experiment.store.database import lock_for_change
 from experiment.store.queries import excluded_sessions
+from experiment.store.session_activity import stamp
 from experiment.store.tables import audit, invitations, people, sessions, trials
 from stimuli.seeds import generator
 

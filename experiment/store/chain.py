@@ -27,8 +27,8 @@ from typing import Any
 from sqlalchemy import Boolean, Connection, Float, Integer, Table, bindparam, func, or_, select
 from sqlalchemy.types import JSON, Text, TypeEngine
 
-from experiment.store.attendance import stamp
 from experiment.store.database import is_sqlite
+from experiment.store.session_activity import stamp
 from experiment.store.statements import Prepared, insert_into
 from experiment.store.tables import audit, chain, events, flags, ratings, regions, scores, sessions, trials
 

@@ -39,9 +39,9 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError
 
 from experiment.store.assignment import INVITED, PILOT_PREFIX, PREFIXES, TYPED, numbers_taken, typed_numbers
-from experiment.store.attendance import stamp
 from experiment.store.chain import WITHDRAWN, withdrawn_sessions
 from experiment.store.database import SQL, make_engine
+from experiment.store.session_activity import stamp
 from experiment.store.statements import insert_new
 from experiment.store.tables import (
     audit,

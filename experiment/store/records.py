@@ -16,8 +16,8 @@ from typing import Any, Literal, Protocol, get_args
 from sqlalchemy import Connection, Table, and_, or_, select
 
 from experiment.store import chain
-from experiment.store.attendance import change_session, stamp
 from experiment.store.database import Refused, SessionGone, is_sqlite
+from experiment.store.session_activity import change_session, stamp
 from experiment.store.statements import (
     insert_into,
     insert_new,

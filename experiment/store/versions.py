@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Connection, func, select, update
 
-from experiment.store.attendance import stamp
 from experiment.store.database import lock_for_change
+from experiment.store.session_activity import stamp
 from experiment.store.tables import sessions, versions
 from stimuli.errors import UserError
 

@@ -9,7 +9,7 @@ import pytest
 
 from experiment.building import build_items
 from experiment.checking import load_study
-from experiment.custody.origin import BUILT_FROM, origin_of
+from experiment.integrity.build_provenance import BUILT_FROM, origin_of
 from experiment.people.app import create_app
 from experiment.people.preview import create_preview_app
 from experiment.people.server import Server

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from experiment.checking import load_study
-from experiment.custody.origin import BUILT_FROM, origin_of
+from experiment.integrity.build_provenance import BUILT_FROM, origin_of
 from experiment.study import Study
 from stimuli.item import Item, build_meta, write_items
 

@@ -15,9 +15,9 @@ from experiment.building import make_items
 from experiment.checking import load_study
 from experiment.cli import main
 from experiment.cli.new import copy_template
-from experiment.describing.plain_english import session_told
 from experiment.scoring.sandbox import SandboxUnavailable, require_sandbox
 from experiment.study import Study
+from experiment.summaries.plain_english import session_told
 from experiment.templates.parts import parts_of
 from tests.experiment.models.tiny_models import CHAT_TEMPLATE, tiny_llama
 

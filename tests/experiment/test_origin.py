@@ -12,7 +12,7 @@ import pytest
 from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.cli.new import copy_template
-from experiment.custody.origin import BUILT_FROM, changed_since_build, require_current_items
+from experiment.integrity.build_provenance import BUILT_FROM, changed_since_build, require_current_items
 from experiment.models.runs import Run, RunOptions, version_of
 from experiment.store import open_store
 from experiment.study import Study

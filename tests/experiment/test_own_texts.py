@@ -11,7 +11,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from experiment.cli import main
-from experiment.describing.plain_english import asked_in_english
 from experiment.languages import pack_for, wording
 from experiment.models.prompts import Prompter
 from experiment.people.service import service_for
@@ -20,6 +19,7 @@ from experiment.store import open_store, records
 from experiment.store.versions import ensure_version
 from experiment.study import Study
 from experiment.study.yaml_source import parse_yaml
+from experiment.summaries.plain_english import asked_in_english
 from stimuli.errors import UserError
 
 MakeStudy = Callable[..., Study]

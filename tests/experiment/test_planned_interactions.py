@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from analysis.plan import plans_in_words
-from experiment.describing.registration import registration
 from experiment.study import Study
 from experiment.study.plans import planned_analyses, study_plan
+from experiment.summaries.registration import registration
 from tests.experiment.conftest import small_items
 
 FACTORS = "\n    band: {high: {where: {band: high}}, low: {where: {band: low}}}"

@@ -13,8 +13,8 @@ from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.cli import main
 from experiment.cli.registering import ask_registration
-from experiment.custody.freezing import Registration, registration_of
 from experiment.exporting.export import hand_over
+from experiment.integrity.freezing import Registration, registration_of
 from experiment.store import open_store
 from experiment.study import Study
 from stimuli.errors import UserError

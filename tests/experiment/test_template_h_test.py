@@ -22,12 +22,12 @@ from experiment.checking import load_study
 from experiment.checking.settings import model_settings
 from experiment.cli import main
 from experiment.cli.study_store import opened_study
-from experiment.describing.plain_english import sent_as_published
 from experiment.exporting.export import hand_over
 from experiment.lists import items_of_list, list_ids
 from experiment.models.pictures import Picture
 from experiment.procedure import plan_session, trials_of
 from experiment.study import Study
+from experiment.summaries.plain_english import sent_as_published
 from stimuli.errors import UserError
 from stimuli.htest.rules import rule
 from tests.experiment.models.tiny_models import tiny_llama

@@ -13,7 +13,7 @@ from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.checking.settings import model_settings
 from experiment.cli.new import copy_template, templates
-from experiment.describing.plain_english import sent_as_published
+from experiment.summaries.plain_english import sent_as_published
 from experiment.templates.parts import filled, parts_of
 from stimuli.errors import UserError
 from tests.experiment.models.running import invoke

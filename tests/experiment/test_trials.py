@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from experiment.parsing.replies import PARSERS
-from experiment.people.bodies import validator as body_validator
+from experiment.people.request_validation import validator as body_validator
 from experiment.procedure import plan_session, trials_of
 from experiment.scoring.trial import SCORERS
 from experiment.study import Study

@@ -12,8 +12,8 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
-from experiment.custody.freezing import refuse_if_changed
-from experiment.custody.origin import IMPORTED, note_design, require_current_items
+from experiment.integrity.build_provenance import IMPORTED, note_design, require_current_items
+from experiment.integrity.freezing import refuse_if_changed
 from experiment.lists import blocks_showing
 from experiment.models.planning import canonical_hash
 from experiment.models.runs.limits import Stop, interruptible

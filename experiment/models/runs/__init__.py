@@ -12,8 +12,8 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from experiment.custody.freezing import refuse_if_changed
-from experiment.custody.origin import note_design, require_current_items
+from experiment.integrity.build_provenance import note_design, require_current_items
+from experiment.integrity.freezing import refuse_if_changed
 from experiment.models.engines import open_engine
 from experiment.models.runs.environment import git_state
 from experiment.models.runs.limits import Limits

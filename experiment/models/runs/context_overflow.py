@@ -18,8 +18,8 @@ from experiment.models.api.retrying import without_texts
 from experiment.models.engine import Reply, Request
 from experiment.models.planning import ModelSession
 from experiment.store import records
-from experiment.store.attendance import end_session
 from experiment.store.queries import excluded_sessions
+from experiment.store.session_activity import end_session
 from experiment.store.tables import flags, sessions, trials
 
 ENDED = "ended"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from flask import abort, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
+from experiment.people.dashboard.authentication import account, actor, admin, needs, note
 from experiment.people.dashboard.reading import service_of
-from experiment.people.dashboard.signing_in import account, actor, admin, needs, note
+from experiment.people.server_state import this_site
 from experiment.people.service import StudyService
-from experiment.people.site import this_site
 from experiment.rating.answers import Answer, Rating, answers_of, card_of, in_order_for, offered_to, token_of
 from experiment.rating.rates import DISCUSSION, NotRated, agreements, decide, rate
 

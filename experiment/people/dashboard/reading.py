@@ -9,8 +9,8 @@ from typing import Any
 from flask import abort
 from sqlalchemy import Connection, and_, func, select
 
+from experiment.people.server_state import this_site
 from experiment.people.service import StudyService
-from experiment.people.site import this_site
 from experiment.store.queries import SESSION_COLUMNS, Row
 from experiment.store.tables import audit, calls, flags, sessions, trials
 

@@ -10,8 +10,9 @@ from sqlalchemy import Connection
 from werkzeug.wrappers import Response as AnyResponse
 
 from experiment.bundle import bundle_folder
-from experiment.custody.withdrawal import Found, find_person, scope_of, withdraw
+from experiment.integrity.withdrawal import Found, find_person, scope_of, withdraw
 from experiment.people.dashboard.accounts import PERMISSIONS
+from experiment.people.dashboard.authentication import account, actor, admin, needs, note
 from experiment.people.dashboard.reading import (
     NOTE,
     PILOT,
@@ -21,18 +22,17 @@ from experiment.people.dashboard.reading import (
     service_of,
     session_of,
 )
-from experiment.people.dashboard.signing_in import account, actor, admin, needs, note
-from experiment.people.opening import resume_pass
 from experiment.people.pages import digest
 from experiment.people.quality import Measure, said, signs
-from experiment.people.recruitment.returns import awaits_review, keep, release
+from experiment.people.recruitment.return_links import awaits_review, keep, release
+from experiment.people.response_intake import Departed, leave_unagreed
+from experiment.people.server_state import this_site
 from experiment.people.service import StudyService
-from experiment.people.site import this_site
-from experiment.people.taking import Departed, leave_unagreed
+from experiment.people.session_start import resume_pass
 from experiment.store import queries
-from experiment.store.attendance import change_session, end_session
 from experiment.store.queries import EXCLUDED, RESTORED, SUSPECT, Row, exclusions
 from experiment.store.records import add_audit, add_event, add_flag, collection_of
+from experiment.store.session_activity import change_session, end_session
 from experiment.store.tables import sessions
 from stimuli.errors import UserError
 

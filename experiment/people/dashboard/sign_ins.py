@@ -21,9 +21,9 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from experiment.people.connections import caller_of, network_of
-from experiment.people.live import Throttle, token_hash
+from experiment.people.session_cache import Throttle, token_hash
 from experiment.store import Store, StoreError
-from experiment.store.attendance import stamp
+from experiment.store.session_activity import stamp
 from experiment.store.tables import audit, sign_ins
 
 SIGN_IN = "sign-in"

@@ -20,6 +20,7 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from experiment.exporting.tables import trial_rows
 from experiment.people.dashboard.accounts import OWNER
+from experiment.people.dashboard.authentication import account, actor, admin, needs, note, signed_in
 from experiment.people.dashboard.reading import (
     AT_ONCE,
     SHORT,
@@ -34,11 +35,10 @@ from experiment.people.dashboard.reading import (
     suspicions,
 )
 from experiment.people.dashboard.sign_ins import Failures, failures, most
-from experiment.people.dashboard.signing_in import account, actor, admin, needs, note, signed_in
 from experiment.people.quality import Measure, flagged, said, signs
-from experiment.people.recruitment.returns import awaits_review
+from experiment.people.recruitment.return_links import awaits_review
+from experiment.people.server_state import this_site
 from experiment.people.service import StudyService
-from experiment.people.site import this_site
 from experiment.store import queries
 from experiment.store.backups import FOLDER, backups_in
 from experiment.store.erasure import number_of

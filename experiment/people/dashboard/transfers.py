@@ -18,8 +18,8 @@ from experiment.exporting import export_study
 from experiment.exporting.files import cell, line
 from experiment.exporting.tables import trial_rows
 from experiment.offered import FORMS
+from experiment.people.dashboard.authentication import actor, admin, needs, note
 from experiment.people.dashboard.reading import key_of, service_of
-from experiment.people.dashboard.signing_in import actor, admin, needs, note
 from experiment.people.recruitment.codes import Recruitment
 from experiment.people.recruitment.reconciliation import (
     MARKS,
@@ -27,9 +27,9 @@ from experiment.people.recruitment.reconciliation import (
     parse_export,
     reconciliation,
 )
+from experiment.people.response_intake import read_copy, take_copy
+from experiment.people.server_state import this_site
 from experiment.people.service import StudyService
-from experiment.people.site import this_site
-from experiment.people.taking import read_copy, take_copy
 from experiment.store import Store
 from stimuli.errors import UserError
 
@@ -162,16 +162,18 @@ def _books(service: StudyService) -> Recruitment:
 
 @admin.get("/<study>/reconciliation")
 @needs("reconcile")
-def show_books(study: str) -> str:
+def show_reconciliation(study: str) -> str:
     """Show the platform's books beside the sessions that are here."""
     service = service_of(study)
     report = reconciliation(service.store, _books(service))
-    return render_template("admin/books.html", service=service, report=report, marks=MARKS, key_of=key_of)
+    return render_template(
+        "admin/reconciliation.html", service=service, report=report, marks=MARKS, key_of=key_of
+    )
 
 
 @admin.post("/<study>/reconciliation")
 @needs("reconcile")
-def take_books(study: str) -> AnyResponse:
+def upload_submissions(study: str) -> AnyResponse:
     """Take a platform's list of submissions."""
     service = service_of(study)
     recruitment = _books(service)
@@ -186,7 +188,7 @@ def take_books(study: str) -> AnyResponse:
             f"{done.new} submissions are new, {done.changed} changed; places open again: {done.returned} returned, "
             f"{done.timed_out} timed out."
         )
-    return redirect(url_for("admin.show_books", study=study))
+    return redirect(url_for("admin.show_reconciliation", study=study))
 
 
 def trials_csv(store: Store, study: str, factors: Sequence[str]) -> Iterator[str]:

@@ -13,12 +13,12 @@ from flask import Blueprint, Response, abort, jsonify, render_template, request,
 from sqlalchemy import Connection, select
 
 from experiment.people.api import PATIENCE, only_our_pages
-from experiment.people.bodies import Problem, read_body
 from experiment.people.lab.settings import Lab, is_experimenter, number_of, pin_needed, this_lab
+from experiment.people.request_validation import Problem, read_body
+from experiment.people.response_intake import Departed, leave_unagreed
+from experiment.people.server_state import this_site
 from experiment.people.service import StudyService
-from experiment.people.site import this_site
-from experiment.people.taking import Departed, leave_unagreed
-from experiment.store import StoreError, attendance, queries, records
+from experiment.store import StoreError, queries, records, session_activity
 from experiment.store.assignment import number_is_taken
 from experiment.store.tables import sessions
 from stimuli.errors import UserError
@@ -84,9 +84,9 @@ def end_unfinished(
     session_id = str(begun["session_id"])
     tests = _tests(begun["plan"])
     met = {index for index, _ in queries.done_keys(connection, session_id)}
-    met |= {index for index, _ in attendance.shown_keys(connection, session_id)}
+    met |= {index for index, _ in session_activity.shown_keys(connection, session_id)}
     state = ENDED if met & set(tests) else BEFORE_FIRST
-    attendance.end_session(connection, session_id, state, f"experimenter: {reason}")
+    session_activity.end_session(connection, session_id, state, f"experimenter: {reason}")
     detail = {"reason": reason, "station": station}
     records.add_event(connection, session_id, "ended_at_station", detail)
     records.add_audit(

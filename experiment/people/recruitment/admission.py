@@ -17,18 +17,18 @@ from urllib.parse import urlencode
 
 from sqlalchemy import Connection, and_, case, func, select, update
 
-from experiment.people.bodies import Problem
-from experiment.people.live import token_hash
 from experiment.people.recruitment.codes import OUTCOME_OF_STATE, Platform
-from experiment.people.recruitment.returns import Return, link_parameters, return_for
+from experiment.people.recruitment.return_links import Return, link_parameters, return_for
 from experiment.people.recruitment.signed_links import Standing
+from experiment.people.request_validation import Problem
 from experiment.people.service import StudyService
+from experiment.people.session_cache import token_hash
 from experiment.store import queries, records
 from experiment.store.assignment import INVITED, NETWORK, STARTED_RECENTLY, is_finished, is_under_way
-from experiment.store.attendance import stamp
 from experiment.store.erasure import NUMBERED, SERVER, erase_invitations
 from experiment.store.queries import excluded_sessions
 from experiment.store.records import collection_of
+from experiment.store.session_activity import stamp
 from experiment.store.tables import invitations, sessions
 from stimuli.errors import UserError
 

@@ -28,9 +28,9 @@ from experiment.people.recruitment.codes import (
     code_of_session,
     platforms,
 )
-from experiment.people.recruitment.returns import code_when_held, failed_checks
+from experiment.people.recruitment.return_links import code_when_held, failed_checks
 from experiment.store import Store, queries, records
-from experiment.store.attendance import change_session
+from experiment.store.session_activity import change_session
 from experiment.store.tables import people, sessions, submissions, trials
 from stimuli.corpora.encodings import refuse_other_kinds
 from stimuli.errors import UserError

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiment.custody.withdrawal import scrub
+from experiment.integrity.withdrawal import scrub
 from experiment.models import Message, Reply, Request
 from experiment.models.api.formats import RequestOptions
 from experiment.models.api.reply_cache import FILE, Cache, cache_key, forget_answers

@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from experiment.configuration import config_file
-from experiment.people.bodies import parse
+from experiment.people.request_validation import parse
 from experiment.store import open_store
 from experiment.store import queries as q
 from experiment.store.records import payload_hash

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from sqlalchemy import update
 
-from experiment.people import live as access
+from experiment.people import session_cache as access
 from experiment.people.recruitment.admission import invite
 from experiment.store import queries
 from experiment.store.tables import sessions

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from sqlalchemy import select, update
 
 from experiment.cli import main
-from experiment.custody import withdrawal
-from experiment.custody import withdrawal as persons
+from experiment.integrity import withdrawal
+from experiment.integrity import withdrawal as persons
 from experiment.people.lab.settings import written
 from experiment.store import Store, open_store, queries, records
 from experiment.store.assignment import next_reader

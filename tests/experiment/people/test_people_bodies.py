@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiment.people.bodies import FREQUENT, LARGEST_BODY, Problem, acceptance, parse, validator
+from experiment.people.request_validation import FREQUENT, LARGEST_BODY, Problem, acceptance, parse, validator
 from experiment.people.server import largest_body
 
 TRIAL: dict[str, Any] = {

@@ -74,7 +74,7 @@ tabs = st.none() | st.uuids().map(str) | st.text(string.ascii_letters + "-", max
 
 @pytest.fixture
 def site(make_study: Any, serve_study: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr("experiment.people.site.SENDINGS_PER_MINUTE", 10**9)
+    monkeypatch.setattr("experiment.people.server_state.SENDINGS_PER_MINUTE", 10**9)
 
     def item(number: int, level: str) -> Item:
         return Item(

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from experiment.people import live as access
-from experiment.people.bodies import DEEPEST, Problem, parse
-from experiment.people.live import Passes, Throttle, session_token
-from experiment.people.taking import read_copy, take_copy
+from experiment.people import session_cache as access
+from experiment.people.request_validation import DEEPEST, Problem, parse
+from experiment.people.response_intake import read_copy, take_copy
+from experiment.people.session_cache import Passes, Throttle, session_token
 from experiment.store import queries as q
-from experiment.store.attendance import shown_keys
 from experiment.store.chain import verify
+from experiment.store.session_activity import shown_keys
 
 MANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 JSON = st.recursive(

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from experiment.custody.upkeep import Upkeep, kept
+from experiment.integrity.maintenance import Maintenance, kept
 from experiment.people.headers import HEADERS
 from experiment.people.server_health import HealthWatch, ServerHealth, public_address_problems
 from experiment.store import DamagedStore
@@ -39,7 +39,7 @@ def signed_in(site: Any) -> Visitor:
 
 def broken_under_way(site: Any, folder: Path) -> None:
     """Damage the database of a running server."""
-    Upkeep([kept_of(site, folder)], (), print, lambda study, failure: None).round()
+    Maintenance([kept_of(site, folder)], (), print, lambda study, failure: None).round()
     damage(folder / "study.db", pages=slice(1, None))
     site.store._reading.dispose()  # pages in memory would hide it for a while
 
@@ -109,7 +109,7 @@ def test_a_nearly_full_disk_is_announced_before_answers_are_refused(site: Any, f
 
 def test_a_backup_that_fails_is_told_on_the_dashboard_until_one_succeeds(site: Any, folder: Path) -> None:
     health = site.app.extensions["wrods"].health
-    upkeep = Upkeep([kept_of(site, folder)], (), print, health.backed_up)
+    upkeep = Maintenance([kept_of(site, folder)], (), print, health.backed_up)
     (folder / "backups").write_text("a file where the folder should be")
     upkeep.round()
     visitor = signed_in(site)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from experiment.people import live
-from experiment.people.live import PlannedTrials
+from experiment.people import session_cache as live
+from experiment.people.session_cache import PlannedTrials
 
 
 def test_planned_trials_are_those_of_the_plan() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from experiment.people.live import live_session
-from experiment.people.taking import NotAgreed, answers_operation
+from experiment.people.response_intake import NotAgreed, answers_operation
+from experiment.people.session_cache import live_session
 from experiment.store import queries as q
 
 MATERIALS = "materials: {words: words.txt}\n"

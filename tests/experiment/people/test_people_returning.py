@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import update
 
 from experiment.store import queries as q
-from experiment.store.attendance import stamp
+from experiment.store.session_activity import stamp
 from experiment.store.tables import sessions
 from tests.experiment.people.conftest import PIN
 
@@ -236,7 +236,7 @@ def test_a_page_with_an_earlier_token_still_delivers_after_the_server_got_a_new_
 def test_too_many_requests_of_one_session_wait_and_others_do_not(
     make_study: Any, serve_study: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("experiment.people.site.SENDINGS_PER_MINUTE", 6)
+    monkeypatch.setattr("experiment.people.server_state.SENDINGS_PER_MINUTE", 6)
     site = serve_study(make_study())
     person, other = site.begin(), site.begin()
     told = [person.answer(0) for _ in range(6)]
@@ -248,7 +248,7 @@ def test_too_many_requests_of_one_session_wait_and_others_do_not(
 def test_a_session_cannot_fill_the_disk_with_events(
     make_study: Any, serve_study: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("experiment.people.site.KILOBYTES_PER_HOUR", 64)
+    monkeypatch.setattr("experiment.people.server_state.KILOBYTES_PER_HOUR", 64)
     site = serve_study(make_study())
     person, other = site.begin(), site.begin()
     assert person.event("blur", {"text": "x" * 40_000}).status == 413

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from experiment.people.taking import read_copy, take_copy
+from experiment.people.response_intake import read_copy, take_copy
 from experiment.store import open_store
 from experiment.store import queries as q
 from stimuli.item import Item

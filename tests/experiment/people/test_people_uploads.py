@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from sqlalchemy import select
 
 from experiment.cli import main
-from experiment.custody.withdrawal import remembered
-from experiment.people.taking import read_copy, take_copy
+from experiment.integrity.withdrawal import remembered
+from experiment.people.response_intake import read_copy, take_copy
 from experiment.store import queries as q
 from experiment.store.backups import FOLDER, back_up
 from experiment.store.tables import audit

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select, update
 
-from experiment.custody import upkeep
-from experiment.custody import withdrawal as w
+from experiment.integrity import maintenance as upkeep
+from experiment.integrity import withdrawal as w
 from experiment.store import Store, chain, open_store
 from experiment.store import records as r
 from experiment.store.backups import back_up, backups_in, rotate
@@ -276,7 +276,9 @@ def test_a_serving_study_is_backed_up_at_its_start_every_interval_and_at_its_end
     folder.mkdir()
     stick.mkdir()
     with open_store(folder) as store:
-        with upkeep.Upkeep([kept(store, folder)], [stick], told.append, lambda *noted: None, interval_s=3600):
+        with upkeep.Maintenance(
+            [kept(store, folder)], [stick], told.append, lambda *noted: None, interval_s=3600
+        ):
             while not backups_in(stick):
                 time.sleep(0.02)
             begin(store, plan)
@@ -292,7 +294,7 @@ def test_a_second_place_that_cannot_be_written_is_told_and_the_first_is_served(t
     (tmp_path / "file").write_text("in the way")
     with open_store(tmp_path) as store:
         places = [tmp_path / "file" / "stick"]
-        upkeep.Upkeep([kept(store, tmp_path)], places, print, lambda *one: noted.append(one)).round()
+        upkeep.Maintenance([kept(store, tmp_path)], places, print, lambda *one: noted.append(one)).round()
     assert len(noted) == 1 and noted[0][0] == "positions" and "file" in str(noted[0][1])
     assert len(backups_in(tmp_path / "backups")) == 1
 
@@ -319,7 +321,7 @@ def test_platform_ids_are_forgotten_when_they_are_due_in_backups_too(
         ).result()
         copy = back_up(store.address, tmp_path / "backups", stem="study")
         assert upkeep.forget_platform_ids(kept(store, tmp_path, None)) == 0
-        upkeep.Upkeep([kept(store, tmp_path, 30)], (), print, lambda *noted: None).round()
+        upkeep.Maintenance([kept(store, tmp_path, 30)], (), print, lambda *noted: None).round()
         for file in (tmp_path / "study.db", copy):
             assert b"old-id-0001" not in file.read_bytes()
         assert b"new-id-0002" in copy.read_bytes()

@@ -17,8 +17,8 @@ from click.testing import CliRunner, Result
 from sqlalchemy import select
 
 from experiment.cli import main
-from experiment.custody import upkeep
-from experiment.custody import withdrawal as w
+from experiment.integrity import maintenance as upkeep
+from experiment.integrity import withdrawal as w
 from experiment.people.recruitment.admission import invite, spend_invitation
 from experiment.store import Store, open_store
 from experiment.store import records as r

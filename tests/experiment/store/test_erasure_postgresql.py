@@ -16,7 +16,7 @@ from sqlalchemy import create_engine
 from sqlalchemy.engine import make_url
 
 from experiment.cli import main
-from experiment.custody import withdrawal as w
+from experiment.integrity import withdrawal as w
 from experiment.people.serving_lock import serving
 from experiment.store import Store, open_store
 from experiment.store import erasure as rewriting

@@ -16,8 +16,8 @@ from click.testing import CliRunner, Result
 from sqlalchemy.engine import make_url
 
 from experiment.cli import main
-from experiment.custody import upkeep
-from experiment.custody import withdrawal as w
+from experiment.integrity import maintenance as upkeep
+from experiment.integrity import withdrawal as w
 from experiment.people.serving_lock import serving
 from experiment.store import Store, open_store
 from experiment.store import records as r
@@ -131,7 +131,7 @@ def test_an_hourly_copy_is_not_written_to_a_disk_that_is_not_there(tmp_path: Pat
     noted: list[Exception | None] = []
     with open_store(tmp_path) as store:
         one = upkeep.Kept("positions", tmp_path, store, None)
-        upkeep.Upkeep([one], [stick], print, lambda study, failure: noted.append(failure)).round()
+        upkeep.Maintenance([one], [stick], print, lambda study, failure: noted.append(failure)).round()
     assert not stick.parent.exists() and "stick does not exist" in str(noted[0])
 
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from experiment.people.bodies import Problem
-from experiment.people.opening import Arrival, open_session
 from experiment.people.recruitment.codes import recruitment_for
 from experiment.people.recruitment.reconciliation import import_submissions, parse_export, reconciliation
+from experiment.people.request_validation import Problem
 from experiment.people.service import service_for
+from experiment.people.session_start import Arrival, open_session
 from experiment.store import open_store
 from experiment.store.queries import sessions_overview
 from experiment.study import Study

@@ -14,9 +14,9 @@ import pandas as pd
 import pytest
 from sqlalchemy import func, select, update
 
-from experiment.custody import withdrawal as w
-from experiment.custody.upkeep import Kept, Upkeep
-from experiment.custody.withdrawal import find_person
+from experiment.integrity import withdrawal as w
+from experiment.integrity.maintenance import Kept, Maintenance
+from experiment.integrity.withdrawal import find_person
 from experiment.models.api.reply_cache import FILE, Cache
 from experiment.models.engine import Reply
 from experiment.scoring.trial import Score
@@ -171,7 +171,7 @@ def test_an_erasure_that_was_cut_off_before_the_bytes_is_completed_when_the_stud
     told: list[str] = []
     with open_store(killed) as store:
         one = Kept("positions", killed, store, None)
-        with Upkeep([one], (), told.append, lambda *noted: None):
+        with Maintenance([one], (), told.append, lambda *noted: None):
             pass
         assert files_with(killed, SECRET) == [] and told == []
         assert w.clean_up(store, "positions", killed) == []

@@ -12,7 +12,7 @@ from argon2 import PasswordHasher
 from flask.testing import FlaskClient
 
 from experiment.people.dashboard import accounts
-from experiment.people.dashboard.signing_in import _form_token
+from experiment.people.dashboard.authentication import _form_token
 
 PASSWORDS = {
     "ada": "a long password",

@@ -17,8 +17,8 @@ from experiment.cli import main
 from experiment.configuration import config_file, read_config
 from experiment.people.dashboard import accounts
 from experiment.people.dashboard.sign_ins import FailedSignIns
-from experiment.people.live import Throttle
 from experiment.people.service import read_settings
+from experiment.people.session_cache import Throttle
 from stimuli.errors import UserError
 from tests.experiment.people.dashboard.conftest import Visitor, words_of
 

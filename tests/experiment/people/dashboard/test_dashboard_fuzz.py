@@ -43,7 +43,7 @@ FIELDS = [
 @pytest.fixture
 def site(make_study: Any, serve_study: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A study with a participant's answers, a platform id, and answer keys that no page but a download shows."""
-    monkeypatch.setattr("experiment.people.site.SENDINGS_PER_MINUTE", 10**9)
+    monkeypatch.setattr("experiment.people.server_state.SENDINGS_PER_MINUTE", 10**9)
     for limit in ("FREE_TRIES", "FREE_TRIES_OF_NETWORK"):
         monkeypatch.setattr(f"experiment.people.dashboard.sign_ins.{limit}", 10**9)
     items = [

@@ -13,10 +13,10 @@ import pytest
 from sqlalchemy import select
 
 from experiment.people.app import create_app
-from experiment.people.bodies import LARGEST_BODY
 from experiment.people.dashboard import accounts
+from experiment.people.dashboard.authentication import LARGEST_UPLOAD
 from experiment.people.dashboard.sign_ins import LINK, SIGN_IN, SignIns
-from experiment.people.dashboard.signing_in import LARGEST_UPLOAD
+from experiment.people.request_validation import LARGEST_BODY
 from experiment.people.server import largest_body
 from experiment.store import open_store
 from experiment.store.backups import copy_sqlite

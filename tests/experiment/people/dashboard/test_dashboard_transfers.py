@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from experiment.custody.withdrawal import remembered
+from experiment.integrity.withdrawal import remembered
 from experiment.store import queries
 from experiment.store.backups import FOLDER, back_up
 from tests.experiment.people.dashboard.conftest import Visitor, words_of

@@ -18,7 +18,7 @@ from experiment.people.recruitment.reconciliation import import_submissions, par
 from experiment.people.service import present
 from experiment.session_minutes import shortest_seconds
 from experiment.store import queries
-from experiment.store.attendance import stamp
+from experiment.store.session_activity import stamp
 from experiment.store.tables import flags, sessions
 from experiment.study import Study
 from tests.experiment.people.conftest import an_hour_later

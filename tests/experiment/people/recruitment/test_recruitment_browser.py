@@ -13,7 +13,7 @@ import pytest
 
 from experiment.bundle import bundle_folder
 from experiment.people.recruitment.codes import recruitment_for
-from experiment.people.recruitment.returns import release
+from experiment.people.recruitment.return_links import release
 from experiment.store.queries import sessions_overview
 from stimuli.errors import UserError
 from tests.experiment.people.recruitment.conftest import prolific_id

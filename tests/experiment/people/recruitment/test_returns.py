@@ -14,7 +14,7 @@ from experiment.people.recruitment.codes import (
     missing_lines,
     recruitment_for,
 )
-from experiment.people.recruitment.returns import failed_checks, return_for
+from experiment.people.recruitment.return_links import failed_checks, return_for
 from experiment.store import queries
 from experiment.study import Study
 from stimuli.errors import UserError

@@ -17,15 +17,15 @@ from typing import Any, Literal
 from jsonschema.exceptions import best_match
 from sqlalchemy import Connection, select
 
-from experiment.people.bodies import DEEPEST, Problem, parse, validator
-from experiment.people.live import LiveSession, is_token, live_session
 from experiment.people.recruitment.codes import DEVICE, Recruitment
-from experiment.people.recruitment.returns import hold_early_end, hold_if_doubtful
+from experiment.people.recruitment.return_links import hold_early_end, hold_if_doubtful
+from experiment.people.request_validation import DEEPEST, Problem, parse, validator
 from experiment.people.service import ScoreTrial, StudyService, present
+from experiment.people.session_cache import LiveSession, is_token, live_session
 from experiment.procedure.feedback import Verdict, verdict_of
 from experiment.procedure.questions import is_eligible, right_answers
 from experiment.scoring.trial import score_trial
-from experiment.store import SessionGone, Store, attendance, chain, queries, records
+from experiment.store import SessionGone, Store, chain, queries, records, session_activity
 from experiment.store.erasure import (
     DECLINED,
     UNDECIDED,
@@ -143,7 +143,7 @@ class Cleaning:
 
     def after(self, service: StudyService, departed: Departed) -> None:
         """Note sessions that are gone beside the backups, so that none brings them back, and have the study's files cleaned."""
-        from experiment.custody.withdrawal import remember
+        from experiment.integrity.withdrawal import remember
 
         if service.folder is None:
             return
@@ -177,7 +177,7 @@ class Cleaning:
                 self._clean(service)
 
     def _clean(self, service: StudyService) -> None:
-        from experiment.custody.withdrawal import clean_up
+        from experiment.integrity.withdrawal import clean_up
 
         assert service.folder is not None
         try:
@@ -250,11 +250,11 @@ def trial_operation(
 
     def store(connection: Connection) -> Taken:
         # the session's row comes before its chain everywhere, so that no two operations wait for each other
-        heard = attendance.hear(connection, live.session_id, lease)
+        heard = session_activity.hear(connection, live.session_id, lease)
         with chain.gathering(connection, live.session_id):
             return store_all(connection, heard)
 
-    def store_all(connection: Connection, heard: attendance.Heard) -> Taken:
+    def store_all(connection: Connection, heard: session_activity.SessionActivity) -> Taken:
         _require_agreement(connection, live)
         told = records.store_trial(connection, row, parts, verdict)
         if told == "same":
@@ -267,7 +267,7 @@ def trial_operation(
         if announced is not None:
             index, attempt = announced
             detail = {"trial_index": index, "attempt": attempt}
-            records.add_event(connection, live.session_id, attendance.SHOWN, detail)
+            records.add_event(connection, live.session_id, session_activity.SHOWN, detail)
         return Taken(told, heard.is_elsewhere, feedback=feedback)
 
     return store
@@ -324,12 +324,12 @@ def event_operation(
     def store(connection: Connection) -> Taken:
         if wish is not None:
             return Taken("erased", departed=depart(connection, live.session_id, wish, live.withdraw_until))
-        heard = attendance.hear(connection, live.session_id, lease)
+        heard = session_activity.hear(connection, live.session_id, lease)
         told = records.add_event(
             connection, live.session_id, kind, detail, client_uuid=body["client_uuid"], at=body.get("at")
         )
         if ending is not None and told == "stored":
-            has_ended = attendance.end_session(connection, live.session_id, *ending)
+            has_ended = session_activity.end_session(connection, live.session_id, *ending)
             if has_ended and kind == "practice":
                 hold_early_end(connection, live.session_id, None)
             # whoever was screened out is still told how to return the place, and is erased within a day
@@ -391,14 +391,14 @@ def answers_operation(
     detail = {"screen": screen, "answers": dict(body["answers"])}
 
     def store(connection: Connection) -> Taken:
-        heard = attendance.hear(connection, live.session_id, lease)
+        heard = session_activity.hear(connection, live.session_id, lease)
         _require_agreement(connection, live, screen)
         told = records.add_event(
             connection, live.session_id, "answers", detail, client_uuid=body["client_uuid"]
         )
 
         def end(state: str, reason: str) -> None:
-            if attendance.end_session(connection, live.session_id, state, reason):
+            if session_activity.end_session(connection, live.session_id, state, reason):
                 hold_early_end(connection, live.session_id, screen)
 
         if criterion is None:
@@ -598,8 +598,12 @@ def _complete(
     state = "withdrawn" if row is None else str(row["state"])
     done = queries.done_keys(connection, live.session_id)
     answered = {index for index, _ in done}
-    if row is None or state not in attendance.MAY_FINISH or not attendance.has_all(live.trials, answered):
+    if (
+        row is None
+        or state not in session_activity.MAY_FINISH
+        or not session_activity.has_all(live.trials, answered)
+    ):
         return state
     held = hold_if_doubtful(connection, row, answered, recruitment, now)
-    attendance.complete_session(connection, live.session_id, held)
+    session_activity.complete_session(connection, live.session_id, held)
     return "finished"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, func, select
 
-from experiment.custody.withdrawal import (
+from experiment.integrity.withdrawal import (
     clean_up,
     forget_in_backups,
     is_copy,
@@ -24,10 +24,10 @@ from experiment.custody.withdrawal import (
     share_list,
 )
 from experiment.store import Store
-from experiment.store.attendance import stamp
 from experiment.store.backups import FOLDER, POSTGRES_SUFFIX, SQLITE_SUFFIX, back_up, name_copy, rotate
 from experiment.store.erasure import SERVER, forget_names, forget_undecided, note_due, withdrawn
 from experiment.store.records import add_audit
+from experiment.store.session_activity import stamp
 from experiment.store.tables import tallies
 from experiment.study import Study
 from stimuli.errors import UserError
@@ -124,7 +124,7 @@ def note_place(store: Store, study: str, action: str, place: Path, actor: str) -
 def forget_platform_ids(kept: Kept, *, now: datetime | None = None) -> int:
     """Erase the platform ids and invited names that were kept as long as the study says, backups included; return how many.
 
-    The database's own files are cleaned of them by :func:`~experiment.custody.withdrawal.clean_up`.
+    The database's own files are cleaned of them by :func:`~experiment.integrity.withdrawal.clean_up`.
     """
     if kept.forget_after is None:
         return 0
@@ -151,7 +151,7 @@ def forget_undecided_sessions(kept: Kept, *, now: datetime | None = None) -> int
     return len(gone)
 
 
-class Upkeep:
+class Maintenance:
     """The thread that looks after served studies; a context manager."""
 
     def __init__(
@@ -171,7 +171,7 @@ class Upkeep:
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._work, name="wrods-upkeep", daemon=True)
 
-    def __enter__(self) -> Upkeep:
+    def __enter__(self) -> Maintenance:
         self._thread.start()
         return self
 

@@ -25,9 +25,9 @@ from experiment.people.recruitment.codes import (
 from experiment.procedure.questions import is_eligible, right_answers
 from experiment.session_minutes import shortest_seconds
 from experiment.store import queries
-from experiment.store.attendance import change_session
 from experiment.store.queries import SUSPECT
 from experiment.store.records import add_audit, add_flag
+from experiment.store.session_activity import change_session
 from experiment.store.tables import events, people, scores, sessions, trials
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ def stamp(moment: datetime) -> str:
 
 
 @dataclass(frozen=True)
-class Heard:
+class SessionActivity:
     """What is known of a session when its reader is heard of."""
 
     state: str
@@ -44,7 +44,7 @@ def holder(row: Mapping[str, Any], moment: datetime | None = None) -> str | None
     return row["lease"] if held else None
 
 
-def hear(connection: Connection, session_id: str, lease: str | None = None) -> Heard:
+def hear(connection: Connection, session_id: str, lease: str | None = None) -> SessionActivity:
     """Note that a session was heard of just now; the tab that holds it goes on holding it."""
     moment = datetime.now(UTC)
     found = _LOOK.first(connection, {"session": session_id})
@@ -58,7 +58,7 @@ def hear(connection: Connection, session_id: str, lease: str | None = None) -> H
         _HEAR.put_off(connection, known)
         until = known["until"] if is_held else until
     held_by = holder({"lease": tab, "lease_until": until}, moment)
-    return Heard(state, lease is not None and held_by is not None and held_by != lease)
+    return SessionActivity(state, lease is not None and held_by is not None and held_by != lease)
 
 
 _HEAR = Prepared(

@@ -16,8 +16,6 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from experiment.people.bodies import Problem
-from experiment.people.live import session_token, token_hash, with_token
 from experiment.people.recruitment.admission import (
     INVITATION,
     RESUME,
@@ -27,8 +25,10 @@ from experiment.people.recruitment.admission import (
     place_refusal,
     spend_invitation,
 )
+from experiment.people.request_validation import Problem
 from experiment.people.service import StudyService
-from experiment.store import attendance, queries, records
+from experiment.people.session_cache import session_token, token_hash, with_token
+from experiment.store import queries, records, session_activity
 from experiment.store.assignment import (
     PILOT_PREFIX,
     PREFIXES,
@@ -73,7 +73,7 @@ class NotResumed(Refused):
 
     def leave_trace(self, connection: Connection) -> None:
         """End the session, which keeps all that it has."""
-        attendance.end_session(connection, self.session_id, self.state, self.reason)
+        session_activity.end_session(connection, self.session_id, self.state, self.reason)
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def open_session(
             else:
                 station = body.get("station")
                 if station:
-                    attendance.change_session(connection, opened.session_id, station=station)
+                    session_activity.change_session(connection, opened.session_id, station=station)
                 by = {"by": sorted(identities), "station": station}
                 records.add_event(connection, opened.session_id, RESUMED, by)
                 return opened
@@ -188,7 +188,7 @@ def _continue(
         raise resume_link_spent(service)
     opened = come_back(connection, row, token=secrets.token_urlsafe(32), lease=lease, take=True)
     # a browser that lost the reply asks again under its client_uuid
-    attendance.change_session(connection, opened.session_id, client_uuid=body["client_uuid"])
+    session_activity.change_session(connection, opened.session_id, client_uuid=body["client_uuid"])
     records.add_event(connection, opened.session_id, RESUMED, {"by": ["resume link"], "station": None})
     return opened
 
@@ -205,24 +205,24 @@ def come_back(
     session_id = str(row["session_id"])
     policy = row["plan"].get("if_interrupted") or ALWAYS_RESUMES
     may_take = policy["then"] == "resume"
-    if lease is not None and attendance.holder(row) not in (None, lease) and not (take and may_take):
+    if lease is not None and session_activity.holder(row) not in (None, lease) and not (take and may_take):
         raise OpenElsewhere(may_take)
     if row["state"] == "started":
-        if attendance.was_begun(connection, session_id):
+        if session_activity.was_begun(connection, session_id):
             _check_policy(connection, row, policy)
         if lease is not None:
-            attendance.take_lease(connection, session_id, lease, by_force=True)
+            session_activity.take_lease(connection, session_id, lease, by_force=True)
     elif row["state"] != "finished":
         raise NotResumed(session_id, str(row["state"]), str(row["ended_reason"]))
     values = {"token_hash": with_token(row["token_hash"], token)} if token else {}
-    attendance.change_session(connection, session_id, last_seen_at=records.now(), **values)
+    session_activity.change_session(connection, session_id, last_seen_at=records.now(), **values)
     return Opened(
         session_id,
         token,
         row["plan"],
         is_new=False,
         done=queries.done_keys(connection, session_id),
-        shown=attendance.shown_keys(connection, session_id),
+        shown=session_activity.shown_keys(connection, session_id),
         state=str(row["state"]),
         participant=row["participant_id"],
     )
@@ -235,8 +235,8 @@ def _check_policy(connection: Connection, row: Mapping[str, Any], policy: Mappin
     if within_ms is not None:
         within = timedelta(milliseconds=within_ms)
         if datetime.now(UTC) - datetime.fromisoformat(row["last_seen_at"]) > within:
-            raise NotResumed(session_id, "timed_out", attendance.left_for(within))
-    if policy["then"] == "block" and attendance.has_met_a_trial(connection, session_id):
+            raise NotResumed(session_id, "timed_out", session_activity.left_for(within))
+    if policy["then"] == "block" and session_activity.has_met_a_trial(connection, session_id):
         raise NotResumed(session_id, "blocked", "interrupted, and the study allows no second try")
     if policy["then"] == "restart":
         raise NotResumed(session_id, "interrupted", "interrupted, and begun again as a new session")
@@ -256,7 +256,7 @@ def _begin(
     is_real = not (arrival.is_pilot or arrival.is_simulated)
     recently = STARTED_RECENTLY
     if service.left_within is not None:
-        attendance.end_sessions_left(connection, service.study, service.left_within, reader_kind=kind)
+        session_activity.end_sessions_left(connection, service.study, service.left_within, reader_kind=kind)
         recently = min(recently, service.left_within)
     if is_real and (refusal := place_refusal(connection, service)) is not None:
         raise refusal.as_problem()
@@ -287,7 +287,7 @@ def _begin(
         client=coarse(body.get("client")),
     )
     if arrival.lease is not None:
-        attendance.take_lease(connection, session_id, arrival.lease)
+        session_activity.take_lease(connection, session_id, arrival.lease)
     if is_real:
         if invitation := arrival.link.get(INVITATION):
             spend_invitation(connection, service.study, invitation, session_id)

@@ -59,7 +59,7 @@ class Told:
 
     paragraphs: tuple[str, ...]
     numbers: dict[str, Any]
-    session: SessionInWords
+    session: SessionSummary
 
 
 def tell(
@@ -386,7 +386,7 @@ def _of_plan(
 
 
 @dataclass(frozen=True)
-class SessionInWords:
+class SessionSummary:
     """What a session of a study is, in whole sentences where nothing else is said."""
 
     materials: str
@@ -406,11 +406,11 @@ def session_told(
     plan: Mapping[str, Any],
     numbers: Mapping[str, Any],
     verbs: Mapping[str, str] = WORDS["present"],
-) -> SessionInWords:
+) -> SessionSummary:
     """Say what a session of a study is."""
     practice = f" after {numbers['practice_trials']} of practice" if numbers["practice_trials"] else ""
     allowed = numbers["minutes_that_limits_allow"]
-    return SessionInWords(
+    return SessionSummary(
         _materials(items),
         "; ".join(_factor(*factor) for factor in _levels_told(study).items()) or "no factor",
         _lists(numbers, bool(study.factors), verbs),
@@ -471,10 +471,10 @@ def _levels_told(study: Study) -> dict[str, dict[str, Any]]:
         }
     factor, levels = study.arms
     words = WORDS["arms"]["htest" if study.get("materials", "htest") is not None else "letter_geometry"]
-    return {**study.factors, factor: {level: InWords(words[does]) for level, does in levels.items()}}
+    return {**study.factors, factor: {level: LevelSummary(words[does]) for level, does in levels.items()}}
 
 
-class InWords(str):
+class LevelSummary(str):
     """What a level does, said already."""
 
 
@@ -490,7 +490,7 @@ def _as_published(given: Any) -> Any:
         return given
     if published.protocol is None:
         return given
-    return InWords(f"{'examples: ' if examples else ''}{published.label}")
+    return LevelSummary(f"{'examples: ' if examples else ''}{published.label}")
 
 
 def _factor(name: str, levels: Mapping[str, Any]) -> str:
@@ -518,7 +518,7 @@ def _between(given: Mapping[str, Any]) -> str:
 def _operation(operation: Any) -> str:
     if operation is None:
         return "as it is"
-    if isinstance(operation, InWords):
+    if isinstance(operation, LevelSummary):
         return operation
     if isinstance(operation, Mapping) and {"exemplars", "example_labels", "texts", "items"} & set(operation):
         return _between(operation)

@@ -41,7 +41,7 @@ from experiment.people.dashboard.sign_ins import (
     SignIn,
     TooManyTries,
 )
-from experiment.people.site import this_site
+from experiment.people.server_state import this_site
 from experiment.store.records import add_audit
 from stimuli.audit.findings import counted
 from stimuli.errors import UserError
@@ -54,7 +54,7 @@ R = TypeVar("R")
 LARGEST_UPLOAD = 20 * 1024 * 1024
 """Bytes of a form with a file, from accounts that may upload: a copy of answers with key logs, a platform's list of thousands."""
 
-UPLOADS = {"admin.upload_copy": "upload", "admin.take_books": "reconcile"}
+UPLOADS = {"admin.upload_copy": "upload", "admin.upload_submissions": "reconcile"}
 """Views that take a file, and the permission that each needs."""
 COOKIE = "wrods_admin"
 SECURE = "__Host-"

@@ -9,12 +9,12 @@ from flask import current_app
 
 from experiment.people.dashboard.accounts import OWNER, Account, Accounts
 from experiment.people.dashboard.sign_ins import LINK, FailedSignIns, SignInLimits, SignIns
-from experiment.people.live import LiveSessions, Passes, Throttle
 from experiment.people.quality import Findings
 from experiment.people.recruitment.signed_links import KeySets
+from experiment.people.response_intake import Cleaning, Departed
 from experiment.people.server_health import ServerHealth
 from experiment.people.service import PeopleSettings, StudyService
-from experiment.people.taking import Cleaning, Departed
+from experiment.people.session_cache import LiveSessions, Passes, Throttle
 
 SENDINGS_PER_MINUTE = 1200
 KILOBYTES_PER_HOUR = 64 * 1024

@@ -199,7 +199,7 @@ def registration_of(connection: Connection, study: str) -> Registration | None:
     return Registration(detail.get("url"), str(row.at), detail.get("freeze_hash"))
 
 
-def has_to_be_asked(study: Study, store: Store) -> bool:
+def needs_registration(study: Study, store: Store) -> bool:
     """Say whether a study plans analyses and nobody has said yet where it is registered."""
     if not study.get("analysis", "planned", default={}):
         return False
