@@ -34,6 +34,7 @@ from experiment.store.assignment import (
     PREFIXES,
     STARTED_RECENTLY,
     TYPED,
+    PlacesOf,
     assign_list,
     free_order_row,
     next_reader,
@@ -260,11 +261,9 @@ def _begin(
         recently = min(recently, service.left_within)
     if is_real and (refusal := place_refusal(connection, service)) is not None:
         raise refusal.as_problem()
-    counted: dict[str, Any] = {"reader_kind": kind, "is_pilot": arrival.is_pilot, "started_within": recently}
-    list_id = assign_list(
-        connection, service.study, service.version, service.list_ids, service.seed, **counted
-    )
-    order_row = free_order_row(connection, service.study, service.version, list_id, **counted)
+    places = PlacesOf(service.study, service.version, kind, arrival.is_pilot, recently)
+    list_id = assign_list(connection, places, service.list_ids, service.seed)
+    order_row = free_order_row(connection, places, list_id)
     session_id = secrets.token_hex(16)
     token = session_token(secret, session_id)
     plan = service.plan_session(list_id, session_id, order_row)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
@@ -109,71 +110,53 @@ def is_under_way(started_within: timedelta) -> ColumnElement[bool]:
     )
 
 
-def _counted(
-    study: str, version: int, reader_kind: str, is_pilot: bool, started_within: timedelta
-) -> ColumnElement[bool]:
-    """Return the condition on which a session fills a place: finished or under way, and not excluded."""
-    return and_(
-        sessions.c.study == study,
-        sessions.c.version == version,
-        sessions.c.reader_kind == reader_kind,
-        sessions.c.is_pilot == is_pilot,
-        or_(is_finished(), is_under_way(started_within)),
-        sessions.c.session_id.not_in(excluded_sessions()),
-    )
+@dataclass(frozen=True)
+class PlacesOf:
+    """Sessions among which places on lists are filled: finished or under way, and not excluded."""
+
+    study: str
+    version: int
+    reader_kind: str = "human"
+    is_pilot: bool = False
+    started_within: timedelta = STARTED_RECENTLY
+
+    def condition(self) -> ColumnElement[bool]:
+        """Return the condition on which a session fills a place."""
+        return and_(
+            sessions.c.study == self.study,
+            sessions.c.version == self.version,
+            sessions.c.reader_kind == self.reader_kind,
+            sessions.c.is_pilot == self.is_pilot,
+            or_(is_finished(), is_under_way(self.started_within)),
+            sessions.c.session_id.not_in(excluded_sessions()),
+        )
 
 
-def assign_list(
-    connection: Connection,
-    study: str,
-    version: int,
-    lists: Sequence[int],
-    seed: int,
-    *,
-    reader_kind: str = "human",
-    is_pilot: bool = False,
-    started_within: timedelta = STARTED_RECENTLY,
-) -> int:
+def assign_list(connection: Connection, places: PlacesOf, lists: Sequence[int], seed: int) -> int:
     """Return the list with the fewest readers, drawing among equals.
 
-    Counted are the sessions of the same reader kind and pilot mark that are finished, or unfinished and heard of
-    within ``started_within``; those without a stored trial only for ten minutes, and those excluded or held for review
-    not at all. Call it in the transaction that creates the session, so that nobody else decides in between.
+    Sessions without a stored trial count only for ten minutes, and those excluded or held for review not at all. Call it
+    in the transaction that creates the session, so that nobody else decides in between.
     """
     lock_for_change(connection)
     counted = connection.execute(
-        select(sessions.c.list_id, func.count())
-        .where(_counted(study, version, reader_kind, is_pilot, started_within))
-        .group_by(sessions.c.list_id)
+        select(sessions.c.list_id, func.count()).where(places.condition()).group_by(sessions.c.list_id)
     )
     filled: dict[int, int] = {int(list_id): int(n) for list_id, n in counted if list_id is not None}
     fewest = min(filled.get(list_id, 0) for list_id in lists)
     open_lists = [list_id for list_id in lists if filled.get(list_id, 0) == fewest]
-    arrivals = connection.scalar(select(func.count()).select_from(sessions).where(sessions.c.study == study))
-    return generator(seed, "list", version, reader_kind, arrivals).choice(open_lists)
+    of_study = sessions.c.study == places.study
+    arrivals = connection.scalar(select(func.count()).select_from(sessions).where(of_study))
+    return generator(seed, "list", places.version, places.reader_kind, arrivals).choice(open_lists)
 
 
-def free_order_row(
-    connection: Connection,
-    study: str,
-    version: int,
-    list_id: int,
-    *,
-    reader_kind: str = "human",
-    is_pilot: bool = False,
-    started_within: timedelta = STARTED_RECENTLY,
-) -> int:
+def free_order_row(connection: Connection, places: PlacesOf, list_id: int) -> int:
     """Return the first row of a list's balanced orders that none of its counted sessions has.
 
     Where nobody dropped out this is the number of the list's counted sessions; a place that reopened gives its own row
-    back, so that the orders stay balanced. Counted is as for :func:`assign_list`, in the same transaction.
+    back, so that the orders stay balanced. Call it as :func:`assign_list`.
     """
     lock_for_change(connection)
-    taken = set(
-        connection.scalars(
-            select(sessions.c.order_row).where(
-                _counted(study, version, reader_kind, is_pilot, started_within), sessions.c.list_id == list_id
-            )
-        )
-    )
+    of_list = (places.condition(), sessions.c.list_id == list_id)
+    taken = set(connection.scalars(select(sessions.c.order_row).where(*of_list)))
     return next(row for row in count() if row not in taken)

@@ -108,44 +108,31 @@ def create_session(
     reader_kind: str,
     reader: str,
     session_id: str | None = None,
-    client_uuid: str | None = None,
-    token_hash: str | None = None,
-    participant_id: str | None = None,
     person_key: str | None = None,
-    run_id: str | None = None,
-    yoked_to: str | None = None,
-    is_pilot: bool = False,
-    station: str | None = None,
-    client: Mapping[str, Any] | None = None,
+    **columns: Any,
 ) -> str:
-    """Store a session with its plan and return its id."""
+    """Store a session with its plan and further columns, and return its id."""
     identifier = session_id or secrets.token_hex(16)
     moment = now()
-    if person_key is None and reader_kind in PARTICIPANTS:
-        person_key = secrets.token_hex(16)
     row = {name: plan.get(name) for name in FROM_PLAN} | {
-        "session_id": identifier,
-        "client_uuid": client_uuid,
-        "token_hash": token_hash,
-        "reader_kind": reader_kind,
-        "reader": reader,
-        "participant_id": participant_id,
-        "person_key": person_key,
-        "run_id": run_id,
-        "yoked_to": yoked_to,
-        "is_pilot": is_pilot,
+        **{
+            "is_pilot": False,
+            **columns,
+            "session_id": identifier,
+            "reader_kind": reader_kind,
+            "reader": reader,
+        },
+        "person_key": person_key or (secrets.token_hex(16) if reader_kind in PARTICIPANTS else None),
         "state": "started",
-        "station": station,
         "plan": dict(plan),
         "planned_trials": sum(len(screen.get("trials", ())) for screen in plan["screens"]),
-        "client": None if client is None else dict(client),
         "created_at": moment,
         "last_seen_at": moment,
     }
     if _insert_new(connection, sessions, row) is None:
         known = connection.scalar(select(sessions.c.session_id).where(sessions.c.session_id == identifier))
         if known is None:
-            raise ValueError(f"client_uuid {client_uuid!r} belongs to another session")
+            raise ValueError(f"client_uuid {columns.get('client_uuid')!r} belongs to another session")
     elif chain.has_chain(reader_kind):
         chain.begin(connection, identifier, row["design_hash"], row["plan"], reader_kind)
     return identifier

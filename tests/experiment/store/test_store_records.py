@@ -16,7 +16,7 @@ from experiment.scoring.trial import Score
 from experiment.store import Store, open_store
 from experiment.store import queries as q
 from experiment.store import records as r
-from experiment.store.assignment import assign_list, free_order_row, next_reader
+from experiment.store.assignment import PlacesOf, assign_list, free_order_row, next_reader
 from experiment.store.queries import EXCLUDED
 from experiment.store.tables import sessions, trials
 from experiment.store.versions import DesignChanged, differences, ensure_version
@@ -114,7 +114,7 @@ def arrive(store: Store, plan: dict[str, Any], **who: Any) -> int:
     def operation(connection: Any) -> int:
         kind = who.get("reader_kind", "human")
         pilot = who.get("is_pilot", False)
-        chosen = assign_list(connection, "positions", 1, [1, 2, 3, 4], 7, reader_kind=kind, is_pilot=pilot)
+        chosen = assign_list(connection, PlacesOf("positions", 1, kind, pilot), [1, 2, 3, 4], 7)
         r.create_session(
             connection,
             plan | {"list_id": chosen},
@@ -225,7 +225,7 @@ def test_orders_begin_anew_with_a_new_version_so_that_each_version_is_balanced(
 ) -> None:
     def begin(version: int) -> int:
         def write(connection: Any) -> int:
-            row = free_order_row(connection, "positions", version, 1)
+            row = free_order_row(connection, PlacesOf("positions", version), 1)
             given = plan | {"version": version, "order_row": row}
             r.create_session(
                 connection, given, reader_kind="human", reader=next_reader(connection, "positions")

@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 from experiment.store import Store, StoreError, open_store
 from experiment.store import queries as q
 from experiment.store import records as r
-from experiment.store.assignment import assign_list, next_reader
+from experiment.store.assignment import PlacesOf, assign_list, next_reader
 
 Make = Callable[..., dict[str, Any]]
 ROOT = Path(__file__).resolve().parents[3]
@@ -234,7 +234,7 @@ def test_two_stores_on_one_postgresql_number_readers_and_fill_lists_without_a_cl
     postgres_url: str, plan: dict[str, Any]
 ) -> None:
     def arrive(connection: Connection) -> int:
-        chosen = assign_list(connection, "positions", 1, [1, 2, 3], 7)
+        chosen = assign_list(connection, PlacesOf("positions", 1), [1, 2, 3], 7)
         reader = next_reader(connection, "positions")
         r.create_session(connection, plan | {"list_id": chosen}, reader_kind="human", reader=reader)
         return chosen
