@@ -114,7 +114,7 @@ def create_session(
     """Store a session with its plan and further columns, and return its id."""
     identifier = session_id or secrets.token_hex(16)
     moment = now()
-    row = {name: plan.get(name) for name in FROM_PLAN} | {
+    row: dict[str, Any] = {name: plan.get(name) for name in FROM_PLAN} | {
         **{
             "is_pilot": False,
             **columns,
