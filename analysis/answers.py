@@ -1,9 +1,4 @@
-"""Which trials were answered, which can be right or wrong, and which are right: one rule for all analyses.
-
-A reply that cannot be read, a refusal and a timeout are none of them valid; where failures count as wrong, each of them is a
-0, for people and models alike. A trial without a status asked for no answer. What nobody judged (a summary) is valid and
-neither right nor wrong.
-"""
+"""Which trials were answered, which can be right or wrong, and which are right: one rule for all analyses."""
 
 from __future__ import annotations
 

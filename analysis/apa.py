@@ -1,9 +1,4 @@
-"""Writes numbers as the APA manual (7th ed., section 6.36 and table 6.5) wants them; nothing else formats one.
-
-All functions return plain text with a true minus sign. Values that cannot exceed 1 lose the zero before the
-point (p, correlations); a number that does not exist is an en dash. A written number remembers the number it was
-made of, so that a table's file holds it unrounded beside what the page shows.
-"""
+"""Writes numbers as the APA manual (7th ed., section 6.36 and table 6.5) wants them, as plain text with a true minus sign."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Bayes factors and posterior intervals of tested differences, from the estimate, its standard error and degrees of freedom.
-
-The estimate b is a t variable around the true difference with scale SE (Dienes & Mclatchie, 2018); the plan declares the prior.
-All integrals are Gauss-Legendre sums between points that double their distance from the estimate and from zero.
-"""
+"""Bayes factors and posterior intervals of tested differences (Dienes & Mclatchie, 2018), by Gauss-Legendre sums."""
 
 from __future__ import annotations
 

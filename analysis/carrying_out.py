@@ -1,9 +1,4 @@
-"""Carries out plans: shares and ratings are estimated in points, times and quantities by a linear mixed model each.
-
-Readers with measures of their own have a model each; their differences are compared as ratios, with independent errors. Times hold all
-valid answers, right and wrong: to keep right ones only would condition on an outcome that the conditions change. Further analyses of
-accuracy are exploratory, whatever was planned: models as a sample of models, and the lead of the correct label.
-"""
+"""Carries out plans: shares and ratings are estimated in points, times and quantities by a linear mixed model each."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Planned differences as linear functions of the fixed effects of a mixed model, and those that a model does not hold.
-
-A reader at ceiling, or a condition without trials, stays out of a model. What was planned of it was a test of its family all the same,
-said with the reason: without it the others would be corrected less than was planned.
-"""
+"""Planned differences as linear functions of the fixed effects of a mixed model, and those that a model does not hold."""
 
 from __future__ import annotations
 

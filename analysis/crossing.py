@@ -1,9 +1,4 @@
-"""The data of two factors that are compared together, and when participants and items have slopes of a factor.
-
-Columns of random slopes are centred, so that where correlations of slopes go neither of a factor's two levels scatters less than
-the other for being the reference; of three or more the reference still does. Of a rare outcome (a missing answer among fifty) most
-trials say nothing of how readers or items differ; there the trials that count are those of the rarer outcome.
-"""
+"""The data of two factors that are compared together, and when participants and items have slopes of a factor."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""How a plan stands: when it was frozen and where registered, and every departure from it that can be seen.
-
-What is frozen and what the study says now come with the handover; what could not be done as planned comes from the analyses.
-"""
+"""How a plan stands: when it was frozen and where registered, and every departure from it that can be seen."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """Means by condition and reader group with intervals, for tables and figures, without a model.
 
-Participants are averaged over their own trials first. Their intervals are within-participant ones (Cousineau, 2005; Morey,
-2008) for *differences between conditions*; where everybody was in one condition, Student's over its participants. A model or
-baseline is one reader: its interval is over items. Times are geometric means.
+Participants' intervals are within-participant ones for *differences between conditions* (Cousineau, 2005; Morey, 2008).
 """
 
 from __future__ import annotations

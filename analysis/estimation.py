@@ -1,7 +1,4 @@
-"""Fits one model by our own engine, reduces its random structure by the stated rule, and keeps every step.
-
-A generalised model of very many answers that nobody planned is fitted to whole people and sessions, drawn by their names alone.
-"""
+"""Fits one model by our own engine, reduces its random structure by the stated rule, and keeps every step."""
 
 from __future__ import annotations
 

@@ -1,12 +1,9 @@
 """Families of tests: adjusted p values, and intervals that agree with them.
 
-All planned contrasts of one measure, of people, of each model and of each difference, form one family, over all analyses of a
-report; a plan may name a larger one. They are adjusted by the largest of their correlated |t|, which has simultaneous
-intervals: an adjusted p is below alpha where the interval excludes 0 (Hothorn, Bretz and Westfall, 2008). Equivalence tests
-are a family of their own, corrected by Bonferroni's method. A difference that several families test has the wider of their
-intervals in all of them, which keeps the error rate of each. In an exploratory analysis all tests are one family with
-Benjamini and Hochberg's correction and the intervals of Benjamini and Yekutieli (2005). A planned test that could not be made
-stays in its family, so that what is left is corrected as much as was planned.
+Planned contrasts of a measure are adjusted by the largest of their correlated |t| (Hothorn, Bretz and Westfall, 2008), equivalence
+tests by Bonferroni's method, exploratory tests by Benjamini and Hochberg's with the intervals of Benjamini and Yekutieli (2005). A
+difference of several families has the wider of their intervals in all of them. A planned test that could not be made stays in its
+family.
 """
 
 from __future__ import annotations
@@ -161,7 +158,7 @@ def by_largest_t(
         limits[alpha] = max(alpha / tails, shared)
     found = []
     for one, alpha in zip(family, alphas, strict=True):
-        tail = _tail(one)
+        tail = float(stats.t.sf(one.side * one.statistic if one.side else abs(one.statistic), _df(one)))
         p = min(1.0, tails * tail)
         if joint is not None and tail < 0.5:
             p = min(p, joint.sf(float(stats.t.isf(tail, df)), df))
@@ -171,11 +168,6 @@ def by_largest_t(
 
 def _df(one: Contrast) -> float:
     return float("inf") if one.df is None else one.df
-
-
-def _tail(one: Contrast) -> float:
-    """Return the probability of a t as far out on one side; of a test that looks on both sides, half its p."""
-    return float(stats.t.sf(one.side * one.statistic if one.side else abs(one.statistic), _df(one)))
 
 
 def _with_interval(one: Contrast, p: float, reach: float, many: int) -> Contrast:

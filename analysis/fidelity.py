@@ -1,7 +1,4 @@
-"""How faithful a model is to people: in effects, in single items as far as scores are reliable, and in the order of conditions.
-
-Reliability is that of split halves over many random splits within lists, stepped up by Spearman and Brown, 2r / (1 + r).
-"""
+"""How faithful a model is to people: in effects, in single items as far as scores are reliable, and in the order of conditions."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""``wrods.fit``: a mixed-effects model of any table, with its tests, means, predictions and figures; ``wrods fit`` prints the same.
-
-Tables are DataFrames that know what they are: ``attrs["title"]`` in words, ``attrs["key"]`` and ``attrs["facts"]`` as the
-command's ``--json`` has them.
-"""
+"""``wrods.fit``: a mixed-effects model of any table, with its tests, means, predictions and figures; ``wrods fit`` prints the same."""
 
 from __future__ import annotations
 

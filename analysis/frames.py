@@ -1,9 +1,6 @@
 """Builds the data of one model from the trials table and says which groups and levels cannot be in it, and why.
 
-A model is fitted to what the plan names and the data can carry. A reader group without trials, and one whose answers
-in some condition are all right or all wrong (its effect on the logit scale is infinite), stays out of the model
-and in the descriptive tables; every such step is a remark that the report prints. The estimate in percentage points keeps it
-(:mod:`analysis.shares`). A plan's own formula may name the columns that are built here.
+A reader group whose answers in some condition are all right or all wrong stays out of a logistic model.
 """
 
 from __future__ import annotations

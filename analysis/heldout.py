@@ -1,9 +1,6 @@
-"""Which predictors explain a response best: models compared by AIC and by how well they foretell items they have not seen.
+"""Which predictors explain a response best: models compared by AIC and by how well they predict held-out items.
 
-All models have one response, one set of rows and one random part and differ in their predictors; they are fitted by maximum
-likelihood, since likelihoods under REML do not compare across fixed effects. Items are dealt into folds; the held-out
-log-likelihood is the sum over rows of the log density that a model fitted without the row's fold gives to it, with the
-random effect of a new item and the uncertainty of the estimates integrated out.
+All are fitted by maximum likelihood, since likelihoods under REML do not compare across fixed effects.
 """
 
 from __future__ import annotations

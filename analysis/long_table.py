@@ -1,9 +1,4 @@
-"""Anybody's long table of trials, people alone or people and models, as the tables that a report is made from.
-
-A table from elsewhere has no study: no plan, no procedure, no dates. Its columns are named by their roles (:class:`Roles`), all of
-its problems are reported at once, and what is written is an analysis export like a study's, so that :func:`analysis.load` and
-:func:`analysis.report.write_report` do the rest.
-"""
+"""Anybody's long table of trials, people alone or people and models, as the tables that a report is made from."""
 
 from __future__ import annotations
 

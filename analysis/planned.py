@@ -1,9 +1,4 @@
-"""Reads which analyses a study planned, and which are run as exploratory where it planned none.
-
-Where people are named but only simulated readers have answered, the simulated ones stand in, marked, so that a study can be rehearsed.
-Where each session holds one level of another factor (with or without solved examples), an unplanned comparison is made within each
-level by itself: a model of the compared factor alone would put the other's effect down to sessions.
-"""
+"""Reads which analyses a study planned, and which are run as exploratory where it planned none."""
 
 from __future__ import annotations
 

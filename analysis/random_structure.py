@@ -1,14 +1,9 @@
 """The random-effects structure of a model: where it starts, and the stated rule by which it is reduced.
 
-It starts with what the design justifies (Barr et al., 2013): participants and items with an intercept and a slope of the compared
-factor, items also otherwise in models than in people, and what is particular to an item, a prompt and a session in models. Item slopes
-of k conditions in two kinds of reader have k(2k + 1) variances and correlations: such a matrix is begun with where it has at most four
-columns and ten items for each. Otherwise what conditions do to items is independent between conditions, with a variance for each of
-three to six conditions where people alone, or models alone, have such slopes, else with one for all of them.
-
-A fit that is singular or does not converge is reduced in steps (after Bates et al., 2015, *Parsimonious mixed models*): first the
-correlations go, then the components whose variance is estimated as zero, then all slopes. Slopes without correlations are deviations
-in each condition, the reference among them: a model of differences from the reference would change with what is taken for it.
+It starts with what the design justifies (Barr et al., 2013); an item's slopes in two kinds of reader are begun with as one matrix
+where it has at most four columns and ten items for each. A fit that is singular or does not converge is reduced in steps (after
+Bates et al., 2015, *Parsimonious mixed models*): correlations, components estimated as zero, then all slopes. Slopes without
+correlations are deviations in each condition: a model of differences from the reference would change with what is taken for it.
 """
 
 from __future__ import annotations

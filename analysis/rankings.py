@@ -1,8 +1,4 @@
-"""How readers compare with each other: robustness by size, recovery order, error patterns and error consistency.
-
-Error patterns are vectors of right and wrong answers by item and condition, for each participant or session of a model; failures
-count as wrong. Cohen's kappa of two readers' errors follows Geirhos et al. (2020).
-"""
+"""How readers compare: robustness by size, recovery order, error patterns and error consistency (Geirhos et al., 2020)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Finds and reads the tables that a study hands over or exports, column by column and batch by batch.
-
-Three kinds of folder hold them: a handover (``trials.parquet`` beside ``dictionary.json``; a study's own folder holds one with each
-report), an export as Parquet or CSV (``trials.parquet`` or ``trials.csv`` beside ``codebook.md``), and a Psych-DS folder.
-"""
+"""Finds and reads the tables that a study hands over or exports, column by column and batch by batch."""
 
 from __future__ import annotations
 

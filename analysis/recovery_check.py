@@ -1,9 +1,4 @@
-"""Compares the effects that simulated readers were given with the effects that the models recover from their answers.
-
-It shows whether the whole path (items, lists, server, store, scoring, models) recovers the generating values. Effects are given at the
-reference of all factors; lapses, tails and further factors change what a model of one factor should find. A moving window's reading
-time is the sum of its words' times, which follow ``words`` of the truth and not ``time``.
-"""
+"""Compares the effects that simulated readers were given with the effects that the models recover from their answers."""
 
 from __future__ import annotations
 

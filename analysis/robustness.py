@@ -1,11 +1,9 @@
 """Whether a conclusion depends on the preparation of the data, a few items, the random effects, or the wording of prompts.
 
 The design chooses the checks of planned contrasts, never an outcome. A check's interval has the tail probability of the contrast's
-interval, so both are adjusted for the same family. A significant contrast is *the same* where the check's interval excludes zero on
-the same side, *weaker* where it includes zero, and *reversed* where the estimate has the other sign; another one *appears* where the
-check's interval excludes zero. Estimating equations ignore either dependence in turn (clusters are participants,
-or items), with an identity link and exchangeable correlation (Liang & Zeger, 1986), bias-reduced below 50 clusters (Mancl & DeRouen,
-2001). A universe of the multiverse is one set of choices of preparation (Steegen, Tuerlinckx, Gelman & Vanpaemel, 2016).
+interval, so both are adjusted for the same family. Estimating equations have an identity link and exchangeable correlation (Liang &
+Zeger, 1986), bias-reduced below 50 clusters (Mancl & DeRouen, 2001); a universe is one set of choices of preparation (Steegen et
+al., 2016).
 """
 
 from __future__ import annotations

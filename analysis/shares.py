@@ -1,8 +1,4 @@
-"""The contrasts of a plan in shares or ratings, in points, and the influence of each participant and item on them.
-
-Every analysed answer counts, whatever became of the others: a reader with 0% or 100% in a condition stays in. People's answers
-are compared with a model's item by item (:mod:`analysis.crossed_variance`).
-"""
+"""The contrasts of a plan in shares or ratings, in points, and the influence of each participant and item on them."""
 
 from __future__ import annotations
 

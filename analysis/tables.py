@@ -1,8 +1,4 @@
-"""Reads the tables of a study, checks that they are what the contract says, and says whose rows they are.
-
-Nothing here drops a row: every trial stays in the table, and a trial that no model may use says why in
-``excluded_reason`` (see :mod:`analysis.preparing.exclusions`).
-"""
+"""Reads the tables of a study, checks that they are what the contract says, and says whose rows they are."""
 
 from __future__ import annotations
 

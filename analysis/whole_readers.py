@@ -1,9 +1,4 @@
-"""Draws whole participants and whole sessions of models, where there are more rows than an analysis can bear.
-
-Who is drawn follows from the names alone: readers stand in one order, of the hashes of their names, and an analysis takes as many
-from its beginning as it can bear. So all analyses of a study draw the same readers, a larger draw holds a smaller one, and nothing
-that varies within a reader is thinned out.
-"""
+"""Draws whole participants and whole sessions of models, where there are more rows than an analysis can bear."""
 
 from __future__ import annotations
 

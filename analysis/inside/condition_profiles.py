@@ -1,9 +1,4 @@
-"""Readers by their condition profiles: how each one's answers or times go up and down over conditions.
-
-Mind Scramble (2024, section 4.5) likens maps of hidden states, which differ between models, to the patterns that people have.
-What people have is a profile over conditions. Whether it is theirs, and not the noise of the few items that each saw, is told
-as for models: by halves of their items (:mod:`analysis.inside.pattern_similarity`).
-"""
+"""Readers by their condition profiles: how answers or times go up and down over conditions (Mind Scramble, 2024, section 4.5)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The hidden states that a study has kept, results computed from them, and progress over their layers.
-
-``states/<run>`` of a study's folder holds a 16-bit memory map per layer (``layer_NN.npy``, rows by width), ``index.parquet`` with each
-row's trial (``work_key``) and position in the prompt, and ``results``. Several runs of one model are read as one.
-"""
+"""The hidden states that a study has kept, results computed from them, and progress over their layers."""
 
 from __future__ import annotations
 

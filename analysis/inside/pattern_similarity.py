@@ -1,8 +1,6 @@
 """How alike condition × layer maps are, between halves of items, data sets and models, and whether readers can be identified.
 
-The cosine of two maps is near 1 whatever they show, as all cells are similar. Maps are therefore centred within layers (and within
-conditions) and correlated; p comes from permuted conditions. Identification follows Finn et al. (2015), correction for
-reliability Spearman (1904).
+Identification follows Finn et al. (2015), correction for reliability Spearman (1904); p comes from permuted conditions.
 """
 
 from __future__ import annotations

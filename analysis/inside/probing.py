@@ -1,8 +1,4 @@
-"""What hidden states predict, layer by layer and condition by condition (Cao et al., 2023, appendix A.3).
-
-One probe per layer is trained on items in all conditions together and tested on held-out items, each condition by itself. Items
-that share a text, a pair or a record form a family, which is in training or in test, never in both.
-"""
+"""What hidden states predict, layer by layer and condition by condition (Cao et al., 2023, appendix A.3)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Probes of one layer: settings, cost, and a ridge-penalised logistic regression from hidden states to labels.
-
-Rows that belong together are never in training and test at once; means and standard deviations come from the training rows;
-the penalty is chosen within the training rows, again without splitting an item.
-"""
+"""Probes of one layer: settings, cost, and a ridge-penalised logistic regression from hidden states to labels."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
 """Accuracies of probes with intervals: items are drawn again, the same ones for every layer and condition.
 
-A draw takes families of items (:mod:`analysis.inside.probing`) with replacement, each with all its trials, so that layers,
-conditions, and probe and control task stay paired and every difference between them has the interval of a paired difference.
-Probes are not trained again. Where one probe was tested on items of its own, intervals are about these probes and new items. In
-folds, each item trains the probes that test most of the others: accuracies of folds go together, which a bootstrap over items
-does not see. Its intervals are therefore widened (:func:`widening`) after Nadeau and Bengio (2003).
+Intervals over folds are widened (:func:`widening`) after Nadeau and Bengio (2003), since folds share training items.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Each model's condition × layer map: how near each changed text stays to its intact form, layer by layer.
-
-Mind Scramble (2024, section 4.5 and Figure 5) averages hidden states over the tokens of the prompt and takes the cosine between
-changed and intact text. States share a large common part, so cosines are also taken after the mean state is subtracted.
-"""
+"""Each model's condition × layer map: cosines of changed and intact texts by layer (Mind Scramble, 2024, section 4.5, Figure 5)."""
 
 from __future__ import annotations
 

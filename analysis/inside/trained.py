@@ -1,8 +1,4 @@
-"""Trained models: which there are, and how they differ from their base by condition (Cao et al., 2023) and task (H-TEST).
-
-The data dictionary names the training (``settings: trained``) and the base (``settings: base``); the record of the training is
-``tuning/<name>/tuning.json`` in the study's folder with ``loss.csv`` alongside, or ``tuning`` in the dictionary.
-"""
+"""Trained models: which there are, and how they differ from their base by condition (Cao et al., 2023) and task (H-TEST)."""
 
 from __future__ import annotations
 

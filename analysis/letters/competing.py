@@ -1,9 +1,4 @@
-"""Letter places, match scores and tokenisation as competing explanations of what changed words cost, reader by reader.
-
-Every explanation is a model of the changed trials alone (the intact form would make any of them look good), with the words' length
-and frequency in all of them, fitted by maximum likelihood and held out item by item (:mod:`analysis.heldout`). Akaike weights
-are of the models in the table; that the best one is good says its held-out gain over the words' length and frequency.
-"""
+"""Letter places, match scores and tokenisation as competing explanations of what changed words cost, reader by reader."""
 
 from __future__ import annotations
 

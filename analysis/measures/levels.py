@@ -1,9 +1,4 @@
-"""What each level of a factor does to a text, as the items record it: nothing, a change, other letters throughout, no text.
-
-Ratios need to know which level is the intact text and which one is the floor without its evidence. Names are the study's own and
-prove nothing, so this is read from what each item says was done to it (``provenance: operation``), and where that says
-nothing of the text, from the texts themselves: an item that shows its intact form is intact.
-"""
+"""What each level of a factor does to a text, as the items record it: nothing, a change, other letters throughout, no text."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The grammar of planned analyses, their contrasts, measures and bounds, and their wording.
-
-It serves ``experiment``, which checks, freezes and registers a plan, and ``analysis``, which carries it out. It imports nothing
-beyond the standard library, so that both read a plan in the same way.
-"""
+"""The grammar of planned analyses, their contrasts, measures and bounds, and their wording."""
 
 from analysis.plan.bounds import (
     KEYLESS,

@@ -1,8 +1,4 @@
-"""The planned analyses of a study, with every default stated, and each analysis to run that follows from them.
-
-What a plan leaves unsaid has a default that is the same everywhere: ``wrods check --explain`` prints it, the registration contains
-it, and it is exported to analysis with the rest.
-"""
+"""The planned analyses of a study, with every default stated, and each analysis to run that follows from them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The precision that a planned sample can be expected to have, in closed form: no study is drawn.
-
-The variance of a contrast is that of :mod:`analysis.crossed_variance`, worked out from what is assumed instead of estimated:
-participants, items and single answers each contribute their variance divided by their number. It leaves out what the estimator
-adds where few answers differ, so near 0% or 100% with few items it is too hopeful; ``wrods power`` simulates the study.
-"""
+"""The precision that a planned sample can be expected to have, in closed form: no study is drawn."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Counts who and what is analysed and why the rest is not: the flow tables of a report.
-
-:func:`flow` is the short table of a report, :func:`flow_steps` the long one, with people and trials that are left after each
-step, and :func:`time_steps` goes on with the trials that a model of times loses.
-"""
+"""Counts who and what is analysed and why the rest is not: the flow tables of a report."""
 
 from __future__ import annotations
 

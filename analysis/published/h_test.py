@@ -1,8 +1,4 @@
-"""H-TEST's tables from a study's own trials (Lee & Lim, 2024), with the paired tests that the paper lacks.
-
-Accuracy by task and model (Tables 2, 5 and 6), rules found by people (Table 7), pairs of models, published and corrected
-readings, and letter geometry (Figure 5).
-"""
+"""H-TEST's tables from a study's own trials (Lee & Lim, 2024), with the paired tests that the paper lacks."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What the tables and figures of Mind Scramble (TypoBench, 2024, arXiv:2410.01677) show, from a study of one's own.
-
-A study of the template ``mind-scramble`` has a factor whose levels have the paper's names (``BASE``, ``REO-ALL``, ``DEL-INT_2`` …).
-Values of items (Tables 1 to 3), their floors, ranks of models across tasks, and similarity of texts (Table 4).
-"""
+"""What the tables and figures of Mind Scramble (TypoBench, 2024, arXiv:2410.01677) show, from a study of one's own."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Tables 1 and 3 to 8 of Scrambled Bench (Cao, Kojima, Matsuo & Iwasawa, 2023) from the released outputs.
-
-The folder holds ``outputs/MODEL.jsonl.gz`` and ``stimuli/`` as ``wrods import --from scrambled_bench`` takes it, or the authors' own
-``output/TASK/scrambled_DATA/METHOD/CONDITION/MODEL``, where the i-th line belongs to the i-th question. Tables 3 and 4 are recovery of
-408 sentences, 5 answers to RealtimeQA, 1 AQuA-RAT, 6 to 8 DREAM (1,025 questions, of which the paper divides by 1,024).
-"""
+"""Tables 1 and 3 to 8 of Scrambled Bench (Cao, Kojima, Matsuo & Iwasawa, 2023) from the released outputs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A study's own run in the cells of Scrambled Bench's tables: which part it is of the paper, which columns its levels are.
-
-Nothing here goes by a study's name. The data set is told by the text that its items show (evidence, dialogue or problem), examples by
-their role, and a level by what its items say was done to them, or by its name as the paper has it.
-"""
+"""A study's own run in the cells of Scrambled Bench's tables: which part it is of the paper, which columns its levels are."""
 
 from __future__ import annotations
 
