@@ -14,10 +14,8 @@ from analysis.contrasts import untested, untested_in_words
 from analysis.estimation import COUNTED, PLANNED_UNTESTED, analyse
 from analysis.families import across_analyses, adjusted, correction_of, two_one_sided
 from analysis.frames import (
-    AT_CHANCE,
     LEAD,
     MODELLED,
-    WRONG,
     ModelData,
     accuracy_rows,
     in_model,
@@ -28,7 +26,6 @@ from analysis.frames import (
     time_data,
     words_rows,
 )
-from analysis.measures.accuracy import with_chance
 from analysis.plan import MISSING, OF_MODELS, RATING, WORDS, WORDS_WITH_ONE_TYPO, Difference, Plan
 from analysis.preparing.exclusions import time_bounds
 from analysis.random_structure import MODELS_FOR_A_CLAIM, on_models_in_general
@@ -73,18 +70,12 @@ def _without_planned(analysis: Analysis, analyses: Sequence[Analysis]) -> Analys
     return replace(analysis, contrasts=own)
 
 
-def analysed_rows(plan: Plan, tables: Tables, failures: str = WRONG) -> tuple[pd.DataFrame, list[str]]:
+def analysed_rows(plan: Plan, tables: Tables) -> tuple[pd.DataFrame, list[str]]:
     """Return the trials of a plan of shares or ratings with ``plan.measure.value``, and in sentences what was left out."""
-    measure, trials = plan.measure, tables.trials
-    if measure == MISSING:
-        return missing_rows(trials, plan)
-    if measure == RATING:
-        return rating_rows(trials, plan)
-    if measure in (WORDS, WORDS_WITH_ONE_TYPO):
-        return words_rows(tables, plan, failures)
-    if failures == AT_CHANCE:
-        trials = with_chance(trials, tables.items, tables.factors)
-    return accuracy_rows(trials, plan, failures)
+    if plan.measure in (WORDS, WORDS_WITH_ONE_TYPO):
+        return words_rows(tables, plan)
+    rows_of = {MISSING: missing_rows, RATING: rating_rows}.get(plan.measure, accuracy_rows)
+    return rows_of(tables.trials, plan)
 
 
 def analyse_missingness(plan: Plan, tables: Tables) -> Analysis:
@@ -93,9 +84,9 @@ def analyse_missingness(plan: Plan, tables: Tables) -> Analysis:
     return analyse_shares(asked, tables)
 
 
-def analyse_shares(plan: Plan, tables: Tables, failures: str = WRONG, companion: bool = True) -> Analysis:
+def analyse_shares(plan: Plan, tables: Tables, companion: bool = True) -> Analysis:
     """Estimate the contrasts of a plan in points, and fit the mixed model of people that accompanies them."""
-    rows, remarks = analysed_rows(plan, tables, failures)
+    rows, remarks = analysed_rows(plan, tables)
     found, limits = contrasts_in_points(ReaderSums(plan, rows, tables), plan)
     contrasts = tuple(adjusted([(plan, found)])[0])
     untested = untested_in_words(contrasts)

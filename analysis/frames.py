@@ -35,9 +35,6 @@ from analysis.readers import PARTICIPANT_KINDS, headed, spoken
 from analysis.tables import Tables, item_names, joined
 from stimuli.errors import UserError, unknown_name
 
-WRONG, LEFT_OUT, AT_CHANCE = FAILURES = ("wrong", "left out", "chance")
-"""What becomes of answers that are not valid; the first is the primary analysis."""
-
 
 @dataclass(frozen=True)
 class ModelData:
@@ -138,21 +135,11 @@ def accuracy_data(trials: pd.DataFrame, plan: Plan) -> ModelData:
     return in_model(rows, plan, share="correct", remarks=remarks)
 
 
-def accuracy_rows(trials: pd.DataFrame, plan: Plan, failures: str = WRONG) -> tuple[pd.DataFrame, list[str]]:
-    """Return the judged trials of a plan with a share from 0 to 1 in ``correct``, and in sentences what was left out of them."""
-    if failures not in FAILURES:
-        raise unknown_name("failures:", failures, FAILURES)
+def accuracy_rows(trials: pd.DataFrame, plan: Plan) -> tuple[pd.DataFrame, list[str]]:
+    """Return the judged trials of a plan with 0 or 1 in ``correct``, failures as 0, and in sentences what was left out of them."""
     rows, remarks = analysed_as_planned(trials, plan)
-    valid, can_be_wrong = is_valid(rows), judged(rows)
-    if failures == LEFT_OUT:
-        lost = int((can_be_wrong & ~valid).sum())
-        if lost:
-            remarks.append(
-                f"Left out of the analysis: {lost:,} of {int(can_be_wrong.sum()):,} trials, without a valid answer."
-            )
-        can_be_wrong &= valid
-    rows, valid = _only(rows, can_be_wrong), valid[can_be_wrong]
-    rows.loc[~valid, "correct"] = rows.loc[~valid, "chance"] if failures == AT_CHANCE else 0.0
+    rows = _only(rows, judged(rows))
+    rows.loc[~is_valid(rows), "correct"] = 0.0
     return rows, remarks
 
 
@@ -400,15 +387,13 @@ def rating_rows(trials: pd.DataFrame, plan: Plan) -> tuple[pd.DataFrame, list[st
     return _keep(rows, rows["rating"].notna(), remarks, "trials without a rating"), remarks
 
 
-def words_rows(tables: Tables, plan: Plan, failures: str = WRONG) -> tuple[pd.DataFrame, list[str]]:
+def words_rows(tables: Tables, plan: Plan) -> tuple[pd.DataFrame, list[str]]:
     """Return trials with changed words, the ``share`` of them that each typed answer recovers, and what was left out."""
     rows, remarks = analysed_as_planned(tables.trials, plan)
     measured = recovery_trials(tables.trials, tables.items, list(tables.factors))
     counts = measured[[*_PLACE, "changed", "recovered", "with_one_typo", "ed_shown", "ed_given"]]
     rows = rows.merge(counts, on=_PLACE, how="inner", validate="one_to_one")
     rows = _keep(rows, rows["changed"] != 0, remarks, "trials in which no word was changed")
-    if failures == LEFT_OUT:
-        rows = _keep(rows, is_valid(rows), remarks, "trials without a valid answer")
     rows["not_recovered"] = rows["changed"] - rows["recovered"]
     rows["recovered_with_one_typo"] = rows["with_one_typo"]
     rows["beyond_one_typo"] = rows["changed"] - rows["with_one_typo"]

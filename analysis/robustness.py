@@ -23,13 +23,10 @@ from statsmodels.genmod.generalized_estimating_equations import GEE
 from analysis import apa
 from analysis.answers import failures_as_wrong, is_valid, judged, not_failed
 from analysis.arrays import Array, Index
-from analysis.carrying_out import analyse_shares, analysed_rows, carry_out
+from analysis.carrying_out import analysed_rows, carry_out
 from analysis.contrasts import compared
-from analysis.estimation import Climb, analyse, climb
+from analysis.estimation import Climb, climb
 from analysis.frames import (
-    AT_CHANCE,
-    FAILURES,
-    WRONG,
     ModelData,
     analysed_as_planned,
     in_model,
@@ -40,7 +37,6 @@ from analysis.intervals import reach
 from analysis.measures.accuracy import with_chance
 from analysis.plan import RATING, WORDS_WITH_ONE_TYPO, Measure, Plan
 from analysis.preparing.exclusions import (
-    Alternative,
     alternatives,
     keeps_right_answers_alone,
     of_flagged_sessions,
@@ -444,6 +440,8 @@ def _checked(plan: Plan, data: ModelData, clusters: str) -> Iterator[dict[str, o
 AS_EXCLUDED, BACK, STRICT = "as the study excluded", "excluded sessions back", "without all that meet a rule"
 VALID, RIGHT = "all valid answers", "right answers only"
 LOG, RAW, POINTS = "log", "ms", "points"
+WRONG, LEFT_OUT, AT_CHANCE = FAILURES = ("wrong", "left out", "chance")
+"""What becomes of answers that are not valid; the first is the primary analysis."""
 SAID = {"chance": "at chance"}
 ONE_TYPO, NO_TYPO = "with one typo allowed", "without a typo"
 BY_WORDS, BY_CHARACTERS = "with every word counted alike", "as the recovery rate"
@@ -474,22 +472,14 @@ def session_choices(tables: Tables) -> Iterator[tuple[str, pd.DataFrame]]:
             yield STRICT, of_flagged_sessions(tables.trials, factors, collected, back=False, out=out)
 
 
-def time_multiverse(
-    tables: Tables,
-    plan: Plan,
-    *,
-    rules: Sequence[Alternative] | None = None,
-    fit: bool = False,
-    one_at_a_time: bool = False,
-) -> pd.DataFrame:
+def time_multiverse(tables: Tables, plan: Plan, *, one_at_a_time: bool = False) -> pd.DataFrame:
     """Compare times under every rule for times, scale and choice of answers and sessions, or varying one of these at a time."""
     if plan.measure.unit != "ms":
         raise UserError(f"{plan.measure.noun} is no time", mend="Give a plan of rt or reading_time.")
-    rules = rules or alternatives(
-        plan.measure.name, tables.dictionary["exclude"], [plan.factor], plan.exclude
-    )
+    name = plan.measure.name
+    rules = alternatives(name, tables.dictionary["exclude"], [plan.factor], plan.exclude)
     own_answers = RIGHT if keeps_right_answers_alone(plan.exclude) else VALID
-    plan = replace(plan, exclude=without_choices(plan.exclude, plan.measure.name))
+    plan = replace(plan, exclude=without_choices(plan.exclude, name))
     found: list[dict[str, Any]] = []
     for sessions, trials in session_choices(tables):
         for choice in (VALID, RIGHT):
@@ -498,37 +488,24 @@ def time_multiverse(
                 rows = trials[trials["response_status"].isna() | (trials["correct"] == 1)]
             times = analysed_as_planned(rows, plan)[0]
             is_timed = not_failed(times) & times["reader_kind"].isin(PARTICIPANT_KINDS)
-            times = times[is_timed & (times[plan.measure.name] > 0)]
+            times = times[is_timed & (times[name] > 0)]
             for rule in rules:
-                kept = rule.rule.keeps(times, plan.measure.name) if len(times) else times["item_id"].notna()
+                kept = rule.rule.keeps(times, name) if len(times) else times["item_id"].notna()
                 for scale in (LOG, RAW):
                     own = (sessions == AS_EXCLUDED, choice == own_answers, rule.is_own)
                     others = [*own, (scale == LOG) == plan.measure.logged].count(False)
                     if one_at_a_time and others > 1:
                         continue
                     universe = Universe(sessions, rule.name, choice, scale, not others)
-                    value = times[plan.measure.name].astype(float)
+                    value = times[name].astype(float)
                     value = value.apply(np.log) if scale == LOG else value
-                    parts: dict[str, Any] = {
-                        "unit": times["reader"],
-                        "value": value,
-                        "weight": 1.0,
-                        "used": kept,
-                        "gone": (~kept).astype(float),
-                    }
-                    told = _compared(universe, times[["reader_group", plan.factor]].assign(**parts), plan)
-                    if fit:
-                        logged, name = scale == LOG, plan.measure.name
-                        response = f"log_{name}" if logged else name
-                        scaled = replace(
-                            plan, measure=replace(plan.measure, logged=logged, response=response)
-                        )
-                        _add_models(told, analyse(scaled, time_data(rows, scaled, rule.rule)), scale)
-                    found += told
+                    gone = (~kept).astype(float)
+                    given = times[["reader_group", plan.factor]].assign(unit=times["reader"], value=value)
+                    found += _compared(universe, given.assign(weight=1.0, used=kept, gone=gone), plan)
     return pd.DataFrame(found)
 
 
-def share_multiverse(tables: Tables, plan: Plan, *, fit: bool = False) -> pd.DataFrame:
+def share_multiverse(tables: Tables, plan: Plan) -> pd.DataFrame:
     """Compare shares with missing answers as wrong, left out and at chance, under each choice of sessions and scoring of words."""
     measure = plan.measure
     if measure.scale != "points":
@@ -544,8 +521,7 @@ def share_multiverse(tables: Tables, plan: Plan, *, fit: bool = False) -> pd.Dat
             ways = FAILURES[:2]
     found: list[dict[str, Any]] = []
     for sessions, trials in session_choices(tables):
-        chosen = replace(tables, trials=trials)
-        rows = analysed_rows(plan, chosen)[0]
+        rows = analysed_rows(plan, replace(tables, trials=trials))[0]
         people, gone = rows["reader_kind"].isin(PARTICIPANT_KINDS), ~is_valid(rows)
         unit, factors = rows["participant"].where(people, rows["item"]), rows[["reader_group", plan.factor]]
         for way in ways:
@@ -555,17 +531,8 @@ def share_multiverse(tables: Tables, plan: Plan, *, fit: bool = False) -> pd.Dat
                 own = scale == POINTS and sessions == AS_EXCLUDED and way == WRONG
                 universe = Universe(sessions, rule, VALID, scale, own)
                 value = value if way == WRONG else value.where(~gone, stand_in)
-                parts: dict[str, Any] = {
-                    "unit": unit,
-                    "value": value,
-                    "weight": weight,
-                    "used": True,
-                    "gone": gone.astype(float),
-                }
-                told = _compared(universe, factors.assign(**parts), plan)
-                if fit and scale == POINTS:
-                    _add_models(told, analyse_shares(plan, chosen, way, companion=False), POINTS)
-                found += told
+                given = factors.assign(unit=unit, value=value, weight=weight)
+                found += _compared(universe, given.assign(used=True, gone=gone.astype(float)), plan)
     return pd.DataFrame(found)
 
 
@@ -634,19 +601,6 @@ def _paired(differences: pd.Series[float], scale: str) -> dict[str, Any]:
 def _in_unit(values: Iterable[float], scale: str) -> list[float]:
     """Return differences of logs in percent, others as they are."""
     return [100.0 * float(np.expm1(value)) if scale == LOG else value for value in values]
-
-
-def _add_models(told: list[dict[str, Any]], analysis: Analysis, scale: str) -> None:
-    """Put the mixed model's contrast of each row's reader group beside its means; nan where it has none."""
-    known = {(one.groups, one.label): one for one in analysis.contrasts if not one.between and one.estimable}
-    for row in told:
-        one = known.get(((row["group"],), row["contrast"]))
-        values = (
-            (float("nan"),) * 4
-            if one is None
-            else (*_in_unit((one.estimate, one.low, one.high), scale), one.p)
-        )
-        row |= dict(zip(("model_estimate", "model_low", "model_high", "model_p"), values, strict=True))
 
 
 SOURCES = {

@@ -105,22 +105,13 @@ def missing_study() -> pd.DataFrame:
     return rows
 
 
-def test_failures_count_as_wrong_are_left_out_or_count_with_chance(handover: Make) -> None:
+def test_failures_count_as_wrong(handover: Make) -> None:
     tables = load(handover(missing_study(), dictionary={"planned": PLANNED}))
     plan = plans(tables)[0]
     wrong, _ = accuracy_rows(tables.trials, plan)
-    left_out, remarks = accuracy_rows(tables.trials, plan, "left out")
     failed = wrong["response_status"] != "valid"
-    lost = int(failed.sum())
-    assert lost > 20
+    assert failed.sum() > 20
     assert wrong.loc[failed, "correct"].eq(0).all()
-    assert len(left_out) == len(wrong) - lost
-    assert f"Left out of the analysis: {lost} of {len(wrong)} trials" in remarks[0]
-    trials = with_chance(tables.trials, tables.items, tables.factors)
-    guessed, _ = accuracy_rows(trials, plan, "chance")
-    assert guessed.loc[failed, "correct"].eq(0.5).all()
-    with pytest.raises(UserError, match="left out"):
-        accuracy_rows(tables.trials, plan, "left")
 
 
 def test_missingness_is_modelled_by_condition(handover: Make) -> None:
