@@ -17,7 +17,7 @@ import operator
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -187,6 +187,25 @@ class Measured:
     codes: dict[str, Whole]  # a number for each text of a text-valued covariate
     excluded: tuple[tuple[str, str], ...]  # candidates left out because a covariate is missing
 
+    def balance(self, groups: Mapping[str, NDArray[Any]]) -> Balance:
+        """Describe the numeric covariates of groups of candidates, each an index into them."""
+        return balance(
+            {
+                name: {group: values[chosen].tolist() for group, chosen in groups.items()}
+                for name, values in self.numbers.items()
+            }
+        )
+
+    def without(self, name: str) -> Measured:
+        """Return the same candidates measured on all covariates but one."""
+        return Measured(
+            self.candidates,
+            {other: values for other, values in self.numbers.items() if other != name},
+            np.delete(self.whole, [place for place, one in enumerate(self.numbers) if one == name], axis=1),
+            {other: codes for other, codes in self.codes.items() if other != name},
+            self.excluded,
+        )
+
 
 def tolerances(on: Mapping[str, float | Tolerance]) -> dict[str, Tolerance]:
     """Read the tolerances of a matching."""
@@ -318,12 +337,7 @@ class _Choice:
     def exceeded(self) -> list[int]:
         """Return the places of the covariates whose sets differ by more than their limit."""
         rows = self.matches[self.chosen]
-        table = balance(
-            {
-                name: {str(place): values[rows[:, place]].tolist() for place in range(rows.shape[1])}
-                for name, values in self.measured.numbers.items()
-            }
-        )
+        table = self.measured.balance({str(place): rows[:, place] for place in range(rows.shape[1])})
         over = {one.covariate for one in table.contrasts if one.exceeds(self.wanted[one.covariate].smd)}
         return [place for place, name in enumerate(self.measured.numbers) if name in over]
 
@@ -499,12 +513,7 @@ def match_sets(
     sets = {
         group: tuple(measured.candidates[i].id for i in chosen[:, place]) for place, group in enumerate(named)
     }
-    table = balance(
-        {
-            name: {group: values[chosen[:, place]].tolist() for place, group in enumerate(named)}
-            for name, values in measured.numbers.items()
-        }
-    )
+    table = measured.balance({group: chosen[:, place] for place, group in enumerate(named)})
     return Matched(sets, table, unmet, len(chosen), measured.excluded)
 
 
@@ -573,15 +582,7 @@ def _blame(
     told = []
     for name, tolerance in wanted.items():
         rest = {other: one for other, one in wanted.items() if other != name}
-        fewer = Measured(
-            measured.candidates,
-            {other: values for other, values in measured.numbers.items() if other != name},
-            np.delete(
-                measured.whole, [place for place, n in enumerate(measured.numbers) if n == name], axis=1
-            ),
-            {other: codes for other, codes in measured.codes.items() if other != name},
-            measured.excluded,
-        )
+        fewer = measured.without(name)
         without = len(choose(fewer, rest, groups, _assign(fewer, rest, groups), size))
         told.append(Unmet(name, _rule(name, tolerance, measured, size, within), reached, without))
     fewest = min(len(members) for members in groups)
@@ -626,12 +627,7 @@ def match_lists(
         name: tuple(sorted(measured.candidates[i].id for i in np.flatnonzero(place == number)))
         for number, name in enumerate(named)
     }
-    table = balance(
-        {
-            covariate: {name: values[place == number].tolist() for number, name in enumerate(named)}
-            for covariate, values in measured.numbers.items()
-        }
-    )
+    table = measured.balance({name: place == number for number, name in enumerate(named)})
     size = min(len(ids) for ids in sets.values())
     unmet = []
     for covariate in measured.numbers:

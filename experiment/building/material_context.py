@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ from experiment.procedure import accepted
 from experiment.study import Study
 from stimuli.errors import UserError
 from stimuli.item import Item
-from stimuli.recipes.task_items import WITHHELD, WITHHOLD
 from stimuli.scramble.conditions import ScrambleSettings
 
 OWN_COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -124,28 +123,6 @@ def path_of(study: Study, *setting: str) -> Path:
             mend=f"Paths start from the study's folder: put it at {path}.",
         )
     return path
-
-
-def without_withheld(levels: Mapping[str, Any]) -> tuple[dict[str, Any], set[str]]:
-    """Return levels of which those that withhold the text are intact, and the names of these."""
-    withheld = {level for level, given in levels.items() if given == WITHHOLD}
-    return {level: "none" if level in withheld else given for level, given in levels.items()}, withheld
-
-
-def withhold(items: Iterable[Item], factor: str | None, levels: Collection[str], field: str) -> list[Item]:
-    """Leave a text out of the items of levels that withhold it: the question is asked without it."""
-    return [
-        replace(
-            item,
-            shown={**item.shown, field: ""},
-            changes=(),
-            left_intact=(),
-            provenance={**item.provenance, "operation": WITHHELD},
-        )
-        if factor is not None and item.condition.get(factor) in levels
-        else item
-        for item in items
-    ]
 
 
 def first_condition(items: list[Item]) -> list[Item]:

@@ -25,8 +25,6 @@ from experiment.building.material_context import (
     shown_fields,
     step_of_kind,
     targets_of,
-    withhold,
-    without_withheld,
 )
 from experiment.study import Study
 from stimuli.corpora import Record
@@ -379,7 +377,7 @@ def sentences(
     keys = None if choosing is None else choosing["keys"]
     shown = [name for name in shown_fields(study) if name != "sentence"]
     factor = None if are_fillers else study.crossing.factor
-    levels, withheld = without_withheld({"": "none"} if are_fillers else study.crossing.levels)
+    levels = {"": "none"} if are_fillers else study.crossing.levels
     items = sentence_items(
         rows,
         factor=factor,
@@ -400,7 +398,6 @@ def sentences(
         skipped=left_out,
         lines=lines,
     )
-    items = withhold(items, factor, withheld, "sentence")
     if answering is not None:
         items = [_accepting(item) for item in items]
         require_readable(study, items)
@@ -425,18 +422,16 @@ def _words(
     left_out: list[Skipped] | None = None,
 ) -> list[Item]:
     given = {str(row["word"]): str(row["foil"]) for row in rows if row.get("foil")}
-    levels, withheld = without_withheld(study.crossing.levels)
     made = word_items(
         [str(row["word"]) for row in rows],
         foils=given or frequent_words(study.language),
         factor=study.crossing.factor,
-        levels=levels,
+        levels=study.crossing.levels,
         seed=study.seed,
         settings=scramble_settings(study),
         source=source,
         skipped=left_out,
     )
-    made = withhold(made, study.crossing.factor, withheld, "word")
     return made if step_of_kind(study, "choose") else [replace(item, choices=None) for item in made]
 
 

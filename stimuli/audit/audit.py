@@ -11,11 +11,18 @@ from stimuli.audit.balance import ABOUT as WORDNESS_ABOUT
 from stimuli.audit.balance import Agreement, agreement, decides_words, first_lines, shared_answers
 from stimuli.audit.changed import Changes, changes
 from stimuli.audit.choices import Choices, choices
-from stimuli.audit.findings import Finding, answers_vary, counted, exact_interval, quoted, worst_first
+from stimuli.audit.findings import (
+    Finding,
+    Level,
+    answers_vary,
+    by_set,
+    counted,
+    exact_interval,
+    quoted,
+    worst_first,
+)
 from stimuli.audit.shortcut import (
     CARRIER,
-    ENOUGH_ITEMS,
-    MARGIN,
     SIMILAR,
     ShortcutTest,
     folded,
@@ -37,7 +44,7 @@ WITHHELD = "withheld"
 
 
 @dataclass(frozen=True)
-class Double:
+class DuplicateText:
     """A text that several items of one set show."""
 
     set_name: str
@@ -56,45 +63,27 @@ class Double:
 class Duplicates:
     """Texts of test items that stand twice."""
 
-    doubles: tuple[Double, ...]
+    doubles: tuple[DuplicateText, ...]
 
     def findings(self) -> list[Finding]:
         """Name contradictions first, then texts that stand twice, then those that differ in case only."""
         told = []
-        for set_name in dict.fromkeys(one.set_name for one in self.doubles):
-            own = [one for one in self.doubles if one.set_name == set_name]
+        for set_name, own in by_set(self.doubles).items():
             clash = [one.text for one in own if one.contradicts]
             same = [one.text for one in own if one.kind == "same" and not one.contradicts]
             before = [one.text for one in own if one.kind == "intact"]
             near = [one.text for one in own if one.kind == "folded" and len(one.answers) < 2]
-            if clash:
-                told.append(
-                    Finding("grave", DUPLICATES, f"{set_name}: one text under two answers: {quoted(clash)}")
-                )
-            if same:
-                told.append(
-                    Finding(
-                        "mend",
-                        DUPLICATES,
-                        f"{set_name}: {counted(len(same), 'text')} shown by several test items: {quoted(same)}",
-                    )
-                )
-            if before:
-                told.append(
-                    Finding(
-                        "mend",
-                        DUPLICATES,
-                        f"{set_name}: the same intact text in several items: {quoted(before)}",
-                    )
-                )
-            if near:
-                told.append(
-                    Finding(
-                        "look",
-                        DUPLICATES,
-                        f"{set_name}: {counted(len(near), 'text')} the same but for case or spaces: {quoted(near)}",
-                    )
-                )
+            rows: tuple[tuple[Level, str, list[str]], ...] = (
+                ("grave", "one text under two answers", clash),
+                ("mend", f"{counted(len(same), 'text')} shown by several test items", same),
+                ("mend", "the same intact text in several items", before),
+                ("look", f"{counted(len(near), 'text')} the same but for case or spaces", near),
+            )
+            told += [
+                Finding(level, DUPLICATES, f"{set_name}: {what}: {quoted(texts)}")
+                for level, what, texts in rows
+                if texts
+            ]
         return told
 
 
@@ -110,6 +99,16 @@ class Leak:
     overlap: float | None = None
 
 
+_LEAKS: Mapping[str, tuple[Level, str]] = {
+    "same text": ("grave", "also among the exemplars or practice items"),
+    "same but for case": ("mend", "among the exemplars or practice items but for case or spaces"),
+    "same carrier": ("mend", "made from the carrier of an exemplar or practice item"),
+    "answer in the text": ("mend", "with the right answer, and no other choice, in the text beside it"),
+    "shared words": ("look", "with {threshold:.0%} or more of the words of an exemplar or practice item"),
+}
+"""Level of each kind of leak, and what is said of the texts."""
+
+
 @dataclass(frozen=True)
 class Leaks:
     """Leaks into the test items, and the share of words from which two texts count as near."""
@@ -121,39 +120,19 @@ class Leaks:
     def findings(self) -> list[Finding]:
         """Name test texts among exemplars as grave; near texts and carriers to be mended."""
         told = []
-        levels = {
-            "same text": "grave",
-            "same but for case": "mend",
-            "same carrier": "mend",
-            "answer in the text": "mend",
-            "shared words": "look",
-        }
-        for set_name in dict.fromkeys(one.set_name for one in self.leaks):
-            for kind, level in levels.items():
-                own = [one.text for one in self.leaks if (one.set_name, one.kind) == (set_name, kind)]
-                if own:
-                    told.append(Finding(level, LEAKS, f"{set_name}: {self._said(kind, own)}"))  # type: ignore[arg-type]
+        for set_name, leaks in by_set(self.leaks).items():
+            for kind, (level, what) in _LEAKS.items():
+                texts = list(dict.fromkeys(leak.text for leak in leaks if leak.kind == kind))
+                if texts:
+                    said = f"{counted(len(texts), 'test text')} {what.format(threshold=self.threshold)}"
+                    told.append(Finding(level, LEAKS, f"{set_name}: {said}: {quoted(texts)}"))
         return told
-
-    def _said(self, kind: str, texts: list[str]) -> str:
-        number = counted(len(set(texts)), "test text")
-        said = {
-            "same text": f"{number} also among the exemplars or practice items",
-            "same but for case": f"{number} among the exemplars or practice items but for case or spaces",
-            "same carrier": f"{number} made from the carrier of an exemplar or practice item",
-            "answer in the text": f"{number} with the right answer, and no other choice, in the text beside it",
-            "shared words": f"{number} with {self.threshold:.0%} or more of the words of an exemplar or practice item",
-        }
-        return f"{said[kind]}: {quoted(list(dict.fromkeys(texts)))}"
 
 
 def duplicates(items: Sequence[Item]) -> Duplicates:
     """Find texts that several test items of one set show; the conditions of one item are one text each."""
-    found: list[Double] = []
-    for set_name in dict.fromkeys(item.set_name for item in items):
-        own = [
-            item for item in items if item.set_name == set_name and item.provenance["operation"] != WITHHELD
-        ]
+    found: list[DuplicateText] = []
+    for set_name, own in by_set(item for item in items if item.provenance["operation"] != WITHHELD).items():
         same = _doubles(set_name, "same", own, [shown_text(item) for item in own])
         known = {one.items for one in same}
         near = _doubles(set_name, "folded", own, [folded(shown_text(item)) for item in own])
@@ -167,7 +146,7 @@ def _intact_text(item: Item) -> str:
     return "\n".join(item.intact.get(name, text) for name, text in item.shown.items())
 
 
-def _doubles(set_name: str, kind: str, items: Sequence[Item], texts: Sequence[str]) -> list[Double]:
+def _doubles(set_name: str, kind: str, items: Sequence[Item], texts: Sequence[str]) -> list[DuplicateText]:
     by_text: dict[str, list[Item]] = {}
     for item, text in zip(items, texts, strict=True):
         by_text.setdefault(text, []).append(item)
@@ -176,7 +155,7 @@ def _doubles(set_name: str, kind: str, items: Sequence[Item], texts: Sequence[st
         ids = tuple(dict.fromkeys(item.item_id for item in own))
         if len(ids) > 1:
             answers = tuple(dict.fromkeys(item.answer for item in own))
-            found.append(Double(set_name, kind, text, ids, answers))
+            found.append(DuplicateText(set_name, kind, text, ids, answers))
     return found
 
 
@@ -185,8 +164,7 @@ def leaks(items: Sequence[Item], near: float = SIMILAR) -> Leaks | None:
     test = [item for item in items if item.role == "test"]
     before = [item for item in items if item.role in _SHOWN_BEFORE]
     found = _answers_in_text(test)
-    for set_name in dict.fromkeys(item.set_name for item in test):
-        own = [item for item in test if item.set_name == set_name]
+    for set_name, own in by_set(test).items():
         earlier = [item for item in before if item.set_name == set_name]
         others = [item for item in before if item.set_name != set_name]
         found += _from_earlier(set_name, own, earlier, others, near)
@@ -281,7 +259,7 @@ CHANCE = 0.5
 
 
 @dataclass(frozen=True)
-class Doubt:
+class AnswerKeyIssue:
     """One item whose answer is in doubt, with the reason."""
 
     set_name: str
@@ -308,17 +286,15 @@ class Labels:
     """Items looked at, those whose answers are in doubt, and what is left of rules in changed texts."""
 
     checked: int
-    doubts: tuple[Doubt, ...]
+    doubts: tuple[AnswerKeyIssue, ...]
     kept: tuple[Kept, ...] = ()
 
     def findings(self) -> list[Finding]:
         """Name the doubtful answers of each set."""
         told = []
-        for set_name in dict.fromkeys(one.set_name for one in self.doubts):
-            own = [one.text for one in self.doubts if one.set_name == set_name]
-            told.append(
-                Finding("mend", SECTION, f"{set_name}: {counted(len(own), 'answer')} in doubt: {quoted(own)}")
-            )
+        for set_name, doubts in by_set(self.doubts).items():
+            said = f"{counted(len(doubts), 'answer')} in doubt: {quoted([one.text for one in doubts])}"
+            told.append(Finding("mend", SECTION, f"{set_name}: {said}"))
         return [*told, *self._of_kept()]
 
     def _of_kept(self) -> list[Finding]:
@@ -343,8 +319,8 @@ def labels(items: Sequence[Item]) -> Labels | None:
     """Hold answers against the rule of their set and the word of their maker; None where neither speaks."""
     checked = 0
     doubts = []
-    for set_name in dict.fromkeys(item.set_name for item in items):
-        own = first_lines([item for item in items if item.set_name == set_name and item.answer is not None])
+    for set_name, answered in by_set(item for item in items if item.answer is not None).items():
+        own = first_lines(answered)
         predicate = _predicate(own)
         for item in own:
             if predicate is None and DISPUTED not in item.covariates:
@@ -353,7 +329,9 @@ def labels(items: Sequence[Item]) -> Labels | None:
             reason = _reason(item, predicate)
             if reason:
                 doubts.append(
-                    Doubt(set_name, item.item_id, item.role, shown_text(item), str(item.answer), reason)
+                    AnswerKeyIssue(
+                        set_name, item.item_id, item.role, shown_text(item), str(item.answer), reason
+                    )
                 )
     return Labels(checked, tuple(doubts), _kept(items)) if checked else None
 
@@ -361,8 +339,7 @@ def labels(items: Sequence[Item]) -> Labels | None:
 def _kept(items: Sequence[Item]) -> tuple[Kept, ...]:
     """Count the changed texts to which the rule of their set still gives the right answer."""
     counts: dict[tuple[str, str], list[bool]] = {}
-    for set_name in dict.fromkeys(item.set_name for item in items):
-        own = [item for item in items if item.set_name == set_name and item.answer is not None]
+    for set_name, own in by_set(item for item in items if item.answer is not None).items():
         predicate = _predicate(own)
         if predicate is None:
             continue
@@ -402,7 +379,6 @@ def _reason(item: Item, predicate: Callable[[str], str] | None) -> str | None:
 
 
 FORMAT = 1
-SHORTCUT = "shortcut"
 CHECKS: Mapping[str, str] = {
     "balance": "Groups of items agree on their covariates",
     "duplicates": "No text stands twice",
@@ -433,13 +409,16 @@ class Audit:
 
     def findings(self) -> tuple[Finding, ...]:
         """Return everything found, the grave first."""
-        found: list[Finding] = []
-        for part in (self.balance, self.duplicates, self.labels, self.leaks, self.changes, self.choices):
-            if part is not None:
-                found += part.findings()
-        if self.shortcut is not None:
-            found += shortcut_findings(self.shortcut)
-        return worst_first(found)
+        parts = (
+            self.balance,
+            self.duplicates,
+            self.labels,
+            self.leaks,
+            self.changes,
+            self.choices,
+            self.shortcut,
+        )
+        return worst_first([finding for part in parts if part is not None for finding in part.findings()])
 
     def problems(self) -> list[str]:
         """Return a line for each thing to mend, grave ones first and marked ``grave:``."""
@@ -487,87 +466,39 @@ def audit_items(
     every_line: bool = False,
 ) -> Audit:
     """Audit the items of a study."""
-    test = [item for item in items if item.role == "test"]
-    left_out: dict[str, str] = {}
-    tasks = _tasks([*test, *_of_role(items, "filler")])
+    test, fillers, exemplars = (
+        [item for item in items if item.role == role] for role in ("test", "filler", "exemplar")
+    )
+    tasks = _tasks([*test, *fillers])
     tested = None
-    if not shortcut:
-        left_out[SHORTCUT] = "not asked for"
-    elif not tasks:
-        left_out[SHORTCUT] = "no set whose items all offer the same choices"
-    else:
-        declared = {name: (about or {}).get(name, _declared(own)) for name, own in tasks.items()}
+    if shortcut and tasks:
         tested = shortcut_test(
             tasks,
             language=language,
             seed=seed,
-            tokenizer=_as_callable(tokenizer),
-            about=declared,
+            tokenizer=getattr(tokenizer, "tokenize", tokenizer),
+            about={name: (about or {}).get(name, _declared(own)) for name, own in tasks.items()},
             every_line=every_line,
         )
+    balance = agreement(
+        test, language=language, lists=lists, by_design=by_design, fillers=fillers, every_line=every_line
+    )
+    changed = changes(test, language, aside={factor for item in exemplars for factor in item.condition})
     sections: dict[str, tuple[Any, str]] = {
-        "balance": (
-            agreement(
-                test,
-                language=language,
-                lists=lists,
-                by_design=by_design,
-                fillers=_of_role(items, "filler"),
-                every_line=every_line,
-            ),
-            "no covariate, or no two groups to compare",
-        ),
+        "balance": (balance, "no covariate, or no two groups to compare"),
         "duplicates": (duplicates(test) if test else None, "no test items"),
         "labels": (labels(items), "no rule to hold answers against"),
         "leaks": (leaks(items), "no exemplars, practice items or questions"),
-        "changes": (
-            changes(test, language, aside=_factors_of(_of_role(items, "exemplar"))),
-            "no condition changes words",
-        ),
-        "choices": (
-            choices([*test, *_of_role(items, "filler")], every_line=every_line),
-            "no item has choices",
+        "changes": (changed, "no condition changes words"),
+        "choices": (choices([*test, *fillers], every_line=every_line), "no item has choices"),
+        "shortcut": (
+            tested,
+            "no set whose items all offer the same choices" if shortcut else "not asked for",
         ),
     }
-    left_out = {name: why for name, (part, why) in sections.items() if part is None} | left_out
+    left_out = {name: why for name, (part, why) in sections.items() if part is None}
     found = {name: part for name, (part, _) in sections.items()}
-    return Audit(language, len(items), _roles(items), **found, shortcut=tested, left_out=left_out)
-
-
-def shortcut_findings(test: ShortcutTest) -> list[Finding]:
-    """Name the tasks that nuisance features sort, and those with too few items to tell."""
-    told = []
-    for one in test.tasks:
-        if one.verdict == "leaks" and one.best is not None:
-            clue = "; ".join(f"{each.feature} alone {each.alone:.0%}" for each in one.telling[:2])
-            told.append(
-                Finding(
-                    "mend",
-                    SHORTCUT,
-                    f"{one.task}: a classifier that does not know the rule sorts {one.best:.0%} of the items "
-                    f"(at least {one.lower:.0%}, chance {one.chance:.0%}){': ' + clue if clue else ''}",
-                )
-            )
-    few = [one for one in test.tasks if one.verdict == "too few to tell"]
-    if few:
-        named = ", ".join(f"{one.task} ({one.items})" for one in few)
-        told.append(
-            Finding(
-                "look",
-                SHORTCUT,
-                f"too few items to rule a shortcut out ({ENOUGH_ITEMS:,} are needed): {named}",
-            )
-        )
-    open_ = [one.task for one in test.tasks if one.verdict == "not settled"]
-    if open_:
-        told.append(
-            Finding(
-                "look",
-                SHORTCUT,
-                f"{counted(len(open_), 'task')} with an upper bound above chance + {MARGIN:.2f}: {', '.join(open_)}",
-            )
-        )
-    return told
+    return Audit(language, len(items), _roles(items), **found, left_out=left_out)
 
 
 def _tasks(asked: Sequence[Item]) -> dict[str, list[Item]]:
@@ -581,23 +512,10 @@ def _tasks(asked: Sequence[Item]) -> dict[str, list[Item]]:
     return tasks
 
 
-def _of_role(items: Sequence[Item], role: str) -> list[Item]:
-    return [item for item in items if item.role == role]
-
-
-def _factors_of(items: Sequence[Item]) -> frozenset[str]:
-    return frozenset(factor for item in items for factor in item.condition)
-
-
 def _declared(items: Sequence[Item]) -> Collection[str]:
     if decides_words(items):
         return WORDNESS_ABOUT
     return frozenset().union(*(one.about for one in rules_of(items).values()))
-
-
-def _as_callable(tokenizer: Any) -> Tokenizer | None:
-    found: Tokenizer | None = getattr(tokenizer, "tokenize", tokenizer)
-    return found
 
 
 def _roles(items: Sequence[Item]) -> dict[str, dict[str, int]]:

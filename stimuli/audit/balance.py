@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import inf, sqrt
 from statistics import NormalDist
 
-from stimuli.audit.findings import Finding, counted, line_weights, sidak
+from stimuli.audit.findings import Finding, by_set, counted, line_weights, sidak
 from stimuli.covariates import BIGRAMS, NEIGHBOURS, covariate_table, words_covariates
 from stimuli.item import Item
 from stimuli.matching import SMD_LIMIT, Balance, balance
@@ -183,8 +183,7 @@ def agreement(
 ) -> Agreement | None:
     """Compare covariates between conditions, answer classes and lists; None where there is nothing to compare."""
     found = []
-    for set_name in dict.fromkeys(item.set_name for item in items):
-        own = [item for item in items if item.set_name == set_name]
+    for set_name, own in by_set(items).items():
         for by in dict.fromkeys(factor for item in own for factor in item.condition):
             found.append(_grouping(set_name, by, own, [item.condition.get(by) for item in own], by_design))
         answering = [*own, *(item for item in fillers if item.set_name == set_name)]

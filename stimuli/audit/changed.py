@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from stimuli.audit.findings import Finding, counted, quoted
+from stimuli.audit.findings import Finding, by_set, counted, quoted
 from stimuli.covariates import displacement
 from stimuli.item import Item
 from stimuli.lexicon import REAL_WORD_ZIPF, has_lexicon, zipf
@@ -180,8 +180,7 @@ def changes(items: Sequence[Item], language: str, *, aside: Collection[str] = ()
         return None
     conditions, real, identical = [], [], []
     uneven = []
-    for set_name in dict.fromkeys(item.set_name for item in items if item.set_name in sets):
-        own = [item for item in items if item.set_name == set_name]
+    for set_name, own in by_set(item for item in items if item.set_name in sets).items():
         levels = list(dict.fromkeys(map(level_of, own)))
         for level in levels:
             members = [item for item in own if level_of(item) == level]

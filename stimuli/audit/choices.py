@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from stimuli.audit.balance import shared_answers
-from stimuli.audit.findings import Finding, Interval, exact_interval, line_weights, whole
+from stimuli.audit.findings import Finding, Interval, by_set, exact_interval, line_weights, whole
 from stimuli.item import Item
 
 SECTION = "choices"
@@ -68,14 +68,9 @@ class Choices:
 def choices(items: Sequence[Item], *, every_line: bool = False) -> Choices | None:
     """Test what the choices of each set give away; None where no item has choices."""
     sets = []
-    for set_name in dict.fromkeys(item.set_name for item in items):
-        own = [
-            item
-            for item in items
-            if item.set_name == set_name and item.choices and item.answer in item.choices
-        ]
-        if own:
-            sets.append(_choice_set(set_name, own, line_weights(own, every_line=every_line)))
+    offered = by_set(item for item in items if item.choices and item.answer in item.choices)
+    for set_name, own in offered.items():
+        sets.append(_choice_set(set_name, own, line_weights(own, every_line=every_line)))
     return Choices(tuple(sets)) if sets else None
 
 

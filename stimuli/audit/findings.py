@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 from stimuli.item import Item
 
@@ -33,6 +33,26 @@ class Finding:
 def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Return findings with the grave ones first, else in their order."""
     return tuple(sorted(findings, key=lambda one: LEVELS.index(one.level)))
+
+
+class InSet(Protocol):
+    """Whatever belongs to a set of items."""
+
+    @property
+    def set_name(self) -> str:
+        """Return the name of the set."""
+        ...
+
+
+Member = TypeVar("Member", bound=InSet)
+
+
+def by_set(members: Iterable[Member]) -> dict[str, list[Member]]:
+    """Return items, or what was found in them, by their set, sets in the order of their first member."""
+    sets: dict[str, list[Member]] = {}
+    for member in members:
+        sets.setdefault(member.set_name, []).append(member)
+    return sets
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:

@@ -8,6 +8,7 @@ classifiers, is at most .05 above chance with at least 2,000 items; with fewer i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from stimuli.audit.findings import Interval, cluster_interval, line_weights
+from stimuli.audit.findings import Finding, Interval, Level, cluster_interval, counted, line_weights
 from stimuli.features import (
     FEATURES,
     Exempt,
@@ -54,33 +55,27 @@ def groups_of(items: Sequence[Item]) -> list[int]:
     or their text up to case and spaces. Where an item names neither pair nor carrier, texts that share most of
     their words belong together too, unless that would chain more than a tenth of all items into one group.
     """
-    joined = _Joined(len(items))
-    _join_equal(joined, [[("id", item.item_id)] for item in items])
-    _join_equal(joined, [[("text", folded(shown_text(item)))] for item in items])
-    _join_equal(
-        joined,
-        [
-            [
-                (name, item.covariates[name])
-                for name in PAIR_COVARIATES
-                if item.covariates.get(name) is not None
-            ]
-            for item in items
-        ],
-    )
-    alone = [
-        i
-        for i, item in enumerate(items)
-        if all(item.covariates.get(name) is None for name in PAIR_COVARIATES)
+    named = [
+        [(name, item.covariates[name]) for name in PAIR_COVARIATES if item.covariates.get(name) is not None]
+        for item in items
     ]
+    keys = (
+        [("id", item.item_id), ("text", folded(shown_text(item))), *pairs]
+        for item, pairs in zip(items, named, strict=True)
+    )
+    equal = _equal_pairs(keys)
+    groups = _joined(len(items), equal)
+    alone = [place for place, pairs in enumerate(named) if not pairs]
     if len(alone) > 1:
-        similar = joined.copy()
-        for one, other in _similar_pairs([bag(shown_text(items[i])) for i in alone]):
-            similar.join(alone[one], alone[other])
-        if similar.largest() <= max(_LARGEST_GROUP * len(items), joined.largest()):
-            joined = similar
-    numbers: dict[int, int] = {}
-    return [numbers.setdefault(joined.root(i), len(numbers)) for i in range(len(items))]
+        near = _similar_pairs([bag(shown_text(items[place])) for place in alone])
+        similar = _joined(len(items), [*equal, *((alone[one], alone[other]) for one, other in near)])
+        if _largest(similar) <= max(_LARGEST_GROUP * len(items), _largest(groups)):
+            groups = similar
+    return groups
+
+
+def _largest(groups: Sequence[int]) -> int:
+    return max(Counter(groups).values(), default=0)
 
 
 def folds_of(groups: Sequence[int], names: Sequence[str], folds: int, seed: int) -> list[int]:
@@ -102,39 +97,24 @@ def folds_of(groups: Sequence[int], names: Sequence[str], folds: int, seed: int)
     return fold
 
 
-class _Joined:
-    """Sets of items that grow by joining (union-find)."""
+def _joined(number: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
+    """Return the number of each thing's group when the things of each pair belong together."""
+    import numpy as np
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
 
-    def __init__(self, number: int) -> None:
-        self.parent = list(range(number))
-
-    def copy(self) -> _Joined:
-        other = _Joined(0)
-        other.parent = self.parent.copy()
-        return other
-
-    def root(self, item: int) -> int:
-        while self.parent[item] != item:
-            self.parent[item] = self.parent[self.parent[item]]
-            item = self.parent[item]
-        return item
-
-    def join(self, one: int, other: int) -> None:
-        first, second = sorted((self.root(one), self.root(other)))
-        self.parent[second] = first
-
-    def largest(self) -> int:
-        sizes: dict[int, int] = {}
-        for item in range(len(self.parent)):
-            sizes[self.root(item)] = sizes.get(self.root(item), 0) + 1
-        return max(sizes.values(), default=0)
+    ends = np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
+    graph = csr_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(number, number))
+    found: dict[int, int] = {}
+    return [
+        found.setdefault(one, len(found)) for one in connected_components(graph, directed=False)[1].tolist()
+    ]
 
 
-def _join_equal(joined: _Joined, keys: Iterable[Iterable[Hashable]]) -> None:
+def _equal_pairs(keys: Iterable[Iterable[Hashable]]) -> list[tuple[int, int]]:
+    """Return each thing with the first one that has a key in common with it."""
     first: dict[Hashable, int] = {}
-    for place, own in enumerate(keys):
-        for key in own:
-            joined.join(first.setdefault(key, place), place)
+    return [(first.setdefault(key, place), place) for place, own in enumerate(keys) for key in own]
 
 
 def _similar_pairs(bags: Sequence[frozenset[str]]) -> list[tuple[int, int]]:
@@ -280,6 +260,26 @@ class ShortcutTest:
     tasks: tuple[Shortcut, ...]
     intervals: int
     unavailable: Mapping[str, str]
+
+    def findings(self) -> list[Finding]:
+        """Name the tasks that nuisance features sort, and those with too few items to tell."""
+        told: list[tuple[Level, str]] = []
+        for task in self.tasks:
+            if task.verdict == "leaks" and task.best is not None:
+                clue = "; ".join(f"{each.feature} alone {each.alone:.0%}" for each in task.telling[:2])
+                sorts = f"sorts {task.best:.0%} of the items (at least {task.lower:.0%}, chance {task.chance:.0%})"
+                said = f"{task.task}: a classifier that does not know the rule {sorts}"
+                told.append(("mend", f"{said}: {clue}" if clue else said))
+        few = ", ".join(f"{one.task} ({one.items})" for one in self.tasks if one.verdict == "too few to tell")
+        if few:
+            told.append(
+                ("look", f"too few items to rule a shortcut out ({ENOUGH_ITEMS:,} are needed): {few}")
+            )
+        unsettled = [one.task for one in self.tasks if one.verdict == "not settled"]
+        if unsettled:
+            number, names = counted(len(unsettled), "task"), ", ".join(unsettled)
+            told.append(("look", f"{number} with an upper bound above chance + {MARGIN:.2f}: {names}"))
+        return [Finding(level, "shortcut", text) for level, text in told]
 
 
 def shortcut_test(

@@ -15,7 +15,7 @@ from stimuli.scramble.alignment import count_asked, words_by_count
 from stimuli.scramble.changes import Change
 from stimuli.scramble.conditions import Scrambled, ScrambleSettings
 from stimuli.scramble.text import common_words, scramble_conditions
-from stimuli.scramble.types import Operation, Unit, parse_operation
+from stimuli.scramble.types import Operation, Unit
 from stimuli.seeds import stable_seed
 from stimuli.words import WITHOUT_SPACES, nfc, word_starts
 
@@ -93,17 +93,6 @@ class Shown:
                 seed=seed,
             ),
         )
-
-
-def parse_levels(
-    factor: str | None, levels: Mapping[str, OperationSpec], settings: ScrambleSettings
-) -> dict[str, Operation]:
-    """Read the operation of every level of a factor; without a factor there is one nameless intact level."""
-    if factor is None:
-        return {"": parse_operation("none")}
-    if not levels:
-        raise UserError(f"factor {factor!r} has no levels", mend="Give for example {intact: none, KFL: KFL}.")
-    return {level: parse_operation(given, default_rate=settings.rate) for level, given in levels.items()}
 
 
 def show_in_conditions(

@@ -21,11 +21,10 @@ from stimuli.recipes.conditions import (
     OperationSpec,
     Shown,
     describe,
-    parse_levels,
     require_change,
     show_in_conditions,
 )
-from stimuli.recipes.task_items import Skipped
+from stimuli.recipes.task_items import Levels, Skipped, withheld_shown
 from stimuli.scramble.alignment import changes_between
 from stimuli.scramble.conditions import DEFAULT, LeftIntact, Scrambled, ScrambleSettings
 from stimuli.scramble.text import scramble_conditions
@@ -360,8 +359,10 @@ def sentence_items(
     """Make items from sentences: row by row, each in every condition."""
     columns = set().union(*rows) if rows else set()
     made, operations = by_hand(factor, levels, columns) if factor is not None else ({}, dict(levels))
+    read = Levels.parse(factor, operations) if operations or not made else Levels(factor, {})
     recipe = _Recipe(
-        operations=parse_levels(factor, operations, settings) if operations or not made else {},
+        levels=read,
+        operations=read.operations(settings),
         made=made,
         order=tuple(levels) if factor is not None else ("",),
         field=field,
@@ -425,6 +426,7 @@ def sentence_items(
 class _Recipe:
     """What holds for every row of a table."""
 
+    levels: Levels
     operations: Mapping[str, Operation]
     made: Mapping[str, ByHand]
     order: tuple[str, ...]
@@ -469,7 +471,10 @@ class _Recipe:
             told = error.message.removeprefix(f"item {item_id!r}: ")
             raise BadRow(f"{where}: {told}", mend=error.mend) from None
         shown = [one for one in shown if one.level in wanted]
-        return [replace(one, operation=BY_HAND) if one.level in self.made else one for one in shown]
+        return [
+            replace(one, operation=BY_HAND) if one.level in self.made else withheld_shown(one, self.levels)
+            for one in shown
+        ]
 
     def _require_unchanged(self, given: str, wanted: Sequence[str]) -> None:
         """Refuse a text without stars at a level that changes starred words."""
@@ -492,7 +497,8 @@ class _Recipe:
         results = scramble_conditions(
             text, operations, seed=self.seed, item_id="", words=(), settings=self.settings
         )
-        return describe(text, results, operations, field=self.field, language=self.settings.language)
+        shown = describe(text, results, operations, field=self.field, language=self.settings.language)
+        return [withheld_shown(one, self.levels) for one in shown]
 
     def _results(
         self, text: str, words: Sequence[int] | None, columns: Mapping[str, str], item_id: str
@@ -611,7 +617,8 @@ def word_items(
     twice = [word for word, number in Counter(plain).items() if number > 1]
     if twice:
         raise UserError(f"{source}: the word {twice[0]!r} stands there {Counter(plain)[twice[0]]} times")
-    operations = parse_levels(factor, levels, settings)
+    read = Levels.parse(factor, levels)
+    operations = read.operations(settings)
     chosen = _given_foils(plain, foils, source) if isinstance(foils, Mapping) else choose_foils(plain, foils)
     items: list[Item] = []
     faults: list[UserError] = []
@@ -625,7 +632,7 @@ def word_items(
             skipped.append(Skipped(word, source, error.message))
             continue
         items += [
-            one.item(
+            withheld_shown(one, read).item(
                 word,
                 set_name=set_name,
                 factor=factor,

@@ -25,7 +25,6 @@ from stimuli.recipes.conditions import (
     describe,
     draw_some,
     option_to_change,
-    parse_levels,
     show_in_conditions,
 )
 from stimuli.scramble.alignment import changes_between
@@ -63,37 +62,36 @@ def recovery_items(
     number: int | None = None,
 ) -> list[Item]:
     """Make recovery items: text by text, each in every condition, with the intact text as the answer."""
-    show: Callable[[int], list[Shown]]
+    read = Levels.parse(factor, levels)
     if published:
-        given = {"": "none"} if factor is None else levels
-        show = published_passes(texts, given, field=field, language=settings.language).shown
-        seeds = _published_seeds(given)
+        show = published_passes(texts, read.given, field=field, language=settings.language).shown
     else:
-        operations = parse_levels(factor, levels, settings)
-        seeds = dict.fromkeys(operations, seed)
+        operations = read.operations(settings)
 
-        def corrected(place: int) -> list[Shown]:
+        def show(place: int) -> list[Shown]:
             text = texts[place]
             return show_in_conditions(
                 text.text, operations, field=field, item_id=text.source_id, seed=seed, settings=settings
             )
 
-        show = corrected
     drawn = draw_some(
         range(len(texts)), number, seed=seed, key=lambda place: texts[place].source_id, what="texts"
     )
     return [
-        _item(texts[place], one, factor, field, set_name, seeds[one.level])
+        shown.item(
+            texts[place].source_id,
+            set_name=set_name,
+            factor=factor,
+            field=field,
+            seed=read.published_seeds[shown.level] if published else seed,
+            answer=shown.intact,
+            source=texts[place].source,
+            split=texts[place].split,
+            licence=texts[place].licence,
+        )
         for place in drawn
-        for one in show(place)
+        for shown in show(place)
     ]
-
-
-def _published_seeds(levels: Mapping[str, Given]) -> dict[str, int]:
-    """Return the seed of every level's pass; an intact level takes that of the others."""
-    seeds = {level: published_operation(given).seed for level, given in levels.items()}
-    any_seed = next((seed for seed in seeds.values() if seed is not None), PUBLISHED_SEED)
-    return {level: any_seed if seed is None else seed for level, seed in seeds.items()}
 
 
 @dataclass(frozen=True)
@@ -197,20 +195,6 @@ def _dropped(intact: str, shown: str, operation: PublishedOperation) -> dict[str
     if operation.protocol is None or "text_dropped" not in {fault.key for fault in operation.protocol.faults}:
         return {}
     return {"words_dropped": max(0, len(_WORD.findall(intact)) - len(_WORD.findall(shown)))}
-
-
-def _item(text: SourceText, shown: Shown, factor: str | None, field: str, set_name: str, seed: int) -> Item:
-    return shown.item(
-        text.source_id,
-        set_name=set_name,
-        factor=factor,
-        field=field,
-        seed=seed,
-        answer=shown.intact,
-        source=text.source,
-        split=text.split,
-        licence=text.licence,
-    )
 
 
 OnBad = Literal["stop", "skip"]
@@ -414,7 +398,7 @@ def corrected_shown(
         for field, (text, item_id) in texts.items()
     }
     _require_change(asked, by_field[asked.field], operations)
-    reading = [_withheld(one, levels) for one in by_field[asked.field]]
+    reading = [withheld_shown(one, levels) for one in by_field[asked.field]]
     if movable is not None:
         kinds = {one.name for one in operations.values() if not one.changes_nothing}
         reading = _without_short(reading, 1 if settings.eligibility == "own" else len(kinds))
@@ -432,7 +416,7 @@ def _keep_turns(asked: Asked, operations: Mapping[str, Operation]) -> None:
         )
 
 
-def _withheld(shown: Shown, levels: Levels) -> Shown:
+def withheld_shown(shown: Shown, levels: Levels) -> Shown:
     """Leave the text out where its level withholds it."""
     if shown.level not in levels.withheld:
         return shown
@@ -484,7 +468,7 @@ def published_shown(
 
 
 def _as_passed(passed: PublishedPasses, place: int, levels: Levels) -> list[dict[str, Shown]]:
-    return [{passed.field: _withheld(one, levels)} for one in passed.shown(place)]
+    return [{passed.field: withheld_shown(one, levels)} for one in passed.shown(place)]
 
 
 def item_of(

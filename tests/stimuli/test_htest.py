@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from stimuli.errors import UserError
 from stimuli.features import exempt, text_features, vowel_groups
-from stimuli.htest import Pair, Rule, rules
+from stimuli.htest import Pair, Rule
 from stimuli.htest.making import generate
 from stimuli.htest.released import RELEASED_TASKS
-from stimuli.htest.rules import BUILT_IN, rule
+from stimuli.htest.rules import BUILT_IN, rule, rules
 from stimuli.lexicon import zipf
 from stimuli.recipes.htest import htest_rule_items
 
