@@ -245,7 +245,7 @@ def _shared(contrasts: Sequence[Contrast]) -> Floats:
 
 def correction_of(plan: Plan) -> str:
     """Name what adjusts the p values and intervals of a plan."""
-    return "the largest |t|" if plan.planned else "Benjamini and Hochberg’s method"
+    return "the largest |t|" if plan.planned else "Benjamini and Hochberg's method"
 
 
 def with_adjusted(table: pd.DataFrame, low: str = "", high: str = "") -> pd.DataFrame:

@@ -78,10 +78,11 @@ def headed_as(group: str, kinds: dict[str, str]) -> str:
 
 
 def theirs(noun: str, groups: Sequence[str], kinds: dict[str, str]) -> str:
-    """Say whose something is: ``people’s accuracy``, ``the accuracy of models a and b``."""
+    """Say whose something is: ``people's accuracy``, ``the accuracy of models a and b``."""
     what = noun.removeprefix("the ")
     if len(groups) == 1 and groups[0] != MODELS_IN_GENERAL and is_several(groups[0], kinds):
-        return f"{spoken(groups[0])}{'’' if spoken(groups[0]).endswith('s') else '’s'} {what}"
+        who = f"{spoken(groups[0])}'s".replace("s's", "s'")
+        return f"{who} {what}"
     return f"the {what} of {listed(groups, kinds)}"
 
 

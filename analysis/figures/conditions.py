@@ -281,7 +281,7 @@ def _value(axes: Axes, row: Conditions, ends: Sequence[float], y: float, step: f
         return
     if step < 0.27:
         is_right = low + high < sum(axes.get_xlim())
-        at, shift = (high if is_right else low, y), (5 if is_right else -5, 0)
+        at, shift = (high if is_right else low, y), (5 if is_right else -5, 2.5)  # clear of the dots below
         where = {"ha": "left" if is_right else "right", "va": "center_baseline"}
     box = {"fc": "white", "ec": "none", "pad": 0.4}
     axes.annotate(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 NONE = "none"
 CONDITION = "condition"
-TARGETS = {"answer": "the right answer", "response": "the model’s own answer", CONDITION: "the condition"}
+TARGETS = {"answer": "the right answer", "response": "the model's own answer", CONDITION: "the condition"}
 """What a probe may predict, by the study's word for it."""
 PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 FOLDS, INNER_FOLDS, CONTROLS = 5, 3, 5

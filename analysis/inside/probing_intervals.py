@@ -21,7 +21,7 @@ RESAMPLES = 2000
 LEVEL = 0.95
 ALL = "all"
 """The name of all conditions together."""
-_UNMOVED = "; where all items are alike (all right, or judged alike by two probes), by Wilson’s bound on the share that could differ"
+_UNMOVED = "; where all items are alike (all right, or judged alike by two probes), by Wilson's bound on the share that could differ"
 _ROUNDING = 1e-9
 
 

@@ -260,7 +260,7 @@ def test_table_4_has_its_floor_and_whole_prompts_beside_texts(tmp_path: Path) ->
     assert text[1].values[0] == pytest.approx(0.6, abs=0.01) and text[-1] == "0.200"
     assert share[1].values[0] == pytest.approx(50, abs=1.5) and whole[-1] == "0.700"
     assert (
-        "Longer than the model’s input, so that their end is not in the vectors: 3 of 140 (gsm8k, whole prompt)"
+        "Longer than the model's input, so that their end is not in the vectors: 3 of 140 (gsm8k, whole prompt)"
         in laid_out["ms_similarity"].note
     )
     units = laid_out["ms_similarity_units"].rows

@@ -125,9 +125,9 @@ def test_the_released_measure_of_restored_passages_is_named_and_nearness_stands_
     assert "1 − edit distance/length" in titles[1]
     axes = [one.figure.axes[0].get_ylabel() for one in chapter.blocks if hasattr(one, "svg")]
     assert axes[:2] == ["Words in place (%)", "Nearness to the intact text (%)"]
-    method = " ".join(map(str, chapter.methods))
+    method = " ".join(one.unescape() for one in chapter.methods)
     assert (
-        "released scorer’s share of words in place" in method
+        "released scorer's share of words in place" in method
         and "replies without the field are left out" in method
     )
 

@@ -57,9 +57,9 @@ def test_statements_of_rules_are_no_fillers_and_their_raters_are_told(tmp_path: 
         "The statements of rules of people and language models were rated by two people each"
     )
     for words in (
-        "on a scale from 0 to 2 (the study’s rubric.md defines each rating).",
+        "on a scale from 0 to 2 (the study's rubric.md defines each rating).",
         "neither who had answered nor the condition",
-        "Cohen’s κ of their ratings before any decision, with quadratic weights: see the chapter on H-TEST.",
+        "Cohen's κ of their ratings before any decision, with quadratic weights: see the chapter on H-TEST.",
         "of 4 on which they differed, 3 were decided (1 by discussion, 2 by a third rater) and ",
         "1 is not decided and counts as not rated.",
         "stated correctly with the highest rating",

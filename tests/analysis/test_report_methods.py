@@ -84,9 +84,9 @@ def test_participants_are_counted_and_left_out_with_reasons(full: dict[str, str]
 
 def test_what_participants_said_of_themselves_is_summed(full: dict[str, str]) -> None:
     said = full["Participants"]
-    assert "recruited through Prolific" in said and "age: 18 to 65; first language: de" in said
-    assert "Age: M = 31.25, SD = 6.50, range 19 to 50 (n = 12)." in said
-    assert "Gender: 7 woman, 5 man (n = 12)." in said
+    assert "recruited through Prolific" in said and "age: 18 to 65; first_language: de" in said
+    assert "Participants reported age: M = 31.25, SD = 6.50, range 19 to 50 (n = 12);" in said
+    assert "gender: 7 woman, 5 man (n = 12)." in said
 
 
 def test_models_have_snapshot_dates_settings_tokens_and_cost(full: dict[str, str], tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_models_only_have_accuracy_and_no_times(tmp_path: Path) -> None:
     assert "Reading time by position" not in words
     assert "within-participant" not in words and "Cousineau" not in words
     assert (
-        "Means have intervals over items (Wilson’s of the effective number of answers for accuracy" in words
+        "Means have intervals over items (Wilson's of the effective number of answers for accuracy" in words
     )
 
 

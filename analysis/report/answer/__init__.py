@@ -24,6 +24,7 @@ from analysis.report.grades import (
     CLEAR,
     CONTRADICTED,
     EQUIVALENT,
+    FOUND,
     FRAGILE,
     NOT_ESTIMABLE,
     OPEN,
@@ -53,6 +54,8 @@ LONGEST_TABLE = 24
 """Rows above which the table of contrasts is in its file only, so that the Answer takes two pages."""
 MOST_SINGLY = 2
 """Models whose comparison with people is a question of its own; more are summed up in one sentence."""
+MOST_SUPPORTS = 4
+"""Sentences on contrasts with which not all checks agree."""
 MANY_MISSING = 0.05
 """A reader with a greater share of answers that could not be scored is named."""
 
@@ -303,8 +306,12 @@ def detectable(one: Contrast, analysis: Analysis) -> str:
 
 
 def _supports(content: Content, sections: Sequence[Section]) -> dict[str, Any]:
-    """Count the contrasts with which all checks agree, and name the others; those of which the same is said share a sentence."""
+    """Count the contrasts with which all checks agree, and name the others; those of which the same is said share a sentence.
+
+    If that takes more than :data:`MOST_SUPPORTS` sentences, the others are counted by what any check finds.
+    """
     said: dict[str, list[str]] = {}
+    found: Counter[str] = Counter()
     agreeing = many = 0
     for analysis, tested in each_test(section.analysis for section in sections):
         before = f"{analysis.plan.heading}, " if len(sections) > 1 else ""
@@ -315,7 +322,13 @@ def _supports(content: Content, sections: Sequence[Section]) -> dict[str, Any]:
                 agreeing += 1
             else:
                 said.setdefault(support_of(checked), []).append(f"{before}{contrast_in_words(one)}")
-    return {"supports": said, "agreeing": agreeing, "many": many}
+                cells = {} if checked is None else checked.cells
+                found.update({cell.outcome for cell in cells.values()} or {""})
+    in_short = [(words, found[outcome]) for outcome, words in FOUND.items() if found[outcome]]
+    return {
+        **{"supports": said, "agreeing": agreeing, "many": many, "unchecked": found[""]},
+        "in_short": in_short if len(said) > MOST_SUPPORTS else [],
+    }
 
 
 def _not_concluded(content: Content, sections: Sequence[Section]) -> dict[str, Any]:

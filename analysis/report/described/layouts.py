@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from analysis.descriptives import WILSON, Cell, participants_intervals, why_no_interval
@@ -46,7 +47,7 @@ def descriptive_table(cells: Sequence[Cell], measure: Measure, factor: str) -> A
         logged=measure.logged,
         rated=measure is RATING,
         unit="ms" if measure.logged else units.get(measure.name, "%"),
-        units_told=_units(cells),
+        **_spread(cells),
         intervals=intervals_told(cells, "" if measure.logged else over_items),
         used=_rows_of(measure),
     )
@@ -60,12 +61,13 @@ def _kinds(cells: Sequence[Cell]) -> dict[str, str]:
     return {cell.group: cell.kind for cell in cells}
 
 
-def _units(cells: Sequence[Cell]) -> str:
-    """Say what n counts, and what SD is where it is there."""
+def _spread(cells: Sequence[Cell]) -> dict[str, Any]:
+    """Say what n counts, and what SD is where any cell has one."""
     of_people = {cell.kind in PARTICIPANT_KINDS for cell in cells}
-    if of_people == {False}:
-        return "n = items."
-    return f"n = participants{', or items for a model or baseline' if False in of_people else ''}. SD is between participants."
+    has_sd = any(np.isfinite(cell.sd) for cell in cells)
+    units = "participants, or items for a model or baseline" if len(of_people) > 1 else "items"
+    units = "participants" if of_people == {True} else units
+    return {"has_sd": has_sd, "units_told": f"n = {units}.{' SD is between participants.' if has_sd else ''}"}
 
 
 def intervals_told(cells: Sequence[Cell], over_items: str = "") -> str:
@@ -102,7 +104,7 @@ def accuracy_and_recovery_table(
     told: dict[str, Any] = {
         "factor": factor,
         "prose": prose,
-        "units_told": _units(exact),
+        **_spread(exact),
         "intervals": intervals,
         "recovery": RECOVERED.name,
     }

@@ -32,6 +32,8 @@ from analysis.tables import Tables
 LAYOUT = Layout(Path(__file__).parent)
 PACKAGES = ("numpy", "scipy", "pandas", "statsmodels", "matplotlib")
 STATED = "statements of rules, analyzed separately"
+MOST_SINGLY = 3
+"""Models of which each has sentences of its own; more share one."""
 _TOKENS = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens")
 
 
@@ -92,7 +94,7 @@ def _participants(tables: Tables) -> dict[str, Any]:
             }
         )
     came = {"recruit": None, "eligible": None, "answers": None, "people": None} | came
-    return {"samples": samples, "came": came, "spaced": in_words, "in_range": _range} if samples else {}
+    return {"samples": samples, "came": came, "in_range": _range} if samples else {}
 
 
 def _of_sessions(known: Mapping[str, Any]) -> dict[str, int]:
@@ -142,18 +144,18 @@ def _models(tables: Tables, table: str | None) -> dict[str, Any]:
         ],
         "wording": (tables.dictionary.get("procedure") or {}).get("wording"),
         "alike": [{**dict(zip(heads, key, strict=True)), "names": names} for key, names in together],
-        "told": told_of,
-        "shared": _shared(told_of),
+        **{"told": told_of, "shared": _shared(told_of), "most_singly": MOST_SINGLY},
     }
 
 
 def _shared(told: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Return what several models did and had in common, to be told once; nothing that would leave a model without a verb."""
+    """Return what several models did and had in common, to be told once, if each sentence of a model keeps a verb."""
     common = {
         key: [said for said in told[0][key] if all(said in one[key] for one in told)] if len(told) > 1 else []
         for key in ("done", "settings")
     }
-    return common if all(set(one["done"]) - set(common["done"]) for one in told) else common | {"done": []}
+    has_verbs = len(told) > MOST_SINGLY or all(set(one["done"]) - set(common["done"]) for one in told)
+    return common if has_verbs else common | {"done": []}
 
 
 def _imported_alike(known: Mapping[str, Any], own: pd.DataFrame) -> tuple[Any, ...] | None:
@@ -174,17 +176,18 @@ def _one_model(name: str, known: Mapping[str, Any], own: pd.DataFrame) -> dict[s
     if settings.get("trained"):
         identity.append(f"trained from {settings['base']} as {settings['trained']}")
     identity += [f"{known['parameters']:,} parameters"] if isinstance(known.get("parameters"), int) else []
-    done = [f"identified itself as {known['resolved']}"] if known.get("resolved") else []
+    in_table = [f"identified itself as {known['resolved']}"] if known.get("resolved") else []
     if known.get("first_call"):
         when, calls = apa.between_dates(known["first_call"], known["last_call"]), known["calls"]
         elsewhere = f"gave its answers elsewhere ({apa.counted(calls, 'answer')}, imported {when})"
-        done.append(elsewhere if is_imported else f"was accessed {when} ({apa.counted(calls, 'call')})")
+        in_table.append(elsewhere if is_imported else f"was accessed {when} ({apa.counted(calls, 'call')})")
+    done = [*in_table]
     failed = 0 if is_imported else int(own["response_status"].isin(("error", "timeout")).sum())
     if own["session_id"].nunique():
         sessions = apa.worded(own["session_id"].nunique(), "session")
         trials, answers = apa.worded(len(own), "trial"), apa.worded(len(own) - failed, "answer")
         done.append(f"{f'has {trials}' if is_imported else f'gave {answers}'} in {sessions}")
-    told = {"name": name, "identity": identity, "done": done, "failed": failed}
+    told = {"name": name, "identity": identity, "done": done, "failed": failed, "in_table": in_table}
     return {
         **told, "settings": _settings(known, own), "is_dated": bool(known.get("first_call")), **_of_sessions(known)
     }  # fmt: skip
@@ -334,6 +337,7 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) 
         "has_two_factors": any(one.plan.crossing is not None for one in fitted),
         "has_results": any(one.has_results for one in analyses),
         "has_planned": any(one.plan.planned for one in analyses),
+        "has_exploratory": any(one.contrasts and not one.plan.planned for one in analyses),
         "has_accuracy": bool(shares) or bool(used["correct"].notna().any()),
         "has_models_of_language": bool((used["reader_kind"] == "model").any()),
         "has_participants": len(people),

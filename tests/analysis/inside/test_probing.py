@@ -83,7 +83,7 @@ def test_where_all_are_right_the_interval_is_wilsons_of_the_number_of_items(tmp_
     assert found.accuracy.value[0, 0] == 1.0 and found.accuracy.high[0, 0] == 1.0
     wilson = binomtest(30, 30).proportion_ci(0.95, "wilson").low
     assert found.accuracy.low[0, 0] == pytest.approx(wilson) and found.accuracy.low_all[0, 0] <= wilson
-    assert "Wilson’s" in found.intervals
+    assert "Wilson's" in found.intervals
 
 
 def test_probes_that_judge_every_item_alike_may_differ_in_as_many_items_as_the_sample_leaves_open(

@@ -541,7 +541,7 @@ def geometry_table(name: str, rows: pd.DataFrame, kinds: Mapping[str, str]) -> A
 ABOUT = Page(
     "H-TEST and letter geometry in these studies",
     "After Lee and Lim (2024), H-TEST, Figure 5.",
-    "Numbers come from these studies’ own runs; those of models that the paper names are quoted.",
+    "Numbers come from these studies' own runs; those of models that the paper names are quoted.",
 )
 _RANK = {"human": 0, "simulated": 1, "model": 2, "baseline": 3}
 _BOTH = "Give two studies: one made with --part tasks, the other with --part geometry."

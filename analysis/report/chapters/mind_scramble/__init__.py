@@ -362,9 +362,9 @@ def unit_table(name: str, parts: Texts, use: str) -> ApaTable | None:
 
 
 ABOUT = Page(
-    "Mind Scramble’s tables from these studies",
+    "Mind Scramble's tables from these studies",
     "After Mind Scramble (2024), arXiv:2410.01677.",
-    "Laid out as in the paper; every number is from these studies’ own runs.",
+    "Laid out as in the paper; every number is from these studies' own runs.",
 )
 
 
@@ -456,4 +456,4 @@ def _alike(maps: Sequence[tuple[str, Represented, Panel]]) -> Iterator[ApaTable 
     yield from pattern_figures("figure_5", title, panels, note)
     pairs = list(between_sets([(name, one) for name, one, _ in maps], "mind-scramble"))
     if pairs:
-        yield sets_table("figure_5_alike", "One model’s maps in several studies", pairs)
+        yield sets_table("figure_5_alike", "One model's maps in several studies", pairs)

@@ -105,7 +105,7 @@ def _of_factor(found: Sequence[Represented], tables: Tables) -> Iterator[Block]:
     )
     pairs = list(patterns.between_sets([(one.part, one) for one in found if one.part], study))
     if pairs:
-        table = sets_table(f"representations_sets_{stem}", "One model’s maps in several data sets", pairs)
+        table = sets_table(f"representations_sets_{stem}", "One model's maps in several data sets", pairs)
         yield from LAYOUT.blocks("sets", table=table)
     for part in dict.fromkeys(one.part for one in found):
         several = patterns.between_models([one for one in found if one.part == part], study)
