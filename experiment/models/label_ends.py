@@ -14,7 +14,7 @@ LEAST_LEFT = 1e-9
 
 
 def begins_another(label: str, labels: Sequence[str]) -> bool:
-    """Say whether a label is the beginning of another one."""
+    """Return whether a label is the beginning of another one."""
     return any(other != label and other.startswith(label) for other in labels)
 
 

@@ -89,7 +89,7 @@ def finished(study: Study, training: Training) -> Outcome | None:
 
 
 def is_submitted(training: Training) -> bool:
-    """Say whether a job was made, or was about to be."""
+    """Return whether a job was made, or was about to be."""
     return "token" in _read(training)
 
 
@@ -444,7 +444,7 @@ def check_chats(lines: Iterable[str], file: Path) -> None:
 
 
 def _fault(line: str) -> str | None:
-    """Say which rule a line breaks; None where it keeps all."""
+    """Describe which rule a line breaks; None where it keeps all."""
     try:
         chat = json.loads(line)
     except ValueError as fault:

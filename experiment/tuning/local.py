@@ -54,7 +54,7 @@ def train_here(
         raise UserError(
             f"{training.place}: training {training.name} was begun with revision {told['base_revision']} of {training.model.use}, "
             f"which is {base.revision} now",
-            mend=f"Name the revision with the model, or remove {training.folder} to train anew.",
+            mend=f"Name the revision with the model, or remove {training.folder} to train again.",
         )
     require_room(training, base)
     say(f"{training.name}: makes its records")
@@ -125,7 +125,7 @@ def train_here(
 
 
 def write_model(network: Any, base: Base, training: Training) -> None:
-    """Write a trained network so that ``hf:`` reads it: matrices beside the weights are added to them, and kept by themselves.
+    """Write a trained network so that ``hf:`` reads it: matrices alongside the weights are added to them, and kept by themselves.
 
     The numbers are of the format in which the base model is stored.
     """

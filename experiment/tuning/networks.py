@@ -75,7 +75,7 @@ def look_at(training: Training) -> Base:
 
 
 def require_peft(training: Training) -> None:
-    """Say how to get peft where it is missing."""
+    """Refuse with how to get peft where it is missing."""
     if importlib.util.find_spec("peft") is None:
         raise UserError(
             f"{training.place}: method: lora needs the package peft, which is not installed",

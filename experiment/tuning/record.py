@@ -24,7 +24,7 @@ from stimuli.files import replace_file
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command did for a training."""
+    """Result of a command for a training."""
 
     # training, base, use: its name, the model's name in the study, and what ``use`` names the trained model
     training: str
@@ -88,7 +88,7 @@ def read_record(folder: Path) -> dict[str, Any]:
     except ValueError as fault:
         raise UserError(
             f"{folder / RECORD} cannot be read: {fault}",
-            mend=f"Remove {folder} to train anew.",
+            mend=f"Remove {folder} to train again.",
         ) from fault
     return dict(told)
 
@@ -113,7 +113,7 @@ def require_same(training: Training, told: Mapping[str, Any]) -> None:
     if changed:
         raise UserError(
             f"{training.place}: training {training.name} was begun with other settings: {'; '.join(changed)}",
-            mend=f"Give it another name, put the settings back, or remove {training.folder} to train anew.",
+            mend=f"Give it another name, put the settings back, or remove {training.folder} to train again.",
         )
 
 

@@ -86,7 +86,7 @@ def made_from(study: Study, training: Training) -> dict[str, Any]:
 
 
 def built_again(study: Study, training: Training) -> str | None:
-    """Say that the study's items were built again since the records were made; None where they are the same."""
+    """Return a remark that the study's items were built again since the records were made; None where they are the same."""
     kept = kept_records(training.folder)
     if kept is None or kept.made_from.get("items") == made_from(study, training)["items"]:
         return None
@@ -114,7 +114,7 @@ def make_records(
     if (stale := built_again(study, training)) and (training.folder / RECORD).exists():
         raise UserError(
             f"{training.place}: {stale}",
-            mend=f"Remove {training.folder} to train anew, or build the items as they were.",
+            mend=f"Remove {training.folder} to train again, or build the items as they were.",
         )
     given, about = records_of(study, training)
     training.folder.mkdir(parents=True, exist_ok=True)
@@ -177,7 +177,7 @@ def records_of(study: Study, training: Training) -> tuple[Iterable[Record], Call
 
 
 def has_replies(path: Path) -> bool:
-    """Say whether a file holds prompts with replies, by its first line."""
+    """Return whether a file holds prompts with replies, by its first line."""
     if path.suffix.lower() not in (".jsonl", ".ndjson") or not path.is_file():
         return False
     with path.open("rb") as stream:
@@ -307,7 +307,7 @@ def _lines(path: Path, training: Training) -> Iterator[Record]:
 
 
 def _checked(record: Record, training: Training, number: int) -> bool:
-    """Say whether a record is a prompt with a reply."""
+    """Return whether a record is a prompt with a reply."""
     place = f"{training.place}: record {number} of {training.on}"
     if isinstance(record.get("text"), str) and "reply" not in record:
         if not record["text"].strip():

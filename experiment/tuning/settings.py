@@ -31,7 +31,7 @@ LEARNING_RATES: Mapping[Method, float] = {"lora": 2e-4, "full": 2e-5}
 
 @dataclass(frozen=True)
 class Lora:
-    """The small matrices that are trained beside the weights (Hu et al., 2022)."""
+    """The small matrices that are trained alongside the weights (Hu et al., 2022)."""
 
     rank: int = 16
     alpha: float = 32.0  # what they add is multiplied by ``alpha / rank``

@@ -70,7 +70,7 @@ def told_together(told: Mapping[str, ToldTraining]) -> list[str]:
 
 
 def _all_of_them(numbers: Sequence[Mapping[str, Any]]) -> str:
-    """Say what trainings take together; nothing where it is not known of one of them."""
+    """Describe what several training runs take together; nothing where it is not known of one of them."""
     hours = [float(one["hours"]) for one in numbers if one.get("hours") is not None]
     dollars = [float(one["usd"]) for one in numbers if one.get("usd") is not None]
     if len(hours) == len(numbers):
@@ -114,7 +114,7 @@ def _tell(study: Study, training: Training) -> ToldTraining:
 
 
 def _on(training: Training) -> tuple[str, str]:
-    """Say on what a model is trained: the texts, or where H-TEST's lines are from; and what changes in them, or their task."""
+    """Describe what a model is trained on: the texts, or where H-TEST's lines are from; and what changes in them, or their task."""
     if training.is_htest:
         of = "released for training" if training.on == RELEASED else "made by its rule"
         asked = "as the study asks them" if training.asked == "study" else "bare, as in the paper"
@@ -172,12 +172,12 @@ def _bytes(path: Path) -> int:
 def _here(
     study: Study, training: Training, tokens: int | None, epochs: int
 ) -> tuple[tuple[str, str], dict[str, Any]]:
-    """Say how a model is trained on this machine, and how long that takes."""
+    """Describe how a model is trained on this machine, and how long that takes."""
     found: dict[str, Any] = {"method": training.method, "learning_rate": training.learning_rate}
     how = (
         "every weight"
         if training.lora is None
-        else f"matrices of rank {training.lora.rank} beside the weights (lora)"
+        else f"matrices of rank {training.lora.rank} alongside the weights (lora)"
     )
     said = f", {how}, learning rate {training.learning_rate:g}"
     try:
@@ -234,7 +234,7 @@ def _looked_at(training: Training) -> Base | None:
 def _at_provider(
     training: Training, tokens: int | None, epochs: int
 ) -> tuple[tuple[str, str], dict[str, Any]]:
-    """Say that a provider trains a model, and for how much."""
+    """Describe training by a provider, and its price."""
     found: dict[str, Any] = {"method": "provider"}
     how = ", trained by its provider"
     if training.price is None:

@@ -35,7 +35,7 @@ _PARTIAL = ".partial-"
 
 @dataclass(frozen=True)
 class TrainingPlace:
-    """How far a training is."""
+    """Progress of a training run."""
 
     step: int  # steps made
     tokens: int  # tokens read
@@ -148,7 +148,7 @@ VALIDATIONS = 20
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a training is."""
+    """Progress of a training run."""
 
     step: int
     steps: int
@@ -161,7 +161,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a training ended."""
+    """The end of a training."""
 
     place: TrainingPlace
     steps: int  # all that there are
@@ -219,7 +219,7 @@ class Trainer:
         path, place = found
         other = UserError(
             f"{path} is of other settings or another model than the study has now",
-            mend=f"Remove {self.folder} to train anew, or give the training another name.",
+            mend=f"Remove {self.folder} to train again, or give the training another name.",
         )
         if place.settings != self.settings:
             raise other
@@ -311,7 +311,7 @@ class Trainer:
         loss = self._computed(pieces, backward)
         if not math.isfinite(loss):
             raise UserError(
-                f"the loss of step {self.step + 1} is {loss}: the weights have run away",
+                f"the loss of step {self.step + 1} is {loss}: the training has diverged",
                 mend="Lower the learning_rate; the checkpoint before is kept, and another rate is another training.",
                 exit_code=1,
             )
@@ -369,7 +369,7 @@ class Trainer:
         return epoch + (self.step - self.bounds[epoch]) / (self.bounds[epoch + 1] - self.bounds[epoch])
 
     def _is_measured(self) -> bool:
-        """Say whether the validation loss is taken after the step that was just made."""
+        """Return whether the validation loss is taken after the step that was just made."""
         every = max(1, self.steps // VALIDATIONS)
         return self.step % every == 0 or self.step in self.bounds
 

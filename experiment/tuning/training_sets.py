@@ -142,12 +142,12 @@ class HeldOut:
                 self._rows.setdefault(size, set()).update(map(hash, _rows(words, size)))
 
     def in_text(self, text: str) -> bool:
-        """Tell whether a sample is one of the texts, or has 13 words in a row of one (a shorter one of 8 or more words: all)."""
+        """Return whether a sample is one of the texts, or has 13 words in a row of one (a shorter one of 8 or more words: all)."""
         words = _running_words(text)
         return words in self._whole or self._has_row(words)
 
     def in_prompt(self, text: str) -> bool:
-        """Tell whether a prompt or a reply has one of the texts as a line of its own, a caption before it or not, or a row of one."""
+        """Return whether a prompt or a reply has one of the texts as a separate line, with or without a caption, or a row of one."""
         return self._has_row(_running_words(text)) or any(
             _running_words(part) in self._whole
             for line in text.splitlines()

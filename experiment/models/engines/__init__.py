@@ -59,7 +59,7 @@ def check_use(use: str) -> None:
 
 
 def use_remark(use: str, folder: Path, options: Mapping[str, object] | None = None) -> str | None:
-    """Say what a model still lacks on this machine: its folder, PyTorch, its key; None where nothing is missing.
+    """Describe what a model still lacks on this machine: its folder, PyTorch, its key; None where nothing is missing.
 
     ``use``: ``kind:name``, as written in the study.
     ``folder``: the study's folder.
@@ -107,7 +107,7 @@ def unfinished_training(settings: ModelSettings) -> str | None:
 
 
 def _require_trained(settings: ModelSettings) -> None:
-    """Say what to do where the study trains a model and the training is not done yet."""
+    """Refuse with what to do where the study trains a model and the training is not done yet."""
     name = unfinished_training(settings)
     if name is not None:
         raise NotThereYet(

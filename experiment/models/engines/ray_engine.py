@@ -290,5 +290,5 @@ class _Work:
 
 
 def _nothing_yet(reply: Reply) -> Sequence[Request]:
-    """Say that a reply may lead on, and that the run gives what follows later."""
+    """Return nothing yet: a reply may lead on, and the run gives what follows later."""
     return ()

@@ -63,7 +63,7 @@ class Columns:
         if value not in known:
             raise UserError(
                 f"{row.where}: {column} is {value!r}, which {self.file.name} does not map",
-                mend=f"{did_you_mean(value, known)}Mapped are {', '.join(known)}; add {value!r} under map, or mend the row.",
+                mend=f"{did_you_mean(value, known)}Mapped are {', '.join(known)}; add {value!r} under map, or correct the row.",
             )
         return str(known[value])
 
@@ -102,7 +102,7 @@ class Line:
             number = float("nan")
         if number != number or number in (float("inf"), float("-inf")):
             raise UserError(
-                f"{self.where}: {column} is {text!r}; it must be a number", mend="Mend or empty the cell."
+                f"{self.where}: {column} is {text!r}; it must be a number", mend="Correct or empty the cell."
             )
         return number
 
@@ -152,7 +152,8 @@ class Source:
                 ) from error
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
                 raise UserError(
-                    f"{self.file.name} is no whole gzip file: {error}", mend="Copy or download it anew."
+                    f"{self.file.name} is not a complete gzip file: {error}",
+                    mend="Copy or download it again.",
                 ) from error
 
     def _lines(self, text: io.TextIOWrapper) -> Iterator[Line]:
@@ -169,7 +170,7 @@ class Source:
                 ) from error
             if not isinstance(values, dict):
                 raise UserError(
-                    f"{self.file.name}, line {number} is no JSON object", mend="Write {…} on each line."
+                    f"{self.file.name}, line {number} is not a JSON object", mend="Write {…} on each line."
                 )
             yield Line(self.file, number, values)
 
@@ -185,7 +186,7 @@ class Source:
                 said = {",": "a comma", ";": "a semicolon", "\t": "a tab"}[mark]
                 raise UserError(
                     f"{self.file.name}, line {reader.line_num} has another number of cells than the header",
-                    mend=f"Cells are split at {said}: quote those that hold one, or mend the row.",
+                    mend=f"Cells are split at {said}: quote those that hold one, or correct the row.",
                 )
             yield Line(self.file, reader.line_num, row, "," if mark == ";" else ".")
 
@@ -221,7 +222,7 @@ def _validator() -> Draft202012Validator:
 
 
 def check_mapping(source: YamlSource) -> None:
-    """Raise one UserError that lists the faults of a mapping in the order of its lines."""
+    """Raise one UserError that lists the errors of a mapping in the order of its lines."""
     if not isinstance(source.data, dict):
         raise UserError(
             f"{source.file.name} holds no mapping of columns",

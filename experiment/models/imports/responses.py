@@ -143,7 +143,7 @@ class _Table:
         return found
 
     def remarks(self, given: Sequence[GivenSession]) -> list[str]:
-        """Say where response times would be of another size than people's are: their unit may be the other one."""
+        """Return remarks where response times would be of another size than people's are: their unit may be the other one."""
         if "rt" not in self.columns.given:
             return []
         times = [one.rt for session in given for one in session.responses if one.rt is not None]
@@ -226,7 +226,7 @@ def _given(study: Study, columns: Columns, row: Line, known: _Known) -> Given:
         if rt is not None and columns.given["rt"]["unit"] == "s":
             rt = round(1000 * rt, 6)
         if rt is not None and rt < 0:
-            raise UserError(f"{row.where}: a response time of {rt} ms", mend="Mend or empty the cell.")
+            raise UserError(f"{row.where}: a response time of {rt} ms", mend="Correct or empty the cell.")
     more = {name: _whole(columns, name, row) for name in TOKENS if name in columns.given}
     return Given(
         row.where, item, _response(study, columns, row, item), rt, more,
@@ -243,7 +243,8 @@ def _response(study: Study, columns: Columns, row: Line, item: Item) -> str | No
         return None
     if told not in ("0", "1", "0.0", "1.0", "true", "false", "True", "False", "TRUE", "FALSE"):
         raise UserError(
-            f"{row.where}: {given['correct']} is {told!r}; it must be 1 or 0", mend="Mend or empty the cell."
+            f"{row.where}: {given['correct']} is {told!r}; it must be 1 or 0",
+            mend="Correct or empty the cell.",
         )
     labels = _two_labels(study, item)
     is_right = told.lower() in ("1", "1.0", "true")
@@ -286,7 +287,7 @@ def _whole(columns: Columns, name: str, row: Line) -> int | None:
     found = _counted(text)
     if found is None:
         raise UserError(
-            f"{row.where}: {name} is {text!r}; it must be a whole number", mend="Mend or empty the cell."
+            f"{row.where}: {name} is {text!r}; it must be a whole number", mend="Correct or empty the cell."
         )
     return found
 

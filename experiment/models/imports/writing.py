@@ -88,7 +88,7 @@ class Unread:
 
 @dataclass
 class Imported:
-    """What an import came to."""
+    """Result of an import."""
 
     source: str
     sha256: str
@@ -130,7 +130,7 @@ def items_for(
 ) -> Items:
     """Return the items for an import: the study's own, or such as are made where it has none.
 
-    Items of an import that came to nothing (there is no session yet) are made anew.
+    Items of an import that came to nothing (there is no session yet) are made again.
 
     ``store``: None where there is none yet.
     ``make``: makes items from what is imported.
@@ -169,7 +169,7 @@ def written(items: Items) -> Iterator[None]:
 
 
 def is_imported(items: Iterable[Item]) -> bool:
-    """Say whether all items were made from an imported table."""
+    """Return whether all items were made from an imported table."""
     return all(item.provenance["operation"] == OPERATION for item in items)
 
 

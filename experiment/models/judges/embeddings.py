@@ -1,6 +1,6 @@
 """Texts to vectors, by a local model, one inside an installed package, or an API: each once, in batches, kept by its hash.
 
-A sentence-embedding model is read as the files beside its weights say (sentence-transformers keeps three: the number of tokens
+A sentence-embedding model is read as the files next to its weights say (sentence-transformers keeps three: the number of tokens
 read, the states that make the vector, and what follows them). Without them, a text is read to the end and its states are averaged.
 """
 
@@ -322,7 +322,7 @@ _OLDER = {"mean_tokens": MEAN, "cls_token": FIRST, "lasttoken": LAST}
 
 @dataclass(frozen=True)
 class Reading:
-    """How texts are read."""
+    """The way texts are read."""
 
     most: int | None = None  # tokens of a text at most; None where the model's own reach is meant
     pooling: str = MEAN  # ``mean`` over all tokens, ``cls`` (the first) or ``lasttoken``
@@ -360,7 +360,7 @@ def _pooling(given: Mapping[str, Any], name: str) -> str:
 
 
 def _file(source: Source, name: str) -> dict[str, Any]:
-    """Return what a file beside the weights says; nothing where there is none. A list stands under ``modules``."""
+    """Return what a file alongside the weights says; nothing where there is none. A list stands under ``modules``."""
     if source.is_folder:
         path: Path | None = Path(source.place) / name
     else:

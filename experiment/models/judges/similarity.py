@@ -285,7 +285,7 @@ class Compared:
 
 @dataclass
 class Similarity:
-    """What comparing a study's texts came to."""
+    """Result of comparing a study's texts."""
 
     use: str  # the embedding model
     answers: list[Compared] = field(default_factory=list)

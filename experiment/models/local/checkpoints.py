@@ -94,7 +94,7 @@ def quantised(bits: str, device: str, dtype: str) -> Any:
     """Return transformers' configuration for weights of 4 or 8 bits.
 
     torchao's 8 bits are of the weights alone. Those of bitsandbytes round what is computed too, together with what stands
-    beside it in a batch, so they are taken only where torchao is missing. Its 4 bits (NF4) are of the weights alone.
+    in the same batch, so they are taken only where torchao is missing. Its 4 bits (NF4) are of the weights alone.
     """
     import torch
 
@@ -144,7 +144,7 @@ def version_beside(torch: str) -> str:
 
 
 def how_to_get_it() -> str:
-    """Say how torchvision is installed beside the PyTorch that is here."""
+    """Describe how torchvision is installed with the installed PyTorch."""
     torch = importlib.metadata.version("torch")
     try:
         wanted = f"pip install torchvision=={version_beside(torch)}"
@@ -165,7 +165,7 @@ def not_loading() -> NotThereYet | None:
     except (ImportError, RuntimeError, OSError, AttributeError) as fault:
         said = " ".join(str(fault).split())[:200]
         return NotThereYet(
-            f"torchvision is installed and does not load beside PyTorch {importlib.metadata.version('torch')}, which keeps "
+            f"torchvision is installed and does not load with PyTorch {importlib.metadata.version('torch')}, which keeps "
             f"transformers from loading any model: {said}",
             mend=f"{how_to_get_it()} Where no model looks at pictures: pip uninstall torchvision.",
         )
@@ -186,7 +186,7 @@ class Source:
 
 
 def require_torch(use: str) -> None:
-    """Say how to get PyTorch where a local model needs it and it is missing."""
+    """Refuse with how to get PyTorch where a local model needs it and it is missing."""
     if importlib.util.find_spec("torch") is None:
         raise NotThereYet(
             f"{use} is a local model, and PyTorch is not installed",
@@ -351,7 +351,7 @@ def count_parameters(model: Any) -> int:
 
 
 def _load_fault(source: Source, error: Exception) -> UserError:
-    """Say which of the many ways of not loading this was."""
+    """Return the error for one of the many ways of not loading."""
     causes = []
     cause: BaseException | None = error
     while cause is not None:

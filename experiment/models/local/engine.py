@@ -85,7 +85,7 @@ class CheckpointEngine:
         asked = self.settings.options.get("token_budget", usual[self.device.partition(":")[0]])
         if not isinstance(asked, int) or isinstance(asked, bool) or asked < 1:
             raise UserError(
-                f"token_budget: {asked} is no number of tokens",
+                f"token_budget: {asked} is not a number of tokens",
                 mend="Write a whole number, 768 for instance.",
             )
         return asked

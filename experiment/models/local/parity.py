@@ -61,7 +61,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class ParityDeviation:
-    """How far a way is from plain passes."""
+    """Deviation of a way from plain passes."""
 
     nats: float  # largest difference in a log-probability
     # Largest difference of a layer's hidden states, as a share of their length; None where no row keeps any

@@ -14,7 +14,7 @@ Ids = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Decoding:
-    """How one row is to be continued."""
+    """Settings by which one row is continued."""
 
     max_tokens: int
     temperature: float  # 0 takes the most probable token each time

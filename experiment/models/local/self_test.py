@@ -36,7 +36,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class SelfTest:
-    """What a self-test found."""
+    """Result of a self-test."""
 
     model: str
     comparisons: tuple[Compared, ...]

@@ -72,6 +72,6 @@ def test_files_that_are_no_text_are_told_as_such(folder) -> None:
     for content in (whole[: len(whole) // 2], b"participant,list"):
         (folder / "cut.csv.gz").write_bytes(content)
         refused = take(folder, table=folder / "cut.csv.gz")
-        assert refused.exit_code == 2 and "no whole gzip file" in refused.output
+        assert refused.exit_code == 2 and "not a complete gzip file" in refused.output
     (folder / "t.jsonl").write_text(json.dumps({"participant": "P"}) + "\n[1]\n", "utf-8")
-    assert "line 2 is no JSON object" in take(folder, table=folder / "t.jsonl").output
+    assert "line 2 is not a JSON object" in take(folder, table=folder / "t.jsonl").output

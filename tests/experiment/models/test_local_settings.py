@@ -80,7 +80,7 @@ def wide_llama(folder: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({"determinism": "always"}, "Known: exact, fast"), ({"token_budget": 0}, "no number of tokens")],
+    [({"determinism": "always"}, "Known: exact, fast"), ({"token_budget": 0}, "not a number of tokens")],
 )
 def test_settings_that_mean_nothing_are_refused(plain_model, local, options, words) -> None:
     with pytest.raises(UserError, match=words):
