@@ -244,6 +244,14 @@ def test_the_way_a_local_model_computes_is_recorded_before_the_run_ends(study, p
     assert row["detail"]["parity"]["checked"] > 0 and row["detail"]["reader"] == "base"
 
 
+def test_a_study_with_the_former_level_stable_opens_and_check_names_what_is_done_instead(
+    study, plain_model
+) -> None:
+    with_models(study, local(plain_model), more="determinism: stable")
+    told = invoke("check", study)
+    assert told.exit_code == 0 and "base will be computed with exact" in told.output
+
+
 @pytest.mark.full
 def test_stable_numbers_do_not_depend_on_where_a_run_was_interrupted(study, plain_model, tmp_path) -> None:
     with_models(study, local(plain_model), more="determinism: stable")
