@@ -8,7 +8,7 @@ from typing import Any
 
 from experiment.models.api import Need
 from experiment.models.label_ends import begins_another
-from experiment.models.planning import Manner, manner_of
+from experiment.models.planning import PromptingSettings, read_prompting_settings
 from experiment.models.planning.plans import require_permission
 from experiment.models.planning.prompting_settings import is_remote, state_positions
 from experiment.models.prompts import Prompter, read_step
@@ -31,7 +31,7 @@ class Asked:
 
 def needs_of(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> list[Asked]:
     """Return what a study asks of a model."""
-    manner = manner_of(study, settings)
+    manner = read_prompting_settings(study, settings)
     prompter = Prompter(plan, strategy=manner.strategy, is_local=manner.is_local)
     trials = [trial for trial in trials_of(plan) if not trial["is_practice"]]
     labels = _scored(prompter, trials)
@@ -88,9 +88,11 @@ def _may_be_long(label: str) -> bool:
     return len(label.split()) > 1 or len(label) > SHORT_LABEL
 
 
-def replicates_alike(study: Study, settings: ModelSettings, manner: Manner | None = None) -> str | None:
+def replicates_alike(
+    study: Study, settings: ModelSettings, manner: PromptingSettings | None = None
+) -> str | None:
     """Say that replicates ask for the same answer again; None where something is drawn, or there is one."""
-    manner = manner or manner_of(study, settings)
+    manner = manner or read_prompting_settings(study, settings)
     replicates = int(study.get("models", "replicates", default=1))
     if replicates < 2 or settings.kind not in ("hf", "openai") or manner.temperature:
         return None

@@ -9,7 +9,7 @@ from typing import Any
 from analysis.plan import Measure
 from experiment.checking.giving import Giving
 from experiment.models.api import Need
-from experiment.models.planning import manner_of
+from experiment.models.planning import read_prompting_settings
 from experiment.models.prompts import read_step
 from experiment.models.settings import ModelSettings
 from experiment.procedure import trials_of
@@ -85,7 +85,7 @@ def _lack(
         return LACKS[need]
     if measure.scale != "points" or measure.name == "missing":
         return None
-    if manner_of(study, settings).context == "teacher_forced":
+    if read_prompting_settings(study, settings).context == "teacher_forced":
         return "a teacher-forced session scores what a person answered by its log-likelihood, which is never right or wrong"
     if not any(
         trial["answer"] is not None or trial["accepted"] for trial in trials if trial["trial_type"] != "read"

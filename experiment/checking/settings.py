@@ -10,7 +10,7 @@ from experiment.models.api.formats import parse_request_options
 from experiment.models.api.limiter import CONCURRENCY
 from experiment.models.engines import check_use
 from experiment.models.judges.embeddings import KINDS as EMBEDDING_KINDS
-from experiment.models.planning import manner_of
+from experiment.models.planning import read_prompting_settings
 from experiment.models.prompts.published import paper_prompts, prompt_name
 from experiment.models.settings import ModelSettings
 from experiment.study import Study, read_study
@@ -187,7 +187,7 @@ def _check_manner(study: Study, name: str, settings: Mapping[str, Any]) -> None:
             )
     if model.kind == "openai":
         _check_server(study, name, model)
-    manner_of(study, model)
+    read_prompting_settings(study, model)
 
 
 def _check_server(study: Study, name: str, model: ModelSettings) -> None:

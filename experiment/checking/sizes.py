@@ -16,8 +16,8 @@ from sqlalchemy import func, select
 from experiment.checking.giving import checkpoint_folder
 from experiment.disk import free_bytes, gigabytes
 from experiment.models.engine import ANSWERS, UNFINISHED
-from experiment.models.planning import manner_of
-from experiment.models.planning.session_template import Script
+from experiment.models.planning import read_prompting_settings
+from experiment.models.planning.session_template import SessionTemplate
 from experiment.models.settings import ModelSettings
 from experiment.store import Store
 from experiment.store.tables import calls, sessions
@@ -82,7 +82,7 @@ def states_size(
     """Return how large a model's hidden states will be; None where it keeps none."""
     if settings.kind != "hf":
         return None
-    script = Script(dict(plan), manner_of(study, settings))
+    script = SessionTemplate(dict(plan), read_prompting_settings(study, settings))
     positions = script.manner.states
     asked = len(script.places)
     if not positions or not asked:

@@ -26,13 +26,13 @@ from experiment.models.costs.prices import Price, format_usd, price_of
 from experiment.models.engines import unfinished_training, use_remark
 from experiment.models.planning import (
     longest_prompt,
-    manner_of,
     needs_people,
     prompt_characters,
+    read_prompting_settings,
     tells_of_prompts,
 )
 from experiment.models.planning.prompt_preview import CHARACTERS_PER_TOKEN
-from experiment.models.planning.session_template import Script
+from experiment.models.planning.session_template import SessionTemplate
 from experiment.models.prompts import Prompter, read_step
 from experiment.models.prompts.published import judge_prompt, paper_prompts
 from experiment.models.settings import ModelSettings
@@ -364,7 +364,7 @@ def _of_plan(
     study: Study, model: ModelSettings, judge: ModelSettings, plan: Mapping[str, Any]
 ) -> tuple[int, float, int]:
     """Return calls, most tokens read and most tokens answered of one session."""
-    script = Script(dict(plan), manner_of(study, model))
+    script = SessionTemplate(dict(plan), read_prompting_settings(study, model))
     calls = answered = 0
     read = 0.0
     for number, place in enumerate(script.places):

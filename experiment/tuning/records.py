@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from experiment.lists import list_ids
 from experiment.models.engine import Message
-from experiment.models.planning import manner_of
+from experiment.models.planning import read_prompting_settings
 from experiment.models.planning.session import ModelSession
-from experiment.models.planning.session_template import Script
+from experiment.models.planning.session_template import SessionTemplate
 from experiment.models.runs.limits import Stop
 from experiment.procedure import Plan, plan_session
 from experiment.study import Study
@@ -345,7 +345,7 @@ class _Slot:
 
 def as_asked(study: Study, training: Training, exchanges: Sequence[Exchange]) -> Iterator[dict[str, Any]]:
     """Yield each line with the messages that the study would send for it, and the label that would be right."""
-    manner = manner_of(study, training.model)
+    manner = read_prompting_settings(study, training.model)
     if manner.context != "independent" or manner.practice == "answered" or manner.strategy != "direct":
         raise UserError(
             f"{training.place}: asked: study words each line by itself, and the study asks {training.base} in a conversation, or "
@@ -376,7 +376,9 @@ def as_asked(study: Study, training: Training, exchanges: Sequence[Exchange]) ->
             **_with_lines(plan, training, [exchanges[place] for place in places]),
             "prompt_variant": slot.variant,
         }
-        session = ModelSession(Script(plan, manner), [], seed=study.seed, reader=training.base, replicate=1)
+        session = ModelSession(
+            SessionTemplate(plan, manner), [], seed=study.seed, reader=training.base, replicate=1
+        )
         requests = session.begin({})
         for place, request, trial in zip(places, requests, session.trials, strict=True):
             turns = [{"role": one.role, "content": one.content} for one in request.messages]

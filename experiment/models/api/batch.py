@@ -19,13 +19,7 @@ from typing import Any
 
 from experiment.models.api.formats import PATHS, ApiFormat, Dialect, parse_request_options
 from experiment.models.api.responses import Usage, read_json, read_usage
-from experiment.models.api.retrying import (
-    RunStopped,
-    judge_failure,
-    judge_status,
-    parsed,
-    whole_characters,
-)
+from experiment.models.api.retrying import RunStopped, judge_failure, judge_status, parsed, whole_characters
 from experiment.models.api.transport import Provider
 from experiment.models.engine import Reply, Request
 from experiment.models.servers import Server, server_of
@@ -192,20 +186,19 @@ class NoBatch(RunStopped):
     """The server does not know a batch, or has none at all."""
 
 
-class _Desk(Provider):
+class _Batches(Provider):
     """Talks to the API about one model's batches."""
 
-    def __init__(self, settings: ModelSettings) -> None:
+    def __init__(self, settings: ModelSettings, dialect: Dialect | None = None) -> None:
         super().__init__(settings.options)
-        self.settings = settings
         self.options = parse_request_options(settings)
         self.ledger = Ledger(settings, self.server)
-
-    def form(self, dialect: Dialect | None) -> ApiFormat:
-        """Return what makes and reads requests."""
-        return ApiFormat(
-            self.settings.name, dialect or Dialect.usual(self.server, self.options), self.options, {}
+        self.state = self.ledger.state
+        self.form = ApiFormat(
+            settings.name, dialect or Dialect.usual(self.server, self.options), self.options, {}
         )
+        path = PATHS[self.options.surface]
+        self.endpoint = path if self.server.is_azure else f"/v1{path}"
 
     def ask(self, call: Any) -> Any:
         """Call the client; what stops a run is raised as such."""
@@ -230,17 +223,17 @@ class _Desk(Provider):
 
         Where it ``gives_up``, a batch that the server does not know any more counts as gone.
         """
-        lost = {one.token: one for one in self.ledger.state.batches if one.batch_id is None}
+        lost = {one.token: one for one in self.state.batches if one.batch_id is None}
         if lost:
             for found in self.ask(lambda: list(self.client.batches.list(limit=100))):
                 token = (found.metadata or {}).get("wrods")
                 if token in lost:
                     _update(lost.pop(token), found)
             for one in lost.values():
-                self.ledger.state.batches.remove(one)
+                self.state.batches.remove(one)
                 self.ledger.keys_file(one).unlink(missing_ok=True)
         try:
-            for one in self.ledger.state.open:
+            for one in self.state.open:
                 try:
                     _update(one, self.ask(lambda name=one.batch_id: self.client.batches.retrieve(name)))
                 except NoBatch:
@@ -249,16 +242,17 @@ class _Desk(Provider):
                     one.status, one.is_collected = GONE, True
                     self.ledger.keys_file(one).unlink(missing_ok=True)
         finally:
-            if self.ledger.state.batches or lost:
+            if self.state.batches or lost:
                 self.ledger.save()
 
     def fetch(self) -> None:
-        """Fetch the answers of batches that have ended; they lie beside the ledger until trials take them."""
-        for batch in self.ledger.state.to_collect:
+        """Look, and fetch the answers of batches that have ended; they lie beside the ledger until trials take them."""
+        self.look()
+        for batch in self.state.to_collect:
             left = dict.fromkeys(self.ledger.keys(batch))
             came = []
-            for file_id in (batch.output_file, batch.error_file):
-                for line in self.lines_of(file_id):
+            for file_id in filter(None, (batch.output_file, batch.error_file)):
+                for line in self._lines_of(file_id):
                     if str(line.get("custom_id")) in left:
                         del left[str(line.get("custom_id"))]
                         came.append(line)
@@ -271,28 +265,17 @@ class _Desk(Provider):
             self.ledger.save()
             self.ledger.keys_file(batch).unlink(missing_ok=True)
 
-    def hand_over(
-        self, lines: list[bytes], keys: list[str], *, reader: str, run_id: str, most: float
-    ) -> None:
+    def hand_over(self, lines: list[bytes], batch: Batch, keys: list[str]) -> None:
         """Make one batch: write down that it is to be, upload, make it, write down its name."""
-        batch = Batch(
-            secrets.token_hex(16),
-            len(keys),
-            submitted_at=moment(),
-            reader=reader,
-            run_id=run_id,
-            most_usd=most,
-        )
         replace_file(self.ledger.keys_file(batch), "\n".join(keys))
-        self.ledger.state.batches.append(batch)
+        self.state.batches.append(batch)
         self.ledger.save()
-        path = PATHS[self.options.surface]
         name = f"wrods-{batch.token}.jsonl"
         uploaded = self.ask(lambda: self.client.files.create(file=(name, b"\n".join(lines)), purpose="batch"))
         made = self.ask(
             lambda: self.client.with_options(max_retries=0).batches.create(
                 input_file_id=uploaded.id,
-                endpoint=path if self.server.is_azure else f"/v1{path}",
+                endpoint=self.endpoint,
                 completion_window="24h",
                 metadata={"wrods": batch.token},
             )
@@ -300,10 +283,7 @@ class _Desk(Provider):
         _update(batch, made)
         self.ledger.save()
 
-    def lines_of(self, file_id: str | None) -> Iterator[Mapping[str, Any]]:
-        """Yield the lines of a file of results."""
-        if file_id is None:
-            return
+    def _lines_of(self, file_id: str) -> Iterator[Mapping[str, Any]]:
         content = self.ask(lambda: self.client.files.content(file_id).text)
         # JSON may hold other line ends than this one inside its texts
         for number, line in enumerate(content.split("\n")):
@@ -324,48 +304,55 @@ def submit(
     run_id: str = "",
     most: Callable[[Request], float] = lambda request: 0.0,
 ) -> BatchState:
-    """Hand over all requests that are in no open or uncollected batch."""
-    desk = _Desk(settings)
-    if desk.options.whole_labels:
+    """Hand over all requests that are in no open or uncollected batch; ``most`` is the most that one can cost in US dollars.
+
+    Requests are read one by one; a file is full at 50,000 requests or 190 MB. Where the API refuses, what was handed over before
+    stays so.
+    """
+    api = _Batches(settings, dialect)
+    if api.options.whole_labels:
         raise UserError(
             "label_scoring: whole takes several calls a request, and a batch gives one",
             mend="Leave out --batch, or score labels by their first token.",
         )
-    desk.look()
-    pending = {
-        key for one in desk.ledger.state.batches if not one.is_collected for key in desk.ledger.keys(one)
-    }
-    form = desk.form(dialect)
-    endpoint = PATHS[desk.options.surface] if desk.server.is_azure else f"/v1{PATHS[desk.options.surface]}"
+    api.look()
+    pending = {key for one in api.state.batches if not one.is_collected for key in api.ledger.keys(one)}
     lines: list[bytes] = []
     keys: list[str] = []
     size, cost = 0, 0.0
+
+    def hand_over() -> None:
+        batch = Batch(secrets.token_hex(16), len(keys), submitted_at=moment())
+        batch.reader, batch.run_id, batch.most_usd = reader, run_id, cost
+        api.hand_over(lines, batch, keys)
+
     for request in requests:
         if request.work_key in pending:
             continue
-        _, body = form.body(request)
-        line = json.dumps(
-            {"custom_id": request.work_key, "method": "POST", "url": endpoint, "body": body},
-            ensure_ascii=False,
-            separators=(",", ":"),
-        ).encode("utf-8", "surrogatepass")
+        body = {
+            "custom_id": request.work_key,
+            "method": "POST",
+            "url": api.endpoint,
+            "body": api.form.body(request)[1],
+        }
+        line = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
         if keys and (len(keys) >= MOST_REQUESTS or size + len(line) + 1 > MOST_BYTES):
-            desk.hand_over(lines, keys, reader=reader, run_id=run_id, most=cost)
+            hand_over()
             lines, keys, size, cost = [], [], 0, 0.0
         lines.append(line)
         keys.append(request.work_key)
         size += len(line) + 1
         cost += most(request)
     if keys:
-        desk.hand_over(lines, keys, reader=reader, run_id=run_id, most=cost)
-    return desk.ledger.state
+        hand_over()
+    return api.state
 
 
 def state(settings: ModelSettings) -> BatchState:
     """Ask the API what became of this model's batches."""
-    desk = _Desk(settings)
-    desk.look()
-    return desk.ledger.state
+    api = _Batches(settings)
+    api.look()
+    return api.state
 
 
 def cancel(settings: ModelSettings, *, reader: str = "") -> BatchState:
@@ -373,21 +360,18 @@ def cancel(settings: ModelSettings, *, reader: str = "") -> BatchState:
 
     One that the server does not know any more counts as gone.
     """
-    desk = _Desk(settings)
-    desk.look(gives_up=True)
-    for one in desk.ledger.state.open:
+    api = _Batches(settings)
+    api.look(gives_up=True)
+    for one in api.state.open:
         if reader in ("", one.reader) or not one.reader:
-            _update(one, desk.ask(lambda name=one.batch_id: desk.client.batches.cancel(name)))
-    desk.ledger.save()
-    return desk.ledger.state
+            _update(one, api.ask(lambda name=one.batch_id: api.client.batches.cancel(name)))
+    api.ledger.save()
+    return api.state
 
 
-def fetch(settings: ModelSettings) -> BatchState:
+def fetch(settings: ModelSettings) -> None:
     """See what became of this model's batches, and fetch the answers of those that have ended."""
-    desk = _Desk(settings)
-    desk.look()
-    desk.fetch()
-    return desk.ledger.state
+    _Batches(settings).fetch()
 
 
 def ledger_of(settings: ModelSettings) -> Ledger:
@@ -401,13 +385,10 @@ def owed(ledger: Ledger, cost_of: Callable[[Usage], float]) -> dict[str, float]:
     An answer whose tokens the server did not count costs its share of the most that its batch can have cost.
     """
     found = {}
-    for batch in ledger.state.batches:
-        if not batch.is_collected:
-            continue
+    for batch in (one for one in ledger.state.batches if one.is_collected):
         total = 0.0
         for line in filter(is_answered, ledger.answers(batch)):
-            body = line["response"].get("body")
-            usage = read_usage(body if isinstance(body, dict) else {})
+            usage = _usage(line["response"])
             is_counted = usage.prompt is not None and usage.completion is not None
             total += cost_of(usage) if is_counted else batch.most_usd / max(1, batch.requests)
         found[batch.token] = total
@@ -428,23 +409,21 @@ def collect(
     (:func:`owed`). What a batch did not come to (it expired, was cancelled or refused) is yielded as an error, and
     can be handed over again.
     """
-    desk = _Desk(settings)
-    desk.look()
-    desk.fetch()
-    form = desk.form(dialect)
+    api = _Batches(settings, dialect)
+    api.fetch()
     asked = {request.work_key: request for request in requests}
-    for batch in desk.ledger.state.batches:
+    for batch in api.state.batches:
         kept, taken = [], 0
-        for line in desk.ledger.answers(batch):
+        for line in api.ledger.answers(batch):
             request = asked.pop(str(line.get("custom_id")), None)
             if request is None:
                 kept.append(line)
                 continue
             taken += 1
-            yield _reply(line, request, form, desk.key)
+            yield _reply(line, request, api.form, api.key)
         if taken:
             settle()
-            desk.ledger.keep_answers(batch, kept)
+            api.ledger.keep_answers(batch, kept)
 
 
 def _reply(line: Mapping[str, Any], request: Request, form: ApiFormat, key: str | None) -> Reply:
@@ -475,18 +454,14 @@ def _reply(line: Mapping[str, Any], request: Request, form: ApiFormat, key: str 
     return _billed(_error(request, form, "one call was not enough"), response)
 
 
+def _usage(response: Mapping[str, Any]) -> Usage:
+    body = response.get("body")
+    return read_usage(body if isinstance(body, dict) else {})
+
+
 def _billed(reply: Reply, response: Mapping[str, Any]) -> Reply:
     """Return an answer that cannot be read with what the provider counted of it, for it is billed all the same."""
-    body = response.get("body")
-    usage = read_usage(body if isinstance(body, dict) else {})
-    return replace(
-        reply,
-        prompt_tokens=usage.prompt,
-        cached_tokens=usage.cached,
-        completion_tokens=usage.completion,
-        reasoning_tokens=usage.reasoning,
-        unsettled_tries=1,
-    )
+    return replace(reply, **_usage(response).of_reply, unsettled_tries=1)
 
 
 def _error(request: Request, form: ApiFormat, reason: str) -> Reply:

@@ -209,10 +209,7 @@ class ApiEngine:
             self.cache.close()
 
     def _exchange(
-        self,
-        source: Iterator[Request],
-        follow: Follow | None,
-        replies: queue.Queue[object],
+        self, source: Iterator[Request], follow: Follow | None, replies: queue.Queue[object]
     ) -> Iterator[Reply]:
         """Keep the window fed, and yield what comes back."""
         most = 2 * self.concurrency + AHEAD

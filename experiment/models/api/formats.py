@@ -349,6 +349,18 @@ class Call:
 Conversation = Generator[Call, Mapping[str, Any], Reply]
 
 
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a response holds, whatever the form of the API."""
+
+    answer: str | None
+    finish: object
+    thought: str | None = None
+    refusal: object = None
+    tokens: Sequence[scoring.Token] = ()
+    prompt: Sequence[scoring.Token] = ()
+
+
 @dataclass(frozen=True)
 class ApiFormat:
     """Speaks one form of the API for one model."""
@@ -396,19 +408,17 @@ class ApiFormat:
         message = choice.get("message")
         if not isinstance(message, dict):
             raise NoAnswer(f"the response has no message in it: {str(payload)[:80]!r}")
-        content = joined(message.get("content"))
         thought = message.get("reasoning_content") or message.get("reasoning")
-        answer, inline = without_thought(content)
-        return self._reply(
-            request,
-            payload,
-            answer=answer,
-            refusal=message.get("refusal"),
-            finish=choice.get("finish_reason"),
-            thought=thought if isinstance(thought, str) and thought else inline,
-            tokens=scoring.chat_tokens(choice),
-            prompt=scoring.prompt_tokens(payload) if request.regions else (),
+        answer, inline = without_thought(joined(message.get("content")))
+        content = Content(
+            answer,
+            choice.get("finish_reason"),
+            thought if isinstance(thought, str) and thought else inline,
+            message.get("refusal"),
+            scoring.chat_tokens(choice),
+            scoring.prompt_tokens(payload) if request.regions else (),
         )
+        return self._reply(request, payload, content)
 
     # completions
 
@@ -444,16 +454,8 @@ class ApiFormat:
             text = text[len(given) :]
             prompt, tokens = divided(tokens, given)
         answer, thought = without_thought(text)
-        return self._reply(
-            request,
-            payload,
-            answer=answer,
-            refusal=None,
-            finish=choice.get("finish_reason"),
-            thought=thought,
-            tokens=tokens,
-            prompt=prompt,
-        )
+        content = Content(answer, choice.get("finish_reason"), thought, None, tokens, prompt)
+        return self._reply(request, payload, content)
 
     # responses
 
@@ -473,10 +475,7 @@ class ApiFormat:
             sent["reasoning"] = {"effort": self.options.reasoning_effort}
         if request.labels is not None:
             if dialect.top_logprobs:
-                sent |= {
-                    "top_logprobs": dialect.top_logprobs,
-                    "include": ["message.output_text.logprobs"],
-                }
+                sent |= {"top_logprobs": dialect.top_logprobs, "include": ["message.output_text.logprobs"]}
             if self.options.label_only and dialect.structure == "json_schema":
                 sent["text"] = {"format": {"type": "json_schema", **label_schema(request.labels)}}
             else:
@@ -506,16 +505,9 @@ class ApiFormat:
         details = payload.get("incomplete_details")
         reason = details.get("reason") if isinstance(details, dict) else None
         finish = {"max_output_tokens": "length"}.get(str(reason), reason) or "stop"
-        return self._reply(
-            request,
-            payload,
-            answer="".join(texts) if texts else None,
-            refusal=refusal,
-            finish=finish,
-            thought="\n".join(one for one in thoughts if one) or None,
-            tokens=tokens,
-            prompt=(),
-        )
+        thought = "\n".join(filter(None, thoughts)) or None
+        content = Content("".join(texts) if texts else None, finish, thought, refusal, tokens)
+        return self._reply(request, payload, content)
 
     # labels of any length
 
@@ -558,12 +550,11 @@ class ApiFormat:
             label_logprobs=logprobs or None,
             label_bounds=None,
             regions=regions,
-            prompt_tokens=usage.prompt, cached_tokens=usage.cached,
-            completion_tokens=usage.completion, reasoning_tokens=usage.reasoning,
+            **usage.of_reply,
             requested_model=self.model,
             resolved_model=name_in(payload.get("model")),
             path=f"{self.options.surface}+prompt_logprobs",
-        )  # fmt: skip
+        )
 
     def read_ending(
         self, request: Request, ending: str
@@ -660,31 +651,19 @@ class ApiFormat:
             return {"logit_bias": {str(self.label_tokens[label]): 100 for label in labels}}
         return {}
 
-    def _reply(
-        self,
-        request: Request,
-        payload: Mapping[str, Any],
-        *,
-        answer: str | None,
-        refusal: object,
-        finish: object,
-        thought: str | None,
-        tokens: Sequence[scoring.Token],
-        prompt: Sequence[scoring.Token],
-    ) -> Reply:
+    def _reply(self, request: Request, payload: Mapping[str, Any], content: Content) -> Reply:
         """Put together what all forms tell."""
-        said = str(refusal) if refusal else None
-        read = label_in_json(answer, request.labels)
-        content = answer
-        answer, is_stopped = up_to_stop(read if read is not None else answer, request.stop)
-        status = status_of(answer, "stop" if is_stopped else finish, said, thought)
+        said = str(content.refusal) if content.refusal else None
+        read = label_in_json(content.answer, request.labels)
+        answer, is_stopped = up_to_stop(read if read is not None else content.answer, request.stop)
+        status = status_of(answer, "stop" if is_stopped else content.finish, said)
         text: str | None = answer if answer is not None else said
         scores, mark = None, ""
-        is_told = request.labels is not None and any(token.alternatives for token in tokens)
+        is_told = request.labels is not None and any(token.alternatives for token in content.tokens)
         if request.labels is not None and status != "refused":
             labels, is_cut = request.labels, status == "truncated"
-            thinks = thought is not None and self.options.surface != "responses"
-            scores = first_token_scores(tokens, content, labels, part=read, thinks=thinks)
+            thinks = content.thought is not None and self.options.surface != "responses"
+            scores = first_token_scores(content.tokens, content.answer, labels, part=read, thinks=thinks)
             best = None if scores is None else scores.best
             given = label_given(answer, labels, best, is_cut=is_cut)
             if scores is not None and given is not None and (given == best or is_whole(given, answer or "")):
@@ -692,18 +671,15 @@ class ApiFormat:
             if scores is not None and len(labels) > 1:
                 mark = MARKS[standing(best, given)]
         usage = read_usage(payload)
-        regions = self._regions(request, prompt)
+        regions = self._regions(request, content.prompt)
         return Reply(
             work_key=request.work_key,
             text=text,
             status=status,
             label_logprobs=scores.logprobs or None if scores is not None else None,
             label_bounds=scores.bounds or None if scores is not None else None,
-            prompt_tokens=usage.prompt,
-            cached_tokens=usage.cached,
-            completion_tokens=usage.completion,
-            reasoning_tokens=usage.reasoning,
-            finish_reason=str(finish) if finish is not None else None,
+            **usage.of_reply,
+            finish_reason=None if content.finish is None else str(content.finish),
             requested_model=self.model,
             resolved_model=name_in(payload.get("model")),
             path=self.options.surface
@@ -711,6 +687,6 @@ class ApiFormat:
             + mark
             + ("+prompt_logprobs" if regions else ""),
             generated=answer if scores is not None else None,
-            reasoning=thought,
+            reasoning=content.thought,
             regions=regions,
         )

@@ -9,10 +9,13 @@ from typing import Any, Literal
 
 from experiment.models.api import labels as scoring
 from experiment.models.api.retrying import NoAnswer, parsed
-from experiment.models.engine import Message, Reply, ReplyStatus
+from experiment.models.engine import Message, ReplyStatus
 
 MOST_TOKENS = 2**31 - 1
 """More no store takes and no server reads: such a count is none."""
+
+
+_FIELDS = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens")
 
 
 @dataclass(frozen=True)
@@ -25,22 +28,18 @@ class Usage:
     reasoning: int | None = None
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            _sum(self.prompt, other.prompt),
-            _sum(self.cached, other.cached),
-            _sum(self.completion, other.completion),
-            _sum(self.reasoning, other.reasoning),
-        )
+        pairs = zip(self.counts, other.counts, strict=True)
+        return Usage(*(_sum(one, another) for one, another in pairs))
 
+    @property
+    def counts(self) -> tuple[int | None, int | None, int | None, int | None]:
+        """The four counts, in order."""
+        return (self.prompt, self.cached, self.completion, self.reasoning)
 
-@dataclass(frozen=True)
-class Disjoint:
-    """Counts of which none holds another: their sum is what was billed."""
-
-    fresh: int
-    cached: int
-    output: int
-    reasoning: int
+    @property
+    def of_reply(self) -> dict[str, Any]:
+        """The counts as the fields of a reply."""
+        return dict(zip(_FIELDS, self.counts, strict=True))
 
 
 def read_usage(payload: Mapping[str, Any]) -> Usage:
@@ -66,17 +65,6 @@ def read_usage(payload: Mapping[str, Any]) -> Usage:
     if cached is not None and prompt is not None:
         cached = min(cached, prompt)
     return Usage(prompt, cached, completion, reasoning)
-
-
-def disjoint(reply: Reply) -> Disjoint:
-    """Return fresh and cached input, answer and thought of a reply; what was not told counts as 0."""
-    cached, reasoning = reply.cached_tokens or 0, reply.reasoning_tokens or 0
-    return Disjoint(
-        fresh=max(0, (reply.prompt_tokens or 0) - cached),
-        cached=cached,
-        output=max(0, (reply.completion_tokens or 0) - reasoning),
-        reasoning=reasoning,
-    )
 
 
 def _sum(one: int | None, other: int | None) -> int | None:
@@ -189,7 +177,7 @@ def without_thought(text: str | None) -> tuple[str | None, str | None]:
     return (after.lstrip(), thought) if end else ("", thought)
 
 
-def status_of(answer: str | None, finish: object, refusal: str | None, thought: str | None) -> ReplyStatus:
+def status_of(answer: str | None, finish: object, refusal: str | None) -> ReplyStatus:
     """Return how an answer ended."""
     if refusal or finish == "content_filter":
         return "refused"

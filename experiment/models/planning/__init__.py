@@ -10,7 +10,12 @@ from experiment.models.planning.prompt_preview import (
     prompt_characters,
     prompt_in_context,
 )
-from experiment.models.planning.prompting_settings import Manner, is_remote, manner_of, tells_of_prompts
+from experiment.models.planning.prompting_settings import (
+    PromptingSettings,
+    is_remote,
+    read_prompting_settings,
+    tells_of_prompts,
+)
 from experiment.models.planning.session import (
     ModelSession,
     Person,
@@ -23,10 +28,10 @@ from experiment.models.planning.session_template import right_answer
 
 __all__ = [
     "Kinds",
-    "Manner",
     "ModelSession",
     "People",
     "Person",
+    "PromptingSettings",
     "Shown",
     "Told",
     "calls_before",
@@ -35,11 +40,11 @@ __all__ = [
     "is_remote",
     "kinds_of",
     "longest_prompt",
-    "manner_of",
     "needs_people",
     "plan_sessions",
     "prompt_characters",
     "prompt_in_context",
+    "read_prompting_settings",
     "request_json",
     "request_key",
     "right_answer",

@@ -12,9 +12,9 @@ from sqlalchemy import Connection, and_, func, select
 
 from experiment.lists import list_ids
 from experiment.models.engine import UNFINISHED
-from experiment.models.planning.prompting_settings import is_remote, manner_of
+from experiment.models.planning.prompting_settings import is_remote, read_prompting_settings
 from experiment.models.planning.session import UNSCRAMBLE, ModelSession, Person, Told, given_back
-from experiment.models.planning.session_template import Script
+from experiment.models.planning.session_template import SessionTemplate
 from experiment.models.settings import ModelSettings
 from experiment.procedure import Plan, plan_session
 from experiment.scoring.published import parser_of
@@ -178,22 +178,22 @@ def plan_sessions(
     UserError
         Settings do not go together; there are no sessions of people to follow; or their answers may not be sent.
     """
-    manner = manner_of(study, settings)
+    manner = read_prompting_settings(study, settings)
     identity = dict(identity)
     scorer = parser_of(study)
     follows_people = needs_people(study)
     lists = list_ids(study, study.items, label_maps=study.get("models", "label_maps", default="balanced"))
     plans: dict[int, Plan] = {}
-    scripts: dict[tuple[int, int], Script] = {}
+    scripts: dict[tuple[int, int], SessionTemplate] = {}
 
-    def of_list(list_id: int, variant: int) -> Script:
+    def of_list(list_id: int, variant: int) -> SessionTemplate:
         if (list_id, variant) not in scripts:
             if list_id not in plans:
                 plans[list_id] = plan_session(study, study.items, list_id=list_id, version=version)
-            scripts[list_id, variant] = Script({**plans[list_id], "prompt_variant": variant}, manner)
+            scripts[list_id, variant] = SessionTemplate({**plans[list_id], "prompt_variant": variant}, manner)
         return scripts[list_id, variant]
 
-    def session(script: Script, replicate: int, person: Person | None) -> ModelSession:
+    def session(script: SessionTemplate, replicate: int, person: Person | None) -> ModelSession:
         plan = script.plan
         place = [
             plan["list_id"],
@@ -218,7 +218,7 @@ def plan_sessions(
                 if manner.context == "teacher_forced" and is_remote(settings):
                     require_consent(study, settings, person)
                 plan = {**person.plan, "prompt_variant": variant, "context": manner.context}
-                yield session(Script(plan, manner), replicate, person)
+                yield session(SessionTemplate(plan, manner), replicate, person)
             if not found:
                 raise UserError(
                     f"{study.place('models', 'yoke' if study.get('models', 'yoke') else 'context')}: models take the "

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from experiment.models.engine import Reply, Request
-from experiment.models.planning.prompting_settings import manner_of
+from experiment.models.planning.prompting_settings import read_prompting_settings
 from experiment.models.planning.session import UNSCRAMBLE, ModelSession, Told
-from experiment.models.planning.session_template import Script, right_answer
+from experiment.models.planning.session_template import SessionTemplate, right_answer
 from experiment.models.prompts import changed_field
 from experiment.models.settings import ModelSettings
 from experiment.procedure import PlannedTrial
@@ -121,7 +121,7 @@ def prompt_in_context(
 
     None where it would not be asked (practice that is not answered, a text to read for a model that tells no surprisal).
     """
-    script = Script(dict(plan), manner_of(study, settings))
+    script = SessionTemplate(dict(plan), read_prompting_settings(study, settings))
     session = ModelSession(
         script, [study.id], seed=study.seed, reader=reader, replicate=int(plan["replicate"])
     )
@@ -144,7 +144,7 @@ def longest_prompt(study: Study, settings: ModelSettings, plan: Mapping[str, Any
 
     None where nothing is asked.
     """
-    script = Script(dict(plan), manner_of(study, settings))
+    script = SessionTemplate(dict(plan), read_prompting_settings(study, settings))
     if not script.places:
         return None
     if script.manner.context == "independent":
@@ -163,7 +163,7 @@ def prompt_characters(study: Study, settings: ModelSettings, plan: Mapping[str, 
     In a conversation each turn is read again with every turn behind it; answers are counted as if they were right, pictures as the
     characters of as many tokens.
     """
-    script = Script(dict(plan), manner_of(study, settings))
+    script = SessionTemplate(dict(plan), read_prompting_settings(study, settings))
     trials = total = said = longest = 0
     for number, place in enumerate(script.places):
         turn = script.turn(number)

@@ -21,7 +21,7 @@ Practice = Literal["none", "shown", "answered"]
 
 
 @dataclass(frozen=True)
-class Manner:
+class PromptingSettings:
     """How one model is asked."""
 
     context: Context
@@ -54,7 +54,7 @@ class Manner:
         return said if self.presentation == "text" else {**said, "pictures": dict(LOOK)}
 
 
-def manner_of(study: Study, settings: ModelSettings) -> Manner:
+def read_prompting_settings(study: Study, settings: ModelSettings) -> PromptingSettings:
     """Return how a study asks a model."""
     options = settings.options
     is_baseline = settings.kind == "baseline"
@@ -64,7 +64,7 @@ def manner_of(study: Study, settings: ModelSettings) -> Manner:
     strategy = cast(Strategy, options.get("strategy", study.get("models", "strategy", default="direct")))
     presentation, of_examples = presentation_of(options)
     sees = presentation == "image"
-    manner = Manner(
+    manner = PromptingSettings(
         context=context,
         practice=practice if context != "teacher_forced" else "answered",
         strategy="direct" if is_baseline else strategy,
@@ -114,7 +114,7 @@ def is_remote(settings: ModelSettings) -> bool:
     return settings.kind != "openai" or not server_of(settings.options).is_own
 
 
-def _check(study: Study, manner: Manner, settings: ModelSettings) -> None:
+def _check(study: Study, manner: PromptingSettings, settings: ModelSettings) -> None:
     _check_pictures(study, manner, settings)
     place = study.place("models", "context")
     if "prompts" in study.published and (manner.context != "independent" or manner.practice != "none"):
@@ -148,7 +148,7 @@ def _check(study: Study, manner: Manner, settings: ModelSettings) -> None:
         )
 
 
-def _check_pictures(study: Study, manner: Manner, settings: ModelSettings) -> None:
+def _check_pictures(study: Study, manner: PromptingSettings, settings: ModelSettings) -> None:
     """Check what pictures need: each trial by itself, nothing restored or thought apart, a model that could look."""
     place = study.place("models")
     if manner.presentation == "text":

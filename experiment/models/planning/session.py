@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from experiment.models.engine import ANSWERS, UNFINISHED, Message, RegionScore, Reply, Request, Span
-from experiment.models.planning.session_template import DIGEST, Script, right_answer
+from experiment.models.planning.session_template import DIGEST, SessionTemplate, right_answer
 from experiment.models.prompts import changed_field, read_step
 from experiment.models.prompts.prompter import BLANK, intact_text
 from experiment.parsing.replies import parse_recovered, without_thought
@@ -75,7 +75,7 @@ class ModelSession:
 
     Parameters
     ----------
-    script : Script
+    script : SessionTemplate
         What it shares with others of its list and prompt variant.
     name : sequence
         What names it beside its script: study, version, design, reader, model identity, list, variant, replicate.
@@ -105,7 +105,7 @@ class ModelSession:
 
     def __init__(
         self,
-        script: Script,
+        script: SessionTemplate,
         name: Sequence[object],
         *,
         seed: int,

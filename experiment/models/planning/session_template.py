@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from experiment.models.planning.prompting_settings import Manner
+from experiment.models.planning.prompting_settings import PromptingSettings
 from experiment.models.prompts import Prompter, Turn
 from experiment.models.prompts.prompter import BLANK
 from experiment.procedure import Plan, PlannedTrial
@@ -22,7 +22,7 @@ DIGEST = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TrialSlot:
     """One trial in its place."""
 
     trial: PlannedTrial
@@ -32,10 +32,10 @@ class Place:
     shows_exemplars: bool = True
 
 
-class Script:
+class SessionTemplate:
     """The turns of one plan, as one model is asked."""
 
-    def __init__(self, plan: Plan, manner: Manner) -> None:
+    def __init__(self, plan: Plan, manner: PromptingSettings) -> None:
         self.plan = {
             **(plan if manner.practice == "answered" else _without_practice(plan)), "strategy": manner.strategy
         }  # fmt: skip
@@ -94,15 +94,15 @@ class Script:
         """Whether trials stand in a conversation."""
         return self.manner.context != "independent" or self.manner.practice == "answered"
 
-    def _places(self, plan: Plan) -> list[Place]:
+    def _places(self, plan: Plan) -> list[TrialSlot]:
         """Return the trials that are asked; a text that is only read joins the next one where it cannot be asked."""
         manner = self.manner
         whole = manner.context != "independent"
-        places: list[Place] = []
+        places: list[TrialSlot] = []
         since: list[str] = []
         shown: list[Mapping[str, Any]] | None = None
         if self.prompter.is_published:
-            return [Place(trial, "", None) for screen in plan["screens"] if screen["kind"] == "block"
+            return [TrialSlot(trial, "", None) for screen in plan["screens"] if screen["kind"] == "block"
                     for trial in screen["trials"] if self._is_asked(trial)]  # fmt: skip
         for screen in plan["screens"]:
             kind = screen["kind"]
@@ -123,7 +123,7 @@ class Script:
                         lead, since = BLANK.join(since), []
                     news = not in_talk or not shown or trial["exemplars"] != shown
                     shown = trial["exemplars"] if in_talk else None
-                    places.append(Place(trial, lead, _feedback_of(screen), news))
+                    places.append(TrialSlot(trial, lead, _feedback_of(screen), news))
         return places
 
     def _is_asked(self, trial: PlannedTrial) -> bool:

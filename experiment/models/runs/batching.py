@@ -83,13 +83,7 @@ class Batches:
                 self._say(f"{self._reader}: {one}")
         self._balance()
 
-    def take(
-        self,
-        plan: Callable[[], Iterable[ModelSession]],
-        recording: Recording,
-        *,
-        refuses: bool,
-    ) -> int:
+    def take(self, plan: Callable[[], Iterable[ModelSession]], recording: Recording, *, refuses: bool) -> int:
         """Store what came back in the trials of a plan, and say what no trial takes."""
         if not self.are_there:
             return 0
@@ -110,9 +104,7 @@ class Batches:
         taken = 0
         failed: Counter[str] = Counter()
         for reply in batch.collect(
-            self._settings,
-            [request for _, request in requests.values()],
-            settle=lambda: recording.settle(0),
+            self._settings, [request for _, request in requests.values()], settle=lambda: recording.settle(0)
         ):
             session, request = requests[reply.work_key]
             if reply.status in UNFINISHED:

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiment.models.api.responses import Disjoint, Usage, disjoint, read_usage
-from experiment.models.engine import Reply
+from experiment.models.api.responses import Usage, read_usage
 
 FORMS = {
     "openai chat": {
@@ -37,11 +36,6 @@ FORMS = {
 def test_every_form_is_read_as_the_same_counts(form) -> None:
     usage = read_usage({"usage": FORMS[form]})
     assert usage == Usage(prompt=100, cached=60, completion=50, reasoning=30)
-    reply = Reply(
-        "k", "A", "answered", prompt_tokens=usage.prompt, cached_tokens=usage.cached,
-        completion_tokens=usage.completion, reasoning_tokens=usage.reasoning,
-    )  # fmt: skip
-    assert disjoint(reply) == Disjoint(fresh=40, cached=60, output=20, reasoning=30)
 
 
 @given(
@@ -62,14 +56,3 @@ def test_every_form_is_read_as_the_same_counts(form) -> None:
 )
 def test_no_usage_makes_reading_fail(usage) -> None:
     read_usage({"usage": usage})
-
-
-@given(*(st.one_of(st.none(), st.integers(0, 10**6)) for _ in range(4)))
-def test_disjoint_counts_are_never_negative(prompt, cached, completion, reasoning) -> None:
-    counts = disjoint(
-        Reply(
-            "k", None, "answered", prompt_tokens=prompt, cached_tokens=cached, completion_tokens=completion,
-            reasoning_tokens=reasoning,
-        )
-    )  # fmt: skip
-    assert min(counts.fresh, counts.cached, counts.output, counts.reasoning) >= 0

@@ -19,7 +19,7 @@ class Talk:
     """As much of a session as is looked at."""
 
     def __init__(self, context: str, practice: str = "none") -> None:
-        self.manner = type("Manner", (), {"context": context, "practice": practice})()
+        self.manner = type("PromptingSettings", (), {"context": context, "practice": practice})()
 
     def trial_of(self, work_key: str) -> dict[str, object]:
         return {"is_practice": work_key == "practice", "item_id": "s1", "trial_index": 3}

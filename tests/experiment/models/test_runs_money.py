@@ -157,7 +157,7 @@ def test_a_run_that_is_told_to_goes_on_until_the_budget_is_used(study, server) -
     """One block that costs more than is left: without --yes nothing is sent again, not even a probe; with it all is used."""
     server.usage = {"prompt_tokens": 300, "completion_tokens": 3}
     with_models(study, probed("one", server, "price: {input: 1, output: 1}"), budget="0.02 USD")
-    assert invoke("run", study, "--max-trials", "25").exit_code == 0
+    assert invoke("run", study, "--max-trials", "20").exit_code == 0
     refused = invoke("run", study)
     assert refused.exit_code == 1 and "--yes" in refused.output and "of all models" not in refused.output
     asked, probes = len(server.requests), len(server.probes)
