@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from experiment.models.api.batch import FOLDER
 from experiment.models.api.retrying import parsed
@@ -222,7 +222,8 @@ def forget_replies(folder: Path, work_keys: Iterable[str]) -> tuple[int, list[st
         left.append(str(fault))
     for file in sorted((folder / FOLDER).glob("*.answers")):
         lines = file.read_text("utf-8").splitlines()
-        kept = [line for line in lines if _work_of(line) not in keys]
+        works = [str(json.loads(line).get("custom_id")).partition(":")[0] for line in lines]
+        kept = [line for line, work in zip(lines, works, strict=True) if work not in keys]
         if len(kept) == len(lines):
             continue
         count += len(lines) - len(kept)
@@ -239,9 +240,7 @@ def forget_replies(folder: Path, work_keys: Iterable[str]) -> tuple[int, list[st
     return count, left
 
 
-def _work_of(line: str) -> str:
-    return str(json.loads(line).get("custom_id")).partition(":")[0]
-
+T = TypeVar("T")
 
 _UNREADABLE = (sqlite3.Error, NoCache, ValueError, TypeError, KeyError, AttributeError)
 
@@ -276,11 +275,7 @@ class ReplyCache:
         if self._cache is None:
             return None
         key = cache_key(self._about(), request)
-        try:
-            hit = self._cache.find(key, request)
-        except _UNREADABLE as error:
-            self._give_up(error)
-            return None
+        hit = self._try(lambda cache: cache.find(key, request))
         if hit is None:
             self._keys[request.work_key] = key
         self.hits += hit is not None
@@ -289,21 +284,20 @@ class ReplyCache:
     def keep(self, reply: Reply) -> None:
         """Keep the answer to a request that was looked for."""
         key = self._keys.pop(reply.work_key, None)
-        if self._cache is None or key is None:
-            return
-        try:
-            self._cache.keep(key, reply)
-        except sqlite3.Error as error:
-            self._give_up(error)
+        if key is not None:
+            self._try(lambda cache: cache.keep(key, reply))
 
     def close(self) -> None:
         """Write what is new and close the file."""
-        cache, self._cache = self._cache, None
-        if cache is not None:
-            try:
-                cache.close()
-            except sqlite3.Error as error:
-                self._give_up(error)
+        self._try(lambda cache: cache.close())
+        self._cache = None
+
+    def _try(self, use: Callable[[Cache], T]) -> T | None:
+        try:
+            return None if self._cache is None else use(self._cache)
+        except _UNREADABLE as error:
+            self._give_up(error)
+            return None
 
     def _give_up(self, error: Exception) -> None:
         cache, self._cache = self._cache, None

@@ -216,7 +216,7 @@ class Sending:
         self._transport, self._form = questions.transport, questions.form
         self._limiter, self._deliver, self._options = limiter, deliver, options
         self._pace = options.pace
-        self._alike = Alike(has_answered=options.has_answered, was_probed=options.was_probed)
+        self._alike = IdenticalFailures(has_answered=options.has_answered, was_probed=options.was_probed)
         self._has_answered = options.has_answered
         self._answered_at = 0.0
         self._unattributed = UnattributedFailures(
@@ -276,7 +276,11 @@ class Sending:
 
     async def run(self) -> None:
         """Work until all is answered or the run ends."""
-        wake = self._wake
+
+        def wake() -> None:
+            if not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(self._fill)
+
         self._limiter.listen(wake)
         try:
             self._fill()
@@ -313,12 +317,6 @@ class Sending:
             sent=self.sent,
             answered=self.done,
         )
-
-    # the window
-
-    def _wake(self) -> None:
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._fill)
 
     def _fill(self) -> None:
         """Begin what has a place; decide whether all is over."""
@@ -486,8 +484,6 @@ class Sending:
         self._alike.answered()
         self._limiter.succeeded()
 
-    # what becomes of a failure
-
     def _again_or_not(self, one: InFlightRequest, verdict: Retry) -> None:
         self.failures[verdict.kind] += 1
         self.last_error = verdict.reason
@@ -503,7 +499,8 @@ class Sending:
                 return
         if not verdict.again or self._is_given_up(one, verdict):
             is_own = verdict.kind == "no" and not one.is_owing
-            if self._is_failing(one, verdict):
+            # a server that has answered before fails, without billing it
+            if verdict.again and verdict.kind == "transient" and not one.is_owing and self._has_answered:
                 is_own = self._answered_at > one.failed_at
                 if not is_own and one.rounds < MOST_ROUNDS:
                     if self._unattributed.add(one, verdict):
@@ -529,10 +526,6 @@ class Sending:
             self._stop(end)
         status: ReplyStatus = "timeout" if verdict.kind == "timeout" else "error"
         self._finish_one(self._failed(one, verdict, status))
-
-    def _is_failing(self, one: InFlightRequest, verdict: Retry) -> bool:
-        """Say whether a server that has answered before fails, without billing it."""
-        return verdict.again and verdict.kind == "transient" and not one.is_owing and self._has_answered
 
     def _settle(self, held: list[Doubtful], was_down: bool) -> None:
         """Send requests again that met a server which was down; set aside those at which it fails while it answers others."""
@@ -588,7 +581,7 @@ MOST_ALIKE_LATER = 100
 """The same once there were answers; what a server refuses does not count then."""
 
 
-class Alike:
+class IdenticalFailures:
     """Counts failures in a row that are alike."""
 
     def __init__(self, *, has_answered: bool, was_probed: bool = False) -> None:

@@ -481,12 +481,6 @@ class Pending:
         self._later: list[tuple[float, int, Due]] = []
         self._count = 0
 
-    def see(self, number: int, wave: Iterable[ModelSession]) -> None:
-        """Know the blocks of a wave; those of the wave before, of which requests may still be under way, stay known."""
-        self._blocks = {name: one for name, one in self._blocks.items() if one[0] >= self._before}
-        self._before = number
-        self._blocks |= {session.session_id: (number, Blocks(session)) for session in wave}
-
     def place_of(self, session: ModelSession, trial: Mapping[str, Any]) -> float:
         """Return where a trial of a session under way stands in the run."""
         if session.session_id not in self._blocks:
@@ -539,7 +533,10 @@ class Pending:
     def _unfolded(self, waves: Iterable[tuple[int, list[ModelSession]]]) -> Any:
         """Iterate over the requests of rounds, lists taking turns trial by trial."""
         for number, wave in waves:
-            self.see(number, wave)
+            # of the wave before requests may still be under way
+            self._blocks = {name: one for name, one in self._blocks.items() if one[0] >= self._before}
+            self._before = number
+            self._blocks |= {session.session_id: (number, Blocks(session)) for session in wave}
             rounds: dict[int, list[tuple[float, Due]]] = {}
             for session in wave:
                 blocks = self._blocks[session.session_id][1]
@@ -556,15 +553,9 @@ class Pending:
                 ready = [due for _, due in shares]
                 if self._arrange is not None:
                     self._arrange((number, block), ready)
-                yield list(_bundled(ready, self._bundle))
-
-
-def _bundled(ready: Sequence[Due], bundle: int | None) -> Iterator[Due]:
-    """Iterate over the requests of a round, leaving out bundles of which everything was answered before."""
-    if bundle is None:
-        yield from ready
-        return
-    for start in range(0, len(ready), bundle):
-        some = ready[start : start + bundle]
-        if not all(due.is_company for due in some):
-            yield from some
+                size = self._bundle or 1
+                bundles = (ready[start : start + size] for start in range(0, len(ready), size))
+                # bundles of which everything was answered before are left out
+                yield [
+                    due for bundle in bundles if not all(due.is_company for due in bundle) for due in bundle
+                ]

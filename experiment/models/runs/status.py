@@ -104,7 +104,7 @@ class RunStatusTable:
             "host": platform.node(), "pid": os.getpid(), "state": figures.state, "figures": told(figures),
             "began_at": moment, "seen_at": moment,
         }  # fmt: skip
-        self._store.write(lambda connection: _insert(connection, row)).result()
+        self._store.write(lambda connection: connection.execute(insert(runs), row).rowcount).result()
 
     def tell(self, run_id: str, figures: RunStatus, *, is_last: bool = False) -> None:
         """Write figures every few seconds, when the state changes, and the last ones always."""
@@ -120,7 +120,7 @@ class RunStatusTable:
             values["ended_at"] = moment
         where = update(runs).where(runs.c.run_id == run_id).values(**values)
         try:
-            future = self._store.write(lambda connection: _execute(connection, where))
+            future = self._store.write(lambda connection: connection.execute(where).rowcount)
             if is_last:
                 future.result()
         except UserError:
@@ -130,14 +130,6 @@ class RunStatusTable:
 def told(figures: RunStatus) -> dict[str, Any]:
     """Return figures as JSON."""
     return {name: value for name, value in vars(figures).items() if name not in ("reader", "state")}
-
-
-def _insert(connection: Connection, row: Mapping[str, Any]) -> None:
-    connection.execute(insert(runs), dict(row))
-
-
-def _execute(connection: Connection, statement: Any) -> None:
-    connection.execute(statement)
 
 
 def runs_of(connection: Connection, study: str, *, latest: bool = True) -> list[dict[str, Any]]:
