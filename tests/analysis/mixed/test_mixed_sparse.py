@@ -18,7 +18,7 @@ from analysis.mixed import elimination, fit
 from analysis.mixed import laplace as laplace_module
 from analysis.mixed import linear as linear_module
 from analysis.mixed.blocks import CellLayout, Effects, Layout
-from analysis.mixed.elimination import DenseStructure
+from analysis.mixed.elimination import FEW, BlockStructure, DenseStructure, SortedStructure
 from stimuli.errors import UserError
 
 
@@ -110,6 +110,75 @@ def test_the_inverse_is_that_of_the_whole_matrix() -> None:
     rows = z @ whole
     expected = np.einsum("ni,ij,nj->n", rows, np.linalg.inv(h), rows)
     assert factor.invert().leverages() == pytest.approx(expected, rel=1e-9)
+
+
+def within_items(draw: np.random.Generator, wordings: int, people: int) -> list[Effects]:
+    """Items in five conditions, answered by six models under some wordings, and by people: crossed within each item."""
+    item, condition, model, wording = (part.ravel() for part in np.indices((60, 5, 6, 2)).astype(np.intp))
+    keep = draw.random(len(item)) < 0.9
+    item, condition, model, wording = item[keep], condition[keep], model[keep], wording[keep]
+    codes = [
+        ((item * 5 + condition) * 6 + model, 1), (item * 6 + model, 1), (item * 5 + condition, 2), (item, 2),
+    ]  # fmt: skip
+    codes += [(draw.integers(0, wordings, len(item)), 1)] if wordings else []
+    codes += [(draw.integers(0, people, len(item)), 3)] if people else []
+    return largest_first([grouping(draw, one, width) for one, width in codes])
+
+
+@pytest.mark.parametrize(("wordings", "people"), [(0, 0), (5, 0), (0, 40), (5, 40)])
+def test_what_meets_within_items_alone_is_factored_item_by_item(wordings: int, people: int) -> None:
+    draw = np.random.default_rng(7)
+    effects = within_items(draw, wordings, people)
+    dense, cells = Layout(effects), CellLayout(effects)
+    weights = draw.uniform(0.05, 1.0, dense.n)
+    lambdas = [np.tril(draw.normal(size=(e.width, e.width))) for e in effects]
+    one = dense.factor(dense.products(weights), lambdas)
+    other = cells.factor(cells.products(weights), lambdas)
+    assert other.logdet == pytest.approx(one.logdet, rel=1e-10)
+    right = dense.transpose_times_columns(draw.normal(size=(dense.n, 2)))
+    a, b = one.solve(right), other.solve(right)
+    assert b == pytest.approx(a, abs=1e-9)
+    for p, q in zip(one.invert().trace_terms(), other.invert().trace_terms(), strict=True):
+        assert q == pytest.approx(p, rel=1e-8, abs=1e-8)
+    assert other.invert().leverages() == pytest.approx(one.invert().leverages(), rel=1e-8)
+    last = cells.structure
+    while type(last) is BlockStructure:
+        last = last.rest
+    assert isinstance(last, SortedStructure) and last.order > FEW
+    # the square of what meets within an item, not that of all items
+    tied = 3 * people + wordings
+    assert last.size < 60 * 20 * (20 + tied) + tied**2 < last.order**2
+
+
+def test_many_people_are_eliminated_before_items_where_that_leaves_less() -> None:
+    """As they come items go first and leave all people among one another; past a bound that would be refused."""
+    draw = np.random.default_rng(2)
+    session, item = (part.ravel() for part in np.indices((300, 60)).astype(np.intp))
+    condition, is_model = draw.integers(0, 4, len(item)), session % 2 == 1
+    columns = draw.normal(size=(len(item), 5)) * np.column_stack([~is_model] * 4 + [is_model])
+    cell = (item * 4 + condition) * 7 + np.where(is_model, 1 + session % 12 // 2, 0)
+    effects = largest_first([
+        Effects(np.where(is_model, 150, session // 2), 151, columns[:, :4]),
+        Effects(np.where(is_model, session // 2, 150), 151, columns[:, 4:]),
+        Effects(cell, 1680, columns[:, 4:]), grouping(draw, item * 4 + condition, 2), grouping(draw, item, 2),
+    ])  # fmt: skip
+    with patch.object(blocks_module, "MUCH", np.inf):
+        usual = CellLayout(effects)
+    with patch.object(blocks_module, "MUCH", 100):
+        turned = CellLayout(effects)
+    assert turned.order != usual.order
+    assert turned.structure.work < usual.structure.work
+    assert turned.structure.full_order < usual.structure.full_order
+    bound = usual.structure.full_order - 1
+    with patch.object(elimination, "MOST_DENSE", bound), patch.object(blocks_module, "MUCH", np.inf):
+        refused = CellLayout(effects)
+    assert refused.order == turned.order
+    weights = draw.uniform(0.05, 1.0, usual.n)
+    lambdas = [np.tril(draw.normal(size=(e.width, e.width))) for e in effects]
+    one, other = (of.factor(of.products(weights), lambdas) for of in (usual, turned))
+    assert other.logdet == pytest.approx(one.logdet, rel=1e-11)
+    for p, q in zip(one.invert().trace_terms(), other.invert().trace_terms(), strict=True):
+        assert q == pytest.approx(p, rel=1e-8, abs=1e-8)
 
 
 @pytest.mark.parametrize("most_paired", [8, 64])
