@@ -56,11 +56,6 @@ def test_halves_go_away_from_zero() -> None:
     assert apa.number(1.5e300, 1).startswith("1,500,") and apa.number(-1e-300) == "0.00"
 
 
-def test_correlations_lose_the_zero_before_the_point() -> None:
-    assert apa.correlation(-0.456) == "−.46"
-    assert apa.correlation(1.0) == "1.00"
-
-
 def test_a_number_that_does_not_exist_is_a_dash() -> None:
     assert {apa.number(None), apa.number(math.nan), apa.p_value(None), apa.percent(math.nan)} == {"–"}
     assert apa.degrees_of_freedom(math.inf) == "–"
@@ -87,22 +82,6 @@ def test_an_interval_without_width_is_a_dash_that_keeps_its_ends() -> None:
 def test_degrees_of_freedom_are_whole_where_they_are() -> None:
     assert apa.degrees_of_freedom(38.0) == "38"
     assert apa.degrees_of_freedom(1728.512) == "1,728.51"
-
-
-def test_ratios_keep_what_can_be_read() -> None:
-    assert [apa.ratio(v) for v in (0.571, 0.0432, 0.0001, 4321.0)] == ["0.57", "0.043", "< 0.001", "4,321"]
-
-
-def test_lists_of_three_take_a_serial_comma() -> None:
-    assert apa.listing(["a"]) == "a"
-    assert apa.listing(["a", "b"]) == "a and b"
-    assert apa.listing(["a", "b", "c"]) == "a, b, and c"
-
-
-def test_up_to_three_things_are_named_and_more_are_counted() -> None:
-    assert apa.few_named(["a", "b", "c"], "contrast") == "a, b, and c"
-    assert apa.few_named(["a", "b"], "contrast", "; ") == "a; b"
-    assert apa.few_named([*"abcd"], "contrast") == "4 contrasts"
 
 
 @given(st.floats(min_value=-1e9, max_value=1e9, allow_nan=False))

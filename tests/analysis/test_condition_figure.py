@@ -11,7 +11,6 @@ import pytest
 from analysis.descriptives import describe_rows, scored
 from analysis.figures.conditions import MOST_BELOW, Conditions, condition_figure
 from analysis.figures.drawing import CONTRASTS, TALLEST, Drawing, Effect
-from analysis.figures.marks import are_numbers_in_order
 from analysis.plan import MEASURES, RATING, Measure
 from analysis.report.content import gather
 from analysis.report.felt import felt
@@ -74,13 +73,6 @@ def test_conditions_are_rows_in_design_order_and_no_line_joins_them(row: Conditi
         joining = [y for y in lines if len(set(y)) > 1 and y[0] != 0]
         assert not joining
     assert not drawing.has_contrasts and row.levels[-1] in drawing.alternative
-
-
-def test_rates_are_joined() -> None:
-    rates = ("0%", "20%", "40%")
-    assert are_numbers_in_order(rates) and not are_numbers_in_order(("1", "3", "2"))
-    drawing = condition_figure("rates", [conditions(trials(rates, 0, 1, 0), levels=rates)])
-    assert any(len(line.get_ydata()) == len(rates) for line in drawing.figure.axes[0].lines)
 
 
 def test_twelve_models_in_six_conditions_are_small_multiples_with_the_main_contrasts_below() -> None:

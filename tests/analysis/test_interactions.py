@@ -18,7 +18,7 @@ from analysis import Tables, load
 from analysis.carrying_out import carry_out_all
 from analysis.crossing import cells_shown, slopes_of
 from analysis.mixed import Fit, VarianceComponent, fit, margins
-from analysis.plan import MEASURES, Crossing, Difference, Plan, cell_name, read_contrast
+from analysis.plan import Crossing, Difference, Plan, cell_name, read_contrast
 from analysis.planned import plans
 from analysis.power.assumptions import assumed, from_mapping
 from analysis.power.curves import power_table
@@ -27,7 +27,6 @@ from analysis.power.simulation import Question, Study, grid, planned_of
 from analysis.readers import kinds_of
 from analysis.report.blocks import Material
 from analysis.report.chapters import cost
-from analysis.report.results import reverses, verdict
 from analysis.report.results.tables import model_table
 from analysis.report.write import write_report
 from analysis.results import Analysis, Contrast
@@ -168,55 +167,8 @@ def contrast(simple: tuple[float, ...] = (), groups: tuple[str, ...] = ("human",
     )  # fmt: skip
 
 
-ASKED = Plan(
-    "p", True, MEASURES["correct"], CROSSING.name, CROSSING.cells, ("human", "gpt"), (), crossing=CROSSING
-)
-NOTHING = Analysis(ASKED, None, ("human", "gpt"), CROSSING.cells, (), "", ())
 KINDS = {"human": "human", "gpt": "model"}
 DIFFERENCE = "The difference in accuracy between the transposed and the word condition"
-
-
-@pytest.mark.parametrize(
-    ("one", "said"),
-    [
-        (
-            contrast((-2.0, -0.5)),
-            f"{DIFFERENCE} was larger in the cursive than in the plain condition for people",
-        ),
-        (
-            contrast((-0.5, -2.0)),
-            f"{DIFFERENCE} was smaller in the cursive than in the plain condition for people",
-        ),
-        (
-            contrast((2.0, 0.5)),
-            f"{DIFFERENCE} was larger in the cursive than in the plain condition for people",
-        ),
-        (
-            contrast((0.5, -0.5)),
-            f"{DIFFERENCE} had opposite directions in the cursive and the plain condition for people",
-        ),
-        (
-            contrast((-2.0, -0.5), p_adjusted=0.2),
-            f"Whether {DIFFERENCE[0].lower()}{DIFFERENCE[1:]} differs between the cursive and the plain condition remains open for "
-            "people",
-        ),
-        (
-            contrast(groups=("human", "gpt")),
-            "How much the difference in accuracy between the transposed and the word condition changes between the cursive and the "
-            "plain condition differed between people and model gpt",
-        ),
-    ],
-)
-def test_what_an_interaction_came_to_is_said_in_plain_words(one: Contrast, said: str) -> None:
-    assert verdict([one], NOTHING, KINDS) == said
-
-
-def test_scale_dependence_is_claimed_only_where_the_two_scales_reverse() -> None:
-    one = contrast((-2.0, -0.5), log_odds=0.4)
-    assert not reverses(replace(one, log_odds=0.4 * one.estimate))
-    assert reverses(replace(one, log_odds=-0.4 * one.estimate))
-    assert not reverses(replace(one, log_odds=-0.4 * one.estimate, low=-9.0, high=9.0))
-    assert not reverses(replace(one, log_odds=-0.4 * one.estimate, at=(), simple=()))
 
 
 def test_interactions_are_explored_where_nothing_is_planned_and_cells_are_filled(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from analysis.costs.ratios import Profile
 from analysis.figures.drawing import Drawing
 from analysis.figures.letters import letter_beside_figures, percent_added
 from analysis.letters import letter_costs
-from analysis.letters.letter_costs import Beside, Cost, GroupCosts, Pair, beside, surprisal_parts
+from analysis.letters.letter_costs import GroupCosts, beside, surprisal_parts
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Block, Material
@@ -192,19 +192,3 @@ def test_surprisal_is_split_into_changed_words_and_the_intact_ones_after_them(
         assert [cell.split(" ")[0] for cell in row[2:]] == [
             f"{one:.2f}" for one in (2 * bits + 10.5, 2 * bits, 10.5)
         ]
-
-
-def test_five_models_take_two_figures_with_common_axes() -> None:
-    def pair(name: str, bits: float) -> Pair:
-        people = {"time": Cost(0.1, 0.05, 0.15, 20)}
-        rows = tuple(
-            Beside("substitution", place, people, {"bits": Cost(bits, bits - 1, bits + 1, 20)})
-            for place in ("initial", "internal", "final", "outer")
-        )
-        return Pair("human", "human", name, rows)
-
-    first, second = letter_beside_figures("beside", [pair(f"m{n}", 3.0 + n) for n in range(5)], "T", "N")
-    assert (first.name, second.name) == ("beside", "beside_2")
-    assert len(first.figure.axes) == 8 and len(second.figure.axes) == 2
-    assert first.figure.axes[0].get_xlim() == second.figure.axes[0].get_xlim()
-    assert second.figure.axes[1].texts[0].get_text() == "answers no questions"

@@ -20,7 +20,6 @@ from analysis.published.mind_scramble import (
     Values,
     agreements,
     floors,
-    pair_values,
     ranks,
     values_of,
 )
@@ -188,23 +187,6 @@ def test_who_says_the_same_of_every_text_is_not_ranked_first(tmp_path: Path) -> 
     assert "because they give similar answers to different texts: parrot (summarise)" in ranked.note
     assert "because some operations of a task have none of their answers: parrot (gsm8k)" in ranked.note
     assert "in % of the way from the cosine of answers about different texts" in ranked.note
-
-
-def test_floors_are_drawn_as_means_of_pairs_vary() -> None:
-    """Over many samples the bootstrap's standard deviation of the floor is near that of the floor itself."""
-    draw = np.random.default_rng(1)
-
-    def means_with_others(n: int) -> Any:
-        vectors = draw.normal(1, 1, (n, 3))
-        cosines = vectors @ vectors.T
-        np.fill_diagonal(cosines, 0)
-        return cosines.sum(axis=1) / (n - 1)
-
-    samples = [means_with_others(40) for _ in range(400)]
-    true = np.std([one.mean() for one in samples])
-    one_sample = np.mean([pair_values(one).std(ddof=1) / np.sqrt(40) for one in samples])
-    naive = np.mean([one.std(ddof=1) / np.sqrt(40) for one in samples])
-    assert one_sample == pytest.approx(true, rel=0.12) and naive < 0.6 * true
 
 
 def test_the_agreement_of_orders_is_kendall_s_with_an_interval_over_items() -> None:

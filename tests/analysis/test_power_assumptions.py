@@ -18,7 +18,7 @@ from analysis.mixed import fit, margins
 from analysis.plan import MEASURES, Difference, Plan
 from analysis.power.assumptions import Given, assumed, from_mapping, from_option, from_table, without_effects
 from analysis.power.pilots import from_fit_file, from_pilot, moments
-from analysis.power.simulation import Question, Sizes, Study, grid, planned_of, trials
+from analysis.power.simulation import Question, Sizes, Study, grid, trials
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import ACCURACY, LEVELS, TIME
@@ -112,29 +112,6 @@ def test_correlations_that_contradict_each_other_are_told() -> None:
     cells = [Given("mean", group, level, 90.0) for group in plan.groups for level in plan.levels]
     with pytest.raises(UserError, match="contradict each other"):
         assumed(plan, KINDS, [*cells, Given("correlation", "participant", "", -1.0)], "test")
-
-
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ([Given("mean", "human", "intact", -5)], "times lie above 0"),
-        (
-            [Given("mean", "human", "intact", 500), Given("effect", "human", "swapped", -600)],
-            "times lie above 0",
-        ),
-        (
-            [Given("mean", "human", "intact", 500), Given("effect", "human", "swapped", -100, "percent")],
-            "no reading time",
-        ),
-        (
-            [Given("mean", "human", c, 500) for c in PLAN.levels] + [Given("sd", "residual", "", 0)],
-            "residual",
-        ),
-    ],
-)
-def test_impossible_times_are_told(given: list[Given], told: str) -> None:
-    with pytest.raises(UserError, match=told):
-        assumed(TIMES, {"human": "human"}, given, "test")
 
 
 TABLE = """\
@@ -304,35 +281,6 @@ def test_a_fit_that_says_something_else_is_told(
     file.write_text(text.replace(old, new), "utf-8")
     with pytest.raises(UserError, match=told):
         from_fit_file(PLAN, file, KINDS)
-
-
-PLANNED = {
-    "comprehension": {
-        "measure": "correct",
-        "compare": "spelling",
-        "between": ["human", "gpt"],
-        "equivalence": "5 points",
-    },
-    "surprise": {"measure": "surprisal", "compare": "spelling", "between": ["gpt"]},
-    "silence": {"measure": "missing", "compare": "spelling", "between": ["human"]},
-}
-FACTORS = {"spelling": ["intact", "swapped"]}
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"only": ["comprehention"]}, "Did you mean 'comprehension'"),
-        ({"only": ["silence"]}, "no planned analysis can be simulated"),
-        ({"alpha": 0.7}, "between 0 and 0.5"),
-        ({"only": ["comprehension"], "equivalence": "5 ms"}, "Write it like: 5 points"),
-    ],
-)
-def test_plans_that_cannot_be_simulated_are_told(options: dict[str, object], told: str) -> None:
-    with pytest.raises(UserError, match=told):
-        planned_of(PLANNED, FACTORS, **options)  # type: ignore[arg-type]
-    with pytest.raises(UserError, match="plans no analysis"):
-        planned_of({}, FACTORS)
 
 
 @pytest.mark.parametrize(

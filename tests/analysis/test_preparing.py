@@ -51,19 +51,6 @@ def test_median_deviations_are_scaled_to_standard_deviations() -> None:
     assert list(Spread(100 / 74.13 + 0.01, "mad").keeps(rows, "rt")) == [True, True, True, True, False]
 
 
-def test_a_spread_of_log_times_forgives_long_times_and_not_short_ones() -> None:
-    rows = times(*np.exp([6.0, 6.1, 6.2, 6.3, 6.4, 4.9, 7.5]))
-    raw, logged = Spread(2.0).keeps(rows, "rt"), Spread(2.0, logged=True).keeps(rows, "rt")
-    assert not raw[6]
-    assert logged[6]
-
-
-def test_a_cell_without_spread_keeps_all_its_times() -> None:
-    assert Spread(2.0).keeps(times(700), "rt").all()
-    assert Spread(2.0, "mad").keeps(times(700, 700, 700), "rt").all()
-    assert EveryTime().keeps(times(1, 99_999), "rt").all()
-
-
 def test_bounds_hold_both_their_ends() -> None:
     assert list(Bounds(200, 1000).keeps(times(199.9, 200, 1000, 1000.1), "rt")) == [False, True, True, False]
 

@@ -15,7 +15,7 @@ import pytest
 
 from analysis import Tables, load
 from analysis.measures.accuracy import with_chance
-from analysis.tables import LONG, write_trials_csv
+from analysis.tables import write_trials_csv
 from experiment.cli.study_store import opened_study
 from experiment.exporting.export import hand_over
 from stimuli.errors import UserError
@@ -99,11 +99,6 @@ def test_an_export_of_some_readers_tells_of_no_other(collected: Path, tmp_path: 
     assert list(told["readers"]) == ["guesser"] and told["truth"] is None and "participants" not in told
 
 
-def test_an_export_for_jspsych_is_no_table(collected: Path) -> None:
-    with pytest.raises(UserError, match=r"(?s)jsPsych.*csv, parquet or psych-ds"):
-        load(collected.parent / "jspsych")
-
-
 def test_regions_come_with_the_reader_and_condition_of_their_trial(handover: Make) -> None:
     rows = study_rows(human=2, items=4)
     rows.loc[rows.index[5], "excluded_reason"] = "fire alarm"
@@ -129,16 +124,6 @@ def test_regions_come_with_the_reader_and_condition_of_their_trial(handover: Mak
     assert told["reader_group"].eq("human").all()
     assert told.loc[3, "position"] == trials.loc[("P001-session", 6), "position"]
     assert told.loc[3, "item_id"] == trials.loc[("P001-session", 6), "item_id"]
-
-
-def test_long_columns_are_read_when_asked_for(handover: Make) -> None:
-    rows = study_rows(human=1, items=4)
-    rows["response_raw"] = "I think: " + rows["item_id"]
-    folder = handover(rows)
-    assert not set(LONG) & set(load(folder).trials.columns)
-    assert load(folder, also=["response_raw"]).trials["response_raw"].iloc[5] == rows["response_raw"].iloc[5]
-    with pytest.raises(UserError, match="Did you mean 'response_raw'"):
-        load(folder, also=["respons_raw"])
 
 
 def test_a_study_that_was_never_handed_over_says_what_to_run(tmp_path: Path) -> None:

@@ -176,22 +176,6 @@ def crowded(content: Content, significant: dict[str, int], levels: int = 26) -> 
     return replace(content, planned=(replace(section, analysis=analysis),), kinds=kinds)
 
 
-def test_many_conditions_are_told_by_how_many_differ_with_the_greatest_and_the_smallest(
-    content: Content,
-) -> None:
-    (found,) = findings(crowded(content, {"human": 18, "restorer": 0}))
-    said = plain_text(found.text)
-    assert said.startswith(
-        "People were less accurate in 18 of 26 conditions than in the intact condition. The largest difference was in"
-    )
-    assert "The smallest significant one was in the c8 condition (\u22129.0 percentage points" in said
-    assert said.endswith(
-        "Grades of these differences: 18 supported. No difference is shown in 26 conditions for model restorer."
-    )
-    told = limits(crowded(content, {"human": 18, "restorer": 0}))["Robustness"]
-    assert told == "None of the 52 contrasts was checked."
-
-
 def test_a_table_of_contrasts_is_printed_or_else_in_its_file(content: Content) -> None:
     numbered = content.answer_table
     assert numbered is not None and numbered in list(answer(content, ""))
@@ -205,27 +189,6 @@ def test_a_table_of_contrasts_is_printed_or_else_in_its_file(content: Content) -
         assert (shown.number, shown in nodes, bool(shown.refused)) == (number, many <= 24, many > 24)
     assert any(
         "Table F1 has every contrast (60 rows, in its file)" in str(getattr(one, "text", "")) for one in nodes
-    )
-
-
-def test_more_than_two_models_are_summed_up_in_one_answer(content: Content) -> None:
-    section = content.planned[0]
-    one = section.analysis.contrasts[0]
-    models = tuple(
-        replace(one, groups=(f"m{place}",), p_adjusted=0.5, estimate=-float(place)) for place in range(3)
-    )
-    kinds = {f"m{place}": "model" for place in range(3)}
-    analysis = replace(section.analysis, contrasts=models)
-    (found,) = findings(replace(content, planned=(replace(section, analysis=analysis),), kinds=kinds))
-    assert found.question.endswith("Which of the three models show this difference?")
-    said = plain_text(found.text)
-    assert said.startswith("Open for all three models.") and said.endswith(
-        "Estimates: −2.0 to 0.0 percentage points."
-    )
-    lost = replace(analysis, contrasts=(*models[:2], replace(models[2], estimable=False)))
-    (found,) = findings(replace(content, planned=(replace(section, analysis=lost),), kinds=kinds))
-    assert "Open for models m0 and m1; not estimable for model m2. Estimates: −1.0 to 0.0" in plain_text(
-        found.text
     )
 
 

@@ -20,7 +20,6 @@ from analysis import Tables, load
 from analysis.costs.ratios import unit_costs
 from analysis.costs.words import linking, reading_profile
 from analysis.figures import Drawing
-from analysis.mixed import lme4_program
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Chapter, Material
@@ -28,7 +27,6 @@ from analysis.report.chapters import cost
 from analysis.report.chapters.cost import By, distributions, side_by_side, write
 from tests.analysis import word_study
 from tests.analysis.cost_study import STEP, rows_of, study
-from tests.analysis.letter_study import LEVELS as POSITIONS
 from tests.analysis.letter_study import write_handover
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -100,23 +98,6 @@ def test_costs_put_in_are_those_of_the_table_and_the_text(forms: Written) -> Non
     tokens = list(rows_under(table, "small: completion tokens"))
     assert float(tokens[2][3]) == pytest.approx(4 * STEP, abs=0.05)
     assert "reasoning tokens of model large" in forms.words.lower()
-
-
-def test_both_scales_say_that_the_strong_condition_takes_longer(forms: Written) -> None:
-    table = forms.table("time_scales_reading_time_by_form")
-    strong = [row for row in rows_under(table, "People") if row[0] == "strong − as written"]
-    assert strong[0][1] == "log" and strong[0][-1] == "same"
-    assert f"{strong[0][8]}% {strong[0][9]} on the log scale" in forms.words
-    assert "Both scales agree on" in forms.words
-    titles = [one.title for one in forms.chapter.fits]
-    assert any("log scale" in title for title in titles)
-    assert any("Gamma" in title for title in titles)
-    in_ms = next(row for row in rows_under(table, "People") if row[1] == "ms")
-    assert in_ms[2] != "–"
-    own = next(one.fit for one in forms.chapter.fits if "Gamma" in one.title)
-    assert 'Gamma(link = "identity")' in lme4_program(own, "rows.csv")
-    assert any("glmer gives other numbers" in told for told in own.warnings)
-    assert any("glmer of lme4 has another" in one for one in forms.chapter.methods)
 
 
 def test_words_and_bits_stand_in_tables_whose_numbers_the_text_has(words: Written) -> None:
@@ -264,13 +245,3 @@ def test_ways_of_asking_by_which_sessions_differ_have_parts(tmp_path: Path) -> N
         own = tables[f"cost_ratios_form_way_{name}"]
         assert f"way {name}" in own.title
     assert "cost_ratios_form" not in tables
-
-
-def test_words_changed_in_the_reference_are_no_baseline(tmp_path: Path) -> None:
-    folder = word_study.study(tmp_path, people=4, items=8)
-    factors = {"position": {"levels": POSITIONS, "reference": "final"}}
-    word_study.rewrite_dictionary(folder, factors=factors)
-    found = written(load(folder))
-    assert found is not None
-    assert "texts in final have changed words too, so that it is no baseline for them" in found.words
-    assert "spill_over_position" not in {b.name for b in found.chapter.blocks if isinstance(b, ApaTable)}

@@ -21,7 +21,7 @@ from matplotlib.textpath import TextPath
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.document import Document, document_of
 from analysis.report.docx_file import fitted_columns, write_docx
-from analysis.report.inline import plain_text, runs_of, with_symbols
+from analysis.report.inline import plain_text, runs_of
 from analysis.report.latex_files import escaped, table_in_latex, write_latex
 from analysis.report.nodes import Bullets, Facts, Finding, Heading, Paragraph
 from analysis.report.numbered import Illustrated, Numbered
@@ -253,21 +253,3 @@ def test_no_number_and_no_word_of_a_head_breaks_in_a_table_with_long_names(colum
             # DejaVu Serif is the widest of what stands in for Times; a cell has 0.06 inches of margins
             font = FontProperties(family="DejaVu Serif", size=size)
             assert TextPath((0, 0), piece, prop=font).get_extents().width / 72 <= width - 0.06, (piece, width)
-
-
-@pytest.mark.parametrize(
-    ("said", "shown"),
-    [
-        ("90% CI [−1.2, 3.4], z = 2.10, p = .036.", "90% CI [−1.2, 3.4], <i>z</i> = 2.10, <i>p</i> = .036."),
-        ("<i>t</i>(22.00) = 0.20, p &lt; .001", "<i>t</i>(22.00) = 0.20, <i>p</i> &lt; .001"),
-        ("t(22.00) = 0.20 and SD = 0.123", "<i>t</i>(22.00) = 0.20 and <i>SD</i> = 0.123"),
-        ("p values were adjusted", "<i>p</i> values were adjusted"),
-        (
-            "<code>p = 1</code> and sleep = 3, condition r of p",
-            "<code>p = 1</code> and sleep = 3, condition r of p",
-        ),
-    ],
-)
-def test_symbols_of_running_text_are_set_in_italics_once(said: str, shown: str) -> None:
-    assert with_symbols(said) == shown
-    assert with_symbols(str(with_symbols(said))) == shown

@@ -205,33 +205,6 @@ def test_rankings_tell_robustness_error_patterns_and_what_is_missing(material: M
         assert (f"κ = {row[6]}, 95% CI {row[7]}" in text) is (row[0] == "people")
 
 
-def test_three_sizes_of_a_family_and_a_recovery_block_are_told(tmp_path: Path) -> None:
-    sizes = {"small": "100M", "middle": "1B", "large": "70B"}
-    rows = study_rows(models=tuple(sizes), items=16)
-    typed = rows.assign(trial_type="recover", set="texts", trial_index=rows["trial_index"] + 1000)
-    typed["score"] = np.random.default_rng(1).uniform(0, 1, len(typed))
-    readers = {
-        name: {"kind": "model", "sessions": 1, "settings": {"family": "F", "parameters": size}}
-        for name, size in sizes.items()
-    }
-    chapter = rankings.write(material_of(tmp_path, pd.concat([rows, typed]), readers=readers))
-    assert chapter is not None
-    assert_whole(chapter)
-    text = words(chapter)
-    lost = next(row for row in named(chapter, "size_slopes_choose").rows if row[1] == "points lost")
-    assert (
-        f"{lost[3]} for ten times as many parameters, 95% CI over items {lost[4]}, over models {lost[5]}"
-        in text
-    )
-    assert "with so few models, p cannot fall below .05" in text
-    assert "Over 3 models" in text and named(chapter, "recovery_order").rows
-    assert {one.name for one in chapter.blocks if isinstance(one, Drawing)} == {
-        "robustness_by_size_choose",
-        "robustness_by_size_recover",
-        "recovery_and_task",
-    }
-
-
 @pytest.mark.parametrize("case", ["one item", "an empty condition", "two factors", "all right", "half done"])
 def test_odd_studies_break_no_chapter(tmp_path: Path, case: str) -> None:
     rows = study_rows(human=6, models=("a",), items=1 if case == "one item" else 8)
@@ -255,26 +228,3 @@ def test_odd_studies_break_no_chapter(tmp_path: Path, case: str) -> None:
         if chapter is not None:
             assert_whole(chapter)
             assert "nan" not in words(chapter) and "inf" not in words(chapter).replace("information", "")
-
-
-def test_times_of_people_beside_tokens_of_models_are_called_what_they_are(tmp_path: Path) -> None:
-    rows = study_rows(human=16, models=("restorer",), items=16)
-    tokens = np.random.default_rng(1).integers(20, 40, len(rows)).astype(float)
-    rows["completion_tokens"] = np.where(rows["reader_kind"] == "model", tokens, np.nan)
-    plan = {
-        "measure": {"human": "reading_time", "restorer": "completion_tokens"},
-        "compare": "position",
-        "between": ["human", "restorer"],
-        "contrasts": ["initial - internal"],
-        "equivalence": "10%",
-    }
-    chapter = fidelity.write(material_of(tmp_path, rows, fitted=True, planned={"costs": plan}))
-    assert chapter is not None
-    assert_whole(chapter)
-    both = "reading time (people) and number of completion tokens (models)"
-    table = next(
-        one for one in chapter.blocks if isinstance(one, ApaTable) and one.name.startswith("fidelity_")
-    )
-    drawing = next(one for one in chapter.blocks if isinstance(one, Drawing) and "map" in one.name)
-    assert both in words(chapter) and both in table.title and both in drawing.title
-    assert table.note.startswith("In percent; a comparison of readers is the ratio of their ratios.")

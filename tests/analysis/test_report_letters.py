@@ -184,23 +184,6 @@ def test_without_changed_letters_there_is_no_chapter(tmp_path: Path) -> None:
     assert chapter_of(load(folder)) is None
 
 
-def test_an_intact_word_that_asks_for_another_answer_is_no_baseline(tmp_path: Path, quick: None) -> None:
-    folder = single_words(tmp_path, human=8)
-    trials = pd.read_parquet(folder / "trials.parquet")
-    trials["answer"] = np.where(trials["position"] == "intact", "word", "nonword")
-    trials.to_parquet(folder / "trials.parquet")
-    tables = load(folder)
-    chapter = chapter_of(tables)
-    assert chapter is not None
-    text = words_of(chapter)
-    assert "No item was met intact with the same right answer" in text
-    assert "trials that show an item with its letters as they should be are left out" in text
-    used = tables.trials[tables.trials["excluded_reason"].isna() & (tables.trials["position"] == "initial")]
-    wrong = 100 * (1 - used["correct"].fillna(0).groupby(used["reader"]).mean().mean())
-    cell = table_of(chapter, "letter_zones")["People"]["Two letters transposed, initial"][1]
-    assert float(cell.split()[0]) == pytest.approx(wrong, abs=0.06)
-
-
 @pytest.fixture(scope="module")
 def decisions(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Tables:
     """124 people's lexical decisions with the strings that they saw, as an import hands them over."""

@@ -121,24 +121,7 @@ def test_every_reference_that_the_method_may_cite_is_known_and_cited_apart() -> 
     assert "Bates, Mächler, et al., 2015" in cited and "Hothorn et al., 2008" in cited
 
 
-def test_models_have_one_order_and_a_server_is_part_of_what_was_requested(tmp_path: Path) -> None:
-    settings = {"use": "openai:m", "base_url": "https://models.example.org/v1", "temperature": 0.0}
-    own = {"kind": "model", "use": "openai:m", "sessions": 1, "settings": settings}
-    rows, plan = study_rows(models=("zeta", "alpha"), items=8), PLANNED["comprehension"]
-    plans = {"Items_from": plan | {"between": ["zeta", "alpha"]}}
-    folder = write_handover(tmp_path, rows, readers={"zeta": own, "alpha": own}, planned=plans)
-    content = gather(load(folder))
-    method = plain_text(" ".join(content.method[0].paragraphs))
-    assert "Model alpha (requested as openai:m from https://models.example.org/v1) gave" in method
-    assert method.index("Model alpha") < method.index("Model zeta") and "base url" not in method
-    (section,) = content.planned
-    assert section.heading == "Items_from"
-    alone = [one.groups[0] for one in section.analysis.contrasts if not one.between]
-    assert alone == ["alpha", "zeta"] * 2
-    assert {one.groups for one in section.analysis.contrasts if one.between} == {("zeta", "alpha")}
-    assert all("participants" not in check for check in content.matrix.checks)
-
-
+@pytest.mark.full
 def test_tests_that_two_plans_share_are_reported_once(tmp_path: Path) -> None:
     plan = PLANNED["comprehension"] | {"between": ["human"]}
     first = plan | {"contrasts": ["initial - internal"]}

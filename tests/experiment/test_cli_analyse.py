@@ -20,7 +20,6 @@ from analysis.plan import RATING
 from analysis.planned import plans
 from analysis.robustness import robustness_matrix
 from experiment.cli import main
-from stimuli.errors import UserError
 
 WHEN = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -110,14 +109,6 @@ def test_ratings_of_people_and_models_are_compared_in_scale_points(
     )
 
 
-def test_a_column_can_name_the_models(rows: pd.DataFrame, tmp_path: Path) -> None:
-    rows["agent"] = rows["agent"].where(rows["agent"] != "human")
-    roles = Roles("who", "item", {"cond": ()}, "acc", model="agent")
-    tables = load(hand_over_table(rows, roles, tmp_path / "data", WHEN))
-    assert set(tables.trials["reader_group"]) == {"human", "m-1", "m-2"}
-    assert tables.factors == {"cond": ["a", "b"]}
-
-
 def test_all_problems_are_named_at_once_and_nothing_is_written(rows: pd.DataFrame, tmp_path: Path) -> None:
     rows.loc[[4, 5], "acc"] = 2
     rows.loc[6, "rt"] = -0.4
@@ -156,14 +147,6 @@ def test_a_table_that_cannot_be_analysed_is_refused(
 ) -> None:
     done = analyse(tmp_path, rows[rows["agent"] == "human"].assign(**changes), *options)
     assert done.exit_code == 2 and says in done.output
-
-
-def test_a_condition_whose_name_no_formula_can_hold_is_refused(rows: pd.DataFrame, tmp_path: Path) -> None:
-    roles = Roles("who", "item", {"item type": (), "cond": ()}, "acc", model="agent=m-1,m-2")
-    kinds = np.where(rows.index % 2 == 0, "go/left", "no-go/left")
-    with pytest.raises(UserError) as caught:
-        hand_over_table(rows.assign(**{"item type": kinds}), roles, tmp_path, WHEN)
-    assert "for example to item_type" in str(caught.value) and "'go/left' contains '/'" in str(caught.value)
 
 
 @pytest.mark.r

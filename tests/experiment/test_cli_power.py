@@ -39,15 +39,6 @@ def test_a_study_without_items_or_answers_gets_its_power(study: Path) -> None:
         assert (study / "power" / f"power_comprehension{ending}").stat().st_size > 0
 
 
-def test_times_of_models_alone_are_left_out_with_the_reason(study: Path) -> None:
-    text = (study / "study.yaml").read_text("utf-8")
-    planned = "comprehension: {measure: correct, compare: spelling, between: [human]}"
-    speed = "speed: {measure: rt, compare: spelling, between: [guesser]}"
-    (study / "study.yaml").write_text(text.replace(planned, f"{planned}\n    {speed}"), "utf-8")
-    done = run("power", study, "--planned", "speed", *SMALL)
-    assert done.exit_code and "speed is left out: models have no response time." in done.output
-
-
 def test_effects_come_from_a_file_by_hand_or_a_table(study: Path, tmp_path: Path) -> None:
     hand = tmp_path / "effects.yaml"
     hand.write_text("source: a guess\nmeans: {human: {intact: 93, swapped: 80}}\n", "utf-8")
@@ -63,15 +54,6 @@ def test_effects_come_from_a_file_by_hand_or_a_table(study: Path, tmp_path: Path
     assert one["power"] == other["power"]
     assert "a guess" in one["source"]
     assert "A (2001); B (2002)" in other["source"]
-
-
-def test_times_take_milliseconds_and_the_null_finds_nothing_true(study: Path) -> None:
-    given = ["--mean", "human:intact=900", "--effect", "human:swapped=60"]
-    done = run("power", study, "--planned", "reading", *SMALL, "--studies", 2, *given, "--null", "--json")
-    assert done.exit_code == 0, done.output
-    (told,) = json.loads(done.stdout)
-    assert {one["true_effect"] for one in told["power"]} == {0}
-    assert "set to zero" in told["source"]
 
 
 def test_a_handover_is_study_and_pilot_in_one(tmp_path: Path) -> None:

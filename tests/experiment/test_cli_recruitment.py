@@ -78,22 +78,6 @@ def test_links_are_written_once_for_their_owner_alone(make_study: MakeStudy, tmp
     assert again.exit_code == 2 and "have a link already" in again.output
 
 
-@pytest.mark.parametrize(
-    ("recruit", "words", "told"),
-    [
-        ("link", ("--base-url", "https://x.org"), "either --participants FILE or --number N"),
-        ("link", ("--number", 1, "--base-url", "x.org"), "Write https://"),
-        ("lab", ("--number", 1, "--base-url", "https://x.org"), "Set participants.recruit to link"),
-    ],
-)
-def test_an_unclear_invitation_says_what_to_give(
-    make_study: MakeStudy, recruit: str, words: tuple[object, ...], told: str
-) -> None:
-    study = recruiting(make_study, recruit)
-    answer = wrods("invite", study.folder, *words)
-    assert answer.exit_code == 2 and told in answer.output
-
-
 def test_reconcile_tells_whom_to_approve_and_gives_places_back(make_study: MakeStudy, tmp_path: Path) -> None:
     study = recruiting(make_study, "prolific")
     session_id = a_finished_session(study)

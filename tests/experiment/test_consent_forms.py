@@ -76,15 +76,6 @@ def test_a_study_with_placeholders_is_served_to_pilots_only(study: Path) -> None
     assert done.exit_code == 0, done.output
 
 
-@pytest.mark.parametrize("text", ["texts/instructions.md", "texts/debrief.md"])
-def test_placeholders_count_in_every_text_that_participants_read(study: Path, text: str) -> None:
-    complete(study / "texts/consent.md")
-    (study / text).write_text("# Hello\n\nAsk [FILL IN\nwhom].\n", "utf-8")
-    done = wrods("serve", study, "--port", 0, "--no-browser")
-    assert done.exit_code == 2 and f"{text}, line 3: [FILL IN whom]" in done.output
-    assert "have 1 placeholder;" in done.output
-
-
 def test_placeholders_count_in_study_yaml_and_in_a_lab_s_own_texts(study: Path) -> None:
     complete(study / "texts/consent.md")
     (study / "texts.json").write_text('{"texts": {\n"welcome": "Welcome to [FILL IN: laboratory]"}}', "utf-8")

@@ -97,17 +97,6 @@ def test_each_item_comes_in_every_condition_across_lists(make: Callable[..., Stu
     assert set(seen.values()) == {1}
 
 
-def test_practice_rows_say_their_level_of_every_factor(make: Callable[..., Study]) -> None:
-    practice = "item,sentence,position,distance,band\np1,Another gardener watered tomatoes,final,far,high\n"
-    (item,) = [
-        item
-        for item in make_items(make(f"{{{BAND}, {POSITION}, {DISTANCE}}}", practice=practice)).items
-        if item.role == "practice"
-    ]
-    assert item.condition == {"band": "high", "position": "final", "distance": "far"}
-    assert item.provenance["operation"] == "transpose:final(distance=2)"
-
-
 def test_a_practice_row_with_an_unknown_level_names_it(make: Callable[..., Study]) -> None:
     practice = "item,sentence,position\np1,Another gardener watered tomatoes,finl\n"
     with pytest.raises(UserError, match="level of position 'finl'") as error:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pytest
 
 from experiment.checking import load_study
 from experiment.demo.tour import LocalServer, fill
@@ -15,7 +14,6 @@ from experiment.exporting.export import hand_over
 from experiment.store import open_store, queries
 from experiment.store.tables import regions
 from experiment.study import Study
-from stimuli.errors import UserError
 from tests.experiment.test_simulated import TRUTH
 
 
@@ -65,9 +63,3 @@ def test_regions_outside_the_declared_bounds_stay_and_say_so(
     assert told.where(told.notna(), None).to_dict() == {0: reason, 1: None, 2: None, 3: reason, 4: None}
     assert dictionary_of(folder)["exclude"] == {"regions": {"rt": "outside 50 ms to 10 s"}}
     assert (tmp_path / "csv" / "regions.csv").read_text("utf-8").count(reason) == 2
-
-
-def test_bounds_of_regions_are_checked_like_those_of_trials(make_study: Callable[..., Study]) -> None:
-    rule = "analysis: {exclude: {regions: {rt: outside 10 s to 50 ms}}}"
-    with pytest.raises(UserError, match="the first bound must be the lower one"):
-        make_study(("seed: 7\n", f"seed: 7\n{rule}\n"))

@@ -92,11 +92,6 @@ def test_two_answers_with_one_key_are_refused(make_study: Callable[..., Study], 
         make_study(("keys: [f, j]", f"keys: {keys}"))
 
 
-def test_digits_are_keys_with_and_without_quotes(make_study: Callable[..., Study]) -> None:
-    study = make_study(("keys: [f, j]", 'keys: {"1": 1, "2": 2}'))
-    assert study.get("procedure", 3, "block", "trial", 0, "choose", "keys") == {"1": 1, "2": 2}
-
-
 def test_a_sign_that_other_keyboards_write_otherwise_is_remarked(make_study: Callable[..., Study]) -> None:
     made = make_items(make_study(("keys: [f, j]", "keys: [';', j]")))
     assert any("line 15" in remark and "';'" in remark and "Shift" in remark for remark in made.remarks)

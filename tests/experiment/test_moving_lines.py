@@ -44,11 +44,6 @@ def test_check_says_how_many_texts_break_and_after_which_word(make_study: Callab
     assert f"line_length: {len(LONG) - 2} keeps each on one line" in said
 
 
-def test_texts_that_fit_their_lines_are_not_remarked(make_study: Callable[..., Study]) -> None:
-    study = reading(make_study, block=f"      line_length: {len(LONG) - 2}\n")
-    assert not any("moving window" in line for line in make_items(study).remarks)
-
-
 def test_a_line_wider_than_the_smallest_window_is_refused_with_the_length_that_fits(
     make_study: Callable[..., Study],
 ) -> None:

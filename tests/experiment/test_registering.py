@@ -86,12 +86,6 @@ def test_what_is_no_address_is_refused(study: Study, url: str) -> None:
     assert stored(study) is None
 
 
-def test_a_study_without_a_plan_is_not_asked(make_study: Callable[..., Study]) -> None:
-    study = make_study()
-    answer(study)
-    assert stored(study) is None
-
-
 def test_serve_asks_unless_every_session_is_a_pilot(study: Study) -> None:
     refused = wrods("serve", study.folder, "--no-browser", "--port", 0)
     assert refused.exit_code == 2 and "--registered URL" in refused.output

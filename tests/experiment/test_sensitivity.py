@@ -67,11 +67,3 @@ def test_a_planned_bound_is_judged_and_none_is_suggested(tmp_path: Path) -> None
     assert "No equivalence bound" not in told
     found = numbers(folder, planned)
     assert (found["equivalence_bound"], found["suggested_bound"]) == ("45 points", None)
-
-
-def test_models_named_in_a_plan_of_times_are_left_out_of_what_it_can_detect(tmp_path: Path) -> None:
-    """Models have no times, and `wrods check` says so of the plan."""
-    times = f"{BETWEEN}\n    speed: {{measure: rt, compare: spelling, between: [human, guesser]}}"
-    found = json.loads(checked(tmp_path / "study", times, "--json"))["sensitivity"]
-    of_times = next(one for one in found if one["measure"] == "rt")
-    assert of_times["assumed"][0]["detectable"].keys() == {"human"}

@@ -65,6 +65,7 @@ def test_a_statement_counts_a_minute_and_what_its_limit_allows_is_told_apart() -
     assert (short.minutes, short.limits_allow) == (pytest.approx(1 / 3), pytest.approx(0))
 
 
+@pytest.mark.full
 def test_check_tells_the_minutes_of_each_level_between_sessions_and_what_limits_allow(tmp_path: Path) -> None:
     runner = CliRunner()
     runner.invoke(main, ["new", str(tmp_path / "s"), "--from", "htest-people"])

@@ -16,7 +16,6 @@ from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.people.app import LocalServer
 from experiment.procedure import plan_session, trials_of
-from experiment.procedure.questions import eligibility_questions, is_eligible
 from experiment.scoring.trial import score_trial
 from experiment.simulated import Effects, Lapses, SimulatedReader, Truth, Words, read_truth
 from experiment.simulated.reader import position_of
@@ -72,13 +71,6 @@ def trials(study: Study, list_id: int = 1) -> list[dict[str, Any]]:
 def payloads(study: Study, truth: Truth, name: str = "S001", list_id: int = 1) -> list[dict[str, Any]]:
     reader = SimulatedReader(name, study, truth)
     return [reader.answer(trial) for trial in trials(study, list_id)]
-
-
-def test_a_reader_with_nothing_but_intercepts_is_the_same_at_every_trial(
-    make_study: Callable[..., Study],
-) -> None:
-    times = {round(one["rt"], 6) for one in payloads(make_study(), PLAIN)}
-    assert times == {403.428793}
 
 
 def test_learning_makes_times_shorter_from_trial_to_trial(make_study: Callable[..., Study]) -> None:
@@ -168,14 +160,6 @@ def test_letters_farther_apart_cost_more_and_both_ends_what_was_said(reading: Ca
                     cost = math.log(region["rt"] / (180 + 18 * len(word)))
                     costs[trial["condition"]["position"]].add(round(cost, 6))
     assert costs == {"intact": {0.0}, "near": {0.2}, "far": {round(0.2 * 1.5**2, 6)}, "ends": {0.5}}
-
-
-def test_readers_answer_questions_so_that_they_may_take_part(reading: Callable[[str], Study]) -> None:
-    study = reading(MOVING)
-    plan = plan_session(study, study.items, list_id=1, session_key="s")
-    screen = next(one for one in plan["screens"] if one["kind"] == "questions")
-    answers = SimulatedReader("S001", study, PLAIN).answers(screen)
-    assert is_eligible(eligibility_questions(study), answers) == (True, [])
 
 
 @pytest.mark.parametrize(

@@ -70,19 +70,6 @@ def test_substituted_letters_keep_length_and_place_of_the_same_words(tmp_path: P
         assert all(change["substituted"] == len(change["intact"]) for change in versions["final"].changes)
 
 
-def test_a_word_is_chosen_without_being_shown(tmp_path: Path) -> None:
-    (tmp_path / "study.yaml").write_text(WORDS, "utf-8")
-    (tmp_path / "words.csv").write_text(
-        "word,foil\ngarden,warden\nbasket,casket\nplanet,plants\nmarble,market\n", "utf-8"
-    )
-    study = load_study(tmp_path)
-    items = make_items(study).items
-    assert [one.shown["word"] for one in items if one.condition["letters"] == "nothing"] == [""] * 4
-    plan = plan_session(study, items, list_id=1)
-    trial = next(one for one in trials_of(plan) if one["condition"]["letters"] == "nothing")
-    assert render(plan, trial).messages[0].content.startswith("Which word is it?")
-
-
 def test_a_withheld_text_cannot_be_asked_back(tmp_path: Path) -> None:
     text = WORDS.replace(
         "choose: {show: word, caption: Scrambled word, ask: Which word is it?, keys: [f, j], answer_by: text}",

@@ -160,16 +160,6 @@ def test_the_place_of_the_right_answer_is_found_out() -> None:
     assert own.heuristics[0].name == "take choice 1" and own.heuristics[0].leaks
 
 
-def test_an_answer_that_a_maker_disputes_is_named_with_the_reason() -> None:
-    items = [
-        item("a", "S rotated?", "5", choices=("5", "S"), covariates={"disputed": "rendering gives S"}),
-        item("b", "N rotated?", "Z", choices=("Z", "N"), covariates={"disputed": None}),
-    ]
-    audit = audit_items(items, language="en")
-    assert audit.labels is not None and audit.labels.checked == 2
-    assert [(one.item, one.reason) for one in audit.labels.doubts] == [("a", "rendering gives S")]
-
-
 def mixed_study(seed: int = 1) -> list[Item]:
     draw = random.Random(seed)
     words = [
@@ -279,17 +269,6 @@ def test_every_text_has_every_feature_as_a_finite_number(text: str) -> None:
     assert set(measured) == set(FEATURES)
     assert all(value == value and abs(value) != float("inf") for value in measured.values())
     assert bag(text) == bag(f" {text}  ") and "" not in bag(text)
-
-
-def test_features_measure_what_they_say() -> None:
-    measured = text_features("The well-known baker sells 3 hats, sells THEM.", language="en")
-    expected = {
-        "characters": 46, "words": 8, "hyphens": 1, "digits": 1, "marks": 2, "final_mark": 1, "capitals": 5,
-        "capitalised_words": 2, "repeated_words": 1, "adjacent_repeats": 0, "tokens_simple": 12, "first_vowel": 0,
-    }  # fmt: skip
-    assert {name: measured[name] for name in expected} == expected
-    assert "tokens_given" not in measured
-    assert "zipf_mean" not in text_features("Hallo", language="xx")
 
 
 def test_what_a_rule_is_about_is_left_out_by_feature_family_word_or_place() -> None:

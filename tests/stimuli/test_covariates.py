@@ -16,7 +16,6 @@ from stimuli.covariates import (
     text_covariates,
     unavailable,
     word_covariates,
-    words_covariates,
 )
 from stimuli.scramble.text import scramble_conditions
 from stimuli.scramble.types import parse_operation
@@ -46,14 +45,6 @@ def test_word_measures_are_the_same_in_every_condition_of_an_item() -> None:
     conditions = described()
     for name in WORD:
         assert len({one[name] for one in conditions.values()}) == 1, name
-
-
-def test_word_measures_are_means_over_the_target_words() -> None:
-    told = text_covariates(TEXT, language="en", targets={2, 5})
-    engineers, problem = words_covariates(["engineers", "problem"], "en")
-    for name in WORD:
-        both = [value for value in (engineers[name], problem[name]) if value is not None]
-        assert number(told[name]) == pytest.approx(fmean(both), abs=0.0006), name
 
 
 def test_measures_of_changed_forms_are_means_over_the_changed_words() -> None:

@@ -128,16 +128,6 @@ def test_as_many_matches_are_found_as_there_are() -> None:
     }
 
 
-def test_groups_that_lie_apart_are_matched_where_they_overlap() -> None:
-    candidates = words(600, "AB", shift=0.8)
-    apart = list(match_sets(candidates, {"length": 99}, seed=1).balance.contrasts)
-    assert [one.covariate for one in apart] == ["length"]
-    matched = match_sets(candidates, {"zipf": Tolerance(None)}, seed=1)
-    (contrast,) = matched.balance.contrasts
-    assert contrast.smd is not None and abs(contrast.smd) <= SMD_LIMIT
-    assert 100 < matched.reachable < 300
-
-
 def test_a_size_that_cannot_be_met_names_the_covariate_and_the_size_that_can() -> None:
     candidates = words(90, "ABC", shift=0.6)
     matched = match_sets(candidates, {"length": 3, "zipf": 0.3}, 25, seed=1)
@@ -148,18 +138,6 @@ def test_a_size_that_cannot_be_met_names_the_covariate_and_the_size_that_can() -
     assert not again.unmet and again.require() is again
     with pytest.raises(UserError, match=f"Ask for {matched.reachable} items"):
         matched.require()
-
-
-def test_texts_match_exactly() -> None:
-    kinds = ("noun", "verb", "noun", "noun")
-    candidates = [
-        Candidate(f"{group}{place}", group, {"class": kind})
-        for group in "xy"
-        for place, kind in enumerate(kinds if group == "x" else kinds[::-1])
-    ]
-    matched = match_sets(candidates, {"class": 0}, seed=1)
-    found = of(matched, candidates, "class")
-    assert matched.reachable == 4 and found["x"] == found["y"]
 
 
 def test_a_missing_covariate_is_named_or_its_candidate_left_out_by_name() -> None:

@@ -144,15 +144,6 @@ def test_a_setting_for_words_that_makes_no_sense_is_refused(rule: Any, said: str
     assert said in str(raised.value)
 
 
-def test_a_sentence_that_no_word_fits_and_a_language_without_frequencies_are_named() -> None:
-    with pytest.raises(UserError, match=r"row 1, item 's1' .* \(min_letters: 12\) fits no word"):
-        make({"sentence": SENTENCE}, targets={"min_letters": 12})
-    with pytest.raises(UserError, match=r"fits 5 words of .*; 6 are asked for"):
-        make({"sentence": SENTENCE}, targets={"min_letters": 5, "skip_frequent": 50, "number": 6})
-    with pytest.raises(UserError, match=r"words: max_zipf needs word frequencies.*'eo'"):
-        make({"sentence": SENTENCE}, targets={"max_zipf": 4}, settings=ScrambleSettings(language="eo"))
-
-
 # --- made by hand --------------------------------------------------------------------------------------------------
 
 BY_HAND = {
@@ -187,14 +178,6 @@ def test_texts_made_by_hand_are_described_like_ours(tmp_path: Path) -> None:
     assert all(item.covariates["changed_words"] == 2 for item in items[1:])
     write_items(tmp_path / "items.jsonl", items, build_meta(1))
     assert len(read_items(tmp_path / "items.jsonl")) == 4
-
-
-def test_a_text_made_by_hand_may_add_and_take_out_letters() -> None:
-    made = describe_by_hand("The gardener came.", "The gardner caame.", None, column="shown")
-    assert [(change.intact, change.inserted, change.deleted) for change in made.changes] == [
-        ("gardener", 0, 1),
-        ("came", 1, 0),
-    ]
 
 
 def test_what_our_operations_make_passes_as_made_by_hand() -> None:

@@ -70,14 +70,6 @@ def test_the_control_replaces_the_transposed_pair_by_letters_of_the_same_class()
         assert not {control[2], control[4]} & set("snaeiouy") and control[2] != control[4]
 
 
-def test_a_control_can_keep_or_change_the_outline_of_the_word() -> None:
-    for seed in range(40):
-        kept = shown("garden", "substitute:internal_initial(shape=keep)", seed=seed)
-        changed = shown("garden", "substitute:internal_initial(shape=change,cv=any)", seed=seed)
-        assert [shape(letter) for letter in kept] == [shape(letter) for letter in "garden"]
-        assert all(shape(changed[place]) != shape("garden"[place]) for place in (1, 2))
-
-
 def test_sub_replaces_every_letter_and_keeps_the_pattern_of_capitals() -> None:
     form = shown("McDonald’s 4U", "Sub")
     assert all(one != other for one, other in zip(form[:8], "McDonald", strict=True))
@@ -101,23 +93,6 @@ def test_inserted_letters_come_from_the_alphabet_of_the_language() -> None:
         "абвгдеёжзийклмнопрстуфхцчшщъыьэюя"
     )
     assert len({form[-1] for form in drawn("doors", "INS-END")}) > 12
-
-
-def test_capitals_of_words_that_change_their_length() -> None:
-    assert shown("House", "DEL-BEG") == "Ouse"
-    assert shown("House", "DEL-BEG", capitals="move") == "ouse"
-    assert shown("HOUSE", "DEL-END") == "HOUS"
-    first = shown("House", "INS-BEG")
-    assert first[0].isupper() and first[1:] == "house"
-    assert shown("HOUSE", "INS-END").isupper() and shown("HOUSE", "INS-END", capitals="move").isupper()
-    assert shown("McDonald", "DEL-BEG") == "CdOnald"
-
-
-def test_starts_count_the_shown_text_after_earlier_insertions_and_deletions() -> None:
-    for kind in ("INS-INT_2", "DEL-INT_2", "space:letters"):
-        result = scramble_text("several longer words here", kind, seed=3)
-        for change in result.changes:
-            assert result.text[change.start : change.start + len(change.shown)] == change.shown
 
 
 def test_a_language_without_letters_here_is_refused_by_what_needs_them_and_only_by_that() -> None:

@@ -62,13 +62,6 @@ def test_commas_in_the_texts_of_a_one_column_table_are_no_delimiters(tmp_path: P
     assert table.description.delimiter is None
 
 
-def test_of_two_delimiters_in_a_header_the_wanted_columns_decide(tmp_path: Path) -> None:
-    path = written(tmp_path, "t.csv", "item;sentence;a, b\n1;Yes;x, y\n")
-    assert read_table(path).rows == ({"item": "1", "sentence": "Yes", "a, b": "x, y"},)
-    path = written(tmp_path, "u.csv", "item,a;b,sentence\n1,x;y,Yes\n")
-    assert read_table(path, required=["item"]).rows == ({"item": "1", "a;b": "x;y", "sentence": "Yes"},)
-
-
 NAMES = st.lists(
     st.from_regex(r"[A-Za-zäß_][A-Za-zäß_0-9 ]{0,6}", fullmatch=True).map(str.strip), min_size=1, max_size=5
 )
@@ -152,13 +145,6 @@ def test_a_line_cut_in_the_middle_is_named_and_the_others_are_read(tmp_path: Pat
     assert table.rows == ({"item": 1, "text": "a"},) and [bad.line for bad in table.bad] == [3]
 
 
-def test_a_record_that_lacks_a_column_is_named_with_the_nearest_one(tmp_path: Path) -> None:
-    path = written(tmp_path, "t.jsonl", '{"item": 1, "text": "a"}\n{"item": 2, "txt": "b"}\n')
-    with pytest.raises(UserError, match="line 2: column 'text' is missing\n  Did you mean 'txt'"):
-        read_table(path, required=["text"])
-    assert len(read_table(path, required=["text"], on_bad="skip")) == 1
-
-
 def test_a_text_file_gives_a_text_a_line_or_a_paragraph(tmp_path: Path) -> None:
     path = written(tmp_path, "t.txt", "First, a line; of text.\r\nIts second.\r\n\r\n\r\nAnother | one.\n")
     assert read_table(path).rows == (
@@ -224,13 +210,6 @@ def test_the_language_settles_what_bytes_leave_open(tmp_path: Path) -> None:
     assert read_table(path, language="tr")[0]["text"] == text
     assert read_table(path, encoding="cp1254")[0]["text"] == text
     assert "şarkı" not in read_table(path)[0]["text"]  # without it: Windows-1252, called a guess
-
-
-def test_an_unsure_encoding_of_another_script_is_asked_for(tmp_path: Path) -> None:
-    path = written(tmp_path, "t.csv", "item;text\n1;Собака лает\n".encode("koi8_r"))
-    with pytest.raises(UserError, match=r"cannot be told for certain.*\n.*state its encoding"):
-        read_table(path)
-    assert read_table(path, encoding="koi8-r")[0]["text"] == "Собака лает"
 
 
 @pytest.mark.parametrize(

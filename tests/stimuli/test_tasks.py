@@ -153,12 +153,6 @@ def test_further_fields_and_the_options_change_only_where_the_study_asks_for_it(
     assert plain.shown["dialogue"] == item.shown["dialogue"]
 
 
-def test_a_problem_carries_its_worked_solution_without_calculator_marks() -> None:
-    item = make("problem", record(**PROBLEM)).items[0]
-    assert (item.answer, item.choices) == ("156", None)
-    assert item.key == {"rationale": "They carry 12*13=156 baskets."}
-
-
 @pytest.mark.parametrize(
     ("given", "kept"),
     [
@@ -213,21 +207,6 @@ def test_a_passage_with_several_questions_is_read_once_whatever_their_order() ->
             "c": "the same passage as 'a'",
         }
     assert {item.item_id for item in make("question", *twins).items} == {"a", "b", "c"}
-
-
-def test_sentences_of_any_text_can_be_recovered_one_by_one() -> None:
-    long = "Several goats wander through dark forests. They do. Nobody has ever counted all of them, Dr. Hill says."
-    passage = record("p", **PASSAGE | {"texts": {"passage": long, "question": "do goats wander"}})
-    made = make("recover", passage, record("d"), options={"unit": "sentence", "words": [4, 12]})
-    assert {item.item_id: item.answer for item in made.items} == {
-        "p-s1": "Several goats wander through dark forests.",
-        "p-s3": "Nobody has ever counted all of them, Dr. Hill says.",
-        "d-s1": "Where does the captain hide the letters?",
-        "d-s2": "Somewhere between the kitchen and the garden.",
-    }
-    assert {item.provenance["licence"] for item in made.items} == {"non-commercial research only"}
-    short = make("recover", passage, record("d"), options={"unit": "sentence", "words": [9, 12]})
-    assert [one.reason for one in short.skipped] == ["no sentence of its dialogue has 9 to 12 words"]
 
 
 @pytest.mark.parametrize(

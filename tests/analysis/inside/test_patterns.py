@@ -10,7 +10,6 @@ import pytest
 
 from analysis.figures.inside import Panel, pattern_figures
 from analysis.inside import pattern_similarity, representations
-from analysis.inside.hidden_states import fingerprint, remembered
 from analysis.inside.pattern_similarity import (
     alike,
     at_depths,
@@ -233,24 +232,6 @@ def test_missing_items_do_not_shift_the_means_of_others() -> None:
     assert means(cells)[0, 0] == 2 and np.isnan(means(cells[2:])[0, 0])
     with pytest.raises(UserError, match="with missing cells"):
         between_readers(np.full((2, 5, 3, 2), np.nan), 1)
-
-
-def test_a_result_is_computed_once_and_anew_where_anything_changed(tmp_path) -> None:
-    done: list[int] = []
-
-    def compute() -> dict[str, np.ndarray]:
-        done.append(1)
-        return {"a": np.arange(3.0)}
-
-    mark = fingerprint({"layer": 1}, np.arange(4))
-    for _ in range(2):
-        assert (remembered(tmp_path, "x", mark, compute)["a"] == [0, 1, 2]).all()
-    assert len(done) == 1 and mark != fingerprint({"layer": 1}, np.arange(5))
-    remembered(tmp_path, "x", fingerprint({"layer": 2}, np.arange(4)), compute)
-    (file,) = [one for one in (tmp_path / "results").iterdir() if mark[:20] in one.name]
-    file.write_bytes(file.read_bytes()[:40])
-    assert (remembered(tmp_path, "x", mark, compute)["a"] == [0, 1, 2]).all() and len(done) == 3
-    assert not [one for one in (tmp_path / "results").iterdir() if one.name.startswith(".")]
 
 
 def test_a_cell_that_no_item_has_has_no_interval_and_brings_no_warning() -> None:

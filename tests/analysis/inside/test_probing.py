@@ -260,18 +260,6 @@ def test_items_of_the_training_split_train_and_all_others_test(tmp_path: Path) -
         probings(load(wrong))
 
 
-def test_a_passage_with_questions_in_two_splits_is_in_neither(tmp_path: Path) -> None:
-    data = probing_study(
-        tmp_path, items=62, passages=60, layers=2, split=("train",) * 30 + ("test",) * 30 + ("train", "test"),
-        probing={"penalties": [0.01], "controls": 0, "test": "test"},
-    )  # fmt: skip
-    one = probed(data)
-    assert one.dealt.left_out == 6, "two questions about one passage, in three conditions"
-    assert "6 trials of items that belong together with some of another split" in one.left_out
-    train, test = one.dealt.splits[0].train, one.dealt.splits[0].test
-    assert len(test) == 90 and not set(one.family[train]) & set(one.family[test])
-
-
 @pytest.mark.full
 def test_numbers_do_not_depend_on_the_order_in_which_trials_stand(tmp_path: Path) -> None:
     import pandas as pd

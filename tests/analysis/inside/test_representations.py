@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from analysis import load
@@ -64,34 +63,6 @@ def test_maps_are_cosines_of_each_item_with_itself_intact(folder: Path) -> None:
     assert (
         one.pattern.map()[CHANGED.index("REO-REV"), 3] < one.pattern.map()[CHANGED.index("SENT-REO-ALL"), 3]
     )
-
-
-def test_a_second_report_reads_no_states(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tables = load(folder / "reports" / "data")
-    first = found_in(tables)
-    kept = [one for run in (folder / "states").iterdir() for one in (run / "results").iterdir()]
-    assert len(kept) == 12, "a file a layer"
-
-    def never(*given: object) -> None:
-        raise AssertionError("a layer was computed again")
-
-    monkeypatch.setattr(inside, "layer_cosines", never)
-    again = found_in(tables)
-    assert [
-        (one.pattern.cosine == other.pattern.cosine).all() for one, other in zip(first, again, strict=True)
-    ]
-
-
-def test_more_trials_are_another_result(tmp_path: Path) -> None:
-    folder = representation_study(tmp_path / "study", models={"one": (0, 3)}, items=6)
-    data = folder / "reports" / "data"
-    first = found_in(load(data))[0]
-    trials = pd.read_parquet(data / "trials.parquet")
-    trials.loc[trials["item_id"] == "i05", "excluded_reason"] = "a reason"
-    trials.to_parquet(data / "trials.parquet")
-    second = found_in(load(data))[0]
-    assert len(first.pattern.items) == 6 and len(second.pattern.items) == 5
-    assert len(list((folder / "states" / "run-one" / "results").iterdir())) == 6
 
 
 def test_the_chapter_sets_the_floor_beside_every_cosine(chapter: Chapter) -> None:

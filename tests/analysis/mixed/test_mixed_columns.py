@@ -75,12 +75,6 @@ def test_numbers_in_a_column_of_objects_are_numbers(kind: Any, data: pd.DataFram
     assert estimates(other) == pytest.approx(estimates(plain))
 
 
-def test_dates_are_refused_with_what_to_do(data: pd.DataFrame) -> None:
-    dated = data.assign(day=pd.Timestamp("2026-01-01"))
-    with pytest.raises(UserError, match="holds dates or durations"):
-        fit("rt ~ day + (1 | item)", dated)
-
-
 def test_data_that_are_no_frame_are_refused(data: pd.DataFrame) -> None:
     with pytest.raises(UserError, match="pandas DataFrame"):
         fit("rt ~ cond + (1 | item)", data.to_dict("list"))  # type: ignore[arg-type]
@@ -150,20 +144,6 @@ def test_ordered_categories_have_polynomial_contrasts_unless_others_are_given(da
     ):
         found = fit("rt ~ cond + (1 | item)", ordered, **more)  # type: ignore[arg-type]
         assert list(found.fixed["term"]) == ["(Intercept)", *terms]
-
-
-def test_too_many_levels_are_said_to_be_a_factors(data: pd.DataFrame) -> None:
-    words = data.assign(code=[f"c{i}" for i in range(len(data))])
-    with pytest.raises(UserError, match=f"code is a factor with {len(data)} levels"):
-        fit("rt ~ code + (1 | item)", words)
-
-
-def test_a_fit_shows_itself_as_its_summary(data: pd.DataFrame) -> None:
-    found = fit("rt ~ cond + (1 | item)", data)
-    assert str(found) == found.summary()
-    assert repr(found).startswith("<Fit of 'rt ~ cond + (1 | item)', gaussian")
-    assert found._repr_html_().startswith("<pre>Linear mixed model")
-    assert type(found.loglik) is type(found.aic) is type(found.sigma) is float
 
 
 def test_new_rows_with_a_doubled_column_are_refused(data: pd.DataFrame) -> None:

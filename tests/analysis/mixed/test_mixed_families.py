@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from scipy import integrate, special, stats
 
-from analysis.mixed import Fit, fit, predict, simulate
+from analysis.mixed import Fit, fit, predict
 from analysis.mixed.criterion import choose_criterion, make_objective
 from analysis.mixed.families import FAMILIES, LINKS, TIMES, Link, choose_family, guess_link
 from analysis.mixed.formula import read_formula
@@ -287,23 +287,6 @@ def test_a_guess_rate_left_out_biases_a_slope_towards_zero() -> None:
     assert right.loglik > plain.loglik
 
 
-def test_gaussian_responses_take_a_log_link() -> None:
-    rng = np.random.default_rng(12)
-    data = simulated(rng)
-    mean = np.exp(6.0 + 0.1 * data["x"] + rng.normal(0, 0.2, 60)[data["p"]])
-    data["amount"] = rng.normal(mean, 150.0)
-    found = fit("amount ~ x + (1 | p)", data, "gaussian", "log")
-    assert (data["amount"] < 0).any(), "the response may be negative where means may not"
-    assert found.converged and within(found, "(Intercept)", 6.0) and within(found, "x", 0.1)
-    assert found.sigma == pytest.approx(150.0, rel=0.05)
-    assert found.variance[0].sd[0] == pytest.approx(0.2, rel=0.3)
-    assert found.summary().startswith("Generalised linear mixed model (gaussian, log link; ML, Laplace")
-    drawn = simulate(found, 50, seed=1)
-    assert drawn.std() == pytest.approx(data["amount"].std(), rel=0.05)
-    inverse = fit("I(amount + 900) ~ x + (1 | p)", data, "gaussian", "inverse")
-    assert inverse.converged and inverse.fixed["estimate"].iloc[1] < 0
-
-
 def test_a_negative_binomial_that_is_poisson_says_so() -> None:
     rng = np.random.default_rng(8)
     data = simulated(rng, 20, 20)
@@ -312,16 +295,6 @@ def test_a_negative_binomial_that_is_poisson_says_so() -> None:
     poisson = fit("count ~ x + (1 | p)", data, "poisson")
     assert any("the poisson family fits as well" in w for w in found.warnings)
     assert found.loglik == pytest.approx(poisson.loglik, abs=1e-2)
-
-
-def test_what_differs_from_lme4_is_said(rows: pd.DataFrame) -> None:
-    ours = fit("rt ~ x + (1 | participant)", rows, "Gamma", "log")
-    theirs = fit("rt ~ x + (1 | participant)", rows, "Gamma", "log", dispersion="glmer")
-    assert any("lme4's glmer gives other numbers" in w for w in ours.warnings)
-    assert any("no likelihood" in w for w in theirs.warnings)
-    assert ours.method == "ML, Laplace (nAGQ=1, observed information)"
-    assert theirs.method == "glmer's criterion, Laplace (nAGQ=1)"
-    assert ours.to_json()["dispersion"] == pytest.approx(ours.sigma**2)
 
 
 WRONG = [

@@ -129,9 +129,3 @@ def test_penalised_fits_are_not_compared_by_likelihood_ratios(separated: pd.Data
     ]
     with pytest.raises(UserError, match="did not maximise a likelihood"):
         likelihood_ratio_test(*pair)
-
-
-def test_without_a_name_there_is_no_penalty(crossed: Simulate) -> None:
-    found = fit("correct ~ cond + (1 | item)", crossed(seed=2), "binomial")
-    assert found.model.criterion.penalty is None
-    assert "penal" not in found.method

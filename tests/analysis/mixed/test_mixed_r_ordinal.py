@@ -140,6 +140,7 @@ def judged(
     return {numbers.pop("case"): numbers for numbers in found}
 
 
+@pytest.mark.full
 @pytest.mark.r
 @pytest.mark.parametrize("case", CASES)
 def test_cumulative_mixed_models_have_the_numbers_of_clmm(
@@ -164,6 +165,7 @@ def test_cumulative_mixed_models_have_the_numbers_of_clmm(
     )
 
 
+@pytest.mark.full
 @pytest.mark.r
 def test_means_of_ordinal_models_are_those_of_emmeans(
     tables: dict[str, pd.DataFrame], judged: dict[str, dict[str, list[float]]]
@@ -184,6 +186,7 @@ def test_means_of_ordinal_models_are_those_of_emmeans(
                 assert found[column].to_numpy() == pytest.approx(np.array(numbers), rel=2e-3, abs=2e-5), mode
 
 
+@pytest.mark.full
 @pytest.mark.r
 @pytest.mark.parametrize("case", ["an empty category", "words", "no random effects"])
 def test_the_program_of_an_ordinal_model_has_its_numbers_in_r(

@@ -261,6 +261,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
 
+@pytest.mark.full
 def test_memory_grows_with_the_rows_and_no_faster() -> None:
     unit = 1024 if sys.platform != "darwin" else 1024**2
     assert resource.getpagesize() > 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from analysis import load
 from analysis.measures.similarity import scored_similarities
 from analysis.published.h_test import both_parsers
 from experiment.checking import load_study
-from experiment.exporting import Choice, export_study
+from experiment.exporting import export_study
 from experiment.exporting.export import hand_over
 from experiment.scoring.similarities import RIGHT_ANSWER, STORED_AS
 from experiment.scoring.trial import Score
@@ -74,18 +73,6 @@ def test_a_report_of_an_export_tells_both_parsers_as_that_of_the_study_does(
     assert one == own and one.replies == REPLIES and one.turned == REPLIES - 1
     assert (one.unread_published, one.unread_corrected) == (0.0, (REPLIES - 1) / REPLIES)
     assert form != "psych-ds" or faults(tmp_path / "out") == []
-
-
-def test_jspsychs_files_have_both_verdicts_and_other_readers_data_have_none(
-    asked: tuple[Study, Store], tmp_path: Path
-) -> None:
-    study, store = asked
-    export_study(study, store, tmp_path / "out", "jspsych")
-    rows = json.loads((tmp_path / "out" / "published_parsing.json").read_text("utf-8"))
-    assert len(rows) == REPLIES and {row["published"] for row in rows} == {0.0, 1.0}
-    assert sum(row["corrected"] is None for row in rows) == REPLIES - 1
-    people = export_study(study, store, tmp_path / "people", "csv", choice=Choice(kinds=frozenset({"human"})))
-    assert people.rows["published_parsing"] == 0
 
 
 def test_cosines_of_answers_are_exported_where_they_were_taken(

@@ -268,25 +268,6 @@ def test_pilots_and_kinds_of_readers_can_be_left_out(
     assert "T001" not in text and "S001" not in text and "hf:a/b" not in text
 
 
-def test_no_cell_of_the_events_holds_json(study: Study, store: Store, tmp_path: Path) -> None:
-    export_study(study, store, tmp_path / "out", "csv")
-    tables = {
-        name: list(csv.DictReader((tmp_path / "out" / f"{name}.csv").open(encoding="utf-8", newline="")))
-        for name in ("events", "event_details")
-    }
-    cells = [value for rows in tables.values() for row in rows for value in row.values()]
-    assert not any(value.startswith(("{", "[")) for value in cells)
-    keys = {(row["session_id"], row["event_index"]): row["kind"] for row in tables["events"]}
-    details = tables["event_details"]
-    assert details and all(keys[row["session_id"], row["event_index"]] == row["kind"] for row in details)
-    answers = {
-        row["name"]: row["value"]
-        for row in details
-        if row["kind"] == "answers" and row["name"].startswith("answers.")
-    }
-    assert answers["answers.age"] == "34" and "answers.languages.1" in answers
-
-
 def test_jspsych_files_use_its_names_and_its_order(study: Study, store: Store, tmp_path: Path) -> None:
     export_study(study, store, tmp_path / "out", "jspsych")
     (file,) = (path for path in (tmp_path / "out").glob("P001_*.json") if "interactions" not in path.name)
@@ -425,22 +406,6 @@ def test_a_withdrawal_names_the_exports_it_cannot_reach(study: Study, store: Sto
     assert wrods("export", study.folder, "--out", tmp_path / "out").exit_code == 0
     asked = wrods("withdraw", study.folder, "--platform-id", PLATFORM_ID, "--yes")
     assert asked.exit_code == 0 and f"{tmp_path / 'out'}: an export" in asked.output
-
-
-@pytest.mark.parametrize(
-    ("form", "place"), [("csv", "."), ("parquet", "."), ("jspsych", "."), ("psych-ds", "analysis")]
-)
-def test_similarities_of_the_texts_shown_go_with_every_export(
-    study: Study, store: Store, tmp_path: Path, form: str, place: str
-) -> None:
-    kept = study.folder / "similarity.json"
-    kept.write_text('{"use": "hash", "shown": {}}', "utf-8")
-    export_study(study, store, tmp_path / "out", form)
-    copy = tmp_path / "out" / place / "similarity.json"
-    assert copy.read_bytes() == kept.read_bytes()
-    kept.unlink()
-    export_study(study, store, tmp_path / "out", form, replace=True)
-    assert not copy.exists()
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet", "psych-ds"])

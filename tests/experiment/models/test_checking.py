@@ -18,7 +18,6 @@ from experiment.cli import main
 from experiment.procedure import plan_session
 from experiment.scoring.again import require_judge
 from stimuli.errors import UserError
-from tests.experiment.models.tiny_models import CHAT_TEMPLATE, byte_pair_tokenizer
 from tests.scripted_answers import word_logprob
 from tests.scripted_openai import ScriptedOpenAI
 
@@ -127,21 +126,6 @@ def test_a_probe_is_kept_and_what_the_server_lacks_is_named(tmp_path: Path, serv
     assert checked(folder)["known_from"] is None, "another model at the same address is another"
 
 
-def test_a_server_that_gives_everything_has_no_gaps(tmp_path: Path, server: ScriptedOpenAI) -> None:
-    server.logprobs = lambda body: {"Yes": math.log(0.9), "No": math.log(0.1)}
-    server.prompt = word_logprob
-    folder = written(tmp_path / "s", one("openai:scripted", f", base_url: {server.url}"))
-    assert checked(folder, "--probe")["gaps"] == []
-    done = CliRunner().invoke(main, ["check", str(folder)])
-    assert "it gives all of that." in " ".join(done.output.split())
-    assert "It tells log-probabilities of the prompt" not in done.output
-    done = CliRunner().invoke(main, ["check", str(folder), "--explain"])
-    assert (
-        "It tells log-probabilities of the prompt" in done.output
-        and "--- first trial, user ---" in done.output
-    )
-
-
 def test_long_labels_are_to_be_scored_whole_where_the_server_can(
     tmp_path: Path, server: ScriptedOpenAI
 ) -> None:
@@ -238,27 +222,6 @@ def test_hours_come_from_a_run_and_a_full_disk_is_told(
     written(folder, one("hf:nobody/has-this", shared="  states: last\n"))
     told = checked(folder)
     assert told["states"]["bytes"] is None and "(layers + 1) × width × 2 bytes" in " ".join(told["size"])
-
-
-@pytest.mark.parametrize(
-    ("template", "takes"),
-    [
-        (CHAT_TEMPLATE, True),
-        ("{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system') }}{% endif %}x", False),
-        ("{% for m in messages %}{% if m['role'] == 'user' %}{{ m['content'] }}{% endif %}{% endfor %}", False),
-    ],
-)  # fmt: skip
-def test_a_template_without_a_system_message_is_named_where_one_is_asked_for(
-    tmp_path: Path, template: str, takes: bool
-) -> None:
-    from transformers import LlamaConfig
-
-    LlamaConfig(vocab_size=400).save_pretrained(str(tmp_path / "m"))
-    byte_pair_tokenizer(tmp_path / "m", template=template, adds_bos=False)
-    folder = written(tmp_path / "s", one(f"hf:{tmp_path / 'm'}", ", system: system"))
-    gaps = checked(folder)["gaps"]
-    assert (gaps == []) is takes
-    assert takes or "takes no system message" in gaps[0]
 
 
 def test_a_model_of_the_hub_is_not_downloaded_to_look_into_it(tmp_path: Path) -> None:

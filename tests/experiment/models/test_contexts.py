@@ -59,16 +59,6 @@ def test_an_oracle_lapses_in_its_share_of_trials_and_guesses_then(make_study: Ca
         BaselineEngine(ModelSettings("baseline:oracle_with_lapses", {"lapse_rate": 1.5}))
 
 
-def test_a_baseline_that_is_closed_answers_nothing_more(make_study: Callable[..., Study]) -> None:
-    study = make_study(with_models("context: session"))
-    session = sessions(study, use="baseline:always_a")[0]
-    engine = baseline(study, "always_a", session)
-    replies = engine.answer(session.begin({}), session.follow)
-    next(replies)
-    engine.close()
-    assert list(replies) == []
-
-
 @pytest.fixture
 def tiny(local: Callable[..., Any], plain_model: Path) -> Engine:
     pytest.importorskip("torch")

@@ -90,14 +90,6 @@ def test_labels_are_scored_by_teacher_forcing_in_the_decoder(folder, local, dete
     assert engine.describe()["parity"]["path"] == ("batched" if determinism == "fast" else "plain")
 
 
-def test_sampled_answers_do_not_depend_on_their_neighbours(folder, local) -> None:
-    requests = [ask(str(n), text, temperature=1.0) for n, text in enumerate(TEXTS)]
-    together = {reply.work_key: reply.text for reply in local(folder).answer(requests)}
-    engine = local(folder)
-    alone = {reply.work_key: reply.text for one in requests for reply in engine.answer([one])}
-    assert together == alone
-
-
 def test_surprisal_is_not_defined_for_an_encoder_and_the_description_says_so(folder, local) -> None:
     engine = local(folder)
     (reply,) = engine.answer([ask("k", TEXTS[0], ("yes", "no"), regions=(Span(0, 0, 3),), states=("last",))])

@@ -126,12 +126,6 @@ def test_a_papers_prompt_is_sent_letter_for_letter(row: dict[str, Any], text: st
     assert paper_prompt(row).text == text
 
 
-def test_servers_and_local_models_were_asked_about_squad_in_other_words() -> None:
-    row = trial("question", {"context": "C.", "question": "Q?"})
-    assert "with word or phrase" in paper_prompt(row, is_local=False).text
-    assert "with a word or phrase" in paper_prompt(row).text
-
-
 def test_h_tests_thoughts_and_their_judge_are_asked_as_in_the_paper() -> None:
     row = trial("uppercase", {"sentence": "a dOg"}, "choose", of_step={"options": ["A", "B"]})
     thought = paper_prompt(row, thinks=True)
@@ -149,10 +143,6 @@ def test_what_no_paper_asked_has_no_prompt() -> None:
     assert prompt_name("translate", ["sentence"], has_options=False, has_exemplars=False) is None
     with pytest.raises(ValueError, match="no paper's prompt"):
         paper_prompt(trial("summarise", {"sentence": "x"}))
-
-
-def test_other_braces_of_a_prompt_are_its_own() -> None:
-    assert "{reasoning steps here}" in paper_prompts()["typobench_gsm8k"]["item"]
 
 
 PAPERS = """\

@@ -255,6 +255,7 @@ def test_kills_at_any_moment_leave_an_exact_set(study, server) -> None:
     assert Counter(row["status"] for row in stored)["answered"] == 2 * TRIALS
 
 
+@pytest.mark.full
 def test_local_models_take_turns_and_all_sessions_are_finished(study, plain_model, chat_model) -> None:
     with_models(study, f'base: {{use: "hf:{plain_model}"}}', f'chat: {{use: "hf:{chat_model}"}}')
     result = invoke("run", study, "--json")
@@ -268,6 +269,7 @@ def test_local_models_take_turns_and_all_sessions_are_finished(study, plain_mode
     assert [one["blocks"] for one in told] == ["all 4 blocks of each list"] * 2
 
 
+@pytest.mark.full
 def test_local_models_that_do_not_fit_together_are_loaded_once_a_turn(
     study, plain_model, chat_model, monkeypatch
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from datetime import UTC, datetime, timedelta
@@ -16,7 +15,6 @@ from experiment.models.runs import RunStatus
 from experiment.store import open_store
 from experiment.store.tables import runs
 from tests.experiment.models.running import (
-    TRIALS,
     command,
     invoke,
     of_store,
@@ -142,19 +140,3 @@ def test_answers_that_cannot_be_read_are_told_by_the_run_and_by_status(study) ->
         run = invoke("run", study, "--max-trials", "12")
     said = "12 refused of 12 answers"
     assert said in run.stderr and said in invoke("status", study).stdout
-
-
-def test_a_dry_run_shows_a_prompt_of_each_condition_block_and_step_and_counts_them(study) -> None:
-    with_models(
-        study,
-        'api: {use: "openai:m", base_url: "http://127.0.0.1:9/v1", strategy: chain_of_thought, judge: j}',
-        'j: {use: "openai:j", base_url: "http://127.0.0.1:9/v1"}',
-    )
-    api, _ = json.loads(invoke("run", study, "--dry-run", "--json").stdout)
-    levels = [prompt["condition"]["position"] for prompt in api["prompts"] if prompt["purpose"] == "answer"]
-    assert len(set(levels)) == len(levels) == 4 and "intact" in levels
-    assert sum(kind["requests"] for kind in api["kinds"]) == TRIALS
-    (judged,) = [prompt for prompt in api["prompts"] if prompt["purpose"] == "judge j"]
-    assert judged["body"]["model"] == "j" and judged["stands_in"]
-    said = invoke("run", study, "--dry-run", "--model", "api").stdout
-    assert "position intact, 24 of this kind" in said and "judge j" in said

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,6 @@ from experiment.models import ModelSettings
 from experiment.models.judges.embeddings import Embedder
 from experiment.models.judges.similarity import (
     PLACEHOLDER,
-    Text,
     compare_texts,
     embedding_settings,
     nearness,
@@ -141,21 +138,6 @@ def test_the_floor_is_the_cosine_of_different_items_intact(study, encoder) -> No
     assert again.unrelated == [] and again.pairs == 0, "one item has no other one"
 
 
-def test_the_floor_is_of_all_pairs_of_different_texts(encoder) -> None:
-    """Items d and e show one passage: their cosine of 1 is no floor."""
-    embedder = Embedder(ModelSettings(f"hf:{encoder}"))
-    intact = {"a": "the dog barks", "b": "a river runs", "c": "words", "d": "one passage", "e": "one passage"}
-    found = nearness(embedder, [Text(name, "intact", text, text) for name, text in intact.items()])
-    vectors = embedder.embed(list(intact.values()))
-    places = range(len(intact))
-    different = [
-        [float(vectors[i] @ vectors[j]) for j in places if j != i and {i, j} != {3, 4}] for i in places
-    ]
-    assert found.unrelated == pytest.approx([np.mean(some) for some in different], abs=1e-6)
-    assert found.unrelated_items == list(intact) and found.pairs == 9
-    assert found.as_json()["unrelated"]["pairs"] == 9
-
-
 def test_whole_prompts_are_kept_until_the_items_or_the_model_change(study, store) -> None:
     def kept(*options: str) -> dict[str, Any]:
         done = CliRunner().invoke(main, ["score", str(study.folder), "--similarity", *options])
@@ -170,16 +152,6 @@ def test_whole_prompts_are_kept_until_the_items_or_the_model_change(study, store
     file.write_text(json.dumps(first | {"items": "others"}), "utf-8")
     assert "prompts" not in kept()
     assert CliRunner().invoke(main, ["score", str(study.folder), "--prompts"]).exit_code == 2
-
-
-def test_vectors_of_what_is_shown_are_kept_and_those_of_answers_are_not(study, store, encoder) -> None:
-    run(study, store, said_of, reader="m")
-    done = CliRunner().invoke(main, ["score", str(study.folder), "--similarity"])
-    assert done.exit_code == 0, done.output
-    assert "intact texts of different items" in done.output
-    with closing(sqlite3.connect(study.folder / "vectors.db")) as connection:
-        (many,) = connection.execute("SELECT count(*) FROM vectors").fetchone()
-    assert many == len({text for one in shown_texts(study.items) for text in (one.changed, one.intact)})
 
 
 @pytest.mark.parametrize("published", [True, False])

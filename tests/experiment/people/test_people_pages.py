@@ -17,7 +17,6 @@ from experiment.columns import trial_columns
 from experiment.exporting.export import hand_over
 from experiment.languages import pack_for
 from experiment.people.app import create_app
-from experiment.people.dashboard.transfers import cell
 from experiment.people.pages import script_json
 from experiment.store.queries import sessions_overview
 from experiment.store.records import add_flag
@@ -246,14 +245,3 @@ def test_the_download_and_the_hand_over_hold_the_same_rows(
     assert [{name: row[name] for name in texts} for row in downloaded] == given
     assert [row["excluded_reason"] for row in downloaded] == ["", "", "a talk", "", ""]
     assert {row["choice_order"] for row in downloaded} == {"0,1"}
-
-
-@pytest.mark.parametrize(
-    ("value", "is_text", "expected"),
-    [
-        ("=cmd()", True, "'=cmd()"), ("+1", True, "'+1"), ("-1", True, "'-1"), ("@x", True, "'@x"), ("\tx", True, "'\tx"),
-        ("yes", True, "yes"), (-12.5, False, -12.5), (None, True, ""), (True, False, "TRUE"),
-    ],
-)  # fmt: skip
-def test_cells_are_safe_in_a_spreadsheet(value: object, is_text: bool, expected: object) -> None:
-    assert cell(value, is_text=is_text) == expected

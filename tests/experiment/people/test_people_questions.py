@@ -153,10 +153,3 @@ def test_a_device_that_does_not_fit_ends_the_session(site: Any) -> None:
     assert (row["state"], row["ended_reason"]) == ("screened_out", "device: width, device")
     told = person.caller.post(f"{person.base}/finish", {"trials": 0, "completed": False}, **person.auth)
     assert (told.status, told.body["state"], told.body["completion_code"]) == (200, "screened_out", None)
-
-
-def test_a_session_under_way_does_not_end_as_incomplete(site: Any) -> None:
-    person = site.begin()
-    told = person.caller.post(f"{person.base}/finish", {"trials": 0, "completed": False}, **person.auth)
-    assert told.status == 409
-    assert session(site, person)["state"] == "started"

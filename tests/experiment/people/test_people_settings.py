@@ -2,16 +2,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from argon2 import PasswordHasher
-from click.testing import CliRunner
 
-from experiment.cli import main
 from experiment.configuration import config_file, read_config, store_address
 from experiment.people.dashboard.accounts import is_password
-from experiment.people.server import Server
 from experiment.people.service import read_settings
 from stimuli.errors import UserError
 
@@ -76,17 +72,3 @@ def test_a_short_signing_key_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("WRODS_SECRET", "short")
     with pytest.raises(UserError, match="16 characters"):
         read_settings({})
-
-
-def test_a_taken_port_is_told_with_another(site: Any, settings: Any) -> None:
-    del settings
-    with pytest.raises(UserError, match=f"--port {site.port + 1}"):
-        Server(site.app, "127.0.0.1", site.port)
-
-
-def test_a_study_without_items_is_told_what_to_do(make_study: Any) -> None:
-    folder = make_study().folder
-    (folder / "items.jsonl").unlink()
-    told = CliRunner().invoke(main, ["serve", str(folder), "--no-browser", "--port", "0"])
-    assert told.exit_code == 2
-    assert "wrods build" in told.output

@@ -16,7 +16,7 @@ from experiment.checking import load_study
 from experiment.models.runs.limits import Clock, Stop
 from experiment.tuning import trainings
 from experiment.tuning.local import train_here
-from experiment.tuning.record import Curve, Point, read_curve
+from experiment.tuning.record import read_curve
 from experiment.tuning.training import Progress, last_checkpoint
 from stimuli.errors import UserError
 from tests.experiment.tuning.conftest import write_study, wrods
@@ -226,38 +226,6 @@ def test_a_trained_model_can_be_trained_further(study: Path) -> None:
     (study / "study.yaml").write_text(text, "utf-8")
     assert train(study, "further").state == "finished"
     assert weights(study, "further") != weights(study, "texts")
-
-
-def test_a_model_is_named_as_not_there_until_its_training_is_done(study: Path) -> None:
-    done = wrods("run", study, "--model", "whole", "--not-registered")
-    assert done.exit_code != 0
-    assert "training whole is not finished" in done.output and "wrods tune" in done.output
-    assert "training whole is not finished" in " ".join(wrods("check", study).output.split())
-
-
-def test_check_and_dry_run_say_what_a_training_takes(study: Path) -> None:
-    said = " ".join(wrods("check", study).output.split())
-    assert "Training texts: base (hf:tiny) on texts.txt, all letters shuffled in 30% of the words" in said
-    numbers = json.loads(wrods("check", study, "--json").stdout)["trainings"]["beside"]
-    assert 0 < numbers["trained"] < numbers["parameters"] and numbers["memory"] > 0 and numbers["hours"] >= 0
-    told = json.loads(wrods("tune", study, "--dry-run", "--json").stdout)["trainings"]
-    assert told["beside"]["trained"] == numbers["trained"] and not (study / "tuning").exists()
-    from experiment.tuning.networks import load_network, look_at, trained_weights
-
-    assert told["beside"]["measured_by"] is None
-    folder = study / "tuning" / "beside"
-    folder.mkdir(parents=True)
-    (folder / "tuning.json").write_text(json.dumps({"device": "cpu"}), "utf-8")
-    curve = Curve(folder, None)
-    curve.add(Point(1, 0.1, 5_000, 2.0, None, 0.01, 20.0))
-    told = json.loads(wrods("tune", study, "--dry-run", "--json").stdout)["trainings"]
-    assert told["beside"]["measured_by"] == "beside" and told["whole"]["measured_by"] is None
-    tokens = told["beside"]["tokens_an_epoch"] * told["beside"]["epochs"]
-    assert told["beside"]["hours"] == pytest.approx(tokens / 250 / 3600, abs=1e-4)
-    assert "at the speed of training beside" in " ".join(wrods("check", study).output.split())
-    training = trainings(load_study(study))["beside"]
-    network = load_network(look_at(training), training)
-    assert sum(one.numel() for one in trained_weights(network).values()) == numbers["trained"]
 
 
 @pytest.mark.full

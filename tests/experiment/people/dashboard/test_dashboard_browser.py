@@ -68,6 +68,7 @@ def test_axe_finds_nothing_on_any_page(rated: Any, enter: Callable[..., Any], sc
     assert violations(page) == []
 
 
+@pytest.mark.full
 def test_the_live_page_follows_what_happens_without_reloading(site: Any, enter: Callable[..., Any]) -> None:
     page = enter(site)
     page.get_by_text("No sessions yet").wait_for()

@@ -44,10 +44,6 @@ def test_every_form_of_export_comes_as_one_file(
     assert f"downloaded {form}" in words_of(owner.get("/admin/small/audit").text)
 
 
-def test_a_form_that_there_is_not_is_not_found(visit: Callable[[str], Visitor]) -> None:
-    assert visit("ada").get("/admin/small/export/exe.zip").status_code == 404
-
-
 def send(visitor: Visitor, path: str, contents: bytes, name: str) -> Any:
     body = {"csrf": visitor.token(), "file": (io.BytesIO(contents), name)}
     return visitor.client.post(path, data=body, content_type="multipart/form-data", follow_redirects=True)
@@ -128,10 +124,6 @@ def test_a_platforms_books_are_compared_with_what_is_here(
     assert "2 submissions are new" in told
     assert here in told and unseen in told and "P001" in told
     assert visit("ben", site).get("/admin/small/reconciliation").status_code == 403
-
-
-def test_a_study_without_a_platform_has_no_books(visit: Callable[[str], Visitor]) -> None:
-    assert visit("ada").get("/admin/small/reconciliation").status_code == 404
 
 
 def status_of(site: Any, path: str, body: bytes, **headers: str) -> int:

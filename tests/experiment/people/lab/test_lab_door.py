@@ -16,7 +16,6 @@ from flask import Flask, jsonify, request
 
 from experiment.people.lab.serving import ServerCertificate, server_certificate, tls_of, try_addresses
 from experiment.people.server import Server
-from stimuli.errors import UserError
 
 
 @dataclass
@@ -130,8 +129,3 @@ def test_addresses_are_tried_and_the_reason_told_where_one_does_not_answer(door:
     assert good.trouble is None
     (wrong,) = try_addresses(["127.0.0.2"], door.port, door.certificate.authority)
     assert wrong.trouble is not None and "no connection" in wrong.trouble
-
-
-def test_a_taken_port_is_told_with_a_mend(door: Door) -> None:
-    with pytest.raises(UserError, match="in use"):
-        Server(application(), "127.0.0.1", door.port)

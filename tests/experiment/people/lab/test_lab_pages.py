@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -69,19 +68,3 @@ def test_nothing_that_a_command_line_could_run_stands_in_a_shortcut() -> None:
             shortcut(SYSTEMS[0], page)
         with pytest.raises(UserError):
             command(SYSTEMS[2], page)
-
-
-def test_the_shortcut_for_linux_starts_the_browser_that_is_there(tmp_path: Path) -> None:
-    browser = tmp_path / "bin" / "chromium"
-    browser.parent.mkdir()
-    browser.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
-    browser.chmod(0o755)
-    script = tmp_path / "station.sh"
-    script.write_text(shortcut(SYSTEMS[2], PAGE))
-    environment = {"PATH": str(browser.parent), "HOME": str(tmp_path / "a home")}
-    told = subprocess.run(
-        ["/bin/sh", str(script)], env=environment, capture_output=True, text=True, check=True
-    )
-    given = told.stdout.splitlines()
-    assert given[-1] == PAGE and SWITCH in given and "--kiosk" in given
-    assert f"--user-data-dir={tmp_path}/a home/wrods-station" in given

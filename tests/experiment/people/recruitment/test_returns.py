@@ -10,7 +10,6 @@ import pytest
 
 from experiment.people.recruitment.codes import (
     lines_to_add,
-    link_for_platform,
     missing_lines,
     recruitment_for,
 )
@@ -205,16 +204,6 @@ def test_a_code_in_the_study_is_refused_where_people_are_paid_by_it(
     assert mend in str(refused.value) and "SECRET7" not in str(refused.value)
 
 
-@pytest.mark.parametrize("recruit", ["lab", "link"])
-def test_one_code_for_all_may_stand_in_a_study_that_pays_in_person(
-    make_study: Callable[..., Study], recruit: str
-) -> None:
-    study = make_study(
-        ("seed: 7\n", f"seed: 7\nparticipants: {{recruit: {recruit}, completion_code: DONE}}\n")
-    )
-    assert recruitment_for(study, {}).missing == ()
-
-
 def test_missing_codes_are_told_with_the_lines_to_add(make_study: Callable[..., Study]) -> None:
     given = recruitment(make_study, "prolific", {"complete": "C1"})
     lines = lines_to_add(given)
@@ -243,13 +232,6 @@ def test_a_wrong_setting_says_what_to_write(
 ) -> None:
     with pytest.raises(UserError, match=told):
         recruitment(make_study, "prolific", config)
-
-
-def test_the_platforms_link_is_shown_with_its_marks(make_study: Callable[..., Study]) -> None:
-    given = recruitment(make_study, "prolific", {})
-    assert link_for_platform(given, "https://x.org/small/") == (
-        "https://x.org/small/?PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
-    )
 
 
 def test_a_code_is_escaped_in_the_return_address(recruiting: Callable[..., Any]) -> None:
