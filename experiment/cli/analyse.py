@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from experiment.cli.report import write_and_show
+from experiment.cli.report import write_and_print
 
 _EXAMPLE = """\b
 Examples:
@@ -47,8 +47,7 @@ Examples:
     show_default=True,
     help="Folder for the report.",
 )
-@click.option("--open", "show", is_flag=True, help="Open the report in the browser.")
-def analyse(file: Path, out: Path, show: bool, condition: tuple[str, ...], **given: Any) -> None:
+def analyse(file: Path, out: Path, condition: tuple[str, ...], **given: Any) -> None:
     """Write a report on a table of trials, without a study.
 
     FILE has one row per trial, of people alone or of people and models: CSV, TSV, XLSX or JSONL. You name its columns; all problems
@@ -65,4 +64,4 @@ def analyse(file: Path, out: Path, show: bool, condition: tuple[str, ...], **giv
     when = datetime.now().astimezone()
     folder = dated_folder(out, when) / "data"
     data = hand_over_table(file, Roles(conditions=levels, **given), folder, when)
-    write_and_show(data, out, when, show=show)
+    write_and_print(data, out, when)

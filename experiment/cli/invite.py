@@ -7,7 +7,8 @@ import io
 import secrets
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -53,16 +54,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="File for the links.  [default: a new CSV in the study]",
 )
-def invite(
-    study: Path,
-    participants: Path | None,
-    number: int | None,
-    days: float | None,
-    base_url: str,
-    again: bool,
-    signed: bool,
-    out: Path | None,
-) -> None:
+def invite(study: Path, **options: Any) -> None:
     """Make personal links to a study.
 
     Each link begins one session and continues it when opened again. Once a study with `recruit: link` has personal links,
@@ -84,38 +76,44 @@ def invite(
     from stimuli.audit.findings import counted
     from stimuli.errors import UserError
 
-    if (participants is None) == (number is None):
+    asked = SimpleNamespace(**options)
+    if (asked.participants is None) == (asked.number is None):
         raise UserError(
             "exactly one of --participants and --number is needed",
             mend="Give either --participants FILE or --number N.",
         )
-    if not base_url.startswith(("https://", "http://")):
-        raise UserError(f"--base-url is {base_url!r}; it must be a full address", mend="Write https://…")
+    if not asked.base_url.startswith(("https://", "http://")):
+        raise UserError(
+            f"--base-url is {asked.base_url!r}; it must be a full address", mend="Write https://…"
+        )
     loaded = load_study(study)
     if loaded.get("participants", "recruit", default="lab") == "lab":
         raise UserError(
             f"{loaded.place('participants')}: the study recruits in a lab, where links are not used",
             mend="Set participants.recruit to link.",
         )
-    file = out or loaded.folder / f"invitations-{now()[:19].replace(':', '')}.csv"
+    file = asked.out or loaded.folder / f"invitations-{now()[:19].replace(':', '')}.csv"
     if file.exists():
         raise UserError(f"{file} already exists", mend="Give another name with --out.")
-    names = [] if participants is None else _named(participants)
-    if signed:
-        _write(file, _signed(loaded, names, days, base_url))
-        click.echo(f"Wrote {counted(len(names), 'signed link')} to {file}, valid for {days:g} days.")
+    names = [] if asked.participants is None else _named(asked.participants)
+    if asked.signed:
+        _write(file, _signed(loaded, names, asked.days, asked.base_url))
+        click.echo(f"Wrote {counted(len(names), 'signed link')} to {file}, valid for {asked.days:g} days.")
         return
     with own_store(loaded) as store:
 
         def make(connection: Connection) -> list[Invitation]:
-            whom = names or numbered(connection, loaded.id, number or 0)
-            return invite_people(connection, loaded.id, whom, base_url=base_url, days=days, again=again)
+            whom = names or numbered(connection, loaded.id, asked.number or 0)
+            return invite_people(
+                connection, loaded.id, whom, base_url=asked.base_url, days=asked.days, again=asked.again
+            )
 
         made = store.write(make).result()
         note_place(store, loaded.id, INVITED_TO, file, this_user())
     _write(file, made)
     click.echo(
-        f"Wrote {counted(len(made), 'link')} to {file}" + (f", valid for {days:g} days." if days else ".")
+        f"Wrote {counted(len(made), 'link')} to {file}"
+        + (f", valid for {asked.days:g} days." if asked.days else ".")
     )
 
 

@@ -112,9 +112,6 @@ class Planned:
     "--sd", multiple=True, metavar="COMPONENT=VALUE", help="participant, participant_slope, item, residual …"
 )
 @click.option(
-    "--correlation", multiple=True, metavar="COMPONENT=VALUE", help="participant (intercept, slope) or item."
-)
-@click.option(
     "--null",
     "no_effects",
     is_flag=True,
@@ -311,7 +308,7 @@ def _statements(asked: Mapping[str, Any], found: list[Plan]) -> list[Given]:
     for name in ("fit_file", "literature", "effects"):
         if asked[name] is not None and not asked[name].is_file():
             raise UserError(f"{asked[name]} is no file", mend=f"Looked in {asked[name].resolve().parent}.")
-    options = [("mean", "means"), ("effect", "differences"), ("sd", "sd"), ("correlation", "correlation")]
+    options = [("mean", "means"), ("effect", "differences"), ("sd", "sd")]
     given: list[Given] = []
     if asked["literature"] is not None:
         given += from_table(asked["literature"])

@@ -18,7 +18,6 @@ SHOWN = 20
 @click.command()
 @click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--reward", metavar="AMOUNT", help="Pay of one participant, such as `2.50 GBP`.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 @click.option(
     "--approve-csv",
@@ -27,7 +26,7 @@ SHOWN = 20
     type=click.Path(path_type=Path),
     help="Write whom to approve, in the form that the platform takes.",
 )
-def reconcile(study: Path, file: Path, reward: str | None, as_json: bool, approve_file: Path | None) -> None:
+def reconcile(study: Path, file: Path, as_json: bool, approve_file: Path | None) -> None:
     """Compare a platform's list of submissions with the answers stored here.
 
     FILE is the CSV that Prolific, SONA or MTurk lets you download. Says who was paid without answers, whose answers have
@@ -42,7 +41,7 @@ def reconcile(study: Path, file: Path, reward: str | None, as_json: bool, approv
     from experiment.checking import load_study
     from experiment.cli.study_store import own_store, this_user
     from experiment.configuration import read_config
-    from experiment.people.recruitment.codes import read_reward, recruitment_for
+    from experiment.people.recruitment.codes import recruitment_for
     from experiment.people.recruitment.reconciliation import (
         approve_csv,
         import_submissions,
@@ -61,8 +60,7 @@ def reconcile(study: Path, file: Path, reward: str | None, as_json: bool, approv
             mend="Name the study that the list belongs to, or say participants.recruit: prolific, sona or mturk.",
         )
     export = read_export(file, expected=recruitment.platform)
-    paid = read_reward(reward, "--reward") if reward else recruitment.reward or export.reward
-    recruitment = replace(recruitment, platform=export.platform, reward=paid)
+    recruitment = replace(recruitment, platform=export.platform, reward=recruitment.reward or export.reward)
     with own_store(loaded) as store:
         imported = import_submissions(store, recruitment, export, actor=this_user())
         report = reconciliation(store, recruitment)

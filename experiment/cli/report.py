@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import webbrowser
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -30,8 +29,7 @@ _BESIDE_TABLES = ("dictionary.json", "codebook.md", "documentation/codebook.md")
     metavar="CHAPTER",
     help="Add an optional chapter, such as cost; can be repeated.",
 )
-@click.option("--open", "show", is_flag=True, help="Open the report in the browser.")
-def report(study: Path, out: Path | None, wanted: tuple[str, ...], show: bool) -> None:
+def report(study: Path, out: Path | None, wanted: tuple[str, ...]) -> None:
     """Write a dated report: an Answer of two pages, a manuscript (Method and Results), and a supplement.
 
     STUDY is a study's folder, an export of one (CSV, Parquet or Psych-DS), or a folder with trials.parquet and dictionary.json.
@@ -49,13 +47,11 @@ def report(study: Path, out: Path | None, wanted: tuple[str, ...], show: bool) -
 
     checked_names(wanted)
     when = datetime.now().astimezone()
-    write_and_show(_handover(study, out, when), out or study / "reports", when, wanted, show=show)
+    write_and_print(_handover(study, out, when), out or study / "reports", when, wanted)
 
 
-def write_and_show(
-    data: Path, out: Path, when: datetime, wanted: tuple[str, ...] = (), *, show: bool
-) -> None:
-    """Write the report of a folder of tables, print its files and, if asked, open its page."""
+def write_and_print(data: Path, out: Path, when: datetime, wanted: tuple[str, ...] = ()) -> None:
+    """Write the report of a folder of tables and print its files."""
     from analysis import load
     from analysis.report import files_of, write_report
     from experiment.cli.progress import Progress
@@ -66,8 +62,6 @@ def write_and_show(
     for name, words in files_of(page.parent):
         click.echo(f"  {name}: {words}", err=True)
     click.echo(page)
-    if show:
-        webbrowser.open(page.resolve().as_uri())
 
 
 def tell_step(progress: Progress, step: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import string
-import webbrowser
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -27,10 +26,9 @@ from stimuli.errors import unknown_name
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Your copy of DREAM, whose categories Tables 7 and 8 of Scrambled Bench need.",
 )
-@click.option("--open", "show", is_flag=True, help="Open the page in the browser.")
 @click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
 def reproduce(
-    paper: str, data: tuple[Path, ...], out: Path | None, dream: Path | None, show: bool, as_json: bool
+    paper: str, data: tuple[Path, ...], out: Path | None, dream: Path | None, as_json: bool
 ) -> None:
     """Make a paper's tables again, and price each fault of its scoring.
 
@@ -49,7 +47,7 @@ def reproduce(
     Example: wrods reproduce mind-scramble gsm8k boolq csqa rectify
     """
     if paper in STUDIES:
-        _together(paper, data, out or Path(f"reproduced-{paper}"), show=show, as_json=as_json)
+        _together(paper, data, out or Path(f"reproduced-{paper}"), as_json=as_json)
         return
     from analysis.published.reproductions import PAPERS, reproduce_paper, write_page
     from experiment.version import installed_version
@@ -77,8 +75,6 @@ def reproduce(
         if many - same - made.unexplained:
             click.echo(f"{many - same - made.unexplained} of the others are known to differ.")
         click.echo(page)
-    if show:
-        webbrowser.open(page.resolve().as_uri())
     if made.unexplained:
         raise click.exceptions.Exit(1)
 
@@ -87,7 +83,7 @@ STUDIES = {"mind-scramble": "chapters.mind_scramble", "h-test": "chapters.h_test
 """Papers whose tables come from a user's own studies, with the module of ``analysis.report`` that lays them out."""
 
 
-def _together(paper: str, studies: Sequence[Path], out: Path, *, show: bool, as_json: bool) -> None:
+def _together(paper: str, studies: Sequence[Path], out: Path, *, as_json: bool) -> None:
     """Lay out the tables of several studies on one page."""
     from analysis import report
     from analysis.figures import Drawing
@@ -104,8 +100,6 @@ def _together(paper: str, studies: Sequence[Path], out: Path, *, show: bool, as_
         for one in found:
             click.echo(f"  {one.name}.{'png' if isinstance(one, Drawing) else 'csv'}: {one.title}", err=True)
         click.echo(page)
-    if show:
-        webbrowser.open(page.resolve().as_uri())
 
 
 def own_choice(reply: str, options: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager, nullcontext, redirect_stdout
 from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from experiment.models.costs.prices import Price
     from experiment.models.engine import Request
     from experiment.models.planning import ModelSession
-    from experiment.models.runs import Outcome
+    from experiment.models.runs import Limits, Outcome
     from experiment.store import Store
     from experiment.study import Study
 
@@ -382,33 +383,7 @@ Examples:
     help="Go on until the money is used, though the rest, or a block of it, will cost more; budget and --max-cost hold.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
-def run(
-    study: Path,
-    names: tuple[str, ...],
-    base_url: str | None,
-    key_env: str | None,
-    dry_run: bool,
-    timing: bool,
-    self_test: bool,
-    batch: bool,
-    cancel_batches: bool,
-    engine_name: str | None,
-    workers: int | None,
-    max_cost: str | None,
-    max_tokens: int | None,
-    max_minutes: float | None,
-    max_trials: int | None,
-    concurrency: int | None,
-    registered: str | None,
-    not_registered: bool,
-    new_version: bool,
-    if_changed: str,
-    ask_again: bool,
-    not_billed: bool,
-    keep_going: bool,
-    yes: bool,
-    as_json: bool,
-) -> None:
+def run(study: Path, **options: Any) -> None:
     """Run a study's sessions with language models, all that the study names or some.
 
     Every answer is on disk as soon as it is there. The same command goes on where an interrupted run stopped and asks
@@ -435,8 +410,9 @@ def run(
     from experiment.models.runs import Limits
     from experiment.summaries.plain_english import asked_in_english
 
+    asked = SimpleNamespace(**options)
     loaded = load_study(study)
-    if not_billed:
+    if asked.not_billed:
         if others := _given_beside("study", "not_billed"):
             raise UserError(
                 f"--not-billed cannot be given with {', '.join(others)}: it asks nothing",
@@ -444,56 +420,69 @@ def run(
             )
         give_back(loaded)
         return
-    given = {"--base-url": base_url, "--key-env": key_env, "--concurrency": concurrency}
-    models = _chosen(loaded, names, {name: value for name, value in given.items() if value is not None})
+    given = {"--base-url": asked.base_url, "--key-env": asked.key_env, "--concurrency": asked.concurrency}
+    models = _chosen(loaded, asked.names, {name: value for name, value in given.items() if value is not None})
     kinds = {str(settings["use"]).partition(":")[0] for settings in models.values()}
     for option, is_given, why in (
-        ("--batch", batch and timing, "answers of a batch have no times; leave out --timing or --batch"),
-        ("--workers", workers is not None and engine_name is None, "it counts the engines of --engine ray"),
-        ("--cancel-batches", cancel_batches and (batch or timing), "it asks nothing; give it alone"),
+        (
+            "--batch",
+            asked.batch and asked.timing,
+            "answers of a batch have no times; leave out --timing or --batch",
+        ),
+        (
+            "--workers",
+            asked.workers is not None and asked.engine_name is None,
+            "it counts the engines of --engine ray",
+        ),
+        (
+            "--cancel-batches",
+            asked.cancel_batches and (asked.batch or asked.timing),
+            "it asks nothing; give it alone",
+        ),
         (
             "--engine ray",
-            engine_name and "hf" not in kinds,
+            asked.engine_name and "hf" not in kinds,
             "it is for local models (hf:…), and none is asked here",
         ),
         (
             "--self-test",
-            self_test and "hf" not in kinds,
+            asked.self_test and "hf" not in kinds,
             "it is for local models (hf:…), and none is asked here",
         ),
-        ("--max-minutes", max_minutes is not None and max_minutes != max_minutes, "it is no number"),
+        (
+            "--max-minutes",
+            asked.max_minutes != asked.max_minutes,
+            "it is no number",
+        ),
     ):
         if is_given:
             raise UserError(f"{option} cannot be given here: {why}", mend="See `wrods run --help`.")
-    if workers is not None:
-        models = {name: {**settings, "workers": workers} for name, settings in models.items()}
-    if timing:
+    if asked.workers is not None:
+        models = {name: {**settings, "workers": asked.workers} for name, settings in models.items()}
+    if asked.timing:
         models = {name: {**settings, "timing": True} for name, settings in models.items()}
     require_current_items(loaded)
-    if dry_run:
+    if asked.dry_run:
         print_previews(
-            [preview(loaded, name, settings) for name, settings in models.items()], as_json=as_json
+            [preview(loaded, name, settings) for name, settings in models.items()], as_json=asked.as_json
         )
         return
-    if self_test:
-        self_test_models(loaded, models, as_json=as_json)
+    if asked.self_test:
+        self_test_models(loaded, models, as_json=asked.as_json)
         return
     limits = Limits(
-        cost=None if max_cost is None else parse_usd(max_cost, "--max-cost"),
-        tokens=max_tokens,
-        minutes=max_minutes,
-        trials=max_trials,
+        cost=None if asked.max_cost is None else parse_usd(asked.max_cost, "--max-cost"),
+        tokens=asked.max_tokens,
+        minutes=asked.max_minutes,
+        trials=asked.max_trials,
     )
-    if not cancel_batches and kinds != {"baseline"}:
-        ask_for_runs(loaded, registered, is_not_registered=not_registered)
+    if not asked.cancel_batches and kinds != {"baseline"}:
+        ask_for_runs(loaded, asked.registered, is_not_registered=asked.not_registered)
         tell_unplanned(loaded, models)
         if warning := asked_in_english(loaded, models):
             click.secho(warning, fg="yellow", err=True)
-    outcomes, faults = _run_all(
-        loaded, models, limits=limits, new_version=new_version, quiet=as_json, engine_name=engine_name, is_batch=batch,
-        how={"if_changed": if_changed, "keep_going": keep_going, "yes": yes, "cancels": cancel_batches, "asks_again": ask_again},
-    )  # fmt: skip
-    _finish(loaded, models, outcomes, faults, as_json=as_json)
+    outcomes, faults = _run_all(loaded, models, limits, asked)
+    _finish(loaded, models, outcomes, faults, as_json=asked.as_json)
 
 
 def _given_beside(*names: str) -> list[str]:
@@ -584,9 +573,8 @@ def _chosen(study: Study, names: tuple[str, ...], given: Mapping[str, Any]) -> d
 
 
 def _run_all(
-    study: Study, models: Mapping[str, dict[str, Any]], *, limits: Any, new_version: bool, quiet: bool,
-    engine_name: str | None, is_batch: bool, how: Mapping[str, Any],
-) -> tuple[list[Outcome], dict[str, UserError]]:  # fmt: skip
+    study: Study, models: Mapping[str, dict[str, Any]], limits: Limits, asked: SimpleNamespace
+) -> tuple[list[Outcome], dict[str, UserError]]:
     """Run models together; what keeps one from beginning (a wrong key, another run of it) does not keep the others."""
     from experiment.cli.progress import RunTable
     from experiment.cli.study_store import store_place
@@ -596,18 +584,19 @@ def _run_all(
     from experiment.store.store import RUN_GROUP_MS
 
     opener = open_engine
-    if engine_name == "ray":
+    if asked.engine_name == "ray":
         from experiment.models.engines.ray_engine import open_on_ray
 
         opener = open_on_ray
     target = store_place(study)
     # Ray prints what becomes of workers where our results belong
-    apart = redirect_stdout(sys.stderr) if engine_name == "ray" else nullcontext()
+    apart = redirect_stdout(sys.stderr) if asked.engine_name == "ray" else nullcontext()
     with open_store(target, group_ms=RUN_GROUP_MS) as store, RunTable() as display, apart:
-        version = version_of(study, store, new_version=new_version)
+        version = version_of(study, store, new_version=asked.new_version)
         options = RunOptions(
             version=version, limits=limits, lease_at=target, opener=opener, draw=display.draw, say=display.say,
-            is_batch=is_batch, **how,
+            is_batch=asked.batch, if_changed=asked.if_changed, keep_going=asked.keep_going, yes=asked.yes,
+            cancels=asked.cancel_batches, asks_again=asked.ask_again,
         )  # fmt: skip
         run = Run(study, store, options)
         outcomes = run.run(models)

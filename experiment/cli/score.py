@@ -6,7 +6,8 @@ import secrets
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -50,17 +51,7 @@ if TYPE_CHECKING:
 @click.option("--model", "reader", metavar="NAME", help="Only this reader's responses.")
 @click.option("--dry-run", is_flag=True, help="Say what would change; write and send nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
-def score(
-    study: Path,
-    parser: str | None,
-    judge: str | None,
-    similarity: bool,
-    prompts: bool,
-    execute: bool,
-    reader: str | None,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
+def score(study: Path, **options: Any) -> None:
     """Score stored responses again, and say which verdicts change in the tables and which are only added beside.
 
     Scores are only added. Tables take the newest verdict by the scorer that the study names: a model's judge, the papers'
@@ -82,43 +73,50 @@ def score(
     from experiment.cli.study_store import note_action, opened_study
     from experiment.scoring.again import score_again
 
-    if sum((parser is not None, judge is not None, similarity, execute)) > 1:
+    asked = SimpleNamespace(**options)
+    if sum((asked.parser is not None, asked.judge is not None, asked.similarity, asked.execute)) > 1:
         raise click.UsageError("Give one of --parser, --judge, --similarity and --execute.")
-    if prompts and not similarity:
+    if asked.prompts and not asked.similarity:
         raise click.UsageError("--prompts goes with --similarity.")
-    if execute:
-        _execute(study, reader, dry_run=dry_run, as_json=as_json)
+    if asked.execute:
+        _execute(study, asked.reader, dry_run=asked.dry_run, as_json=asked.as_json)
         return
-    if similarity:
-        _similarity(study, reader, with_prompts=prompts, dry_run=dry_run, as_json=as_json)
+    if asked.similarity:
+        _similarity(
+            study, asked.reader, with_prompts=asked.prompts, dry_run=asked.dry_run, as_json=asked.as_json
+        )
         return
     with opened_study(study) as opened:
-        if judge is not None:
-            outcome, sent = _judge(opened.study, opened.store, judge, reader, dry_run=dry_run)
+        if asked.judge is not None:
+            outcome, sent = _judge(
+                opened.study, opened.store, asked.judge, asked.reader, dry_run=asked.dry_run
+            )
         else:
             sent = None
-            outcome = score_again(opened.study, opened.store, parser=parser, reader=reader, dry_run=dry_run)
+            outcome = score_again(
+                opened.study, opened.store, parser=asked.parser, reader=asked.reader, dry_run=asked.dry_run
+            )
         detail = {
             "scorer": outcome.scorer,
             "changed": outcome.changed,
             "beside": outcome.beside,
             "added": outcome.added,
             "responses": outcome.responses,
-            "reader": reader,
+            "reader": asked.reader,
         }
-        if not dry_run:
+        if not asked.dry_run:
             note_action(opened.store, opened.study.id, "score", detail)
-    if as_json:
-        told = outcome.as_json() | {"dry_run": dry_run} | ({} if sent is None else {"judged": sent})
+    if asked.as_json:
+        told = outcome.as_json() | {"dry_run": asked.dry_run} | ({} if sent is None else {"judged": sent})
         print_json(told)
         return
-    _tell(outcome, sent, dry_run=dry_run)
+    _tell(outcome, sent, dry_run=asked.dry_run)
     judges = {
         str(settings["judge"]): name
         for name, settings in opened.study.models.items()
         if settings.get("judge")
     }
-    for name, judged in judges.items() if judge is None else ():
+    for name, judged in judges.items() if asked.judge is None else ():
         click.echo(f"What {judged} thinks is read by {name} with: wrods score {study} --judge {name}")
 
 

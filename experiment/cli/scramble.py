@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any
 
 import click
@@ -20,7 +21,7 @@ from stimuli.corpora.rows import json_object
 from stimuli.errors import UserError, did_you_mean
 from stimuli.scramble.alignment import count_asked, count_made
 from stimuli.scramble.changes import Change
-from stimuli.scramble.conditions import Capitals, Scrambled, ScrambleSettings
+from stimuli.scramble.conditions import Scrambled, ScrambleSettings
 from stimuli.scramble.letter_forms import OTHER_SCRIPT
 from stimuli.scramble.published import describe, published_operation, published_pass
 from stimuli.scramble.text import scramble_stream
@@ -53,12 +54,10 @@ class Line:
 
 @dataclass
 class Source:
-    """Where the lines come from; names those that cannot be read."""
+    """Where the lines come from; a line that cannot be read ends the work, those before it are written."""
 
     file: Path | None
     field: str | None
-    skip_bad: bool
-    left_out: int = 0
     read: int = 0
 
     def lines(self) -> Iterator[Line]:
@@ -76,20 +75,9 @@ class Source:
                 try:
                     found = self._read(number, line, f"{where}, line {number}")
                 except UserError as error:
-                    if not self.skip_bad:
-                        raise UserError(
-                            error.message,
-                            mend=" ".join(
-                                [
-                                    error.mend or "",
-                                    "Lines before it are written; --on-bad skip leaves such lines out.",
-                                ]
-                            ).strip(),
-                        ) from None
-                    self.left_out += 1
-                    click.echo(f"left out: {error.message}", err=True)
-                else:
-                    yield replace(found, ended=ended)
+                    mend = f"{error.mend or ''} Lines before it are written.".strip()
+                    raise UserError(error.message, mend=mend) from None
+                yield replace(found, ended=ended)
 
     def _read(self, number: int, line: bytes, where: str) -> Line:
         if self.field is None:
@@ -99,13 +87,10 @@ class Source:
         record = json_object(line, where)
         return Line(number, record, self.field, _text_of(record, self.field, where))
 
-    def tell_left_out(self) -> None:
-        """Say on standard error how many lines could not be read, or that there was none."""
+    def tell_empty(self) -> None:
+        """Say on standard error that there was no line."""
         if not self.read:
             click.echo(f"{self._where()} is empty: nothing to scramble", err=True)
-        if self.left_out:
-            lines = "1 line" if self.left_out == 1 else f"{self.left_out:,} lines"
-            click.echo(f"{lines} left out", err=True)
 
     def _where(self) -> str:
         return "standard input" if self._is_stdin() else str(self.file)
@@ -153,7 +138,7 @@ def _text_of(record: dict[str, Any], field: str, where: str) -> str:
 
 
 CORRECTED_SEED = 1
-CORRECTED_ONLY = ("language", "capitals", "min_letters", "avoid_real_words", "texts", "changes")
+CORRECTED_ONLY = ("language", "min_letters", "avoid_real_words", "texts", "changes")
 
 
 @click.command()
@@ -194,13 +179,6 @@ CORRECTED_ONLY = ("language", "capitals", "min_letters", "avoid_real_words", "te
     "--language", default="en", show_default=True, help="Language tag, for letters, capitals and real words."
 )
 @click.option(
-    "--capitals",
-    type=click.Choice(["stay_in_place", "move"]),
-    default="stay_in_place",
-    show_default=True,
-    help="Whether a capital stays at its place or goes with its letter.",
-)
-@click.option(
     "--min-letters", type=int, default=0, show_default=True, help="Fewest letters of a word to change."
 )
 @click.option(
@@ -220,32 +198,8 @@ CORRECTED_ONLY = ("language", "capitals", "min_letters", "avoid_real_words", "te
     is_flag=True,
     help="Tell on standard error how much changed, and what did not and why; with --mode published, what is copied.",
 )
-@click.option(
-    "--on-bad",
-    type=click.Choice(["stop", "skip"]),
-    default="stop",
-    show_default=True,
-    help="Whether a line that cannot be read ends the work or is named and left out.",
-)
 @click.argument("file", required=False, type=click.Path(path_type=Path))
-def scramble(
-    kind: str | None,
-    show_list: bool,
-    rate: float | None,
-    texts: float | None,
-    seed: int | None,
-    mode: str,
-    jsonl: bool,
-    name: str,
-    language: str,
-    capitals: Capitals,
-    min_letters: int,
-    avoid_real_words: bool | None,
-    changes: Path | None,
-    summary: bool,
-    on_bad: str,
-    file: Path | None,
-) -> None:
+def scramble(file: Path | None, **options: Any) -> None:
     """Scramble text, one text a line, from FILE or standard input.
 
     A line's result depends on the seed and the line alone (and on how often the same line came before), not on the
@@ -253,47 +207,60 @@ def scramble(
 
     Example: wrods scramble --type KFL --rate 0.5 --seed 7 story.txt
     """
-    if show_list:
+    asked = SimpleNamespace(**options)
+    if asked.show_list:
         click.echo(type_list())
         return
-    if kind is None:
+    if asked.kind is None:
         raise UserError(
             "--type is missing", mend="Say what to do, such as --type KFL; --list shows every type."
         )
-    if not jsonl and click.get_current_context().get_parameter_source("name") != ParameterSource.DEFAULT:
+    if (
+        not asked.jsonl
+        and click.get_current_context().get_parameter_source("name") != ParameterSource.DEFAULT
+    ):
         raise UserError(
-            f"--field {name} has no say without --jsonl",
+            f"--field {asked.name} has no say without --jsonl",
             mend="Add --jsonl where each line is a JSON object, or leave --field out.",
         )
-    source = Source(file, name if jsonl else None, skip_bad=on_bad == "skip")
+    source = Source(file, asked.name if asked.jsonl else None)
     out = sys.stdout.buffer
-    if mode == "published":
+    if asked.mode == "published":
         _refuse_corrected_only(click.get_current_context())
-        operation = published_operation(kind, rate=rate)
+        operation = published_operation(asked.kind, rate=asked.rate)
         lines = list(source.lines())
         shown = iter(
-            published_pass([line.text for line in lines if line.text is not None], operation, seed=seed)
+            published_pass([line.text for line in lines if line.text is not None], operation, seed=asked.seed)
         )
         for line in lines:
             line.write(out, None if line.text is None else next(shown))
-        source.tell_left_out()
-        if summary or (operation.protocol is not None and operation.protocol.stand_in):
-            click.echo(describe(kind), err=True)
+        source.tell_empty()
+        if asked.summary or (operation.protocol is not None and operation.protocol.stand_in):
+            click.echo(describe(asked.kind), err=True)
         return
-    chosen = parse_operation(kind, rate=rate)
-    if texts is not None:
-        chosen = replace(chosen, texts=checked_rate(texts, "texts"))
-    settings = ScrambleSettings(min_letters, capitals, avoid_real_words, language)
-    told = Told(chosen, summary, min_letters)
+    chosen = parse_operation(asked.kind, rate=asked.rate)
+    if asked.texts is not None:
+        chosen = replace(chosen, texts=checked_rate(asked.texts, "texts"))
+    settings = ScrambleSettings(
+        asked.min_letters, avoid_real_words=asked.avoid_real_words, language=asked.language
+    )
+    told = Told(chosen, asked.summary, asked.min_letters)
     changes_letters = chosen.type.unit == "letter" and not chosen.changes_nothing
-    if avoid_real_words is None and changes_letters and not settings.avoids_real_words:
+    if asked.avoid_real_words is None and changes_letters and not settings.avoids_real_words:
         click.echo(
-            f"no word list for language {language!r}: changed forms that are words are not avoided", err=True
+            f"no word list for language {asked.language!r}: changed forms that are words are not avoided",
+            err=True,
         )
     with ExitStack() as open_files:
-        record = None if changes is None else open_files.enter_context(changes.open("w", encoding="utf-8"))
-        _scramble_lines(source, chosen, CORRECTED_SEED if seed is None else seed, settings, out, record, told)
-    source.tell_left_out()
+        record = (
+            None
+            if asked.changes is None
+            else open_files.enter_context(asked.changes.open("w", encoding="utf-8"))
+        )
+        _scramble_lines(
+            source, chosen, CORRECTED_SEED if asked.seed is None else asked.seed, settings, out, record, told
+        )
+    source.tell_empty()
     told.tell()
 
 

@@ -10,7 +10,8 @@ import webbrowser
 from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -56,20 +57,7 @@ SWITCH_S = 0.0001
     help="Also write the hourly backups to this existing folder. Repeatable.",
 )
 @click.option("--no-browser", is_flag=True, help="Do not open the dashboard.")
-def serve(
-    studies: tuple[Path, ...],
-    port: int,
-    host: str | None,
-    lan: bool,
-    kiosk: bool,
-    public: str | None,
-    pilot: bool,
-    registered: str | None,
-    not_registered: bool,
-    new_version: bool,
-    backup_to: tuple[Path, ...],
-    no_browser: bool,
-) -> None:
+def serve(studies: tuple[Path, ...], **options: Any) -> None:
     """Serve studies to participants.
 
     Answers are stored in each study's study.db and confirmed only when they are on disk. The password of the dashboard is
@@ -107,24 +95,25 @@ def serve(
     from experiment.study.screens import check_consent_first
     from stimuli.errors import UserError
 
-    if public is not None and (lan or kiosk):
+    asked = SimpleNamespace(**options)
+    if asked.public is not None and (asked.lan or asked.kiosk):
         raise UserError(
             "--public is for a server behind a proxy, --lan and --kiosk are for stations of this network",
             mend="Use one of them.",
         )
-    if public is not None and not public.startswith(("https://", "http://")):
-        raise UserError(f"--public is {public!r}; it must be a full address", mend="Write https://…")
-    if registered is not None and (pilot or len(studies) > 1):
+    if asked.public is not None and not asked.public.startswith(("https://", "http://")):
+        raise UserError(f"--public is {asked.public!r}; it must be a full address", mend="Write https://…")
+    if asked.registered is not None and (asked.pilot or len(studies) > 1):
         raise UserError(
             "--registered applies to a single study, and not to pilots",
             mend="Serve each study once on its own, or answer when asked; pilots need no registration.",
         )
     config = read_config()
-    settings, made_password = read_settings(config, public_url=public)
+    settings, made_password = read_settings(config, public_url=asked.public)
     loaded = [load_study(folder) for folder in studies]
     for folder, study in zip(studies, loaded, strict=True):
         check_consent_first(study)
-        if not pilot:
+        if not asked.pilot:
             to_try = f"wrods serve {shlex.quote(str(folder))} --pilot"
             refuse_placeholders(study, f"Complete the texts. To try the study before that: {to_try}")
     twice = [study.id for place, study in enumerate(loaded) if study.id in {s.id for s in loaded[:place]}]
@@ -147,20 +136,20 @@ def serve(
         for study in loaded:
             store = opened.enter_context(open_store(addresses[study.id]))
             services[study.id] = service_for(
-                study, store, is_pilot=pilot, new_version=new_version, config=config
+                study, store, is_pilot=asked.pilot, new_version=asked.new_version, config=config
             )
-            if not pilot:
-                ask_registration(study, store, registered, is_not_registered=not_registered)
+            if not asked.pilot:
+                ask_registration(study, store, asked.registered, is_not_registered=asked.not_registered)
         app = create_app(services, config=settings)
         opened.callback(app.extensions["wrods"].cleaning.close)
         pin, is_pin_new = read_pin(config)
         at_stations = None
-        if lan or kiosk:
+        if asked.lan or asked.kiosk:
             at_stations = open_lab(
                 app,
-                host=host,
-                port=port,
-                kiosk=kiosk,
+                host=asked.host,
+                port=asked.port,
+                kiosk=asked.kiosk,
                 pin=pin,
                 folder=config_file().parent / "lab",
                 tell=click.echo,
@@ -168,12 +157,12 @@ def serve(
             server = at_stations.server
         else:
             set_lab(app, Lab(pin=pin))
-            server = Server(app, host or "127.0.0.1", port, behind_proxy=public is not None)
-        here = "localhost" if at_stations else host or "127.0.0.1"
-        base = public.rstrip("/") if public else f"http://{here}:{server.port}"
+            server = Server(app, asked.host or "127.0.0.1", asked.port, behind_proxy=asked.public is not None)
+        here = "localhost" if at_stations else asked.host or "127.0.0.1"
+        base = asked.public.rstrip("/") if asked.public else f"http://{here}:{server.port}"
         for study_id, announce in claims.items():
             announce(f"{base}/{study_id}/")
-        _tell(base, services, pilot=pilot)
+        _tell(base, services, pilot=asked.pilot)
         for service in services.values():
             if service.recruitment is None or service.recruitment.platform is None:
                 continue
@@ -196,18 +185,18 @@ def serve(
             )
         click.echo("\nCtrl-C stops the server; answers in progress are stored first.")
         sys.stdout.flush()
-        if not no_browser and has_screen():
+        if not asked.no_browser and has_screen():
             webbrowser.open(
                 f"http://localhost:{server.port}/admin/enter/{app.extensions['wrods'].make_link()}"
             )
         if at_stations is not None:
             threading.Thread(target=_tell_reach, args=(at_stations,), daemon=True).start()
-        if public is not None:
-            threading.Thread(target=_tell_outside, args=(public,), daemon=True).start()
+        if asked.public is not None:
+            threading.Thread(target=_tell_outside, args=(asked.public,), daemon=True).start()
         looked_after = [kept(study, services[study.id].store) for study in loaded]
         health = app.extensions["wrods"].health
         opened.enter_context(HealthWatch(health, services, _warn))
-        opened.enter_context(Maintenance(looked_after, backup_to, _warn, health.backed_up))
+        opened.enter_context(Maintenance(looked_after, asked.backup_to, _warn, health.backed_up))
         server.run()
     click.echo("Stopped. Every confirmed answer is stored.")
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -54,18 +55,7 @@ Examples:
 )
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was found and erased as JSON.")
-def withdraw(
-    study: Path,
-    participant: str | None,
-    platform_id: str | None,
-    station: str | None,
-    at: str | None,
-    session: str | None,
-    folders: tuple[str, ...],
-    again: bool,
-    yes: bool,
-    as_json: bool,
-) -> None:
+def withdraw(study: Path, **options: Any) -> None:
     """Permanently erase a participant's data.
 
     First lists what will be erased and what will not, then asks. A number that fits two people is refused, and both are
@@ -78,22 +68,23 @@ def withdraw(
     from experiment.cli.study_store import opened_study, this_user
     from experiment.integrity import withdrawal
 
+    asked = SimpleNamespace(**options)
     given = {
-        "participant": participant,
-        "platform-id": platform_id,
-        "station": station,
-        "at": at,
-        "session": session,
+        "participant": asked.participant,
+        "platform-id": asked.platform_id,
+        "station": asked.station,
+        "at": asked.at,
+        "session": asked.session,
     }
-    for name, value in (*given.items(), *(("backups", folder) for folder in folders)):
+    for name, value in (*given.items(), *(("backups", folder) for folder in asked.folders)):
         if value is not None and not value.strip():
             raise UserError(
                 f"--{name} is empty, which names nobody",
                 mend="Give a value; perhaps a variable of the shell is not set.",
             )
-    when = _moment(participant, platform_id, station, at, session, again)
-    how = {"participant": participant, "platform_id": platform_id, "session": session}
-    places = [Path(folder) for folder in folders]
+    when = _moment(asked.participant, asked.platform_id, asked.station, asked.at, asked.session, asked.again)
+    how = {"participant": asked.participant, "platform_id": asked.platform_id, "session": asked.session}
+    places = [Path(folder) for folder in asked.folders]
     missing = [str(place) for place in places if not place.is_dir()]
     if missing:
         raise UserError(
@@ -102,25 +93,25 @@ def withdraw(
         )
     with opened_study(study) as opened:
         name, folder = opened.study.id, opened.study.folder
-        if again:
-            _finish(study, {}, withdrawal.scrub(opened.store, name, folder, backups=places), as_json)
+        if asked.again:
+            _finish(study, {}, withdrawal.scrub(opened.store, name, folder, backups=places), asked.as_json)
             return
-        scope, alike = _scope(opened, study, {**how, "station": station, "at": when}, places)
+        scope, alike = _scope(opened, study, {**how, "station": asked.station, "at": when}, places)
         told: dict[str, Any] = {
             "sessions": [_session(one) for one in scope.sessions],
             "links": len(scope.links),
             "look_alikes": alike,
             "beyond": list(scope.beyond),
         }
-        if not (as_json and yes):
-            _tell(scope, participant, alike)
-        if not yes:
+        if not (asked.as_json and asked.yes):
+            _tell(scope, asked.participant, alike)
+        if not asked.yes:
             confirm("\nPermanently erase this?", "nothing was erased")
         ids = [*(one.session_id for one in scope.sessions), *scope.links]
         erased, scrubbed = withdrawal.withdraw(
             opened.store, name, folder, ids, actor=this_user(), backups=places
         )
-        _finish(study, {**told, "erased": dict(erased.rows)}, scrubbed, as_json)
+        _finish(study, {**told, "erased": dict(erased.rows)}, scrubbed, asked.as_json)
 
 
 def _moment(

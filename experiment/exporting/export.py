@@ -22,7 +22,6 @@ from experiment.columns import Column, region_columns, trial_columns
 from experiment.exporting.dictionary import PLAN, dictionary_of, write_plan
 from experiment.exporting.files import write_csv, write_parquet
 from experiment.exporting.psychds import (
-    Credits,
     codebook,
     credits_of,
     write_jspsych,
@@ -68,7 +67,6 @@ def export_study(
     form: str,
     *,
     choice: Choice | None = None,
-    credits: Credits | None = None,
     replace: bool = False,
 ) -> Exported:
     """Write a study's tables into a folder; ids of recruitment platforms are in none of them."""
@@ -76,12 +74,10 @@ def export_study(
         raise UserError(f"{folder} is the study itself", mend="Give a folder of its own: --out DIR.")
     listed_in = LISTS[form == "psych-ds"]
     with placed(folder, replace=replace, listed_in=listed_in) as place:
-        return dataclasses.replace(_export(study, store, place, form, choice, credits), folder=folder)
+        return dataclasses.replace(_export(study, store, place, form, choice), folder=folder)
 
 
-def _export(
-    study: Study, store: Store, folder: Path, form: str, choice: Choice | None, credits: Credits | None
-) -> Exported:
+def _export(study: Study, store: Store, folder: Path, form: str, choice: Choice | None) -> Exported:
     beside = folder / "analysis" if form == "psych-ds" else folder
     chosen = choice or Choice()
     lost = 0
@@ -96,7 +92,7 @@ def _export(
             beside.mkdir(exist_ok=True)
             shutil.copyfile(kept, beside / STORED)
         if form == "psych-ds":
-            given = credits_of(study, credits or Credits())
+            given = credits_of(study)
             versions = queries.all_versions(connection, study.id)
             rows = write_psychds(study, tables, folder, given, versions=versions)
             _what_they_mean(study, dictionary, beside)

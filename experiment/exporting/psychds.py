@@ -51,15 +51,15 @@ class Credits:
         return [name for name, value in given.items() if not value]
 
 
-def credits_of(study: Study, given: Credits) -> Credits:
-    """Return credits as they were given on the command line, else as the study has them (``about:``)."""
+def credits_of(study: Study) -> Credits:
+    """Return credits as the study has them (``about:``)."""
     about: Mapping[str, Any] = study.get("about", default={})
     return Credits(
-        authors=given.authors or tuple(str(one) for one in about.get("authors", ())),
-        licence=given.licence or about.get("licence"),
-        keywords=given.keywords or tuple(str(one) for one in about.get("keywords", ())),
-        citation=given.citation or about.get("citation"),
-        description=given.description or about.get("description"),
+        authors=tuple(str(one) for one in about.get("authors", ())),
+        licence=about.get("licence"),
+        keywords=tuple(str(one) for one in about.get("keywords", ())),
+        citation=about.get("citation"),
+        description=about.get("description"),
     )
 
 

@@ -85,7 +85,8 @@ def test_reconcile_tells_whom_to_approve_and_gives_places_back(make_study: MakeS
     file.write_text(EXPORT.format(status="AWAITING REVIEW"), "utf-8")
     approve.write_text("of yesterday\n")
     approve.chmod(0o644)
-    told = wrods("reconcile", study.folder, file, "--reward", "2.50 GBP", "--approve-csv", approve)
+    configure('[recruitment.small]\nreward = "2.50 GBP"\n')
+    told = wrods("reconcile", study.folder, file, "--approve-csv", approve)
     assert told.exit_code == 0, told.output
     assert "Approve: 1" in told.output and "15.00 GBP an hour" in told.output
     assert "left out as unknown: Shoe size" in told.output

@@ -29,7 +29,6 @@ def test_each_line_of_standard_input_comes_back_scrambled() -> None:
 
 
 def test_options_reach_the_scramble() -> None:
-    assert run("--type", "transpose:initial", "--capitals", "move", given="Haus").output == "aHus\n"
     assert run("--type", "transpose:initial", "--language", "tr", given="İzmir").output == "Zimir\n"
     assert (
         run("--type", "transpose:initial", "--min-letters", "6", given="house garden").output
@@ -95,7 +94,7 @@ def test_published_stimuli_come_out_of_the_command(shared: Path, tmp_path: Path)
         (["--type", "RS", "--rate", "1.4"], "x", "1 is all of them, 0.5 half of them"),
         (["--type", "RS", "--rate", "50"], "x", "For 50.0 % write 0.5."),
         (["--type", "RS", "--rate", "0.25", "--mode", "published"], "x", "steps of 0.1"),
-        (["--type", "RS", "--mode", "published", "--capitals", "move"], "x", "--capitals has no say"),
+        (["--type", "RS", "--mode", "published", "--min-letters", "4"], "x", "--min-letters has no say"),
         (["--type", "RS", "--avoid-real-words", "--language", "eo"], "x", "no word list for language 'eo'"),
         (["--type", "RS", "--min-letters", "-3"], "x", "min_letters is -3"),
     ],
@@ -113,15 +112,6 @@ def test_a_broken_line_ends_the_work_after_the_lines_before_it() -> None:
     result = run("--type", "transpose:final", "--jsonl", given=given)
     assert result.exit_code == 2 and "standard input, line 2: not valid JSON" in result.stderr
     assert result.stdout == '{"text": "worsd"}\n'
-
-
-def test_broken_lines_can_be_named_and_left_out() -> None:
-    given = '{"text": "words"}\n{bad\n{"txt": "x"}\n{"text": "letters"}\n'
-    result = run("--type", "transpose:final", "--jsonl", "--on-bad", "skip", given=given)
-    assert result.exit_code == 0
-    assert [json.loads(line)["text"] for line in result.stdout.splitlines()] == ["worsd", "lettesr"]
-    assert "left out: standard input, line 2" in result.stderr and "line 3: field 'text'" in result.stderr
-    assert "\n2 lines left out" in result.stderr
 
 
 def test_changes_are_written_with_their_lines_and_permutations(tmp_path: Path) -> None:
