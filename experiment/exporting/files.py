@@ -1,4 +1,11 @@
-"""Writes one table into one file, CSV or Parquet, with the memory of one batch."""
+"""Writes one table into one file, CSV or Parquet, with the memory of one batch.
+
+Cells of a CSV file that a spreadsheet cannot mistake for a formula, and the way back.
+
+Text that begins with ``=``, ``+``, ``-``, ``@`` or ``|`` (also of full width), with ``%=``, a tab or the end of a line gets an
+apostrophe before it, also where blanks, marks without width or apostrophes come first; reading back takes one away. Numbers and
+truth values are written as they are.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,13 @@
 
 Tables are CSV files whose names are keywords of the standard; ``dataset_description.json`` describes the whole in JSON-LD,
 with every column as a ``PropertyValue``; a sidecar beside each file describes that file's columns alone.
+
+Writes sessions as jsPsych would have: a JSON array of trials per session, and its interactions beside it.
+
+Each entry has jsPsych's own fields (``trial_type``, ``trial_index``, ``plugin_version``, ``time_elapsed``, ``rt`` in whole
+milliseconds, ``response``, ``stimulus``), and the other columns of the trials table as data properties. Where a column has
+jsPsych's name with another meaning it is renamed (:data:`RENAMED`). Screens that are no trials (consent, instructions,
+questions, device) stand among the trials in the order in which they were stored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,11 @@
-"""The tables of an export: trials, regions, participants, events, calls, items; rows stream from the store."""
+"""The tables of an export: trials, regions, participants, events, calls, items; rows stream from the store.
+
+Rows of the trials table, flat: a stored trial with what its session and flags say of it, and trials of models that failed.
+
+The store keeps a trial once something was answered; if all its calls failed, it has the calls alone. Tables show such a trial as
+a row with ``response_status`` ``error`` or ``timeout``, so that no planned trial that was asked is missing. Once a later
+run has its answer, that is its row.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,16 @@
 
 Each is a function of the writer's connection, safe to repeat: the same again is stored once and answered alike. A trial
 or event is stored whichever tab sends it and however late: only what is shown next depends on who holds the session.
+
+Takes the copy of answers that a participant downloaded when the server did not confirm them.
+
+Each answer goes through the same checks and operations as one that came over the wire, so an answer that had arrived
+after all is counted as the same, and taking a copy twice changes nothing.
+
+People who decline, or have their answers deleted: what is erased at once, and what is cleaned in the background.
+
+The rows go in the transaction of the request. Bytes in the database's files and in backups follow in a thread of their
+own, one study at a time; a cleaning that was cut off is made good when the study is served again.
 """
 
 from __future__ import annotations

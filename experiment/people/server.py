@@ -1,6 +1,11 @@
 """The server: one process, one event loop for all connections, threads that answer.
 
 Only accounts that may upload can send large files: this is decided from the head, before the body is read.
+
+Between aiohttp's requests and the Flask application: WSGI, with bodies and answers kept whole.
+
+A body is read before a thread has to do with it, and an answer is whole before it is sent, so that neither a slow sender nor
+a slow reader holds a thread. What is large waits in a temporary file.
 """
 
 from __future__ import annotations
@@ -49,8 +54,6 @@ from experiment.people.headers import headers_for
 from experiment.people.request_validation import LARGEST_BODY
 from experiment.people.session_cache import Throttle
 
-if TYPE_CHECKING:
-    from _typeshed.wsgi import WSGIEnvironment
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication, WSGIEnvironment
 

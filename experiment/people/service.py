@@ -1,4 +1,4 @@
-"""What the pages need of a study, bundled, so that they know neither its file nor its items."""
+"""What the pages need of a study, bundled, so that they know neither its file nor its items; and the server's settings."""
 
 from __future__ import annotations
 

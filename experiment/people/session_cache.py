@@ -1,4 +1,9 @@
-"""Sessions that are going on, kept at hand so that a trial does not read its whole plan from disk each time."""
+"""Sessions that are going on, kept at hand so that a trial does not read its whole plan from disk each time.
+
+Who may do what: session tokens, passes, and limits on how often something is tried.
+
+Tokens are compared in constant time and kept as digests only; network addresses are kept as keyed digests in memory.
+"""
 
 from __future__ import annotations
 

@@ -6,6 +6,18 @@ Erased are the session with its plan, trials, regions, scores, ratings, calls, f
 
 Erased rows leave bytes in files. The same transaction stores that the files must be cleaned (:func:`note_due`), so that a
 process that is killed before it cleans them loses nothing.
+
+Leaves no bytes of erased rows in a database's own files: tables, indexes, statistics and the write-ahead log.
+
+SQLite: ``VACUUM`` with ``secure_delete``, then the write-ahead log is emptied. PostgreSQL: ``VACUUM FULL`` rewrites each
+table, ``ANALYZE`` replaces the planner's samples of its values, and the write-ahead log is overwritten: its segments are used
+in turn, so after a checkpoint as many are begun (``pg_switch_wal``, which fills the rest of one with zeros) as there are. A
+table is locked while it is rewritten; while a study is being served, that time is limited, and what takes longer is left for
+later.
+
+Erases sessions whose reader did not agree to take part, and counts them: nothing else of such a person stays.
+
+Those who declined before that was so (databases of earlier versions) still have a session, in the state ``declined``.
 """
 
 from __future__ import annotations

@@ -369,8 +369,6 @@ def set_collection(
     connection: Connection, study: str, state: CollectionState, actor: str, reason: str = ""
 ) -> bool:
     """Open, pause or close a study, and say whether that changed anything."""
-    from experiment.store.records import add_audit
-
     if collection_of(connection, study).state == state:
         return False
     add_audit(connection, actor, _ACTIONS[state], study=study, detail={"reason": reason} if reason else None)

@@ -1,4 +1,24 @@
-"""The store as its users see it: one writer, many readers."""
+"""The store as its users see it: one writer, many readers.
+
+One thread of a process writes.
+
+Why: flushing to disk is the slow part of a commit, so operations that arrive together share one; and SQLite
+has one writer at a time anyway. An operation is a function of a connection. Operations wait in a queue; the
+thread opens a transaction (``BEGIN IMMEDIATE``), runs each inside a savepoint, commits, and only then
+answers the futures. What was answered is on disk.
+
+Faults: an operation's own exception undoes its savepoint and goes to its future. When the database itself
+fails (disk full, commit refused, connection lost) the whole batch is undone and tried again one operation a
+transaction, so that one bad row cannot take others with it; what fails then reaches its waiter as a
+:class:`StoreError`. When not even a transaction can be begun, every waiter of the batch is told at once.
+The thread itself goes on. An operation may therefore run more than once, and must not keep anything outside
+the database. Once the file is found to be damaged, nothing more is written to it.
+
+A damaged SQLite file is found before anybody reads or writes it, and the backup to restore is named.
+
+SQLite's ``quick_check`` reads every page and finds what is torn, missing or out of order. It cannot find a changed letter
+inside an answer; the hash chains do (``wrods freeze --verify``).
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,10 @@
 
 Passwords are kept as Argon2 hashes. With each sign-in a *stamp* of the account is stored; whoever changes the password, the
 role or the second factor, or removes the account, ends its sign-ins everywhere.
+
+The second factor of an account: codes of an authenticator app (TOTP, RFC 6238), and recovery codes for a lost phone.
+
+A recovery code has 80 random bits, so a plain digest of it is safe to keep; each works once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every view asks first: who is there, what they may, and whether a form is our own.
+"""What every view asks first (who is there, what they may, whether a form is our own), and the pages to sign in and out.
 
 The cookie holds a random token and nothing else; what it stands for is a row of :mod:`~experiment.people.dashboard.sign_ins`.
 It is sent along when somebody follows a link from a mail (SameSite=Lax), or a colleague's link to a session would ask for the

@@ -1,4 +1,4 @@
-"""The page of one session, and what can be done to it there; it shows no condition, no item, no answer."""
+"""The page of one session, what can be done to it there, and withdrawal; it shows no condition, no item, no answer."""
 
 from __future__ import annotations
 

@@ -3,6 +3,23 @@
 Deleting a row ends the sign-in at once and in every server process. The stamp of the account is kept with it, so that a
 changed password, role or second factor ends it too. (Flask-Login keeps who is signed in inside the cookie and has had no
 release since 2023; Flask-WTF would add two packages for the four lines that make and compare a form's token.)
+
+How often somebody may try to sign in, so that guessing is slow and nobody can keep others out.
+
+Failed tries are counted for each address (IPv6: each /64) and for each account in each network (IPv4 /24, IPv6 /48). A few
+are free, then each doubles the wait. An address waits from its own last failed try, and its first is looked at whatever
+its network did: guessers slow each other down, and nobody else. No count covers an account or the server as a whole, so
+that no stranger can lock either. A browser in which the account signed in before has a count of its own: whoever shares a
+guesser's address still gets in.
+
+Passwords are compared by few threads at once, since each comparison takes processor and memory on purpose: of two lanes,
+one is for known browsers, so that a flood of strangers cannot fill it. Whoever finds a lane's short queue full is asked
+to try again.
+
+Failed tries to sign in: kept in the audit of each study served, so that an owner sees them.
+
+Neither the password nor an unknown name is kept (people type the one into the field of the other), nor the address that
+it came from. However many there are, a few lines a minute stand for them: each says how many it counts.
 """
 
 from __future__ import annotations

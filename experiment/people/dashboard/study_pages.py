@@ -1,4 +1,4 @@
-"""Pages about a whole study: start, pause and close, the quality of its data, flags, the audit.
+"""The live page, and pages about a whole study: start, pause and close, the quality of its data, flags, the audit.
 
 Quality is pooled over all conditions; means by condition are shown only for a study that is closed. Test trials (no practice,
 fillers or attention checks) of sessions that are neither pilots nor excluded are counted. Unreadable, timed-out and refused

@@ -153,7 +153,7 @@ def upload_copy(study: str) -> AnyResponse:
     return redirect(url_for("admin.show_session", study=study, key=key_of(taken.session_id)))
 
 
-def _books(service: StudyService) -> Recruitment:
+def _recruitment_of(service: StudyService) -> Recruitment:
     recruitment = service.recruitment
     if recruitment is None or recruitment.platform is None or recruitment.platform.export is None:
         abort(404)
@@ -163,9 +163,9 @@ def _books(service: StudyService) -> Recruitment:
 @admin.get("/<study>/reconciliation")
 @needs("reconcile")
 def show_reconciliation(study: str) -> str:
-    """Show the platform's books beside the sessions that are here."""
+    """Show the platform's submissions beside the sessions that are here."""
     service = service_of(study)
-    report = reconciliation(service.store, _books(service))
+    report = reconciliation(service.store, _recruitment_of(service))
     return render_template(
         "admin/reconciliation.html", service=service, report=report, marks=MARKS, key_of=key_of
     )
@@ -176,7 +176,7 @@ def show_reconciliation(study: str) -> str:
 def upload_submissions(study: str) -> AnyResponse:
     """Take a platform's list of submissions."""
     service = service_of(study)
-    recruitment = _books(service)
+    recruitment = _recruitment_of(service)
     contents, name = _sent()
     try:
         read = parse_export(contents, name, expected=recruitment.platform)

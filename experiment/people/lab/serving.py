@@ -1,4 +1,11 @@
-"""Puts a server where stations find it, and says what an experimenter does next."""
+"""Puts a server where stations find it, and says what an experimenter does next.
+
+A certificate authority of this computer's own, and the certificate with which it answers stations.
+
+Browsers keep their exact clock and their lasting storage for pages whose sender they can be sure of. The authority is made
+once, stays in the user's configuration folder and can vouch for this computer's names and for addresses only, never for
+another site's name: who trusts it on a station gives away nothing else.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server knows of its lab: whether it has stations, where they reach it, and the experimenter's PIN."""
+"""What a server knows of its lab, and asks there: stations, numbers in the study's pattern, and the experimenter's PIN."""
 
 from __future__ import annotations
 

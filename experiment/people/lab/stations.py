@@ -1,4 +1,4 @@
-"""What a station's start screen asks the server: how it stands with a number, and to end what was left."""
+"""What stations ask the server (how it stands with a number, to end what was left) and fetch: certificate and shortcuts."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Recruitment: where participants come from, who may begin, where they go, and whether the platform's books agree."""
+"""Recruitment: where participants come from, who may begin, where they go, and whether the platform's list agrees."""

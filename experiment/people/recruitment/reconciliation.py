@@ -1,7 +1,12 @@
-"""Compares a platform's books with the store: who can be approved, who has to be looked at, who was paid for nothing.
+"""Compares a platform's submissions with the store: who can be approved, who has to be looked at, who was paid for nothing.
 
 A rejection costs a participant more than the pay, so it is suggested only where the platform's own rule on attention
 checks is met by instructed-response checks, and always with the evidence. Comprehension never counts, nor does speed.
+
+Reads a platform's own CSV of submissions and keeps what reconciliation needs of it, the latest import of each.
+
+Only the person's id, the submission's, its status, code and times are kept; whatever else a platform exports about a
+person (age, country, approval rate) is left in the file.
 """
 
 from __future__ import annotations
@@ -59,7 +64,7 @@ class FailedCheck:
 
 @dataclass(frozen=True)
 class Line:
-    """One person in the books."""
+    """One person in the platform's list or the store."""
 
     external_id: str | None
     submission_id: str | None
@@ -81,7 +86,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Report:
-    """The books compared."""
+    """The list and the store compared."""
 
     study: str
     platform: str

@@ -1,4 +1,9 @@
-"""Where a participant goes at the end, with which code: one for each outcome, so that the platform can pay by it."""
+"""Where a participant goes at the end, with which code: one for each outcome, so that the platform can pay by it.
+
+Sessions held for review, and paid only once somebody releases them.
+
+They were too fast for their plan, passed a screen unanswered, or ended early by a report that their answers do not show.
+"""
 
 from __future__ import annotations
 
