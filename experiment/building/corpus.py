@@ -19,7 +19,7 @@ from experiment.procedure import accepted
 from experiment.study import Study
 from stimuli.audit.findings import counted
 from stimuli.corpora import Loaded, Record, corpora, load_corpus, subset
-from stimuli.corpora.realtimeqa import load_questions, recovery_sentences
+from stimuli.corpora.realtimeqa import recovery_sentences
 from stimuli.errors import UserError, unknown_name
 from stimuli.recipes.task_items import recovery_items
 from stimuli.recipes.tasks import TYPOBENCH, PublishedList, published_list, task_items
@@ -194,7 +194,7 @@ def items_from_realtimeqa(study: Study) -> Made:
     """Make recovery items from RealtimeQA's evidence, ``materials: {realtimeqa: FOLDER}``."""
     folder = path_of(study, "realtimeqa")
     items = recovery_items(
-        recovery_sentences(load_questions(folder)),
+        recovery_sentences(load_corpus("realtimeqa", folder).records),
         factor=study.crossing.factor,
         levels=study.crossing.levels,
         seed=study.seed,

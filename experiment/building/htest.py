@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from experiment.building.material_context import Made, path_of
 from experiment.study import Study
@@ -77,53 +78,31 @@ def _items(study: Study) -> Made:
     return Made(items, sources, [remark for part in parts.values() for remark in part.remarks])
 
 
-def _of_making(study: Study, making: str) -> Made:
+def _of_making(study: Study, making: str, **order: Any) -> Made:
     """Make the items of one arm: released ones, further ones of the same making, or matched pairs."""
     htest = study.get("materials", "htest")
-    folder = path_of(study, "htest", "from")
-    number = {"exemplars": htest.get("exemplars", EXEMPLARS), "seed": study.seed}
     tasks = study.htest_tasks
-    if making == RELEASED:
-        released = htest_released_items(folder, tasks, items=htest.get("items"), **number)
-        return Made(released, [folder], _faults(folder, tasks))
+    number = {"exemplars": htest.get("exemplars", EXEMPLARS), "seed": study.seed}
     each = htest.get("items", DEFAULT_ITEMS)
+    if making not in (RELEASED, FRESH):
+        return Made(htest_rule_items(tasks, items=each, **number, **order))
+    folder = path_of(study, "htest", "from")
     if making == FRESH:
-        fresh = htest_published_items(folder, tasks, items=each, **number)
+        fresh = htest_published_items(folder, tasks, items=each, **number, **order)
         return Made(fresh, [folder], _known(folder, tasks, fresh))
-    return Made(htest_rule_items(tasks, items=each, **number))
+    released = htest_released_items(folder, tasks, items=htest.get("items"), **number)
+    return Made(released, [folder], _faults(folder, tasks))
 
 
 def _of_one_making(study: Study) -> Made:
     htest = study.get("materials", "htest")
-    exemplars = htest.get("exemplars", EXEMPLARS)
-    order = htest.get("order", "alternating")
-    if "from" not in htest:
-        number = htest.get("items", DEFAULT_ITEMS)
-        return Made(
-            htest_rule_items(
-                study.htest_tasks, exemplars=exemplars, items=number, seed=study.seed, order=order
-            )
-        )
-    folder = path_of(study, "htest", "from")
-    if htest.get("fresh"):
-        fresh = htest_published_items(
-            folder,
-            study.htest_tasks,
-            exemplars=exemplars,
-            items=htest.get("items", DEFAULT_ITEMS),
-            seed=study.seed,
-            order=order,
-        )
-        return Made(fresh, [folder], _known(folder, study.htest_tasks, fresh))
-    if "order" in htest:
+    making = "rules" if "from" not in htest else FRESH if htest.get("fresh") else RELEASED
+    if making == RELEASED and "order" in htest:
         raise UserError(
             f"{study.place('materials', 'htest', 'order')}: released exemplars stand in their released order",
             mend="Take order out, or make items with rules: or fresh: true.",
         )
-    released = htest_released_items(
-        folder, study.htest_tasks, exemplars=exemplars, items=htest.get("items"), seed=study.seed
-    )
-    return Made(released, [folder], _faults(folder, study.htest_tasks))
+    return _of_making(study, making, **{name: htest[name] for name in ("order",) if name in htest})
 
 
 def _known(folder: Path, tasks: Sequence[str], fresh: Sequence[Item]) -> list[str]:

@@ -24,16 +24,11 @@ class SourceText:
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield line number and object of every filled line of a JSONL file."""
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise UserError(f"{path} does not exist") from None
-    except IsADirectoryError:
-        raise UserError(f"{path} is a folder, not a JSONL file") from None
-    for number, raw in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
-        if raw.strip():
-            yield number, json_object(raw, f"{path}, line {number}")
+    """Yield line number and object of every filled line of a JSONL file; a broken line is an error."""
+    for number, row in line_rows(path):
+        if isinstance(row, UserError):
+            raise row
+        yield number, dict(row)
 
 
 def json_object(raw: bytes, where: str) -> dict[str, Any]:

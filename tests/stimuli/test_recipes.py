@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from stimuli.corpora.realtimeqa import load_questions, recovery_sentences
+from stimuli.corpora import load_corpus
+from stimuli.corpora.realtimeqa import recovery_sentences
 from stimuli.corpora.rows import SourceText
 from stimuli.errors import UserError
 from stimuli.item import Item, build_meta, read_items, write_items
@@ -174,7 +175,7 @@ def test_published_recovery_follows_the_list_and_says_what_moved() -> None:
 def test_published_recovery_items_hold_the_published_stimuli(shared: Path, tmp_path: Path) -> None:
     path = shared / "data/scrambled_bench/stimuli/rec_realtimeqa.jsonl"
     published = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    texts = recovery_sentences(load_questions(shared / "data/realtimeqa"))
+    texts = recovery_sentences(load_corpus("realtimeqa", shared / "data/realtimeqa").records)
     levels = {"original": "none", "rs100": "RS", "kf": "KF", "kfl": "KFL"}
     items = recovery_items(texts, factor="scramble", levels=levels, seed=1, published=True)
     by_place = [record[level] for record in published for level in levels]

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stimuli.corpora.realtimeqa import load_questions, recovery_sentences
+from stimuli.corpora import load_corpus
+from stimuli.corpora.realtimeqa import recovery_sentences
 from stimuli.corpora.rows import SourceText
 from stimuli.errors import UserError
 from stimuli.item import Item, build_meta, read_items, write_items
@@ -117,7 +118,7 @@ def test_corrected_items_depend_neither_on_order_nor_on_number(order: list[int],
 def test_the_408_sentences_in_every_condition_are_items_with_a_record_of_what_moved(
     shared: Path, tmp_path: Path
 ) -> None:
-    texts = recovery_sentences(load_questions(shared / "data/realtimeqa"))
+    texts = recovery_sentences(load_corpus("realtimeqa", shared / "data/realtimeqa").records)
     levels = {name: name for name in ("RS-20", "RS-50", "RS-100", "KF", "KFL", "Sub")}
     items = recovery_items(texts, factor="scramble", levels=levels, seed=1, published=True)
     assert len(items) == 408 * 6

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from stimuli.corpora.realtimeqa import load_questions, recovery_sentences
+from stimuli.corpora import load_corpus
+from stimuli.corpora.realtimeqa import recovery_sentences
 from stimuli.errors import UserError
 from stimuli.recipes.tasks import PublishedList, published_list
 from stimuli.scramble.published import published_pass, scramble_demonstrations
@@ -52,7 +53,10 @@ def stimuli(shared: Path) -> list[dict[str, object]]:
 
 @pytest.fixture(scope="module")
 def sentences(shared: Path) -> list[str]:
-    return [text.text for text in recovery_sentences(load_questions(shared / "data/realtimeqa"))]
+    return [
+        text.text
+        for text in recovery_sentences(load_corpus("realtimeqa", shared / "data/realtimeqa").records)
+    ]
 
 
 @pytest.fixture(scope="module")
