@@ -4,8 +4,7 @@ What was put in is kept as the *truth*, so that the report can show it beside wh
 never data.
 """
 
-from experiment.simulated.reader import SimulatedReader
-from experiment.simulated.taking_part import begin_at, fill, take_part
+from experiment.simulated.reader import SimulatedReader, begin_at, fill, take_part
 from experiment.simulated.truth import Effects, Lapses, Truth, Words, read_truth
 
 __all__ = [
