@@ -150,3 +150,15 @@ def test_new_rows_with_a_doubled_column_are_refused(data: pd.DataFrame) -> None:
     found = fit("rt ~ log.freq + (1 | item)", data)
     with pytest.raises(UserError, match=r"two columns named 'log\.freq'"):
         predict(found, pd.concat([data, data[["log.freq"]]], axis=1))
+
+
+def test_dates_are_refused_with_what_to_do(data: pd.DataFrame) -> None:
+    dated = data.assign(day=pd.Timestamp("2026-01-01"))
+    with pytest.raises(UserError, match="holds dates or durations"):
+        fit("rt ~ day + (1 | item)", dated)
+
+
+def test_too_many_levels_are_said_to_be_a_factors(data: pd.DataFrame) -> None:
+    words = data.assign(code=[f"c{i}" for i in range(len(data))])
+    with pytest.raises(UserError, match=f"code is a factor with {len(data)} levels"):
+        fit("rt ~ code + (1 | item)", words)

@@ -151,3 +151,14 @@ def test_a_server_without_batches_is_said_to_be_so(server, tmp_path) -> None:
     with pytest.raises(RunStopped, match="no batches at all") as stopped:
         batch.submit(study, choices(2))
     assert "--batch" in str(stopped.value.mend)
+
+
+def test_a_command_that_died_before_a_batch_was_made_leaves_its_requests_free(
+    server, study, monkeypatch
+) -> None:
+    server.batches.loses_next_answer = True
+    with pytest.raises(RunStopped):
+        batch.submit(study, choices(5))
+    server.batches.batches.clear()
+    assert batch.state(study).batches == []
+    assert [one.requests for one in batch.submit(study, choices(5)).batches] == [5]

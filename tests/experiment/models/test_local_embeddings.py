@@ -239,3 +239,19 @@ def test_a_server_is_asked_in_batches_for_each_text_once(server) -> None:
 def test_a_kind_that_embeds_nothing_is_refused() -> None:
     with pytest.raises(UserError, match="Known: hf, openai, package"):
         Embedder(ModelSettings("baseline:random"))
+
+
+def test_a_text_that_never_fits_is_told(encoder, monkeypatch) -> None:
+    def none(self, rows):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(embeddings._LocalWay, "_pooled", none)
+    with pytest.raises(UserError, match="memory ran out with one text of"):
+        Embedder(ModelSettings(f"hf:{encoder}")).embed(TEXTS)
+
+
+def test_a_server_that_leaves_out_a_text_is_told(server) -> None:
+    url, _, answer = server
+    answer.short = True
+    with pytest.raises(UserError, match="gave 1 vectors for 2 texts"):
+        Embedder(ModelSettings("openai:small", {"base_url": url})).embed(["a", "b"])

@@ -242,3 +242,17 @@ def test_a_prompt_that_is_empty_is_an_error_of_its_own(tmp_path, local) -> None:
     empty = Request("empty", (Message("user", ""),), ("A", "B"), 1, 0.0, 1)
     found = answers_of(engine, [empty, *requests_of(2)])
     assert found["empty"].status == "error" and found["0"].status == "answered"
+
+
+def test_a_check_that_runs_out_of_memory_is_made_with_less(plain_model, local, monkeypatch) -> None:
+    original = CausalModel.logits
+
+    def narrow(self, tokens, keep, **given):
+        if tokens.shape[1] > 40:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return original(self, tokens, keep, **given)
+
+    monkeypatch.setattr(CausalModel, "logits", narrow)
+    engine = local(plain_model)
+    assert {reply.status for reply in answers_of(engine, requests_of(8)).values()} == {"answered"}
+    assert engine.describe()["parity"]["path"] == "packed"

@@ -159,3 +159,10 @@ def test_the_states_of_a_model_are_those_of_its_layers(plain_model, local, tmp_p
             np.testing.assert_allclose(
                 read_layer(tmp_path, layer)[row], hidden[layer][0, -1], rtol=2e-3, atol=2e-3
             )
+
+
+def test_states_of_another_shape_are_refused(tmp_path: Path) -> None:
+    with StateWriter(tmp_path) as writer:
+        writer.add("k0", [state(0)])
+        with pytest.raises(UserError, match="3 layers by 8, and this model gives 3 by 9"):
+            writer.add("k1", [state(1, width=9)])

@@ -227,3 +227,13 @@ def test_two_entries_that_ask_one_model_wait_for_their_own_batches_alone(study, 
     assert invoke("run", study).exit_code == 0
     assert len(of_store(study, select(trials))) == 2 * TRIALS and len(server.requests) == TRIALS
     assert money(study).set_aside == 0
+
+
+def test_a_line_of_results_that_is_no_json_is_kept(handed, server) -> None:
+    server.batches.end()
+    (batch,) = server.batches.batches.values()
+    lines = server.batches.files[batch["output_file_id"]].decode().split("\n")
+    server.batches.files[batch["output_file_id"]] = "\n".join([lines[0][:-9], *lines[1:]]).encode()
+    assert told(handed)["left"] == 0 and len(server.requests) == 1
+    (kept,) = (handed / "batches").glob("*.unread")
+    assert kept.read_text("utf-8") == lines[0][:-9]

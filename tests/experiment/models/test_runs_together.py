@@ -288,3 +288,11 @@ def test_local_models_that_do_not_fit_together_are_loaded_once_a_turn(
         outcomes = run.run(loaded.models)
     assert [(one.left, one.failed) for one in outcomes] == [(0, 0)] * 2
     assert len(opened) == 2 + 5
+
+
+def test_tokens_are_bound_too(study, server) -> None:
+    with_models(study, remote("one", server, "price: free"))
+    result = invoke("run", study, "--max-tokens", "3000", "--json")
+    (told,) = json.loads(result.stdout)["models"]
+    used = told["tokens"]["prompt_tokens"] + told["tokens"]["completion_tokens"]
+    assert 0 < used <= 3000 and "max-tokens" in told["stopped"]
