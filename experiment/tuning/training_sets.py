@@ -23,7 +23,7 @@ from typing import Any
 
 from stimuli.corpora.rows import SourceText, array_rows, json_lines, line_rows
 from stimuli.errors import UserError, missing_column, unknown_name
-from stimuli.htest.making import GeneratedItem, generate
+from stimuli.htest.generation import GeneratedItem, generate
 from stimuli.htest.released import LABELS, RELEASED_TASKS
 from stimuli.htest.rules import data, plain_words, rule
 from stimuli.scramble.conditions import DEFAULT, Draws, Scrambled, ScrambleSettings

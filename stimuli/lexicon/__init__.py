@@ -90,16 +90,12 @@ def _zipf(word: str, language: str) -> float | None:
         # A form that no list holds is 0 in wordfreq as well, which would remember each of a hundred thousand of them.
         plain = is_plain(word) and base in _LATIN
         tokens = [word] if plain else wordfreq.lossy_tokenize(word, base)
-        if not tokens or any(token not in listed and not _has_digit(token) for token in tokens):
+        if not tokens or any(token not in listed and not any(map(str.isdigit, token)) for token in tokens):
             return 0.0
         return float(wordfreq.zipf_frequency(word, base))
     except ImportError:
         # Chinese, Japanese and Korean lists need segmenters that wordfreq does not bring along.
         return None
-
-
-def _has_digit(token: str) -> bool:
-    return any(map(str.isdigit, token))
 
 
 # Scrambled forms hardly ever come twice: of a long stream few are worth remembering.

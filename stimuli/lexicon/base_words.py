@@ -114,7 +114,7 @@ def match_fillers(
     for place in range(number):
         length = len(turns[place % len(turns)])
         if length not in by_length:
-            by_length[length] = _shuffled_iter([w for w in candidates if len(w) == length], seed)
+            by_length[length] = iter(_shuffled([w for w in candidates if len(w) == length], seed, "fillers"))
         found = next((word for word in by_length[length] if unlike(word, (*bases, *chosen))), None)
         if found is None:
             raise UserError(
@@ -127,10 +127,6 @@ def match_fillers(
 
 def _shuffled(words: Iterable[str], seed: int, purpose: str) -> list[str]:
     return sorted(words, key=lambda word: (stable_seed(seed, "lexical decision", purpose, word), word))
-
-
-def _shuffled_iter(words: Sequence[str], seed: int) -> Iterator[str]:
-    return iter(_shuffled(words, seed, "fillers"))
 
 
 _LISTED = 60_000

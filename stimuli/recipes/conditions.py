@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from stimuli.covariates import Covariates, displacement, text_covariates
 from stimuli.errors import UserError
@@ -266,13 +266,11 @@ def _summary(set_name: str, condition: Mapping[str, str], items: Sequence[Item])
         left_intact=_reasons(items),
         operations=operations,
         asked=asked,
-        words_by_count={} if asked is None else words_by_count(_of_letters(changes)),
+        words_by_count={}
+        if asked is None
+        else words_by_count([one for one in changes if one.get("unit", "letter") == "letter"]),
         unit=", ".join(dict.fromkeys(str(change.get("unit", "letter")) for change in changes)) or "letter",
     )
-
-
-def _of_letters(changes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return [change for change in changes if change.get("unit", "letter") == "letter"]
 
 
 def _changed_words(item: Item) -> int:

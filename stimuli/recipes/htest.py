@@ -9,6 +9,7 @@ from pathlib import Path
 
 from stimuli.covariates import WORD, covariate_table, text_covariates, words_covariates
 from stimuli.errors import UserError, unknown_name
+from stimuli.htest.generation import GeneratedItem, Making, Order, generate
 from stimuli.htest.geometry.options import (
     OPTIONS,
     GeometryItem,
@@ -19,7 +20,6 @@ from stimuli.htest.geometry.options import (
 from stimuli.htest.geometry.questions import FAMILIES, Question, question_name, questions, sentence
 from stimuli.htest.geometry.released import load_released_geometry
 from stimuli.htest.geometry.shapes import symbol_name
-from stimuli.htest.making import GeneratedItem, Making, Order, generate
 from stimuli.htest.released import LABELS, RELEASED_TASKS, ReleasedItem, load_released_task
 from stimuli.htest.rules import rule
 from stimuli.item import Item, Provenance, Role
@@ -110,7 +110,7 @@ def htest_rule_items(
     factor: str | None = FACTOR,
     order: Order = "alternating",
 ) -> list[Item]:
-    """Make items from rules (see :func:`stimuli.htest.making.generate`); each rule is a set of its name."""
+    """Make items from rules (see :func:`stimuli.htest.generation.generate`); each rule is a set of its name."""
     return [
         item
         for name in rules

@@ -342,7 +342,10 @@ def examples_shown(
             {one.field: replace(shown, operation=labels[shown.level])}
             for shown in describe(
                 one.text,
-                {level: _changed(nfc(one.text), texts[place]) for level, texts in passes.items()},
+                {
+                    level: Scrambled(texts[place], changes_between(nfc(one.text), texts[place]))
+                    for level, texts in passes.items()
+                },
                 dict.fromkeys(levels.given, parse_operation("none")),
                 field=one.field,
                 language=settings.language,
@@ -350,10 +353,6 @@ def examples_shown(
         ]
         for place, one in enumerate(examples)
     ]
-
-
-def _changed(intact: str, shown: str) -> Scrambled:
-    return Scrambled(shown, changes_between(intact, shown))
 
 
 def demonstration_pass(texts: Sequence[str], given: OperationSpec) -> list[str]:

@@ -465,16 +465,14 @@ def _transform(name: str) -> _Transform:
     def each_token(text: str, draw: random.Random) -> Passed:
         return Passed(
             "".join(
-                change(token, place, int(times or 0), draw) if _takes_part(token) else token
+                change(token, place, int(times or 0), draw)
+                if len(token) > _LONGEST_LEFT_ALONE and not any(map(str.isdigit, token))
+                else token
                 for token in WORD_BOUNDARY.split(text)
             )
         )
 
     return each_token
-
-
-def _takes_part(token: str) -> bool:
-    return len(token) > _LONGEST_LEFT_ALONE and not any(map(str.isdigit, token))
 
 
 def _reordered(token: str, place: str, times: int, draw: random.Random) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from stimuli.htest.making import generate  # noqa: E402
+from stimuli.htest.generation import generate  # noqa: E402
 from stimuli.htest.released import RELEASED_TASKS  # noqa: E402
 from stimuli.htest.rules import rules  # noqa: E402
 from stimuli.recipes.htest import (  # noqa: E402

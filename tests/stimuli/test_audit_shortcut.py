@@ -11,7 +11,7 @@ import pytest
 from stimuli.audit.audit import audit_items
 from stimuli.audit.findings import cluster_interval, exact_interval, sidak
 from stimuli.audit.shortcut import ENOUGH_ITEMS, MARGIN, ShortcutTest, folds_of, groups_of, shortcut_test
-from stimuli.htest.making import generate
+from stimuli.htest.generation import generate
 from stimuli.htest.released import RELEASED_TASKS, load_released
 from stimuli.htest.rules import rules
 from stimuli.item import Item, Provenance

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from stimuli.errors import UserError
 from stimuli.features import exempt, text_features, vowel_groups
 from stimuli.htest import Pair, Rule
-from stimuli.htest.making import generate
+from stimuli.htest.generation import generate
 from stimuli.htest.released import RELEASED_TASKS
 from stimuli.htest.rules import BUILT_IN, rule, rules
 from stimuli.lexicon import zipf
@@ -244,6 +244,6 @@ def test_a_rule_whose_pairs_differ_elsewhere_is_told_in_which_feature(
         return Pair(f"{word} x", f"{word} yy", word)
 
     long = Rule("long", "…", lambda text: "A" if text.endswith("x") else "B", pair, "here")
-    monkeypatch.setattr("stimuli.htest.making.rule", {**rules(), "long": long}.__getitem__)
+    monkeypatch.setattr("stimuli.htest.generation.rule", {**rules(), "long": long}.__getitem__)
     with pytest.raises(UserError, match=r"refused most often for characters \("):
         generate("long", exemplars=0, items=2, seed=1)

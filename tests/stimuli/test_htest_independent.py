@@ -10,7 +10,7 @@ import pytest
 import wordfreq
 from sklearn.ensemble import RandomForestClassifier
 
-from stimuli.htest.making import generate
+from stimuli.htest.generation import generate
 from stimuli.htest.rules import BUILT_IN
 
 ITEMS, FOLDS = 2000, 5

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stimuli.errors import UserError
-from stimuli.htest.making import generate
+from stimuli.htest.generation import generate
 from stimuli.htest.released import (
     RELEASED_TASKS,
     SPLIT_ORDER,

@@ -10,7 +10,7 @@ import pytest
 
 from experiment.tuning.training_sets import htest_training_set, released_training_set, word_keys
 from stimuli.errors import UserError
-from stimuli.htest.making import generate
+from stimuli.htest.generation import generate
 from stimuli.htest.released import RELEASED_TASKS, load_released
 from stimuli.htest.rules import rule
 
