@@ -94,11 +94,11 @@ def _is_older(handed_over: object, store: Path) -> bool:
 def _of_handover(folder: Path) -> Source:
     dictionary = _read_json(folder / DICTIONARY)
     if not isinstance(dictionary.get("factors"), dict):
-        raise UserError(f"{folder / DICTIONARY} has no 'factors'", mend="Hand the study over again.")
+        raise UserError(f"{folder / DICTIONARY} has no 'factors'", mend="Export the study again.")
     for name, spec in dictionary["factors"].items():
         if not isinstance(spec, dict) or len(spec.get("levels", [])) < 1:
             raise UserError(
-                f"{folder / DICTIONARY}: factor {name!r} has no levels", mend="Hand the study over again."
+                f"{folder / DICTIONARY}: factor {name!r} has no levels", mend="Export the study again."
             )
     if not (folder / TRIALS).is_file():
         raise UserError(
@@ -189,9 +189,9 @@ def _read_json(file: Path) -> dict[str, Any]:
     try:
         found = json.loads(file.read_text("utf-8"))
     except ValueError as error:
-        raise UserError(f"{file} is not JSON: {error}", mend="Hand the study over again.") from error
+        raise UserError(f"{file} is not JSON: {error}", mend="Export the study again.") from error
     if not isinstance(found, dict):
-        raise UserError(f"{file} has no 'factors'", mend="Hand the study over again.")
+        raise UserError(f"{file} has no 'factors'", mend="Export the study again.")
     return found
 
 

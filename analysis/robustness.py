@@ -124,7 +124,7 @@ class Checked:
 
     @property
     def agreeing(self) -> int:
-        """How many checks find the same."""
+        """Number of checks that find the same."""
         return sum(cell.outcome == SAME for cell in self.cells.values())
 
 
@@ -441,7 +441,7 @@ AS_EXCLUDED, BACK, STRICT = "as the study excluded", "excluded sessions back", "
 VALID, RIGHT = "all valid answers", "right answers only"
 LOG, RAW, POINTS = "log", "ms", "points"
 WRONG, LEFT_OUT, AT_CHANCE = FAILURES = ("wrong", "left out", "chance")
-"""What becomes of answers that are not valid; the first is the primary analysis."""
+"""How answers that are not valid are counted; the first is the primary analysis."""
 SAID = {"chance": "at chance"}
 ONE_TYPO, NO_TYPO = "with one typo allowed", "without a typo"
 BY_WORDS, BY_CHARACTERS = "with every word counted alike", "as the recovery rate"
@@ -459,7 +459,7 @@ class Universe:
 
 
 def session_choices(tables: Tables) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield the trials as the study excluded sessions, then the other choices as far as they differ, one at a time."""
+    """Yield the trials as the study excluded sessions, then each other choice that differs, one at a time."""
     yield AS_EXCLUDED, tables.trials
     factors, collected = list(tables.dictionary["factors"]), tables.dictionary["collected_design_hash"]
     if tables.trials["flagged_reason"].notna().any():
@@ -620,7 +620,7 @@ MOST_ANSWERS = 20_000
 
 @dataclass(frozen=True)
 class Asked:
-    """How each model's answers vary with how it was asked."""
+    """Variation of each model's answers with prompts, labels, orders, sessions and items."""
 
     table: pd.DataFrame  # a row for each model and source
     models: Mapping[str, Climb]
@@ -628,7 +628,7 @@ class Asked:
 
 
 def asked_otherwise(tables: Tables, factor: str, *, permutations: int = 500) -> Asked:
-    """Split the variation of each model's right answers by where it comes from; beyond 20,000 answers whole items are drawn."""
+    """Split the variation of each model's correct responses by its sources; beyond 20,000 answers whole items are drawn."""
     if factor not in tables.factors:
         raise unknown_name("factor:", factor, tables.factors)
     trials = tables.trials
@@ -744,7 +744,7 @@ def _level_means(right: Array, codes: Index, conditions: Index) -> Array:
 def _by_chance(
     own: pd.DataFrame, factor: str, codes: Index, random: np.random.Generator, permutations: int
 ) -> Array:
-    """Deal answers to levels anew within item and condition; shape (permutations,)."""
+    """Return ranges of level means with answers permuted within item and condition; shape (permutations,)."""
     conditions, right = pd.factorize(own[factor])[0], own["right"].to_numpy(dtype=float)
     cell = own.groupby(["item", factor], sort=False).ngroup().to_numpy()
     order = np.argsort(cell, kind="stable")

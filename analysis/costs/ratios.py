@@ -108,10 +108,7 @@ def group_profiles(
     seed: tuple[str, str],
     resamples: int = RESAMPLES,
 ) -> Iterator[tuple[str, str, Profile]]:
-    """Yield each reader group with its kind and its profile, where it has an item both in the first level and in another.
-
-    The same trials of a study and measure (``seed``) give the same draws everywhere.
-    """
+    """Yield each reader group with its kind and its profile, where it has an item both in the first level and in another."""
     kinds = kinds_of(rows)
     for group in group_order(rows):
         own = rows[rows["reader_group"] == group]

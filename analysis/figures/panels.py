@@ -55,10 +55,7 @@ def condition_looks(levels: Sequence[str]) -> dict[str, Look]:
 
 @dataclass(frozen=True)
 class Room:
-    """Inches of equal panels in rows: of a panel, around all, and ``above`` each for its titles.
-
-    ``shared`` names the axes of which only the outer panels have numbers.
-    """
+    """Inches of equal panels in rows: of a panel, around all, and ``above`` each for its titles."""
 
     height: float
     left: float = 0.62
@@ -70,7 +67,7 @@ class Room:
     gap: float = 0.3
     top: float = 0.12
     widest: float = WIDTH
-    shared: str = "xy"
+    shared: str = "xy"  # the axes of which only the outer panels have numbers
 
     def panels(self, many: int) -> tuple[Figure, list[Axes]]:
         """Return a figure with so many panels."""

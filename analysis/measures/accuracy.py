@@ -45,7 +45,7 @@ def with_chance(
     choosing = trials["trial_type"] == "choose"
     if choosing.any():
         if "choices" not in items:
-            raise UserError("the items table has no column 'choices'", mend="Hand the study over again.")
+            raise UserError("the items table has no column 'choices'", mend="Export the study again.")
         keys = [name for name in ("set", "item_id") if name in items]
         items = items.assign(_many=items["choices"].map(_many))
         several = items.groupby(keys)["_many"].agg(["min", "max"])
@@ -59,7 +59,7 @@ def with_chance(
         if lacking:
             raise UserError(
                 f"the items table does not say how many choices {lacking:,} trials had",
-                mend="Hand the study over again, with the items that its sessions showed.",
+                mend="Export the study again, with the items that its sessions showed.",
             )
         chance.loc[choosing] = (1.0 / told.to_numpy(dtype=float)).tolist()
     return trials.assign(chance=chance)

@@ -132,7 +132,7 @@ def shown_texts(items: pd.DataFrame, factors: Sequence[str]) -> dict[tuple[Any, 
     """Map an item's line (set, item_id, factor levels) to intact text → shown text."""
     for name in ("item_id", "shown", "intact"):
         if name not in items:
-            raise UserError(f"the items table has no column {name!r}", mend="Hand the study over again.")
+            raise UserError(f"the items table has no column {name!r}", mend="Export the study again.")
     keys = [name for name in ("set", "item_id", *factors) if name in items]
     found: dict[tuple[Any, ...], dict[str, str]] = {}
     for *key, shown, intact in items[[*keys, "shown", "intact"]].itertuples(index=False, name=None):
@@ -214,7 +214,7 @@ def _numbers(
         if shown is None:
             raise UserError(
                 f"no line of the items table shows item {key[keys.index('item_id')]!r} as it was to be restored",
-                mend="Hand the study over again, with the items that its sessions showed.",
+                mend="Export the study again, with the items that its sessions showed.",
             )
         yield _counts(intact, shown, response if status == "valid" and response is not None else "")
 

@@ -178,10 +178,7 @@ class DispersionSlopes(NamedTuple):
 
 
 class Family:
-    """A family of response distributions; y, mu and prior weights w have shape (n,), the dispersion d is one number.
-
-    Of ordered categories and of times only the attributes are used; ``responses`` has their likelihoods.
-    """
+    """A family of response distributions; y, mu and prior weights w have shape (n,), the dispersion d is one number."""
 
     def __init__(self, name: str, links: tuple[str, ...], dispersion: str | None = None) -> None:
         self.name = name  # R's
