@@ -194,24 +194,24 @@ def _equivalence_told(plan: Plan, found: dict[str, Any], unit: str) -> list[str]
 @click.option(
     "--explain",
     is_flag=True,
-    help="Also show the planned analyses with all defaults, the first trial as a model is sent it, and what probes found.",
+    help="Also show the planned analyses with all defaults, the first trial as sent to a model, and the results of probes.",
 )
 @click.option(
     "--probe",
     is_flag=True,
-    help="Ask each server by a few tiny requests what it can give, and keep the answer with the study.",
+    help="Query each server for its capabilities with a few tiny requests, and store the result with the study.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
 def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
-    """Validate a study and say it back in plain English.
+    """Validate a study and summarize it in plain English.
 
-    Reads study.yaml, its texts and materials; builds the items in memory only, writes nothing, and says where items that
-    were built before are of another design. Minutes and tokens are rough. What the study asks and plans of each model is
-    held against what is known of it: of a server by its last probe, in a run or with --probe (which needs its key, and
-    costs a few hundred tokens and what the model thinks for one answer); of a local model by its checkpoint.
+    Reads study.yaml, its texts and materials; builds the items in memory only, writes nothing, and reports if the built items
+    have another design. Minutes and tokens are rough estimates. What the study asks of each model is compared with what is
+    known about it: about a server from its last probe, in a run or with --probe (which needs its key, and costs a few hundred
+    tokens and the reasoning for one answer); about a local model from its checkpoint.
 
     For each planned analysis of accuracy or times, check gives the smallest difference that the planned sample can detect, and
-    asks for an equivalence bound where readers are compared without one.
+    asks for an equivalence bound if readers are compared without one.
 
     Example: wrods check my-study
     """

@@ -22,7 +22,7 @@ ENDED = ("finished", "stopped", "interrupted", "failed")
 
 
 class _Display:
-    """What is shown in place on a terminal, and when the next line is due elsewhere."""
+    """A display that stays in place on a terminal, and elsewhere prints a line now and then."""
 
     def __init__(self) -> None:
         self._live: Any = None

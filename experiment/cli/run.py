@@ -287,7 +287,7 @@ Examples:
     "names",
     metavar="NAME",
     multiple=True,
-    help="Only this model: its name in the study, or hf:PATH, openai:NAME, tuned:TRAINING, baseline:NAME; may be given again.",
+    help="Only this model: its name in the study, or hf:PATH, openai:NAME, tuned:TRAINING, baseline:NAME; can be repeated.",
 )
 @click.option("--base-url", metavar="URL", help="Ask this OpenAI-compatible server (it usually ends in /v1).")
 @click.option(
@@ -296,12 +296,14 @@ Examples:
     help="Send that server the key in this variable (…_API_KEY); without it a server of your own gets none.",
 )
 @click.option(
-    "--dry-run", is_flag=True, help="Show the first prompts exactly as sent, tokens and costs; send nothing."
+    "--dry-run",
+    is_flag=True,
+    help="Show the first prompts exactly as sent, with tokens and costs; send nothing.",
 )
 @click.option(
     "--timing",
     is_flag=True,
-    help="Measure times: each trial alone, nothing shared or cached, in random order, as sessions of their own.",
+    help="Measure times: each trial alone, nothing shared or cached, in random order, in separate sessions.",
 )
 @click.option(
     "--self-test",
@@ -330,45 +332,50 @@ Examples:
     type=click.IntRange(min=1),
     help="With --engine ray: how many engines; one a GPU, or one for two processors, unless given.",
 )
-@click.option("--max-cost", metavar="AMOUNT", help='Spend at most so much in this command, such as "5 USD".')
+@click.option(
+    "--max-cost", metavar="AMOUNT", help='Spend at most this amount in this command, such as "5 USD".'
+)
 @click.option(
     "--max-tokens",
     metavar="N",
     type=click.IntRange(min=1),
-    help="Read and write at most so many tokens in this command.",
+    help="Read and write at most N tokens in this command.",
 )
 @click.option(
-    "--max-minutes", metavar="N", type=click.FloatRange(min=0, min_open=True), help="Work at most so long."
+    "--max-minutes",
+    metavar="N",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Work for at most N minutes.",
 )
 @click.option(
     "--max-trials",
     metavar="N",
     type=click.IntRange(min=1),
-    help="Stop after so many trials of each model; the same command goes on.",
+    help="Stop after N trials of each model; run the same command to resume.",
 )
 @click.option(
     "--concurrency",
     metavar="N",
     type=click.IntRange(min=1),
-    help="Requests to a server at once, at most.",
+    help="Send at most N requests to a server at once.",
 )
 @registration_options
 @click.option(
     "--new-version",
     is_flag=True,
-    help="Keep a design that changed since data were collected as a version of its own.",
+    help="Store a design that changed since data were collected as a new version.",
 )
 @click.option(
     "--if-changed",
     type=click.Choice(["stop", "set_aside", "keep_both"]),
     default="stop",
     show_default=True,
-    help="What becomes of stored sessions of a model that is not what it was (revision, settings, prompts).",
+    help="How stored sessions are handled if a model has changed since (revision, settings, prompts).",
 )
 @click.option(
     "--ask-again",
     is_flag=True,
-    help="Ask what was longer than a model reads again, as where its server reads more now.",
+    help="Repeat requests that were longer than a model reads, for example because its server now reads more.",
 )
 @click.option(
     "--not-billed",
@@ -376,32 +383,32 @@ Examples:
     help="Give back to the budget what was set aside for requests that were never answered, where the provider's bill shows that "
     "they cost nothing; ask nothing.",
 )
-@click.option("--keep-going", is_flag=True, help="Go on with the other models when one fails half-way.")
+@click.option("--keep-going", is_flag=True, help="Continue with the other models if one fails.")
 @click.option(
     "--yes",
     is_flag=True,
-    help="Go on until the money is used, though the rest, or a block of it, will cost more; budget and --max-cost hold.",
+    help="Continue until the money is used, even if the remaining trials cost more; budget and --max-cost still apply.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def run(study: Path, **options: Any) -> None:
     """Run a study's sessions with language models, all that the study names or some.
 
-    Every answer is on disk as soon as it is there. The same command goes on where an interrupted run stopped and asks
-    only for what is missing; a study with more replicates, variants or models is extended. Models work side by side, a block
-    at a time, so that whatever ends a run leaves all models and lists within one block of each other. `wrods status`
-    shows how far a run is from another terminal.
+    Every answer is stored as soon as it arrives. The same command resumes an interrupted run and requests only missing
+    answers; a study with more replicates, variants or models is extended. Models run in parallel, one block at a time, so that
+    a run that ends early leaves all models and lists within one block of each other. In another terminal, `wrods status` shows
+    the progress of a run.
 
     Money: `models: budget: 40 USD` in the study holds over all commands and days, --max-cost in this command.
     Stored trials tell what the rest will cost: `--max-trials 20` first asks twenty, and the next run says so before it asks more.
 
-    A study that plans analyses is asked once, before the first session of a model (baselines are no data), where its plan is
-    registered: --registered URL or --not-registered answers without a question.
+    If a study plans analyses, you are asked once, before the first session of a model other than a baseline, where its plan is
+    registered. Answer in advance with --registered URL or --not-registered.
 
-    Exit code 0: the same command would ask for nothing more that this one was to ask for; trials that can never be answered (longer
-    than the model reads) are named each time. 1: it would, since a call failed, or a limit, the budget or
-    Ctrl-C ended the run. 2: the study or an option is not as it should be.
+    Exit code 0: nothing is left to request; trials that can never be answered (longer than the model reads) are listed each
+    time. 1: something is left, because a call failed, or because a limit, the budget or Ctrl-C ended the run. 2: the study or an
+    option is not valid.
 
-    Keys of servers come from the environment or from your config.toml: OPENAI_API_KEY goes to OpenAI alone, another server
+    Keys of servers come from the environment or from your config.toml: OPENAI_API_KEY is sent to OpenAI only; another server
     gets the key that key_env in the study or --key-env names.
     """
     from experiment.checking import load_study

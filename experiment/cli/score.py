@@ -1,4 +1,4 @@
-"""``wrods score``: stored responses scored again, without asking for them anew."""
+"""``wrods score``: rescores stored responses, without new requests."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ if TYPE_CHECKING:
     help="Run programs that were answered (MBPP) against their tests, locked in (Linux only).",
 )
 @click.option("--model", "reader", metavar="NAME", help="Only this reader's responses.")
-@click.option("--dry-run", is_flag=True, help="Say what would change; write and send nothing.")
+@click.option("--dry-run", is_flag=True, help="Report what would change; write and send nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def score(study: Path, **options: Any) -> None:
-    """Score stored responses again, and say which verdicts change in the tables and which are only added beside.
+    """Rescore stored responses, and report which verdicts change in the tables and which are only stored alongside.
 
     Scores are only added. Tables take the newest verdict by the scorer that the study names: a model's judge, the papers'
     where published holds scoring, else wrods' own. Verdicts of another scorer stand beside and enter no table, so that a

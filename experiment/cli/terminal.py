@@ -1,4 +1,4 @@
-"""What commands say at a terminal, and ask there."""
+"""Output and questions of commands at a terminal."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def print_error(text: object) -> None:
 
 
 def wrapped(paragraph: str) -> str:
-    """Wrap a paragraph between words, so that names and commands stay whole; lines below its first are indented, each by itself."""
+    """Wrap a paragraph between words, so that names and commands stay whole; later lines are indented."""
     first, *lines = paragraph.split("\n")
     return "\n".join((_filled(first), *(_filled(line, "  ", "    ") for line in lines)))
 

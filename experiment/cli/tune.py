@@ -37,26 +37,28 @@ Examples:
     "names",
     metavar="NAME",
     multiple=True,
-    help="Only this training, by its name in the study; may be given again.",
+    help="Only this training, by its name in the study; can be repeated.",
 )
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Say what each training would take: texts, tokens, gigabytes, hours or dollars; write nothing.",
+    help="Report what each training run would take: texts, tokens, gigabytes, hours or dollars; write nothing.",
 )
 @click.option(
     "--max-minutes",
     metavar="N",
     type=click.FloatRange(min=0, min_open=True),
-    help="Work at most so long; the same command goes on.",
+    help="Work for at most N minutes; run the same command to resume.",
 )
 @click.option(
     "--submit",
     is_flag=True,
-    help="Models of a provider (openai:…): upload the files, make the job and wait for its end.",
+    help="Models of a provider (openai:…): upload the files, create the job and wait until it ends.",
 )
-@click.option("--max-cost", metavar="AMOUNT", help='Make no job that can cost more, such as "5 USD".')
-@click.option("--yes", is_flag=True, help="Do not ask before a job that costs money is made.")
+@click.option("--max-cost", metavar="AMOUNT", help='Create no job that can cost more, such as "5 USD".')
+@click.option(
+    "--yes", is_flag=True, help="Do not ask for confirmation before creating a job that costs money."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def tune(
     study: Path,
@@ -68,18 +70,18 @@ def tune(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Train models on scrambled text or on lines of H-TEST, as `tuning:` in the study says.
+    """Train models on scrambled text or on lines of H-TEST, as specified by `tuning:` in the study.
 
-    Local models are trained on this machine, with small matrices beside the weights (lora) or whole (full). Checkpoints are
-    written as it goes: after Ctrl-C, a crash or a power cut the same command goes on, and on a CPU ends with the very same
-    weights. What comes out lies in tuning/NAME of the study's folder; `use: tuned:NAME` under models: who, or
+    Local models are trained on this machine, with small matrices added to the weights (lora) or in full (full). Checkpoints are
+    written during training: after Ctrl-C, a crash or a power cut, the same command resumes, and on a CPU ends with the very same
+    weights. The result is in tuning/NAME in the study's folder; `use: tuned:NAME` under models: who, or
     `wrods run STUDY --model tuned:NAME`, lets the trained model read the same study.
 
-    For models of a provider the files of a fine-tuning job are written, and nothing is sent without --submit. What a job can
-    cost at most counts against `models: budget` before it is made. A job that was made is followed without --submit.
+    For models of a provider, the files of a fine-tuning job are written, and nothing is sent without --submit. The maximum cost
+    of a job counts against `models: budget` before it is created. A job that exists is followed without --submit.
 
-    Exit code 0: all is trained, or all files are written. 1: something is left, and the same command goes on. 2: the study or an
-    option is not as it should be.
+    Exit code 0: all models are trained, or all files are written. 1: something is left; run the same command to resume. 2: the
+    study or an option is not valid.
     """
     from experiment.checking import load_study
     from experiment.models.costs.prices import parse_usd
