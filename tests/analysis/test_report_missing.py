@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from analysis import load
 from analysis.carrying_out import carry_out_all
+from analysis.figures import Drawing
 from analysis.plan import cell_name
 from analysis.planned import plans
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter, Material
 from analysis.report.chapters import missing
+from analysis.report.inline import plain_text
 from tests.analysis.crossed_study import CELLS, crossed_rows, crossed_study
+from tests.analysis.letter_study import LEVELS, study_rows, write_handover
 
 OF_SIX = dict(zip(CELLS, (1, 2, 2, 4), strict=True))
 """Answers that are missing in a cell of the six of each person, and of the six to each item."""
@@ -64,3 +70,22 @@ def test_the_model_of_missing_answers_has_the_interaction_that_the_counts_have(c
 def test_the_difference_told_of_missing_answers_is_the_planned_interaction(chapter: Chapter) -> None:
     rows = table(chapter, "missing_model_item_type_font_differences").rows
     assert [row[0] for row in rows if len(row) > 1] == ["(transposed − word) × (cursive − plain)"]
+
+
+def test_parts_of_a_study_share_their_tables_of_missing_answers(tmp_path: Path) -> None:
+    rows = study_rows(human=16, items=16, timeouts=0.4)
+    rows["manner"] = np.where(pd.factorize(rows["session_id"])[0] % 2, "aloud", "silently")
+    position = {"levels": LEVELS, "reference": "intact"}
+    factors = {"position": position, "manner": {"levels": ["aloud", "silently"], "reference": "aloud"}}
+    tables = load(write_handover(tmp_path, rows, factors=factors))
+    analyses = tuple(carry_out_all(plans(tables), tables))
+    found = missing.write(Material(tables, analyses, kinds_of(tables.trials), lambda _: None))
+    assert found is not None
+    for name in ("missing_position", "three_ways_position", "missing_model_position_differences"):
+        heads = [row[0] for row in table(found, name).rows if len(row) == 1]
+        assert {head.split(":")[0] for head in heads} == {"manner aloud", "manner silently"}
+    said = " ".join(plain_text(one) for one in found.blocks if not isinstance(one, ApaTable | Drawing))
+    assert (
+        "The share of missing answers by position was analyzed separately for two levels of manner." in said
+    )
+    assert "None" not in said

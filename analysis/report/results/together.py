@@ -96,7 +96,6 @@ class Together:
         told = [
             LAYOUT.sentences(
                 "together",
-                name=self.name,
                 analyses=self.analyses,
                 plan=plan,
                 measure=plan.measure,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,14 @@ from analysis.names import stem_of
 from analysis.plan import MEASURES, Plan
 from analysis.preparing.exclusions import sessions_against_rules, time_bounds
 from analysis.preparing.flow import flow_steps, time_steps
-from analysis.readers import group_order, headed, in_order, kinds_of, marked, named
+from analysis.readers import group_order, headed, in_order, marked, named
 from analysis.report.apa_tables import Origin
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
 from analysis.report.layout import Layout
 from analysis.report.parted import Part, crossed_parts, draft_of_part, parts_of
 from analysis.report.results import paragraphs
 from analysis.report.results.tables import contrast_table, model_table
+from analysis.report.results.together import Together
 from analysis.report.warned import warnings_of
 from analysis.results import Analysis
 from analysis.tables import Tables
@@ -131,8 +132,9 @@ def _missing(material: Material) -> Draft:
     answered = trials.loc[kept, [name for name in trials if name not in OF_RECORDING]]
     # cells of two factors are told where accuracy is compared by both
     cells = [part for part in crossed_parts(answered, tables) if _plan_of(material, part) is not None]
+    by_factor: dict[str, list[_Part]] = {}
     for part in (*parts_of(answered, tables), *cells):
-        factor, stem = part.factor, stem_of(part.factor, None, ())
+        factor = part.factor
         rows = part.rows(answered)
         if rows[factor].isna().any():
             rows = rows[rows[factor].notna()]
@@ -146,36 +148,79 @@ def _missing(material: Material) -> Draft:
         groups = group_order(rows)
         counts = in_order(counts, groups, factor, part.levels)
         shares = in_order(accuracy(rows, [factor], study=study), groups, factor, part.levels)
-        fixed = ("reader_group", factor, "trials", "missing", "missing_share", "valid")
-        statuses = [str(name) for name in counts.columns if name not in fixed]
-        lacking = [str(name) for name in counts.loc[counts["missing"] > 0, "reader_group"].unique()]
-        told: dict[str, Any] = {"factor": factor, "kinds": kinds_of(rows), "statuses": statuses}
-        told["lacking"] = lacking
-        laid = [
-            LAYOUT.table(key, shown[shown["reader_group"].isin(lacking)], f"{key}_{stem}", **told)
-            for key, shown in (("missing", counts), ("three_ways", shares))
-        ]
-        readers = [_of_reader(str(group), own) for group, own in shares.groupby("reader_group", sort=False)]
-        of_factor = Draft()
-        of_factor.blocks += LAYOUT.blocks(
-            "missing", counts=laid[0], ways=laid[1], of=part.told, readers=readers, **told
-        )
-        plan = _plan_of(material, part)
-        if plan is not None:
-            of_factor.add(_model(plan, counts, material))
-        draft.add(draft_of_part(of_factor, part))
+        by_factor.setdefault(factor, []).append(_Part(part, counts, shares, _plan_of(material, part)))
+    for own in by_factor.values():
+        draft.add(_of_factor(own, material))
     return draft
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What is missing in one part of a study."""
+
+    part: Part
+    counts: pd.DataFrame
+    shares: pd.DataFrame
+    plan: Plan | None
+
+    def named(self, table: pd.DataFrame, *, is_alone: bool) -> pd.DataFrame:
+        """Return a table with its part, and the name of each cell, among other parts."""
+        told = "" if is_alone else self.part.told
+        levels = table[self.part.factor].astype(str)
+        return table.assign(said_part=told.strip(" ()"), said_cell=levels + told)
+
+
+def _of_factor(own: Sequence[_Part], material: Material) -> Draft:
+    """Write what is missing by one factor; its parts share their tables."""
+    part, is_alone = own[0].part, len(own) == 1
+    counts, shares = (
+        pd.concat([one.named(table, is_alone=is_alone) for one, table in zip(own, tables, strict=True)])
+        for tables in ([one.counts for one in own], [one.shares for one in own])
+    )
+    fixed = (
+        "reader_group",
+        part.factor,
+        "trials",
+        "missing",
+        "missing_share",
+        "valid",
+        "said_part",
+        "said_cell",
+    )
+    statuses = [str(name) for name in counts.columns if name not in fixed]
+    counts = counts.fillna(dict.fromkeys(statuses, 0)).reset_index(drop=True)
+    lacking = [str(name) for name in counts.loc[counts["missing"] > 0, "reader_group"].unique()]
+    told: dict[str, Any] = {"factor": part.factor, "kinds": material.kinds, "statuses": statuses}
+    told |= {"lacking": lacking, "is_alone": is_alone}
+    laid = [
+        LAYOUT.table(
+            key, shown[shown["reader_group"].isin(lacking)], f"{key}_{stem_of(part.factor, None, ())}", **told
+        )
+        for key, shown in (("missing", counts), ("three_ways", shares.reset_index(drop=True)))
+    ]
+    by_reader = {str(group): of for group, of in shares.groupby("reader_group", sort=False)}
+    draft = Draft(
+        LAYOUT.blocks(
+            "missing",
+            counts=laid[0],
+            ways=laid[1],
+            of=part.told if is_alone else f" in {apa.worded(len(own), 'part')} of the trials",
+            readers=[_of_reader(group, by_reader[group].reset_index(drop=True)) for group in lacking],
+            whole=[named(group, material.kinds) for group in by_reader if group not in lacking],
+            **told,
+        )
+    )
+    planned = [(one.part, one.plan, one.counts) for one in own if one.plan is not None]
+    draft.add(_models(planned, material))
+    return draft_of_part(draft, part) if is_alone else draft
 
 
 def _of_reader(group: str, own: pd.DataFrame) -> dict[str, Any]:
     """Return how many of a reader's answers are missing, where, and where they matter most."""
-    missing = int(own["missing"].sum())
-    if not missing:
-        return {"group": group, "missing": 0}
     apart = (own["valid_only"] - own["wrong"]).dropna()
     return {
         "group": group,
-        "missing": missing,
+        "missing": int(own["missing"].sum()),
         "of": own["trials"].sum(),
         "least": own.iloc[int(own["missing_share"].argmin())].to_dict(),
         "most": own.iloc[int(own["missing_share"].argmax())].to_dict(),
@@ -204,30 +249,63 @@ def _plan_of(material: Material, part: Part) -> Plan | None:
     )  # fmt: skip
 
 
-def _model(plan: Plan, counts: pd.DataFrame, material: Material) -> Draft:
-    own = counts[counts["reader_group"].isin(plan.groups)]
-    many = int(own["missing"].sum())
-    if many < FEWEST:
-        readers = [named(one, material.kinds) for one in plan.groups]
-        return Draft([LAYOUT.sentences("too_few", many=many, readers=readers)])
-    lacking = own.groupby("reader_group", sort=False)["missing"].sum()
-    groups = tuple(group for group in plan.groups if lacking.get(group, 0) > 0)
-    material.told(f"model: missing answers by {plan.factor}")
-    bounded, drawn = drawn_readers(material.tables, MOST_ROWS)
-    analysis = analyse_missingness(replace(plan, groups=groups), bounded)
-    never = [named(group, material.kinds) for group in plan.groups if group not in groups]
-    draft = Draft(LAYOUT.blocks("model", drawn=drawn, never=never))
-    draft.add(_told(analysis, f"missing_model_{stem_of(plan.factor, None, ())}", material))
+def _models(planned: Sequence[tuple[Part, Plan, pd.DataFrame]], material: Material) -> Draft:
+    """Write whether missing answers depend on a factor, in each part of a study that has enough of them."""
+    draft, analyses = Draft(), list[tuple[Part, Analysis]]()
+    few, never, drawn = list[int](), dict[str, None](), ""
+    for part, plan, counts in planned:
+        lacking = counts.groupby("reader_group", sort=False)["missing"].sum()
+        groups = tuple(group for group in plan.groups if lacking.get(group, 0) > 0)
+        many = int(lacking.reindex(plan.groups, fill_value=0).sum())
+        if many < FEWEST:
+            few.append(many)
+            continue
+        material.told(f"model: missing answers by {plan.factor}{part.told}")
+        bounded, drawn = drawn_readers(material.tables, MOST_ROWS)
+        analyses.append((part, analyse_missingness(replace(plan, groups=groups), bounded)))
+        never |= dict.fromkeys(named(group, material.kinds) for group in plan.groups if group not in groups)
+    if few:
+        readers = [named(one, material.kinds) for one in planned[0][1].groups]
+        draft.blocks.append(
+            LAYOUT.sentences("too_few", many=max(few), parts=len(few), all=len(planned), readers=readers)
+        )
+    if analyses:
+        draft.blocks += LAYOUT.blocks("model", drawn=drawn, never=list(never) if len(planned) == 1 else [])
+        told = _told(analyses, material)
+        is_one_of_several = len(analyses) == 1 < len(planned)
+        draft.add(draft_of_part(told, analyses[0][0]) if is_one_of_several else told)
     return draft
 
 
-def _told(analysis: Analysis, name: str, material: Material) -> Draft:
-    told = paragraphs(analysis, [], material.kinds, None)
-    if not analysis.has_results:
-        return Draft([*told])
-    table = contrast_table(analysis, f"{name}_differences")
-    draft = Draft(LAYOUT.blocks("differences", warnings=warnings_of(analysis), table=table))
-    draft.blocks += [*told, table]
+def _told(done: Sequence[tuple[Part, Analysis]], material: Material) -> Draft:
+    """Write the models of missing answers by one factor: one alone, those of several parts together."""
+    part, first = done[0]
+    name, is_alone = f"missing_model_{stem_of(first.plan.factor, None, ())}", len(done) == 1
+    results = [analysis for _, analysis in done if analysis.has_results]
+    draft = Draft()
+    if is_alone or len(results) < 2:
+        for _, analysis in done:
+            draft.blocks += paragraphs(analysis, [], material.kinds, None)
+    else:
+        together = Together(tuple(results), material.kinds)
+        draft.blocks += together.paragraphs([], None, None)
+    if not results:
+        return draft
+    table = contrast_table(results[0], f"{name}_differences", results[1:])
+    warnings = [text for one in results for text in warnings_of(one)]
+    draft.blocks = [*LAYOUT.blocks("differences", warnings=warnings, table=table), *draft.blocks, table]
+    for part, analysis in done:
+        draft.add(_fitted(analysis, name) if is_alone else draft_of_part(_fitted(analysis, name), part))
+    significant = [one for each in results for one in each.estimable if one.p_adjusted < each.plan.alpha]
+    if significant:
+        found = list(dict.fromkeys(one.label for one in significant))
+        draft.blocks.append(LAYOUT.sentences("found", found=found))
+    return draft
+
+
+def _fitted(analysis: Analysis, name: str) -> Draft:
+    """Return the table of a model of missing answers and of the steps to it."""
+    draft = Draft()
     if analysis.model is not None:
         draft.blocks.append(model_table(analysis, name))
         if len(analysis.model.steps) > 1:
@@ -236,10 +314,4 @@ def _told(analysis: Analysis, name: str, material: Material) -> Draft:
             draft.blocks.append(LAYOUT.table("steps", rows, f"{name}_steps", origin=origin))
     if analysis.fit is not None:
         draft.fits.append(ReportedFit(f"missing answers by {analysis.plan.factor}", analysis.fit))
-    significant = [
-        one for one in analysis.contrasts if one.estimable and one.p_adjusted < analysis.plan.alpha
-    ]
-    if significant:
-        found = list(dict.fromkeys(one.label for one in significant))
-        draft.blocks.append(LAYOUT.sentences("found", found=found))
     return draft
