@@ -363,7 +363,7 @@ def test_reading_waits_for_the_database_too(study, server) -> None:
     with open_store(study) as store:
         version = version_of(loaded, store)
         run = Run(loaded, store, RunOptions(version=version))
-        known = run._known
+        known = run._begin
         read = store.read
         away = [3]
 
@@ -378,6 +378,6 @@ def test_reading_waits_for_the_database_too(study, server) -> None:
             store.read = and_break  # type: ignore[method-assign]
             return found
 
-        run._known = begun  # type: ignore[method-assign]
+        run._begin = begun  # type: ignore[method-assign]
         (outcome,) = run.run({"m": given})
     assert outcome.is_whole and outcome.answered == TRIALS and away == [0]

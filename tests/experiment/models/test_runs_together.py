@@ -113,7 +113,7 @@ def test_a_run_that_is_begun_again_knows_the_price_from_what_is_stored(study, se
     before = len(server.requests)
     server.script.extend(["401"] * 100)
     again = invoke("run", study)
-    assert "one: 30 trials asked; the other 66 will cost" in again.stderr, again.stderr
+    assert "one: the other 66 trials will cost about" in again.stderr, again.stderr
     assert len(server.requests) - before <= 4, "no further trials are asked ahead of the others"
 
 
@@ -121,15 +121,15 @@ def test_a_run_that_is_begun_again_knows_the_price_from_what_is_stored(study, se
 def test_a_run_whose_rest_is_dearer_than_the_budget_does_not_go_on_unless_it_is_told_to(
     study, server
 ) -> None:
-    with_models(study, remote("one", server), budget="0.01 USD")
+    with_models(study, remote("one", server), budget="0.03 USD")
     refused = invoke("run", study)
     asked = len(server.requests)
-    assert refused.exit_code == 1 and "--yes" in refused.output and asked <= 20
+    assert refused.exit_code == 1 and "--yes" in refused.output and asked <= TRIALS // 3, refused.output
     again = invoke("run", study, "--yes")
     assert again.exit_code == 1 and "budget" in again.output
     with open_store(study) as store, store.read() as connection:
-        assert spending(connection, load_study(study).id).spent <= 0.01 + 1e-9
-    assert len(server.requests) < TRIALS
+        assert spending(connection, load_study(study).id).spent <= 0.03 + 1e-9
+    assert asked < len(server.requests) < TRIALS
 
 
 def test_max_cost_binds_all_models_of_a_command_together(study, server) -> None:
