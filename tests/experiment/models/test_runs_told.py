@@ -130,7 +130,6 @@ def test_a_terminal_shows_the_table_while_models_work_and_the_outcome_at_the_end
     said = seen.decode("utf-8", "replace")
     assert running.wait(timeout=60) == 0, said
     assert "together" in said and "a second" in said and "/96" in said
-    assert "one: 20 trials asked; the other 76 will cost" in said
     assert said.rindex("the one block of each list") < said.rindex("Next: wrods report")
 
 
