@@ -96,15 +96,8 @@ class Training:
 
     def of_data(self) -> dict[str, Any]:
         """Return what decides on which records the model is trained."""
-        return {
-            "on": self.on,
-            "rule": self.rule,
-            "task": self.task,
-            "asked": self.asked,
-            "texts": self.texts,
-            "field": self.text_field,
-            "seed": self.seed,
-        }
+        same = ("on", "rule", "task", "asked", "texts", "seed")
+        return {**{name: getattr(self, name) for name in same}, "field": self.text_field}
 
     def to_json(self) -> dict[str, Any]:
         """Return every setting that may change the weights, as it is recorded; what may not (price, pauses) is left out."""
@@ -224,17 +217,19 @@ def _check_provider(place: Any, given: Mapping[str, Any], model: ModelSettings) 
             f"{place('method')} is full, and {model.use} is trained by its provider, in its own way",
             mend="Take method out; to train every weight, name a local model (hf:…).",
         )
-    ours = (
-        "lora",
-        "learning_rate",
-        "warmup",
-        "decay",
-        "weight_decay",
-        "clip",
-        "batch_tokens",
-        "sequence_length",
-    )
-    for key in (*ours, "tokens_at_once", "gradient_checkpointing", "checkpoint_every"):
+    for key in (
+        *(
+            "lora",
+            "learning_rate",
+            "warmup",
+            "decay",
+            "weight_decay",
+            "clip",
+            "batch_tokens",
+            "sequence_length",
+        ),
+        *("tokens_at_once", "gradient_checkpointing", "checkpoint_every"),
+    ):
         if key in given:
             raise UserError(
                 f"{place(key)}: the provider of {model.use} sets this itself",
