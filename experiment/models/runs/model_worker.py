@@ -74,7 +74,6 @@ class ModelWorker:
         self._enough: str | None = None
         self._streams = model.settings.kind == "openai"
         self._is_timed = bool(model.settings.options.get("timing"))
-        self._bundle: int | None = getattr(model.engine, "bundle", None)
         self._in_flight = InFlightRequests()
         self._earlier: dict[str, object] | None = None
         self._gate: Gate | None = None
@@ -176,20 +175,16 @@ class ModelWorker:
         self._has_paused = True
 
     def _block(self, gate: Gate) -> list[Request]:
-        """Return the requests of the next block of each list; bundles stay whole, whatever is missing of them."""
+        """Return the requests of the next block of each list."""
         asked: list[Request] = []
-        wanted = 0
         while (due := self._pending.peek()) is not None and gate.may_ask(self.reader, due.place):
-            is_between = self._bundle is None or len(asked) % self._bundle == 0
-            if self.stop.is_asked or (self.full is not None and is_between):
+            if self.stop.is_asked or self.full is not None:
                 break
             self._pending.pop()
-            is_wanted = not due.is_company and self._register(due.session, due.request, due.place)
-            if not is_wanted and self._bundle is None:
+            if not self._register(due.session, due.request, due.place):
                 break
-            wanted += is_wanted
             asked.append(due.request)
-        return asked if wanted else []
+        return asked
 
     def _turn(self, gate: Gate, turns: threading.Lock | None, release: Callable[[], None]) -> None:
         """Do blocks as long as the others are not behind: the last in a round is the first in the next."""
@@ -251,28 +246,23 @@ class ModelWorker:
             generator(self._seed, "timing", self.reader, *number).shuffle(ready)
 
         return Pending(
-            self._waves(), self._begin, order, whole=self._is_timed or self._bundle is not None, bundle=self._bundle,
+            self._waves(), self._begin, order, whole=self._is_timed,
             arrange=shuffle if self._is_timed else None,
         )  # fmt: skip
 
-    def _begin(self, session: ModelSession) -> Begun:
+    def _begin(self, session: ModelSession) -> Sequence[Request]:
         """Return the requests that a session's stored answers leave; none of a conversation that has ended."""
         if session.session_id in self.found.ended:
-            return Begun(())
+            return []
         stored = self.recording.read(lambda connection: told_of(connection, session.session_id))
-        if len(stored) >= len(session) and self._bundle is None:
-            return Begun(())
+        if len(stored) >= len(session):
+            return []
         before: dict[str, str] = {}
         if stored or self.found.stored:
             before = self.recording.read(lambda connection: calls_before(connection, session.session_id))
         name = session.session_id
         never = self.recording.read(lambda connection: flagged(connection, [name])).get(name, {})
         self.recording.expect(session.session_id, len(session) - len(stored) - len(never))
-        if self._bundle is not None and not session.leads_on:
-            requests = session.begin({}, before)
-            there = {key for key in (one.work_key for one in requests)
-                     if session.trial_of(key)["trial_index"] in stored.keys() | never.keys()}  # fmt: skip
-            return Begun(requests, frozenset(there))
         requests = [
             one
             for one in session.begin(stored, before)
@@ -282,7 +272,7 @@ class ModelWorker:
             self.settings.choices.update(session.choices())  # type: ignore[attr-defined]
             if self.settings.name.startswith("oracle"):
                 self.settings.answers.update(session.right_answers())  # type: ignore[attr-defined]
-        return Begun(requests)
+        return requests
 
     def _register(self, session: ModelSession, request: Request, place: float) -> bool:
         """Note that a request is to be sent; False where it may not."""
@@ -310,10 +300,8 @@ class ModelWorker:
             # a local engine keeps in memory what replies may lead on from
             leads_on = self._in_flight.lead_on
             follow = self._follow if leads_on else None
-            are_alone = leads_on and self._bundle and not getattr(self.engine, "computes_alone", False)
-            for some in [[one] for one in given] if are_alone else [given]:
-                for reply in self.engine.answer(some, follow):
-                    self._keep(reply)
+            for reply in self.engine.answer(given, follow):
+                self._keep(reply)
         finally:
             self._in_flight.clear()
             self.payments.end()
@@ -447,16 +435,6 @@ class Due:
     place: float  # where its trial stands in the run (gate)
     session: ModelSession
     request: Request
-    # it was answered before, and is only computed again beside others with which it always comes together
-    is_company: bool = False
-
-
-@dataclass(frozen=True)
-class Begun:
-    """What a session can be asked now; ``stored`` names what of it is only company."""
-
-    requests: Sequence[Request]
-    stored: frozenset[str] = frozenset()
 
 
 class Pending:
@@ -465,15 +443,14 @@ class Pending:
     def __init__(
         self,
         waves: Iterable[tuple[int, list[ModelSession]]],
-        begin: Callable[[ModelSession], Begun],
+        begin: Callable[[ModelSession], Sequence[Request]],
         order: Mapping[Round, int],
         *,
         whole: bool = False,
-        bundle: int | None = None,
         arrange: Callable[[Round, list[Due]], None] | None = None,
     ) -> None:
         self._begin, self._order = begin, order
-        self._whole, self._bundle, self._arrange = whole, bundle, arrange
+        self._whole, self._arrange = whole, arrange
         self._blocks: dict[str, tuple[int, Blocks]] = {}
         self._before = -1
         self._rounds = self._unfolded(waves)
@@ -540,12 +517,10 @@ class Pending:
             rounds: dict[int, list[tuple[float, Due]]] = {}
             for session in wave:
                 blocks = self._blocks[session.session_id][1]
-                begun = self._begin(session)
-                for request in begun.requests:
+                for request in self._begin(session):
                     trial = session.trial_of(request.work_key)
                     index = int(trial["trial_index"])
-                    is_company = request.work_key in begun.stored
-                    due = Due(self.place_of(session, trial), session, request, is_company)
+                    due = Due(self.place_of(session, trial), session, request)
                     rounds.setdefault(blocks.of_trial[index], []).append((blocks.share[index], due))
             for block in sorted(rounds):
                 shares = rounds.pop(block)
@@ -553,9 +528,4 @@ class Pending:
                 ready = [due for _, due in shares]
                 if self._arrange is not None:
                     self._arrange((number, block), ready)
-                size = self._bundle or 1
-                bundles = (ready[start : start + size] for start in range(0, len(ready), size))
-                # bundles of which everything was answered before are left out
-                yield [
-                    due for bundle in bundles if not all(due.is_company for due in bundle) for due in bundle
-                ]
+                yield ready
