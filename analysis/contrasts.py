@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from analysis.families import adjusted, two_one_sided
+from analysis.multiple_comparisons import adjusted, two_one_sided
 from analysis.frames import ModelData
 from analysis.mixed import linear_contrasts, margins
 from analysis.plan import Difference, Plan, cell_name

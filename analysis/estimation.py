@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.contrasts import all_untested, contrasts_of, untested_in_words
-from analysis.families import correction_of
+from analysis.multiple_comparisons import correction_of
 from analysis.frames import ModelData
 from analysis.mixed import Fit, VarianceComponent, fit, sketch
 from analysis.mixed.formula import read_formula
@@ -26,7 +26,7 @@ from analysis.random_structure import (
     reduced,
 )
 from analysis.results import Analysis, FittedModel
-from analysis.whole_readers import draw, shares
+from analysis.cluster_sampling import draw, shares
 from stimuli.errors import UserError
 
 ZERO = 1e-3

@@ -15,13 +15,13 @@ import numpy as np
 import pandas as pd
 
 from analysis.answers import is_valid, judged, not_failed
-from analysis.crossing import TELLING, slopes_in_rows
+from analysis.factorial import TELLING, slopes_in_rows
 from analysis.measures.recovery import recovery_trials
 from analysis.mixed.formula import columns_of, read_formula
 from analysis.names import plain
 from analysis.plan import TIMES, WORDS_WITH_ONE_TYPO, Crossing, Measure, Plan
 from analysis.planned import held_by
-from analysis.preparing.exclusions import (
+from analysis.preprocessing.exclusions import (
     IDENTICAL,
     TIMED,
     EveryTime,

@@ -17,7 +17,7 @@ import pandas as pd
 
 from analysis.frames import STRUCTURE
 from analysis.plan import IN
-from analysis.reading import DICTIONARY, TRIALS
+from analysis.table_io import DICTIONARY, TRIALS
 from analysis.report import write_report
 from analysis.report.write import dated_folder
 from analysis.tables import ADDED, LONG, OPTIONAL, REQUIRED, load

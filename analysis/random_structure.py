@@ -15,7 +15,7 @@ from typing import Literal
 import pandas as pd
 
 from analysis import apa
-from analysis.crossing import is_enough, said_few, slopes_of, trials_that_tell, why_no_slope
+from analysis.factorial import is_enough, said_few, slopes_of, trials_that_tell, why_no_slope
 from analysis.frames import ModelData, indicator
 
 State = Literal["correlated", "uncorrelated", "intercept"]

@@ -23,7 +23,7 @@ from statsmodels.genmod.generalized_estimating_equations import GEE
 from analysis import apa
 from analysis.answers import failures_as_wrong, is_valid, judged, not_failed
 from analysis.arrays import Array, Index
-from analysis.carrying_out import analysed_rows, carry_out
+from analysis.plan_runner import analysed_rows, carry_out
 from analysis.contrasts import compared
 from analysis.estimation import Climb, climb
 from analysis.frames import (
@@ -36,7 +36,7 @@ from analysis.frames import (
 from analysis.intervals import reach
 from analysis.measures.accuracy import with_chance
 from analysis.plan import RATING, WORDS_WITH_ONE_TYPO, Measure, Plan
-from analysis.preparing.exclusions import (
+from analysis.preprocessing.exclusions import (
     alternatives,
     keeps_right_answers_alone,
     of_flagged_sessions,
@@ -48,7 +48,7 @@ from analysis.random_structure import VARIANTS_FOR_A_VARIANCE
 from analysis.readers import PARTICIPANT_KINDS, group_order
 from analysis.results import HUGE, Analysis, Contrast, each_test
 from analysis.tables import Tables, item_names
-from analysis.whole_readers import drawn_readers
+from analysis.cluster_sampling import drawn_readers
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 

@@ -25,7 +25,7 @@ from analysis.crossed_variance import (
     sums_of_model,
     sums_of_people,
 )
-from analysis.families import two_one_sided
+from analysis.multiple_comparisons import two_one_sided
 from analysis.mixed import influence
 from analysis.plan import Difference, Plan
 from analysis.readers import PARTICIPANT_KINDS, headed, spoken

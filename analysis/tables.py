@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from analysis.crossing import cells_shown
+from analysis.factorial import cells_shown
 from analysis.plan import compared_together, crossed_name
-from analysis.preparing.exclusions import flag_trials, newest_design, same_prompts, time_reasons
-from analysis.reading import Source, as_frame, batches, column_names, find_tables, read_columns
+from analysis.preprocessing.exclusions import flag_trials, newest_design, same_prompts, time_reasons
+from analysis.table_io import Source, as_frame, batches, column_names, find_tables, read_columns
 from stimuli.errors import UserError, unknown_name
 
 REQUIRED = {

@@ -23,7 +23,7 @@ from analysis.plan import Measure
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of
 from analysis.results import Analysis, estimated_of
 from analysis.tables import Tables, item_names
-from analysis.whole_readers import draw
+from analysis.cluster_sampling import draw
 from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.arrays import Array
-from analysis.carrying_out import analyse_time
+from analysis.plan_runner import analyse_time
 from analysis.costs.ratios import timed_trials
 from analysis.plan import Measure, Plan
 from analysis.random_structure import MOST_COLUMNS_BESIDE

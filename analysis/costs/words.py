@@ -19,7 +19,7 @@ from analysis.intervals import over_items, within_participant_half_widths
 from analysis.mixed import fit, margins
 from analysis.readers import PARTICIPANT_KINDS, group_order
 from analysis.tables import Tables, item_names
-from analysis.whole_readers import place_in_order
+from analysis.cluster_sampling import place_in_order
 from stimuli.errors import UserError, unknown_name
 from stimuli.lexicon import zipf
 from stimuli.seeds import stable_seed

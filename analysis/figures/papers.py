@@ -28,8 +28,8 @@ from analysis.figures.marks import (
     points,
 )
 from analysis.figures.panels import LOWEST, Room, deepest, lettered, readers_by_place, stacked
-from analysis.published.h_test import Fitted, Point
-from analysis.published.mind_scramble import Slope
+from analysis.reproductions.h_test import Fitted, Point
+from analysis.reproductions.mind_scramble import Slope
 
 CHANCE = 50.0
 MOST_LABELLED = 10

@@ -16,7 +16,7 @@ from analysis.figures.labels import LABEL_SIZE, LINES, cut_to_lines, height_of, 
 from analysis.figures.marks import INK, Estimates, handle, key_below, name_rows, numbered, percent, points
 from analysis.figures.panels import Room
 from analysis.readers import headed, spoken
-from analysis.recovery_check import Recovered
+from analysis.parameter_recovery import Recovered
 
 Line = Mapping[Hashable, Any]  # values by column
 COLUMNS = 3

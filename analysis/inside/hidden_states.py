@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.readers import group_order
-from analysis.reading import as_frame, column_names, found_above, read_columns
+from analysis.table_io import as_frame, column_names, found_above, read_columns
 from analysis.tables import Tables
 from stimuli.durations import short_duration
 from stimuli.errors import UserError

@@ -21,9 +21,9 @@ from analysis.measures.recovery import recovery, recovery_trials
 from analysis.measures.resampling import interval, resampled_means
 from analysis.mixed import Fit, LikelihoodRatio, fit, likelihood_ratio_test
 from analysis.mixed.inference import corrected
-from analysis.published.h_test import FEWEST_ITEMS, TASKS, Paired, in_common, paired
-from analysis.published.scrambled_bench_study import study_parts, trials_of
-from analysis.reading import found_above
+from analysis.reproductions.h_test import FEWEST_ITEMS, TASKS, Paired, in_common, paired
+from analysis.reproductions.scrambled_bench_study import study_parts, trials_of
+from analysis.table_io import found_above
 from analysis.tables import Tables
 from stimuli.errors import UserError, reason_of
 from stimuli.seeds import stable_seed

@@ -19,7 +19,7 @@ from analysis.letters.changes import AGREED, INTACT, MIXED, letter_changes, of_f
 from analysis.measures.resampling import RESAMPLES, interval
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.tables import Tables, item_names
-from analysis.whole_readers import draw
+from analysis.cluster_sampling import draw
 from stimuli.errors import UserError, unknown_name
 
 OF_WORDS = {"time_changed": "rt", "surprisal_changed": "surprisal"}

@@ -14,7 +14,7 @@ from analysis.answers import failures_as_wrong, is_valid, judged
 from analysis.intervals import share_over_items
 from analysis.measures.resampling import interval, resampled_ratios
 from analysis.mixed.inference import corrected
-from analysis.preparing.exclusions import each_answer_once
+from analysis.preprocessing.exclusions import each_answer_once
 from analysis.readers import PARTICIPANT_KINDS, kinds_of
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed

@@ -12,7 +12,7 @@ from analysis.answers import failures_as_wrong
 from analysis.arrays import Array
 from analysis.measures.accuracy import GROUP, asked
 from analysis.measures.resampling import Interval, bootstrap, interval, item_means, means, resampled_means
-from analysis.preparing.exclusions import TIMED
+from analysis.preprocessing.exclusions import TIMED
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 

@@ -21,7 +21,7 @@ from analysis.measures.resampling import interval, resampled_means
 from analysis.mixed import Fit, fit, linear_contrasts
 from analysis.names import plain
 from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order, headed, kinds_of
-from analysis.whole_readers import draw, shares, units_of
+from analysis.cluster_sampling import draw, shares, units_of
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 

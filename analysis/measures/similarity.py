@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from analysis.arrays import Array
 from analysis.measures.resampling import bootstrap
-from analysis.reading import joined_beside
+from analysis.table_io import joined_beside
 from analysis.tables import Tables
 from stimuli.errors import UserError
 

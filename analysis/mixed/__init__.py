@@ -19,13 +19,13 @@ inference
 Symbols are those of Bates et al. (2015): y = X beta + Z b + o, b = Lambda u, u spherical, theta the entries of Lambda.
 """
 
-from .fitting import completed, fit, sketch
-from .hypotheses import LikelihoodRatio, anova, joint_test, kenward_roger, likelihood_ratio_test, with_degrees
-from .inference import equivalence_tests, linear_contrasts
-from .intervals import Bootstrap, bootstrap, profile_intervals
-from .margins import CategoryMargins, Margins, category_margins, margins, trends
-from .notes import APPROXIMATE, Note
-from .prediction import (
+from analysis.mixed.fitting import completed, fit, sketch
+from analysis.mixed.hypotheses import LikelihoodRatio, anova, joint_test, kenward_roger, likelihood_ratio_test, with_degrees
+from analysis.mixed.inference import equivalence_tests, linear_contrasts
+from analysis.mixed.intervals import Bootstrap, bootstrap, profile_intervals
+from analysis.mixed.marginal_means import CategoryMargins, Margins, category_margins, margins, trends
+from analysis.mixed.notes import APPROXIMATE, Note
+from analysis.mixed.prediction import (
     RSquared,
     influence,
     predict,
@@ -35,8 +35,8 @@ from .prediction import (
     simulate,
     simulated_residuals,
 )
-from .program import lme4_program
-from .result import Fit, VarianceComponent
+from analysis.mixed.r_script import lme4_program
+from analysis.mixed.result import Fit, VarianceComponent
 
 __all__ = [
     "APPROXIMATE",

@@ -23,7 +23,7 @@ from scipy import linalg, sparse
 from analysis.arrays import Array, Index
 from stimuli.errors import UserError
 
-from .elimination import Factored, Indices, Structure, TooLarge, distinct, for_scipy, plan, transposed_times
+from analysis.mixed.elimination import Factored, Indices, Structure, TooLarge, distinct, for_scipy, plan, transposed_times
 
 
 @dataclass(frozen=True)

@@ -14,21 +14,21 @@ from threadpoolctl import ThreadpoolController
 from analysis.arrays import Array
 from stimuli.errors import UserError, unknown_name
 
-from .blocks import Layout
-from .criterion import choose_criterion, make_objective
-from .degrees import RESIDUAL, Satterthwaite
-from .families import BOUNDED_LINKS, Family, choose_family
-from .formula import read_formula
-from .inference import coefficient_table, laplace_vcov
-from .laplace import ModeNotFound, in_units_of_residuals
-from .linear import LinearDeviance
-from .matrices import Frame, Matrices, make_frame, make_matrices
-from .matrices import Vector as Column
-from .notes import APPROXIMATE, Note
-from .optimise import Optimum, finish, minimise
-from .responses import OrderedResponse, ProfiledResponse, Shape, Thresholds, TimeResponse
-from .result import Fit, Model, VarianceComponent
-from .variables import Factor, Given
+from analysis.mixed.blocks import Layout
+from analysis.mixed.objective import choose_criterion, make_objective
+from analysis.mixed.degrees_of_freedom import RESIDUAL, Satterthwaite
+from analysis.mixed.families import BOUNDED_LINKS, Family, choose_family
+from analysis.mixed.formula import read_formula
+from analysis.mixed.inference import coefficient_table, laplace_vcov
+from analysis.mixed.laplace import ModeNotFound, in_units_of_residuals
+from analysis.mixed.linear import LinearDeviance
+from analysis.mixed.matrices import Frame, Matrices, make_frame, make_matrices
+from analysis.mixed.matrices import Vector as Column
+from analysis.mixed.notes import APPROXIMATE, Note
+from analysis.mixed.optimise import Optimum, finish, minimise
+from analysis.mixed.responses import OrderedResponse, ProfiledResponse, Shape, Thresholds, TimeResponse
+from analysis.mixed.result import Fit, Model, VarianceComponent
+from analysis.mixed.variables import Factor, Given
 
 HUGE_SE = 10.0
 """Standard error, for a column of unit size, that points to separation on a logit, probit or log scale."""

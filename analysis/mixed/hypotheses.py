@@ -29,10 +29,10 @@ from scipy import linalg, sparse, stats
 from analysis.arrays import Array, Index, Mask
 from stimuli.errors import UserError, unknown_name
 
-from .degrees import RESIDUAL, DegreesOfFreedom, FTest, KenwardRoger, f_tail
-from .inference import coefficient_table
-from .result import Fit
-from .variables import Coding, Factor, Variable
+from analysis.mixed.degrees_of_freedom import RESIDUAL, DegreesOfFreedom, FTest, KenwardRoger, f_tail
+from analysis.mixed.inference import coefficient_table
+from analysis.mixed.result import Fit
+from analysis.mixed.variables import Coding, Factor, Variable
 
 LARGEST = 8000
 """Random effects for which the dense q x q products are formed at most (half a gigabyte each)."""

@@ -25,8 +25,8 @@ from analysis.arrays import Array, Mask
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 
-from .degrees import DegreesOfFreedom, positive_inverse
-from .result import Fit
+from analysis.mixed.degrees_of_freedom import DegreesOfFreedom, positive_inverse
+from analysis.mixed.result import Fit
 
 _BY_P = {"holm": "holm", "bonferroni": "bonferroni", "BH": "fdr_bh"}
 """Adjustments that need p values only, under emmeans' names; the values are statsmodels'."""

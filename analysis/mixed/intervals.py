@@ -34,14 +34,14 @@ from analysis.processes import run_tasks
 from stimuli.errors import UserError, unknown_name
 from stimuli.files import replacing
 
-from .criterion import make_objective
-from .fitting import fit_model
-from .inference import check_level
-from .linear import LinearDeviance
-from .matrices import Covariance
-from .optimise import hessian
-from .prediction import simulate
-from .result import Fit
+from analysis.mixed.objective import make_objective
+from analysis.mixed.fitting import fit_model
+from analysis.mixed.inference import check_level
+from analysis.mixed.linear import LinearDeviance
+from analysis.mixed.matrices import Covariance
+from analysis.mixed.optimise import hessian
+from analysis.mixed.prediction import simulate
+from analysis.mixed.result import Fit
 
 
 @dataclass(frozen=True)

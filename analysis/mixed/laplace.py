@@ -23,10 +23,10 @@ from scipy import linalg
 
 from analysis.arrays import Array, Index, Mask
 
-from .blocks import Effects, Factor, Layout, Products, make_layout
-from .families import Family, Link
-from .matrices import Covariance, Frame, Matrices
-from .responses import Response, make_response
+from analysis.mixed.blocks import Effects, Factor, Layout, Products, make_layout
+from analysis.mixed.families import Family, Link
+from analysis.mixed.matrices import Covariance, Frame, Matrices
+from analysis.mixed.responses import Response, make_response
 
 TOLERANCE = 1e-18
 """Newton decrement (squared distance in units of the conditional spread) at which the mode counts as found."""

@@ -20,8 +20,8 @@ from scipy import linalg
 from analysis.arrays import Array
 from stimuli.errors import UserError
 
-from .blocks import Factor, Layout, make_layout
-from .matrices import Covariance, Frame, Matrices
+from analysis.mixed.blocks import Factor, Layout, make_layout
+from analysis.mixed.matrices import Covariance, Frame, Matrices
 
 NO_RESIDUAL = 1e-10
 """Residual sum of squares per row, as a share of that of least squares, that is rounding error."""

@@ -24,12 +24,12 @@ from numpy.typing import ArrayLike
 from analysis.arrays import Array, Index, Mask
 from stimuli.errors import UserError, unknown_name
 
-from .blocks import Effects
-from .families import Family
-from .formula import Call, Formula, Name, Node, RandomTerm, Terms, as_r, bare, columns_of, read_expression
-from .notes import Note
-from .responses import check_response
-from .variables import Factor, Given, Numeric, Variable, Variables, is_numeric, level_name
+from analysis.mixed.blocks import Effects
+from analysis.mixed.families import Family
+from analysis.mixed.formula import Call, Formula, Name, Node, RandomTerm, Terms, as_r, bare, columns_of, read_expression
+from analysis.mixed.notes import Note
+from analysis.mixed.responses import check_response
+from analysis.mixed.variables import Factor, Given, Numeric, Variable, Variables, is_numeric, level_name
 
 Vector = str | ArrayLike
 """Weights or offset: a column name, an expression of columns, or one number per row."""

@@ -26,13 +26,13 @@ from analysis.arrays import Array, Index, Mask
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 
-from .blocks import make_layout
-from .fitting import fit_model
-from .formula import Node, RandomTerm, columns_of
-from .inference import check_level
-from .matrices import Design, TermCovariance, make_design
-from .result import Fit
-from .variables import level_name
+from analysis.mixed.blocks import make_layout
+from analysis.mixed.fitting import fit_model
+from analysis.mixed.formula import Node, RandomTerm, columns_of
+from analysis.mixed.inference import check_level
+from analysis.mixed.matrices import Design, TermCovariance, make_design
+from analysis.mixed.result import Fit
+from analysis.mixed.variables import level_name
 
 
 def effects_unit(fit: Fit) -> float:

@@ -31,8 +31,8 @@ from scipy import special, stats
 from analysis.arrays import Array, Mask
 from stimuli.errors import UserError
 
-from .families import Family, Link, log_choices
-from .notes import Note
+from analysis.mixed.families import Family, Link, log_choices
+from analysis.mixed.notes import Note
 
 _EDGE = float(np.finfo(float).eps)
 LARGEST_LOG = 40.0

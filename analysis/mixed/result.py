@@ -14,13 +14,13 @@ import pandas as pd
 
 from analysis.arrays import Array, Index
 
-from .criterion import Criterion
-from .degrees import DegreesOfFreedom
-from .families import LINKS, Family, Link
-from .formula import Call, Formula, Node, read_expression
-from .matrices import Frame, Matrices
-from .notes import Note
-from .responses import Response, Shape, Thresholds
+from analysis.mixed.objective import Criterion
+from analysis.mixed.degrees_of_freedom import DegreesOfFreedom
+from analysis.mixed.families import LINKS, Family, Link
+from analysis.mixed.formula import Call, Formula, Node, read_expression
+from analysis.mixed.matrices import Frame, Matrices
+from analysis.mixed.notes import Note
+from analysis.mixed.responses import Response, Shape, Thresholds
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,7 @@ from scipy.interpolate import BSpline
 from analysis.arrays import Array, Index, Mask
 from stimuli.errors import UserError, did_you_mean, unknown_name
 
-from .formula import (
+from analysis.mixed.formula import (
     CONSTANTS,
     FACTOR_FUNCTIONS,
     SHORT_TRUTH,
@@ -48,7 +48,7 @@ from .formula import (
     is_condition,
     nodes_of,
 )
-from .notes import Note
+from analysis.mixed.notes import Note
 
 
 def _spline(

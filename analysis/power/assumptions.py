@@ -14,7 +14,7 @@ from scipy import optimize, special
 
 from analysis.arrays import Array
 from analysis.contrasts import averaged_probability
-from analysis.crossing import slopes_in_cell
+from analysis.factorial import slopes_in_cell
 from analysis.frames import indicator
 from analysis.mixed import VarianceComponent
 from analysis.plan import Difference, Fault, Measure, Plan, read_contrast

@@ -21,7 +21,7 @@ from analysis.contrasts import compared
 from analysis.crossed_variance import Answers, estimate, model_means
 from analysis.crossed_variance import Layout as Units
 from analysis.estimation import analyse
-from analysis.families import adjusted
+from analysis.multiple_comparisons import adjusted
 from analysis.frames import ModelData, quantity_data, time_data
 from analysis.mixed import Fit
 from analysis.mixed.fitting import fit_model, make_model
@@ -31,7 +31,7 @@ from analysis.planned import plans
 from analysis.power.assumptions import Assumptions, sides
 from analysis.processes import run_tasks
 from analysis.readers import PARTICIPANT_KINDS
-from analysis.reading import Source
+from analysis.table_io import Source
 from analysis.results import Contrast
 from analysis.shares import Means, contrast_in_points, sums_of_readers
 from analysis.tables import Tables

@@ -8,18 +8,18 @@ from dataclasses import dataclass, field, replace
 import pandas as pd
 from markupsafe import Markup
 
-from analysis.carrying_out import carry_out, carry_out_all
-from analysis.departures import standing_of, with_bounds_fixed_beforehand
+from analysis.plan_runner import carry_out, carry_out_all
+from analysis.plan_deviations import standing_of, with_bounds_fixed_beforehand
 from analysis.descriptives import Cell, describe_rows, described_rows
 from analysis.estimation import MOST_ROWS
 from analysis.mixed import Fit
 from analysis.names import plain, upper_first
 from analysis.plan import MEASURES, RECOVERED, Plan
 from analysis.planned import plans
-from analysis.preparing.flow import flow
+from analysis.preprocessing.participant_flow import flow
 from analysis.random_structure import MOST_COLUMNS_BESIDE
 from analysis.readers import group_order, kinds_of, named
-from analysis.recovery_check import Recovered, recovered, recovered_lapses, recovered_words, recovery_plans
+from analysis.parameter_recovery import Recovered, recovered, recovered_lapses, recovered_words, recovery_plans
 from analysis.report.answer import answer, answer_table, as_text
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material, marks_of
@@ -38,12 +38,12 @@ from analysis.report.described import (
 from analysis.report.described.layouts import flow_table, recovery_table
 from analysis.report.layout import SENTENCES
 from analysis.report.method import method_parts, models_table
-from analysis.report.numbered import MANUSCRIPT, SUPPLEMENT, Content, Numbered, Numbers, Section
+from analysis.report.numbering import MANUSCRIPT, SUPPLEMENT, Content, Numbered, Numbers, Section
 from analysis.report.planned_effects import planned_effects, planned_of
 from analysis.report.results import paragraphs
 from analysis.report.results.tables import bayes_table, contrast_table, equivalence_table, model_table
 from analysis.report.results.together import Together
-from analysis.report.warned import warnings_of
+from analysis.report.fit_warnings import warnings_of
 from analysis.results import Analysis
 from analysis.robustness import robustness_matrix
 from analysis.tables import Tables

@@ -17,7 +17,7 @@ from analysis.report.inline import plain_text, with_symbols
 from analysis.report.layout import SENTENCES
 from analysis.report.method import METHOD_KEYS, cited_keys, software_references
 from analysis.report.nodes import Bullets, Finding, Heading, Node, Paragraph
-from analysis.report.numbered import Content, Numbered, in_order
+from analysis.report.numbering import Content, Numbered, in_order
 from analysis.report.reading_order import manuscript, supplement
 from analysis.report.references import Reference, reference
 from analysis.report.references import in_order as sorted_references

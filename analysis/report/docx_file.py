@@ -27,7 +27,7 @@ from analysis.report.apa_tables import ApaTable, Cut, Head
 from analysis.report.document import Document, of_printed
 from analysis.report.inline import head_markup, note_markup, runs_of
 from analysis.report.nodes import Bullets, Facts, Finding, Heading, Node, Paragraph
-from analysis.report.numbered import Illustrated, Numbered
+from analysis.report.numbering import Illustrated, Numbered
 
 FONT, CODE_FONT = "Times New Roman", "Courier New"
 TEXT_WIDTH = 6.5

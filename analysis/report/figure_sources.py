@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from analysis.report.apa_tables import Origin
 from analysis.report.filters import JUDGED, filled
-from analysis.report.numbered import Content, Illustrated, Numbered
+from analysis.report.numbering import Content, Illustrated, Numbered
 
 SAME_NUMBERS = (
     (r"condition_score_(.+)", ("descriptives_correct_{}",)),

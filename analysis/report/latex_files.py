@@ -19,7 +19,7 @@ from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.document import Document, of_printed
 from analysis.report.inline import head_markup, note_markup, runs_of
 from analysis.report.nodes import Node
-from analysis.report.numbered import Numbered
+from analysis.report.numbering import Numbered
 from analysis.report.references import as_bibtex
 
 LONGEST = 34

@@ -28,8 +28,8 @@ from analysis.names import sentence, upper_first
 from analysis.report import filters
 from analysis.report.apa_tables import ApaTable, Head, Origin, as_percent, decimals
 from analysis.report.blocks import Block, Chapter, Draft, marks_of
-from analysis.report.felt import p_of_all, p_said
-from analysis.report.many_levels import by_level, which_of
+from analysis.report.effect_sizes import p_of_all, p_said
+from analysis.report.condense_levels import by_level, which_of
 from analysis.report.references import cite
 
 _CODE = re.compile(r"(\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\})", re.DOTALL)

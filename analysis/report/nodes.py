@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from analysis.report.numbered import Illustrated, Numbered
+from analysis.report.numbering import Illustrated, Numbered
 
 SUPPLEMENT = "supplement"
 """Anchor of the supplement, whose sections the page folds; in Word and LaTeX it is a file of its own."""

@@ -12,9 +12,9 @@ from analysis.figures.drawing import Effect
 from analysis.names import stem_of
 from analysis.plan import WORDS, WORDS_WITH_ONE_TYPO
 from analysis.readers import headed, spoken
-from analysis.recovery_check import SIMULATED, TRUTH_OF, Recovered
+from analysis.parameter_recovery import SIMULATED, TRUTH_OF, Recovered
 from analysis.report.apa_tables import as_percent
-from analysis.report.felt import ODDS, PERCENT, POINTS, felt
+from analysis.report.effect_sizes import ODDS, PERCENT, POINTS, felt
 from analysis.report.grades import CONTRADICTED, FRAGILE, grade_of
 from analysis.results import Analysis, Contrast, each_test
 from analysis.robustness import Matrix

@@ -17,7 +17,7 @@ from analysis.report.blocks import marks_of
 from analysis.report.inline import plain_text
 from analysis.report.layout import SENTENCES
 from analysis.report.nodes import SUPPLEMENT, Bullets, Facts, Finding, Heading, Node, Paragraph
-from analysis.report.numbered import (
+from analysis.report.numbering import (
     MANUSCRIPT,
     MOST_WORDS,
     Content,
@@ -27,7 +27,7 @@ from analysis.report.numbered import (
     Section,
     place_of,
 )
-from analysis.report.numbered import SUPPLEMENT as IN_SUPPLEMENT
+from analysis.report.numbering import SUPPLEMENT as IN_SUPPLEMENT
 from analysis.report.references import Reference
 
 NOT_PLANNED = "These analyses were not planned; they suggest hypotheses and test none."

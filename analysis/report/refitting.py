@@ -17,12 +17,12 @@ import pandas as pd
 
 from analysis import mixed
 from analysis.bayes import posterior_of
-from analysis.families import family_of
+from analysis.multiple_comparisons import family_of
 from analysis.mixed import Fit, lme4_program
 from analysis.plan import RATING
 from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS
-from analysis.report.numbered import Content
-from analysis.report.tracing import ModelFiles
+from analysis.report.numbering import Content
+from analysis.report.provenance import ModelFiles
 from analysis.results import Analysis, Contrast
 from analysis.tables import item_names
 

@@ -10,7 +10,7 @@ import jinja2
 from markupsafe import Markup
 
 from analysis.figures.drawing import Drawing
-from analysis.published.reproductions import public_page
+from analysis.reproductions.reproductions import public_page
 from analysis.report.apa_tables import ApaTable
 
 WIDE = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.crossing import slopes_in_words
+from analysis.factorial import slopes_in_words
 from analysis.mixed import VarianceComponent
 from analysis.names import plain
 from analysis.readers import headed, spoken

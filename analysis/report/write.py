@@ -19,9 +19,9 @@ from analysis.report.content import gather
 from analysis.report.document import Document, document_of
 from analysis.report.inline import head_markup, note_markup
 from analysis.report.latex_files import write_latex
-from analysis.report.numbered import Content
+from analysis.report.numbering import Content
 from analysis.report.refitting import write_models
-from analysis.report.tracing import (
+from analysis.report.provenance import (
     ITEMS,
     REGIONS,
     figures_in_words,

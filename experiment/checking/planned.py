@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.plan import Measure
-from experiment.checking.giving import Giving
+from experiment.checking.model_capabilities import Giving
 from experiment.models.api import Need
 from experiment.models.planning import read_prompting_settings
 from experiment.models.prompts import read_step

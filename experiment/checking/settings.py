@@ -15,7 +15,7 @@ from experiment.models.prompts.published import paper_prompts, prompt_name
 from experiment.models.settings import ModelSettings
 from experiment.study import Study, read_study
 from experiment.study.faults import Faults
-from experiment.study.meaning import kind_of_material
+from experiment.study.semantic_checks import kind_of_material
 from experiment.tuning import check_trainings
 from stimuli.corpora import corpora
 from stimuli.errors import UserError, did_you_mean, unknown_name

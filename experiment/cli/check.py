@@ -227,7 +227,7 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     from experiment.study.screens import check_consent_first
     from experiment.summaries.plain_english import tell
     from experiment.tuning import trainings
-    from experiment.tuning.telling import tell_trainings, told_together
+    from experiment.tuning.estimates import tell_trainings, told_together
 
     faults = Faults()
     loaded = load_study(study, faults)
@@ -337,7 +337,7 @@ def _explain(study: Study, items: Any) -> None:
 
 def _explain_probes(study: Study, probes: dict[Any, Any]) -> None:
     """Print what the probe of each server found, in its own sentences."""
-    from experiment.checking.giving import address_of
+    from experiment.checking.model_capabilities import address_of
     from experiment.checking.settings import model_settings
 
     for name in study.models:
@@ -352,8 +352,8 @@ def _explain_probes(study: Study, probes: dict[Any, Any]) -> None:
 
 def _known(study: Study) -> tuple[dict[Any, Any], dict[str, float]]:
     """Return what is known of the study's servers, and how fast its models were; nothing where it has no store yet."""
-    from experiment.checking.giving import stored_probes
-    from experiment.checking.sizes import stored_speeds
+    from experiment.checking.model_capabilities import stored_probes
+    from experiment.checking.resource_estimates import stored_speeds
     from experiment.cli.study_store import store_of
 
     if not any(str(model["use"]).startswith(("openai:", "hf:")) for model in study.models.values()):
@@ -367,7 +367,7 @@ def _known(study: Study) -> tuple[dict[Any, Any], dict[str, float]]:
 
 def _probe_all(study: Study) -> dict[str, UserError]:
     """Probe every server that the study names, pay for it and keep what it can; return what kept one from being probed."""
-    from experiment.checking.giving import PROBE
+    from experiment.checking.model_capabilities import PROBE
     from experiment.checking.settings import model_settings
     from experiment.cli.study_store import note_action, own_store
     from experiment.models.api import capabilities

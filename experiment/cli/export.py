@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from experiment.offered import FORMS
+from experiment.option_choices import FORMS
 
 KINDS = ("human", "model", "simulated", "baseline")
 _EXAMPLE = """\b

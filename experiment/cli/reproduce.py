@@ -49,7 +49,7 @@ def reproduce(
     if paper in STUDIES:
         _together(paper, data, out or Path(f"reproduced-{paper}"), as_json=as_json)
         return
-    from analysis.published.reproductions import PAPERS, reproduce_paper, write_page
+    from analysis.reproductions.reproductions import PAPERS, reproduce_paper, write_page
     from experiment.version import installed_version
 
     if paper not in PAPERS:

@@ -112,7 +112,7 @@ def _judged(study: Study, name: str, judge: object, session: ModelSession) -> li
     from experiment.models.judges.judging import judge_request
     from experiment.models.planning import request_json, right_answer
     from experiment.models.runs import settings_of
-    from experiment.scoring.again import Response
+    from experiment.scoring.rescoring import Response
 
     trial = next((one for one in session.trials if one["steps"][-1]["step"] == "choose"), None)
     if judge is None or str(judge) not in study.models or trial is None:

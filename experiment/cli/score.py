@@ -15,7 +15,7 @@ from experiment.cli.progress import Progress
 from experiment.cli.terminal import print_json
 
 if TYPE_CHECKING:
-    from experiment.scoring.again import Rescored
+    from experiment.scoring.rescoring import Rescored
     from experiment.store import Store
     from experiment.study import Study
 
@@ -71,7 +71,7 @@ def score(study: Path, **options: Any) -> None:
     Example: wrods score my-study --parser published --dry-run
     """
     from experiment.cli.study_store import note_action, opened_study
-    from experiment.scoring.again import score_again
+    from experiment.scoring.rescoring import score_again
 
     asked = SimpleNamespace(**options)
     if sum((asked.parser is not None, asked.judge is not None, asked.similarity, asked.execute)) > 1:
@@ -196,7 +196,7 @@ def _judge(
     from experiment.models.leases import leased
     from experiment.models.runs import budget_of
     from experiment.models.settings import ModelSettings
-    from experiment.scoring.again import require_judge
+    from experiment.scoring.rescoring import require_judge
 
     given = require_judge(study, judge)
     settings = ModelSettings(

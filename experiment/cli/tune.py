@@ -219,7 +219,7 @@ def _at_provider(
 def _tell(study: Study, chosen: list[Training], *, as_json: bool) -> None:
     """Print what trainings would take."""
     from experiment.cli.terminal import wrapped
-    from experiment.tuning.telling import tell_trainings, told_together
+    from experiment.tuning.estimates import tell_trainings, told_together
 
     told = tell_trainings(study, chosen)
     if as_json:

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from experiment.offered import ROLES
+from experiment.option_choices import ROLES
 
 ROLE = click.Choice(ROLES)
 

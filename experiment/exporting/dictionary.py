@@ -21,7 +21,7 @@ from experiment.columns import Column
 from experiment.integrity.freezing import changes_since, read_freeze, registration_of
 from experiment.languages import pack_for
 from experiment.procedure.questions import vocabulary
-from experiment.rating.rates import told_of_rating
+from experiment.rating.rating_store import told_of_rating
 from experiment.simulated import read_truth
 from experiment.store import queries
 from experiment.store.erasure import DECLINED, number_of

@@ -245,7 +245,7 @@ class Choice:
 
 
 BETWEEN = ", one for a whole session"
-"""Said of a factor between sessions in the codebook, where :mod:`analysis.reading` looks for levels."""
+"""Said of a factor between sessions in the codebook, where :mod:`analysis.table_io` looks for levels."""
 
 
 @dataclass(frozen=True)

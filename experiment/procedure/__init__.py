@@ -1,6 +1,6 @@
 """The screens of a session, unfolded once from study and items; people's pages and models' prompts read the same plan."""
 
 from experiment.procedure.plan import Plan, participant_view, plan_session, trials_of
-from experiment.procedure.unfolding import PlannedTrial, accepted
+from experiment.procedure.plan_builder import PlannedTrial, accepted
 
 __all__ = ["Plan", "PlannedTrial", "accepted", "participant_view", "plan_session", "trials_of"]

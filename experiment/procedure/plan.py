@@ -7,7 +7,7 @@ from typing import Any
 
 from experiment.lists import label_map_of, session_levels
 from experiment.procedure.questions import seen_question
-from experiment.procedure.unfolding import PlannedTrial, Screen, Unfolding
+from experiment.procedure.plan_builder import PlannedTrial, Screen, Unfolding
 from experiment.study import Study
 from experiment.study.durations import milliseconds
 from stimuli.item import Item

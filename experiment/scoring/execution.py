@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from experiment.scoring.again import EXECUTED, Response, responses, write_scores
+from experiment.scoring.rescoring import EXECUTED, Response, responses, write_scores
 from experiment.scoring.sandbox import LIMITS, Limits, Ran, require_sandbox, run_program
 from experiment.scoring.trial import Score, score_trial
 from experiment.store import Store

@@ -11,11 +11,11 @@ from typing import Any
 from sqlalchemy import Connection
 
 from experiment.columns import Column
-from experiment.scoring.again import MODEL_KINDS, responses
+from experiment.scoring.rescoring import MODEL_KINDS, responses
 from experiment.scoring.published import paper_of
 from experiment.scoring.trial import Score, score_trial
 from experiment.study import Study
-from experiment.study.meaning import kind_of_material
+from experiment.study.semantic_checks import kind_of_material
 
 MATERIALS = ("htest", "letter_geometry")
 PARSED_COLUMNS = {

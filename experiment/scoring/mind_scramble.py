@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from experiment.columns import Column
 from experiment.models.prompts.published import prompt_name
 from experiment.parsing.free_answers import number_of
-from experiment.scoring.again import EXECUTED, MODEL_KINDS, Response, responses
+from experiment.scoring.rescoring import EXECUTED, MODEL_KINDS, Response, responses
 from experiment.scoring.published import (
     contains_either_way,
     named_fields,

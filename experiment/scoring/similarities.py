@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from experiment.columns import Column
-from experiment.scoring.again import responses
+from experiment.scoring.rescoring import responses
 from experiment.store.queries import BESIDE, all_scores
 from experiment.store.tables import scores, sessions
 from experiment.study import Study

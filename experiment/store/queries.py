@@ -141,7 +141,7 @@ def done_keys(connection: Connection, session_id: str) -> list[tuple[int, int]]:
 
 
 RATED = "rated"
-"""The scorer of answers that people rated (:mod:`experiment.rating.rates`)."""
+"""The scorer of answers that people rated (:mod:`experiment.rating.rating_store`)."""
 
 
 def _with_latest_score() -> Select[Any]:

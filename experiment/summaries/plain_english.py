@@ -15,11 +15,11 @@ from statistics import fmean
 from typing import Any
 
 from analysis.plan import rules_in_words, summary_of
-from experiment.checking.giving import giving_of, reads_with_encoder
-from experiment.checking.needs import needs_of, refused_answers, replicates_alike
+from experiment.checking.model_capabilities import giving_of, reads_with_encoder
+from experiment.checking.model_requirements import needs_of, refused_answers, replicates_alike
 from experiment.checking.planned import planned_of
 from experiment.checking.settings import model_settings, papers_prompt
-from experiment.checking.sizes import size_of
+from experiment.checking.resource_estimates import size_of
 from experiment.languages import wording_language
 from experiment.lists import is_shown_at, items_of_list, list_ids, session_levels
 from experiment.models.costs.prices import Price, format_usd, price_of

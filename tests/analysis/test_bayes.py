@@ -14,7 +14,7 @@ from scipy import stats
 
 from analysis import load
 from analysis.bayes import Posterior, posterior_of
-from analysis.families import two_one_sided
+from analysis.multiple_comparisons import two_one_sided
 from analysis.plan import PLANNABLE, Design, Fault, Prior, faults_of, read_plan, read_prior
 from analysis.plan.plans import StudyPlan
 from analysis.plan.wording import plan_in_brief, plans_in_words

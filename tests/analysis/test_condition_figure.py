@@ -13,7 +13,7 @@ from analysis.figures.conditions import MOST_BELOW, Conditions, condition_figure
 from analysis.figures.drawing import CONTRASTS, TALLEST, Drawing, Effect
 from analysis.plan import MEASURES, RATING, Measure
 from analysis.report.content import gather
-from analysis.report.felt import felt
+from analysis.report.effect_sizes import felt
 from analysis.tables import load
 from tests.analysis.letter_study import PLANNED, study_rows, write_handover
 

@@ -17,7 +17,7 @@ from analysis.estimation import analyse
 from analysis.frames import ModelData, accuracy_data
 from analysis.measures.accuracy import against_chance, with_chance
 from analysis.plan import MEASURES, Plan, against_reference
-from analysis.preparing.exclusions import COUNTED_ONCE
+from analysis.preprocessing.exclusions import COUNTED_ONCE
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Origin
 from analysis.report.blocks import Material

@@ -15,8 +15,8 @@ from analysis.report.answer import answer
 from analysis.report.content import gather
 from analysis.report.described import described
 from analysis.report.nodes import Finding
-from analysis.report.numbered import Content
-from analysis.report.parted import parts_of
+from analysis.report.numbering import Content
+from analysis.report.subgroups import parts_of
 from analysis.report.write import write_files
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import write_handover

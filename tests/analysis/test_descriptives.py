@@ -13,7 +13,7 @@ from analysis.descriptives import BETWEEN, describe, valid_only
 from analysis.intervals import over_items, share_over_items, wilson, within_participant_half_widths
 from analysis.measures.accuracy import against_chance
 from analysis.plan import MEASURES
-from analysis.preparing.flow import flow
+from analysis.preprocessing.participant_flow import flow
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import LEVELS, study_rows
 

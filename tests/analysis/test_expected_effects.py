@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 
 from analysis import Tables
 from analysis.plan import MEASURES
-from analysis.recovery_check import expected_levels, recovered
+from analysis.parameter_recovery import expected_levels, recovered
 
 ACCURACY: dict[str, Any] = {
     "scale": "logit",

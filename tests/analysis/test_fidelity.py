@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse, stats
 
 from analysis import load
-from analysis.carrying_out import analyse_shares
+from analysis.plan_runner import analyse_shares
 from analysis.costs.ratios import CostProfile, Profile, cost_profiles, unit_costs
 from analysis.fidelity import (
     accuracy_profiles,

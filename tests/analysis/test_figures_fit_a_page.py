@@ -9,7 +9,7 @@ from analysis.costs.times import TimeSpread
 from analysis.figures.cost import time_distribution_figure
 from analysis.figures.drawing import TALLEST
 from analysis.figures.simulation import recovery_figure
-from analysis.recovery_check import Recovered
+from analysis.parameter_recovery import Recovered
 
 LEVELS = tuple(f"condition_{number}" for number in range(27))
 SMALLEST = 6

@@ -13,7 +13,7 @@ from scipy import stats
 
 from analysis import Tables, load
 from analysis.figures import Drawing
-from analysis.published.h_test import (
+from analysis.reproductions.h_test import (
     accuracy,
     asked,
     both_tests,

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.published.h_test import (
+from analysis.reproductions.h_test import (
     TASKS,
     asked,
     between_makings,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from analysis import load
-from analysis.carrying_out import carry_out
+from analysis.plan_runner import carry_out
 from analysis.planned import plans
 from analysis.report.blocks import Material
 from analysis.report.chapters import model_checks

@@ -15,8 +15,8 @@ import pytest
 from markupsafe import Markup
 
 from analysis import Tables, load
-from analysis.carrying_out import carry_out_all
-from analysis.crossing import cells_shown, slopes_of
+from analysis.plan_runner import carry_out_all
+from analysis.factorial import cells_shown, slopes_of
 from analysis.mixed import Fit, VarianceComponent, fit, margins
 from analysis.plan import Crossing, Difference, Plan, cell_name, read_contrast
 from analysis.planned import plans

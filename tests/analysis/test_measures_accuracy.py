@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.carrying_out import analyse_missingness, analyse_shares
+from analysis.plan_runner import analyse_missingness, analyse_shares
 from analysis.frames import accuracy_rows, missing_rows
 from analysis.measures.accuracy import accuracy, adjusted_accuracy, missingness, with_chance
 from analysis.measures.resampling import Interval, bootstrap, interval, resampled_means

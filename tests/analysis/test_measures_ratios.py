@@ -20,7 +20,7 @@ from analysis.measures.retention import (
     retentions,
 )
 from analysis.measures.similarity import cosines, similarity
-from analysis.preparing.exclusions import IDENTICAL, TIMED
+from analysis.preprocessing.exclusions import IDENTICAL, TIMED
 from stimuli.errors import UserError
 from tests.analysis.measured import trials_of
 

@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.preparing.exclusions import IDENTICAL
-from analysis.published import mind_scramble as paper
-from analysis.published.mind_scramble import Near, stored_texts
+from analysis.preprocessing.exclusions import IDENTICAL
+from analysis.reproductions import mind_scramble as paper
+from analysis.reproductions.mind_scramble import Near, stored_texts
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
 from analysis.report.chapters.mind_scramble import ABOUT, similarity_table, together, unit_table, write

@@ -12,7 +12,7 @@ from scipy.stats import kendalltau
 
 from analysis import load
 from analysis.measures.similarity import FILE
-from analysis.published.mind_scramble import (
+from analysis.reproductions.mind_scramble import (
     ACCURACY,
     COSINE,
     IN_PLACE,

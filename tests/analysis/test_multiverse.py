@@ -13,7 +13,7 @@ from scipy import stats
 from analysis import Tables, load
 from analysis.measures.recovery import recovery_trials
 from analysis.planned import plans
-from analysis.preparing.exclusions import alternatives
+from analysis.preprocessing.exclusions import alternatives
 from analysis.robustness import share_multiverse, time_multiverse
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make

@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 from analysis import Tables, load
-from analysis.carrying_out import carry_out_all
+from analysis.plan_runner import carry_out_all
 from analysis.contrasts import one_sided
-from analysis.departures import standing_of, with_bounds_fixed_beforehand
-from analysis.families import two_one_sided
+from analysis.plan_deviations import standing_of, with_bounds_fixed_beforehand
+from analysis.multiple_comparisons import two_one_sided
 from analysis.frames import check_own_formula
 from analysis.plan import MEASURES, PLANNABLE, Bound, Fault, Plan, read_bound
 from analysis.planned import plans

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.preparing.exclusions import (
+from analysis.preprocessing.exclusions import (
     Bounds,
     EveryTime,
     Spread,
@@ -17,7 +17,7 @@ from analysis.preparing.exclusions import (
     sessions_against_rules,
     time_bounds,
 )
-from analysis.preparing.flow import flow_steps, time_steps
+from analysis.preprocessing.participant_flow import flow_steps, time_steps
 from experiment.people import quality
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.published.scrambled_bench import (
+from analysis.reproductions.scrambled_bench import (
     NAMES,
     compare_with_print,
     imported_trials,

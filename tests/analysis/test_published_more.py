@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 from scipy.optimize import LinearConstraint, milp
 
-from analysis.published.reproductions import Reproduction, reproduce_paper, write_page
-from analysis.published.scrambled_bench import CATEGORIES, NAMES, all_printed_cells, options_of
+from analysis.reproductions.reproductions import Reproduction, reproduce_paper, write_page
+from analysis.reproductions.scrambled_bench import CATEGORIES, NAMES, all_printed_cells, options_of
 from experiment.cli.reproduce import own_choice, own_text
 from stimuli.corpora import load_corpus
 from stimuli.corpora.corpus import Record

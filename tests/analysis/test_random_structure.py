@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.carrying_out import analyse_shares, by_label_probabilities, companions, in_general
+from analysis.plan_runner import analyse_shares, by_label_probabilities, companions, in_general
 from analysis.estimation import analyse
 from analysis.frames import accuracy_data, in_model, missing_rows
 from analysis.mixed import VarianceComponent

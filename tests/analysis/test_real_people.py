@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from analysis import load
-from analysis.carrying_out import carry_out_all
+from analysis.plan_runner import carry_out_all
 from analysis.mixed import Fit, fit
 from analysis.planned import plans
 from analysis.results import Analysis, FittedModel

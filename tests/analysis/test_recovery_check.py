@@ -12,7 +12,7 @@ import pytest
 
 from analysis import load
 from analysis.intervals import wilson
-from analysis.recovery_check import LAPSING, Recovered, recovered_lapses, recovered_words, recovery_plans
+from analysis.parameter_recovery import LAPSING, Recovered, recovered_lapses, recovered_words, recovery_plans
 from tests.analysis.letter_study import study_rows, write_handover
 from tests.analysis.word_study import BASE_MS, COSTS_MS, WORDS, rewrite_dictionary, shown_words, study
 

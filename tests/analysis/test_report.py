@@ -15,7 +15,7 @@ from analysis.figures.drawing import NOT_DATA
 from analysis.report import chapters
 from analysis.report.document import document_of
 from analysis.report.nodes import Heading
-from analysis.report.numbered import MOST_FIGURES, MOST_TABLES, MOST_WORDS, Illustrated, Numbered
+from analysis.report.numbering import MOST_FIGURES, MOST_TABLES, MOST_WORDS, Illustrated, Numbered
 from analysis.report.reading_order import words_in
 from analysis.report.write import render
 from analysis.tables import write_trials_csv

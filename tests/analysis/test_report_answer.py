@@ -26,7 +26,7 @@ from analysis.report.grades import (
 )
 from analysis.report.inline import plain_text
 from analysis.report.nodes import Facts, Finding
-from analysis.report.numbered import MANUSCRIPT, Content, Numbers
+from analysis.report.numbering import MANUSCRIPT, Content, Numbers
 from analysis.results import Equivalence
 from analysis.robustness import (
     BY_ITEMS,

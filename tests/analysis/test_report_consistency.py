@@ -24,7 +24,7 @@ from analysis.report.chapters import optional_names
 from analysis.report.content import gather
 from analysis.report.inline import plain_text
 from analysis.report.nodes import Facts
-from analysis.report.numbered import Content
+from analysis.report.numbering import Content
 from tests.analysis.conftest import Rehearsal
 from tests.analysis.letter_study import LEVELS, study_rows, write_handover
 from tests.analysis.test_report_letters import with_forms

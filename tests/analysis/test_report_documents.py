@@ -24,7 +24,7 @@ from analysis.report.docx_file import fitted_columns, write_docx
 from analysis.report.inline import plain_text, runs_of
 from analysis.report.latex_files import escaped, table_in_latex, write_latex
 from analysis.report.nodes import Bullets, Facts, Finding, Heading, Paragraph
-from analysis.report.numbered import Illustrated, Numbered
+from analysis.report.numbering import Illustrated, Numbered
 from analysis.report.references import known, read_bibtex
 from tests.analysis.conftest import Rehearsal
 

@@ -13,7 +13,7 @@ import pytest
 from markupsafe import Markup
 
 from analysis import load
-from analysis.carrying_out import carry_out_all
+from analysis.plan_runner import carry_out_all
 from analysis.fidelity import effects
 from analysis.figures import Drawing
 from analysis.planned import plans

@@ -14,7 +14,7 @@ from scipy import stats
 
 from analysis import Tables, load
 from analysis.figures import Drawing
-from analysis.published.h_test import (
+from analysis.reproductions.h_test import (
     TASKS,
     Paired,
     accuracy,

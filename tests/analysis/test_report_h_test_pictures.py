@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from analysis import Tables
-from analysis.published.h_test import (
+from analysis.reproductions.h_test import (
     ALL,
     asked,
     family_pairs,

@@ -15,7 +15,7 @@ import pytest
 from analysis import Tables, load
 from analysis.figures import Drawing
 from analysis.letters import letter_contrast
-from analysis.letters.competing import competing_predictors
+from analysis.letters.predictor_comparison import competing_predictors
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Chapter, Material

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from analysis import load
 from analysis.report.content import gather
 from analysis.report.inline import plain_text
-from analysis.report.numbered import Content
+from analysis.report.numbering import Content
 from analysis.report.results import MOST_SINGLY, runs
 from analysis.results import Analysis, Contrast
 from tests.analysis.letter_study import PLANNED, study_rows, write_handover

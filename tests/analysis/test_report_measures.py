@@ -14,7 +14,7 @@ import pytest
 from markupsafe import Markup
 
 from analysis import Tables, load
-from analysis.carrying_out import carry_out_all
+from analysis.plan_runner import carry_out_all
 from analysis.measures.levels import done_to, levels_of
 from analysis.measures.signal_detection import (
     ProbitModel,

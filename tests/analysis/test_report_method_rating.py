@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis import load
-from analysis.preparing.exclusions import ORDER
+from analysis.preprocessing.exclusions import ORDER
 from analysis.report.inline import plain_text
 from analysis.report.method import method_parts
 from analysis.tables import Tables

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.carrying_out import carry_out_all
+from analysis.plan_runner import carry_out_all
 from analysis.figures import Drawing
 from analysis.plan import cell_name
 from analysis.planned import plans

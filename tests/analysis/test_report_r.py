@@ -21,7 +21,7 @@ from analysis.report import chapters
 from analysis.report.blocks import Chapter, Material, ReportedFit
 from analysis.report.chapters import optional_names
 from analysis.report.content import gather
-from analysis.report.numbered import Content
+from analysis.report.numbering import Content
 from analysis.report.refitting import refit_lines, write_models
 from analysis.report.write import write_files
 from tests.analysis import cost_study

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from scipy import stats
 
 from analysis import Tables, apa, load
-from analysis.carrying_out import carry_out_all
+from analysis.plan_runner import carry_out_all
 from analysis.planned import plans
 from analysis.readers import kinds_of
 from analysis.report.answer import answer_table

@@ -18,7 +18,7 @@ from analysis import apa, load
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.chapters import optional_names
 from analysis.report.figure_sources import figure_source
-from analysis.report.numbered import Numbered
+from analysis.report.numbering import Numbered
 from analysis.report.write import write_report
 from tests.analysis import cost_study, word_study
 from tests.analysis.conftest import Rehearsal

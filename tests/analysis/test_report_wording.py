@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from analysis.report.apa_tables import ApaTable
 from analysis.report.document import Document
-from analysis.report.numbered import Numbered
+from analysis.report.numbering import Numbered
 from analysis.report.write import render_document
 
 NO_FITS: Any = SimpleNamespace(has_program=False, all_fits=list)

@@ -6,7 +6,7 @@ import pytest
 
 from analysis import apa
 from analysis.report.apa_tables import ApaTable, Head
-from analysis.report.numbered import MANUSCRIPT, MOST_TABLES, Numbers, in_order
+from analysis.report.numbering import MANUSCRIPT, MOST_TABLES, Numbers, in_order
 from analysis.report.worth import LONGEST, refusal
 
 

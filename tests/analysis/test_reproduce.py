@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.published.reproductions import reproduce_paper, write_page
-from analysis.published.scrambled_bench import inside_a_word
+from analysis.reproductions.reproductions import reproduce_paper, write_page
+from analysis.reproductions.scrambled_bench import inside_a_word
 from experiment.cli.reproduce import own_choice, own_text
 from stimuli.errors import UserError
 from tests.experiment.models.running import invoke

@@ -11,7 +11,7 @@ import pytest
 from scipy import special
 
 from analysis import Tables, load
-from analysis.carrying_out import analyse_shares
+from analysis.plan_runner import analyse_shares
 from analysis.plan import Plan
 from analysis.planned import plans
 from analysis.robustness import asked_otherwise, gee_check, without_item_sets

@@ -15,8 +15,8 @@ import pytest
 from analysis import load
 from analysis.figures import Drawing
 from analysis.planned import plans
-from analysis.published.scrambled_bench import all_printed_cells
-from analysis.published.scrambled_bench_study import study_parts
+from analysis.reproductions.scrambled_bench import all_printed_cells
+from analysis.reproductions.scrambled_bench_study import study_parts
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter, Material

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.preparing.exclusions import time_bounds
-from analysis.preparing.flow import flow
+from analysis.preprocessing.exclusions import time_bounds
+from analysis.preprocessing.participant_flow import flow
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import LEVELS, study_rows, write_handover

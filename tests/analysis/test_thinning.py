@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from analysis import estimation, load
-from analysis.carrying_out import analyse_shares
+from analysis.plan_runner import analyse_shares
 from analysis.estimation import thinned
 from analysis.frames import ModelData, accuracy_data
 from analysis.plan import Plan

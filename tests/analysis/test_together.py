@@ -10,7 +10,7 @@ from analysis.report.apa_tables import Head
 from analysis.report.content import gather
 from analysis.report.inline import plain_text
 from analysis.report.nodes import Finding, Heading, Paragraph
-from analysis.report.numbered import Content
+from analysis.report.numbering import Content
 from analysis.report.reading_order import manuscript, supplement
 from tests.analysis.conftest import Make
 from tests.analysis.test_within import FACTORS, asked_in_two_ways

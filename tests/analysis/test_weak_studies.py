@@ -15,11 +15,11 @@ import pytest
 
 from analysis import load
 from analysis.contrasts import contrasts_of
-from analysis.families import by_largest_t
+from analysis.multiple_comparisons import by_largest_t
 from analysis.frames import accuracy_data
 from analysis.mixed import APPROXIMATE
 from analysis.report.content import Already, _bare, _section, gather
-from analysis.report.numbered import Content, Numbers
+from analysis.report.numbering import Content, Numbers
 from analysis.report.write import render
 from tests.analysis.letter_study import PLANNED, study_rows, write_handover
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from analysis import Tables, load
-from analysis.carrying_out import carry_out
+from analysis.plan_runner import carry_out
 from analysis.frames import accuracy_data
 from analysis.planned import parted_by_sessions, plans
 from analysis.random_structure import justified

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from analysis import Tables, load
-from analysis.published.h_test import TASKS
+from analysis.reproductions.h_test import TASKS
 from stimuli.scramble.text import scramble_text
 from tests.analysis.letter_study import write_handover
 

@@ -144,7 +144,7 @@ def steps(folder: Path, name: str) -> Callable[[], Any]:
     from analysis import load
     from analysis.measures.accuracy import accuracy, with_chance
     from analysis.measures.retention import cost_ratios
-    from analysis.preparing.flow import flow_steps
+    from analysis.preprocessing.participant_flow import flow_steps
 
     def measured() -> Any:
         tables = load(folder)

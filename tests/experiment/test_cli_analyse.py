@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from scipy import stats
 
 from analysis import load
-from analysis.carrying_out import carry_out
+from analysis.plan_runner import carry_out
 from analysis.descriptives import describe
 from analysis.long_table import Roles, hand_over_table
 from analysis.plan import RATING

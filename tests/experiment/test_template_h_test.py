@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from analysis import load
-from analysis.published.h_test import TASKS, asked, both_parsers
+from analysis.reproductions.h_test import TASKS, asked, both_parsers
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
 from analysis.report.chapters.h_test import write, write_geometry

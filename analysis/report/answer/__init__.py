@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from analysis import apa
-from analysis.departures import why_no_bound
+from analysis.plan_deviations import why_no_bound
 from analysis.random_structure import MODELS_FOR_A_CLAIM
 from analysis.readers import PARTICIPANT_KINDS, is_several, named
 from analysis.report.apa_tables import ApaTable, as_percent
-from analysis.report.felt import ODDS, PERCENT, POINTS, Felt, felt
+from analysis.report.effect_sizes import ODDS, PERCENT, POINTS, Felt, felt
 from analysis.report.grades import (
     CLEAR,
     CONTRADICTED,
@@ -34,10 +34,10 @@ from analysis.report.grades import (
 )
 from analysis.report.inline import plain_text
 from analysis.report.layout import Layout
-from analysis.report.many_levels import MOST_TOLD
+from analysis.report.condense_levels import MOST_TOLD
 from analysis.report.method import fillers_named
 from analysis.report.nodes import Facts, Finding, Node, Paragraph
-from analysis.report.numbered import Content, Section
+from analysis.report.numbering import Content, Section
 from analysis.report.results import MOST_LEVELS, crowds, of_many_conditions, words_of_direction
 from analysis.report.results.tables import origin_of_contrasts
 from analysis.report.results.together import Together

@@ -14,10 +14,10 @@ from analysis.descriptives import Cell, describe, describe_rows, described_rows,
 from analysis.figures import Drawing
 from analysis.plan import DESCRIBED, RATING, RECOVERED, Measure, Plan
 from analysis.planned import has_ratings, held_by
-from analysis.preparing.exclusions import COUNTED_ONCE, each_answer_once, time_bounds
+from analysis.preprocessing.exclusions import COUNTED_ONCE, each_answer_once, time_bounds
 from analysis.report.apa_tables import ApaTable, Origin
 from analysis.report.described import layouts
-from analysis.report.parted import Part, crossed_parts, parts_of, table_of_part
+from analysis.report.subgroups import Part, crossed_parts, parts_of, table_of_part
 from analysis.report.planned_effects import Asked, planned_of
 from analysis.results import Analysis
 from analysis.tables import Tables

@@ -15,7 +15,7 @@ from analysis.intervals import OF_SHARES
 from analysis.mixed import Fit
 from analysis.plan import RATING, RECOVERED, Measure
 from analysis.readers import PARTICIPANT_KINDS
-from analysis.recovery_check import Recovered
+from analysis.parameter_recovery import Recovered
 from analysis.report.apa_tables import ApaTable
 from analysis.report.filters import JUDGED, PEOPLE, USED, Condition, filled, timed_well
 from analysis.report.layout import Layout

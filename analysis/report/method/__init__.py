@@ -18,9 +18,9 @@ from markupsafe import Markup, escape
 from analysis import apa
 from analysis.names import in_words
 from analysis.plan import MEASURES
-from analysis.preparing.exclusions import keeps_right_answers_alone, time_bounds
-from analysis.preparing.flow import flow_steps
-from analysis.published.h_test import RULE
+from analysis.preprocessing.exclusions import keeps_right_answers_alone, time_bounds
+from analysis.preprocessing.participant_flow import flow_steps
+from analysis.reproductions.h_test import RULE
 from analysis.random_structure import CONDITIONS_APART, ITEMS_FOR_A_COLUMN, MOST_COLUMNS
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.report.apa_tables import ApaTable

@@ -15,13 +15,13 @@ from markupsafe import Markup, escape
 
 from analysis import apa
 from analysis.descriptives import Cell
-from analysis.families import family_name
+from analysis.multiple_comparisons import family_name
 from analysis.plan import ALPHA, Measure
 from analysis.readers import PARTICIPANT_KINDS, is_several, listed, spoken, theirs
 from analysis.report.apa_tables import decimals
-from analysis.report.felt import felt
+from analysis.report.effect_sizes import felt
 from analysis.report.layout import Layout
-from analysis.report.many_levels import MOST_TOLD, by_level
+from analysis.report.condense_levels import MOST_TOLD, by_level
 from analysis.results import Analysis, Contrast
 
 LAYOUT = Layout(Path(__file__).parent)

@@ -13,7 +13,7 @@ from analysis.descriptives import Cell
 from analysis.names import plain
 from analysis.readers import named
 from analysis.report.apa_tables import ApaTable
-from analysis.report.felt import Felt, felt
+from analysis.report.effect_sizes import Felt, felt
 from analysis.report.results import LAYOUT, MOST_LEVELS, adjustment, mean_in_words, reverses
 from analysis.report.results.tables import contrast_table, origin_of_contrasts, part_of
 from analysis.results import Analysis, Contrast

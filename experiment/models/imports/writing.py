@@ -19,7 +19,7 @@ from experiment.models.planning import canonical_hash
 from experiment.models.runs.limits import Stop, interruptible
 from experiment.procedure import Plan, PlannedTrial, trials_of
 from experiment.procedure.plan import as_plan
-from experiment.procedure.unfolding import Screen, Unfolding
+from experiment.procedure.plan_builder import Screen, Unfolding
 from experiment.scoring.published import parser_of
 from experiment.scoring.scores import Score
 from experiment.scoring.trial import score_trial

@@ -18,7 +18,7 @@ from experiment.models.prompts import Prompter
 from experiment.models.prompts.published import judge_prompt
 from experiment.models.settings import ModelSettings
 from experiment.parsing.replies import parse_label
-from experiment.scoring.again import MODEL_KINDS, RATED, Rescored, Response, note, responses, write_scores
+from experiment.scoring.rescoring import MODEL_KINDS, RATED, Rescored, Response, note, responses, write_scores
 from experiment.scoring.published import htest_label
 from experiment.scoring.trial import Score
 from experiment.store import Store, queries, records

@@ -25,7 +25,7 @@ from experiment.models.planning import is_remote
 from experiment.models.prompts import render
 from experiment.models.settings import ModelSettings
 from experiment.procedure import plan_session, trials_of
-from experiment.scoring.again import MODEL_KINDS, Response, responses, write_scores
+from experiment.scoring.rescoring import MODEL_KINDS, Response, responses, write_scores
 from experiment.scoring.published import compared_field, named_fields, parser_of
 from experiment.scoring.scores import Score
 from experiment.scoring.similarities import (

@@ -29,7 +29,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from filelock import FileLock
 
 from experiment.configuration import config_file, read_config
-from experiment.offered import ROLES, Role
+from experiment.option_choices import ROLES, Role
 from experiment.people.service import require_length
 from stimuli.errors import UserError, unknown_name
 from stimuli.files import replace_file

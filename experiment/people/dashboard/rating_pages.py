@@ -10,7 +10,7 @@ from experiment.people.dashboard.reading import service_of
 from experiment.people.server_state import this_site
 from experiment.people.service import StudyService
 from experiment.rating.answers import Answer, Rating, answers_of, card_of, in_order_for, offered_to, token_of
-from experiment.rating.rates import DISCUSSION, NotRated, agreements, decide, rate
+from experiment.rating.rating_store import DISCUSSION, NotRated, agreements, decide, rate
 
 LONGEST_NOTE = 500
 

@@ -17,7 +17,7 @@ from experiment.columns import trial_columns
 from experiment.exporting import export_study
 from experiment.exporting.files import cell, line
 from experiment.exporting.tables import trial_rows
-from experiment.offered import FORMS
+from experiment.option_choices import FORMS
 from experiment.people.dashboard.authentication import actor, admin, needs, note
 from experiment.people.dashboard.reading import key_of, service_of
 from experiment.people.recruitment.codes import Recruitment

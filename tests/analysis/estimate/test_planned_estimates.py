@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from analysis import Tables, load
-from analysis.carrying_out import carry_out_all
+from analysis.plan_runner import carry_out_all
 from analysis.planned import plans
 from analysis.report.results import paragraphs
 from analysis.results import Analysis, Contrast

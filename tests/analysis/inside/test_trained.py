@@ -29,7 +29,7 @@ from analysis.inside.trained import (
     transfer,
 )
 from analysis.mixed import fit
-from analysis.published.h_test import TASKS, asked
+from analysis.reproductions.h_test import TASKS, asked
 from stimuli.errors import UserError
 from tests.analysis.trained_study import RESTORED, h_test_study, scrambled_study
 

@@ -15,7 +15,7 @@ from analysis.mixed.formula import expand_terms, read_expression, read_formula
 from analysis.mixed.variables import alphabetical
 from stimuli.errors import UserError
 
-from .conftest import Simulate
+from tests.analysis.mixed.conftest import Simulate
 
 WORDS = (
     "innerlich",

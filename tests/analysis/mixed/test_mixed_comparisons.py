@@ -19,7 +19,7 @@ from analysis.mixed import (
 from analysis.mixed.inference import corrected
 from stimuli.errors import UserError
 
-from .conftest import Simulate
+from tests.analysis.mixed.conftest import Simulate
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from analysis.mixed.matrices import make_frame, make_matrices
 from analysis.mixed.optimise import differences, minimise
 from stimuli.errors import UserError
 
-from .conftest import Simulate
+from tests.analysis.mixed.conftest import Simulate
 
 LINEAR = "rt ~ cond * agent + (1 + cond | participant) + (1 + log.freq || item)"
 BINARY = "correct ~ cond + agent + (1 + log.freq | participant) + (1 | item)"

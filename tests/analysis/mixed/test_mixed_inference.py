@@ -32,7 +32,7 @@ from analysis.mixed.inference import LargestT
 from analysis.mixed.intervals import parameters_of, pinned
 from stimuli.errors import UserError
 
-from .conftest import Simulate
+from tests.analysis.mixed.conftest import Simulate
 
 LINEAR = "rt ~ cond * agent + (1 + log.freq | participant) + (1 | item)"
 

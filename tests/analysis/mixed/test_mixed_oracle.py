@@ -10,7 +10,7 @@ from scipy import stats
 
 from analysis.mixed import fit, likelihood_ratio_test, linear_contrasts, margins, predict
 
-from .conftest import Oracle, OracleFit
+from tests.analysis.mixed.conftest import Oracle, OracleFit
 
 FITS = {
     "sleepstudy": "slopes_reml slopes_ml intercept_reml intercept_ml uncorrelated_reml null_slopes_ml",

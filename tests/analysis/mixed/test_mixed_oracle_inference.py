@@ -9,8 +9,8 @@ import pytest
 
 from analysis.mixed import anova, predict, profile_intervals, r_squared, random_modes, with_degrees
 
-from .conftest import Oracle, OracleFit
-from .test_mixed_oracle import CASES, FITS, every_fit
+from tests.analysis.mixed.conftest import Oracle, OracleFit
+from tests.analysis.mixed.test_mixed_oracle import CASES, FITS, every_fit
 
 
 def told(found: OracleFit, key: str) -> Any:

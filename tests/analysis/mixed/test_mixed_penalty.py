@@ -9,13 +9,13 @@ import pandas as pd
 import pytest
 
 from analysis.mixed import fit, likelihood_ratio_test, lme4_program
-from analysis.mixed.criterion import PENALTIES, Penalty
+from analysis.mixed.objective import PENALTIES, Penalty
 from analysis.mixed.families import choose_family
 from analysis.mixed.formula import read_formula
 from analysis.mixed.matrices import make_frame, make_matrices
 from stimuli.errors import UserError
 
-from .conftest import Simulate
+from tests.analysis.mixed.conftest import Simulate
 
 MODEL = "correct ~ agent * cond + (1 | participant) + (1 | item)"
 

@@ -13,7 +13,7 @@ import pytest
 
 from analysis.mixed import Fit, fit, lme4_program
 
-from .conftest import Simulate
+from tests.analysis.mixed.conftest import Simulate
 
 pytestmark = pytest.mark.r
 

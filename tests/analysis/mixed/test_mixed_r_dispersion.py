@@ -13,7 +13,7 @@ import pytest
 
 from analysis.mixed import fit
 
-from .conftest import Simulate
+from tests.analysis.mixed.conftest import Simulate
 
 SCRIPT = r"""
 suppressMessages({library(lme4); library(glmmTMB)})

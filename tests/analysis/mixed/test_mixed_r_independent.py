@@ -26,7 +26,7 @@ from analysis.mixed import (
 )
 from stimuli.errors import UserError
 
-from .conftest import Simulate
+from tests.analysis.mixed.conftest import Simulate
 
 TMB = "glmmTMB(FORMULA, data = d, family = FAMILY)"
 CASES: dict[str, tuple[str, str, dict[str, Any], str]] = {

@@ -24,7 +24,7 @@ from analysis.mixed import (
 )
 from tests.conftest import skip_or_fail
 
-from .conftest import Simulate
+from tests.analysis.mixed.conftest import Simulate
 
 pytestmark = pytest.mark.r
 

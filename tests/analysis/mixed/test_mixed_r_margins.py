@@ -13,7 +13,7 @@ import pytest
 from analysis.mixed import Margins, fit, margins, trends
 from stimuli.errors import UserError
 
-from .conftest import Simulate
+from tests.analysis.mixed.conftest import Simulate
 
 COUNTS = "errors ~ cond + log.freq + offset(log(trials)) + (1 | participant)"
 TIMES = "log(ms) ~ cond * log.freq + (1 | participant) + (1 | item)"

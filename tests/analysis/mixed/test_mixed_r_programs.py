@@ -11,7 +11,7 @@ import pytest
 
 from analysis.mixed import fit, lme4_program
 
-from .drawn_programs import Drawn, drawn_models, faults, make_data, run
+from tests.analysis.mixed.drawn_programs import Drawn, drawn_models, faults, make_data, run
 
 FEW = 40
 """Models drawn; of about two in five the data hold no such model, and ``wrods fit`` refuses them."""

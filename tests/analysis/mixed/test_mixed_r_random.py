@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from analysis.mixed import Fit, fit, lme4_program
 
-from .test_mixed_r_criteria import ONE_CALL
+from tests.analysis.mixed.test_mixed_r_criteria import ONE_CALL
 
 pytestmark = pytest.mark.r
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from analysis.mixed import fit, fitting
-from analysis.mixed.criterion import make_objective
+from analysis.mixed.objective import make_objective
 
-from .test_mixed_r_random import Design
+from tests.analysis.mixed.test_mixed_r_random import Design
 
 
 @pytest.mark.parametrize(

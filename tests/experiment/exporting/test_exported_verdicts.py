@@ -12,7 +12,7 @@ import pytest
 
 from analysis import load
 from analysis.measures.similarity import scored_similarities
-from analysis.published.h_test import both_parsers
+from analysis.reproductions.h_test import both_parsers
 from experiment.checking import load_study
 from experiment.exporting import export_study
 from experiment.exporting.export import hand_over

@@ -16,7 +16,7 @@ from experiment.checking import load_study
 from experiment.checking.settings import model_settings
 from experiment.cli import main
 from experiment.procedure import plan_session
-from experiment.scoring.again import require_judge
+from experiment.scoring.rescoring import require_judge
 from stimuli.errors import UserError
 from tests.scripted_answers import word_logprob
 from tests.scripted_openai import ScriptedOpenAI
@@ -192,7 +192,7 @@ def test_gigabytes_of_hidden_states_are_those_that_a_run_writes(
     assert len(layers) == size["files"]
     assert sum(path.stat().st_size - 128 for path in layers) == size["bytes"]
     assert checked(folder)["hours"] is None, "so few trials say nothing of the speed"
-    monkeypatch.setattr("experiment.checking.sizes.ENOUGH", 2)
+    monkeypatch.setattr("experiment.checking.resource_estimates.ENOUGH", 2)
     told = checked(folder)
     assert told["hours"] > 0 and "At the speed of its longest run so far" in " ".join(told["size"])
 
@@ -202,18 +202,18 @@ def test_hours_come_from_a_run_and_a_full_disk_is_told(
 ) -> None:
     from transformers import LlamaConfig, T5Config
 
-    from experiment.checking import sizes
+    from experiment.checking import resource_estimates
 
     LlamaConfig(hidden_size=4096, num_hidden_layers=32).save_pretrained(str(tmp_path / "llama"))
     use = f"hf:{tmp_path / 'llama'}"
     folder = written(tmp_path / "s", one(use, shared="  states: mean\n"))
     size = checked(folder)["states"]
     assert size["bytes"] == size["rows"] * 33 * 4096 * 2 and size["rows"] == checked(folder)["trials"]
-    monkeypatch.setattr(sizes, "free_bytes", lambda _: 1000)
+    monkeypatch.setattr(resource_estimates, "free_bytes", lambda _: 1000)
     assert "and only 0.0 MB are free where the study lies" in " ".join(checked(folder)["size"])
     study = load_study(folder)
     plan = plan_session(study, make_items(study).items, list_id=1)
-    told = sizes.size_of(study, model_settings(study, "m"), plan, 7200, {use: 2.0})
+    told = resource_estimates.size_of(study, model_settings(study, "m"), plan, 7200, {use: 2.0})
     assert told["hours"] == 1.0 and "2.0 trials a second" in told["size"][1]
     assert "roughly 60 minutes" in told["size"][1]
     T5Config().save_pretrained(str(tmp_path / "t5"))

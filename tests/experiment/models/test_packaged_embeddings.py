@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.published.mind_scramble import UNITS, stored_texts, unit_means
+from analysis.reproductions.mind_scramble import UNITS, stored_texts, unit_means
 from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.models.judges.embeddings import Embedder, packaged_model

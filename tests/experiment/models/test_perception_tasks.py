@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.published.mind_scramble import IN_PLACE, NEARNESS, values_of
+from analysis.reproductions.mind_scramble import IN_PLACE, NEARNESS, values_of
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
 from analysis.report.chapters.mind_scramble import together, write
@@ -26,7 +26,7 @@ from experiment.models.judges.similarity import (
     compare_texts,
     embedding_settings,
 )
-from experiment.scoring.again import Response
+from experiment.scoring.rescoring import Response
 from experiment.store import open_store
 from experiment.study import Study
 from tests.experiment.models.test_rescoring import run

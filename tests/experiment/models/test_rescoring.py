@@ -25,7 +25,7 @@ from experiment.models.planning import (
     request_json,
 )
 from experiment.procedure import plan_session, trials_of
-from experiment.scoring.again import score_again
+from experiment.scoring.rescoring import score_again
 from experiment.scoring.trial import VERSION, Score, score_trial
 from experiment.store import Store, open_store, queries, records
 from experiment.store.versions import ensure_version

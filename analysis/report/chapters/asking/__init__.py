@@ -8,11 +8,11 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.families import with_adjusted
+from analysis.multiple_comparisons import with_adjusted
 from analysis.measures.accuracy import asked
 from analysis.report.blocks import Chapter, Draft, Material, ReportedFit
 from analysis.report.layout import Layout
-from analysis.report.parted import draft_of_part, parts_by
+from analysis.report.subgroups import draft_of_part, parts_by
 from analysis.robustness import asked_otherwise
 from stimuli.errors import UserError
 

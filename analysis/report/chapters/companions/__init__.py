@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from analysis.carrying_out import Companion, companions
+from analysis.plan_runner import Companion, companions
 from analysis.descriptives import Cell, describe, describe_rows, described_rows
 from analysis.frames import LEAD
 from analysis.planned import held_by
@@ -17,7 +17,7 @@ from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
 from analysis.report.layout import Layout
 from analysis.report.results import paragraphs
 from analysis.report.results.tables import contrast_table, model_table
-from analysis.report.warned import warnings_of
+from analysis.report.fit_warnings import warnings_of
 
 LAYOUT = Layout(Path(__file__).parent)
 

@@ -24,7 +24,7 @@ from analysis.costs.words import (
     word_table,
 )
 from analysis.descriptives import describe
-from analysis.families import with_adjusted
+from analysis.multiple_comparisons import with_adjusted
 from analysis.figures.cost import (
     cost_accuracy_figures,
     cost_profile_figures,
@@ -35,15 +35,15 @@ from analysis.frames import indicator
 from analysis.intervals import OF_SHARES
 from analysis.names import plain
 from analysis.plan import MEASURES, Plan, against_reference
-from analysis.preparing.exclusions import TIMED
+from analysis.preprocessing.exclusions import TIMED
 from analysis.random_structure import BEGUN_UNCORRELATED
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of, marked, named, spoken
 from analysis.report.apa_tables import ApaTable, decimals
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
 from analysis.report.layout import Layout
-from analysis.report.many_levels import MOST_DIFFERENCES_NAMED, MOST_TOLD, by_level
-from analysis.report.parted import Part as Shown
-from analysis.report.parted import draft_of_part, parts_by
+from analysis.report.condense_levels import MOST_DIFFERENCES_NAMED, MOST_TOLD, by_level
+from analysis.report.subgroups import Part as Shown
+from analysis.report.subgroups import draft_of_part, parts_by
 from analysis.report.results import statistics
 from analysis.results import Analysis, Contrast
 from analysis.tables import Tables

@@ -12,7 +12,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from analysis import fidelity
-from analysis.departures import why_no_bound
+from analysis.plan_deviations import why_no_bound
 from analysis.figures import Drawing
 from analysis.figures.fidelity import MapScale, fidelity_map, item_scatter
 from analysis.names import plain
@@ -20,7 +20,7 @@ from analysis.readers import PARTICIPANT_KINDS
 from analysis.report.apa_tables import as_percent
 from analysis.report.blocks import Block, Chapter, Material
 from analysis.report.layout import Layout
-from analysis.report.many_levels import MOST_DIFFERENCES_NAMED
+from analysis.report.condense_levels import MOST_DIFFERENCES_NAMED
 from analysis.results import Analysis
 from analysis.tables import Tables
 from stimuli.errors import UserError

@@ -17,14 +17,14 @@ import numpy as np
 import pandas as pd
 
 from analysis import apa, load
-from analysis.departures import why_no_bound
+from analysis.plan_deviations import why_no_bound
 from analysis.figures import Drawing
 from analysis.figures.papers import Line, geometry_figure, lines_figure
 from analysis.intervals import OF_SHARES
 from analysis.mixed.inference import corrected
 from analysis.names import in_words, upper_first
 from analysis.plan import ALPHA
-from analysis.published import h_test as paper
+from analysis.reproductions import h_test as paper
 from analysis.readers import PARTICIPANT_KINDS, group_order, headed, kinds_of, named
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Block, Chapter, Material

@@ -29,7 +29,7 @@ from analysis.figures.letters import (
 )
 from analysis.letters import letter_changes
 from analysis.letters.changes import INTACT, MIXED
-from analysis.letters.competing import NOTHING, Competing, competing_predictors
+from analysis.letters.predictor_comparison import NOTHING, Competing, competing_predictors
 from analysis.letters.letter_costs import (
     AFTER,
     BITS,

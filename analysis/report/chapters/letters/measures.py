@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.costs.ratios import Profile
-from analysis.families import interval_levels, with_adjusted
+from analysis.multiple_comparisons import interval_levels, with_adjusted
 from analysis.figures.letters import FEWEST_ITEMS, KIND_LOOKS, CurvePanel, CurvePoint
 from analysis.letters.letter_costs import (
     SEPARATOR,

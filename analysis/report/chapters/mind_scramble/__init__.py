@@ -25,7 +25,7 @@ from analysis.measures.levels import levels_of
 from analysis.measures.retention import cost_ratios
 from analysis.measures.similarity import FILE
 from analysis.names import upper_first
-from analysis.published import mind_scramble as paper
+from analysis.reproductions import mind_scramble as paper
 from analysis.readers import group_order, kinds_of, marked
 from analysis.report.apa_tables import ApaTable, Origin
 from analysis.report.blocks import Block, Chapter, Material

@@ -12,26 +12,26 @@ from markupsafe import Markup
 
 from analysis import apa
 from analysis.answers import judged
-from analysis.carrying_out import analyse_missingness
-from analysis.crossing import TRIALS_FOR_A_SLOPE
+from analysis.plan_runner import analyse_missingness
+from analysis.factorial import TRIALS_FOR_A_SLOPE
 from analysis.frames import OF_RECORDING
 from analysis.measures.accuracy import accuracy, asked, missingness, with_chance
 from analysis.names import stem_of
 from analysis.plan import MEASURES, Plan
-from analysis.preparing.exclusions import sessions_against_rules, time_bounds
-from analysis.preparing.flow import flow_steps, time_steps
+from analysis.preprocessing.exclusions import sessions_against_rules, time_bounds
+from analysis.preprocessing.participant_flow import flow_steps, time_steps
 from analysis.readers import group_order, headed, in_order, marked, named
 from analysis.report.apa_tables import Origin
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
 from analysis.report.layout import Layout
-from analysis.report.parted import Part, crossed_parts, draft_of_part, parts_of
+from analysis.report.subgroups import Part, crossed_parts, draft_of_part, parts_of
 from analysis.report.results import paragraphs
 from analysis.report.results.tables import contrast_table, model_table
 from analysis.report.results.together import Together
-from analysis.report.warned import warnings_of
+from analysis.report.fit_warnings import warnings_of
 from analysis.results import Analysis
 from analysis.tables import Tables
-from analysis.whole_readers import drawn_readers
+from analysis.cluster_sampling import drawn_readers
 from stimuli.errors import UserError
 
 FEWEST = 20  # missing answers of the readers of a plan below which no model of them is fitted

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from analysis import rankings
-from analysis.families import with_adjusted
+from analysis.multiple_comparisons import with_adjusted
 from analysis.figures.fidelity import recovery_figure, size_figure, told_size
 from analysis.measures.accuracy import asked
 from analysis.mixed.inference import corrected
@@ -17,7 +17,7 @@ from analysis.names import upper_first
 from analysis.readers import PARTICIPANT_KINDS, spoken
 from analysis.report.blocks import Block, Chapter, Material
 from analysis.report.layout import Layout
-from analysis.report.parted import of_part, parts_by
+from analysis.report.subgroups import of_part, parts_by
 from stimuli.errors import UserError
 
 LAYOUT = Layout(Path(__file__).parent)

@@ -17,12 +17,12 @@ from analysis.measures.resampling import bootstrap
 from analysis.measures.retention import cost_ratios, relative_gains, retentions
 from analysis.measures.similarity import scored_similarities
 from analysis.names import plain
-from analysis.preparing.exclusions import TIMED
+from analysis.preprocessing.exclusions import TIMED
 from analysis.readers import group_order, in_order, kinds_of
 from analysis.report.blocks import Block, Chapter, Material
 from analysis.report.described import with_copies_told
 from analysis.report.layout import Layout
-from analysis.report.parted import of_part, parts_of
+from analysis.report.subgroups import of_part, parts_of
 from analysis.tables import Tables
 from stimuli.errors import UserError
 from stimuli.seeds import stable_seed

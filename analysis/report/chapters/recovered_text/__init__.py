@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.carrying_out import carry_out
+from analysis.plan_runner import carry_out
 from analysis.descriptives import Cell, describe_rows, described_rows
-from analysis.families import across_analyses
+from analysis.multiple_comparisons import across_analyses
 from analysis.figures.measures import recovered_figure
 from analysis.measures.recovery import recovery, recovery_trials
 from analysis.names import plain
@@ -21,11 +21,11 @@ from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
 from analysis.report.described.layouts import intervals_told
 from analysis.report.filters import where
 from analysis.report.layout import Layout
-from analysis.report.many_levels import MOST_TOLD
-from analysis.report.parted import Part
+from analysis.report.condense_levels import MOST_TOLD
+from analysis.report.subgroups import Part
 from analysis.report.results import paragraphs
 from analysis.report.results.tables import contrast_table, model_table
-from analysis.report.warned import warnings_of
+from analysis.report.fit_warnings import warnings_of
 from analysis.results import Analysis
 from stimuli.errors import UserError
 

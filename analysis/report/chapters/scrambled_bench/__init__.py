@@ -14,8 +14,8 @@ from analysis import apa
 from analysis.figures.papers import Places, panels_figure, sizes_figure
 from analysis.measures.accuracy import GROUP
 from analysis.measures.resampling import Interval, where_it_varies
-from analysis.published.scrambled_bench import CATEGORIES, all_printed_cells
-from analysis.published.scrambled_bench_study import (
+from analysis.reproductions.scrambled_bench import CATEGORIES, all_printed_cells
+from analysis.reproductions.scrambled_bench_study import (
     COLUMNS,
     StudyPart,
     part_cells,

@@ -13,14 +13,14 @@ import pandas as pd
 from markupsafe import escape
 
 from analysis import apa
-from analysis.families import with_adjusted
+from analysis.multiple_comparisons import with_adjusted
 from analysis.figures.measures import sensitivity_figure
 from analysis.measures import signal_detection as detection
 from analysis.names import plain
-from analysis.preparing.exclusions import each_answer_once, not_told_apart, unseen
+from analysis.preprocessing.exclusions import each_answer_once, not_told_apart, unseen
 from analysis.readers import headed, kinds_of, named
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
-from analysis.report.felt import p_said
+from analysis.report.effect_sizes import p_said
 from analysis.report.layout import Layout
 
 LAYOUT = Layout(Path(__file__).parent)

@@ -13,7 +13,7 @@ from analysis.figures.inside import TaskRow, conditions_figure, loss_figure, tas
 from analysis.inside import trained as inside
 from analysis.names import in_words, plain
 from analysis.plan import ALPHA
-from analysis.published.h_test import Asked, asked, mean_with_ends
+from analysis.reproductions.h_test import Asked, asked, mean_with_ends
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
 from analysis.report.chapters.h_test import NAMES, Bound

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import select, update
 
 from experiment.rating.answers import Answer, Given, Rating, answers_of
-from experiment.rating.rates import agreement_of, told_of_rating
+from experiment.rating.rating_store import agreement_of, told_of_rating
 from experiment.scoring.trial import VERSION
 from experiment.store import chain, queries
 from experiment.store.records import create_session, planned_columns, store_score, store_trial

@@ -12,7 +12,7 @@ from scipy import stats
 
 from analysis.contrasts import untested, untested_in_words
 from analysis.estimation import COUNTED, PLANNED_UNTESTED, analyse
-from analysis.families import across_analyses, adjusted, correction_of, two_one_sided
+from analysis.multiple_comparisons import across_analyses, adjusted, correction_of, two_one_sided
 from analysis.frames import (
     LEAD,
     MODELLED,
@@ -27,7 +27,7 @@ from analysis.frames import (
     words_rows,
 )
 from analysis.plan import MISSING, OF_MODELS, RATING, WORDS, WORDS_WITH_ONE_TYPO, Difference, Plan
-from analysis.preparing.exclusions import time_bounds
+from analysis.preprocessing.exclusions import time_bounds
 from analysis.random_structure import MODELS_FOR_A_CLAIM, on_models_in_general
 from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS, headed, kinds_of
 from analysis.results import Analysis, Contrast

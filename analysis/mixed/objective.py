@@ -23,9 +23,9 @@ from scipy import special
 from analysis.arrays import Array
 from stimuli.errors import UserError, unknown_name
 
-from .families import Family, Link
-from .laplace import LaplaceDeviance, LaplacePoint
-from .matrices import Frame, Matrices
+from analysis.mixed.families import Family, Link
+from analysis.mixed.laplace import LaplaceDeviance, LaplacePoint
+from analysis.mixed.matrices import Frame, Matrices
 
 MOST_NODES = 100
 """Largest number of points along one dimension; the weights of more underflow."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from experiment.checking.needs import Asked
+from experiment.checking.model_requirements import Asked
 from experiment.models.api import NEEDS, Capabilities, Need
 from experiment.models.api.formats import parse_request_options
 from experiment.models.engine import Request

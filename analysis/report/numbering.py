@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 
 from markupsafe import Markup
 
-from analysis.departures import PlanStanding
+from analysis.plan_deviations import PlanStanding
 from analysis.descriptives import Cell
 from analysis.figures import Drawing
 from analysis.mixed import Fit
 from analysis.names import stem_of
-from analysis.recovery_check import Recovered
+from analysis.parameter_recovery import Recovered
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter, ReportedFit, referred
 from analysis.report.method import MethodPart

@@ -1,5 +1,5 @@
 """Published tables made again from released outputs, cell for cell."""
 
-from analysis.published.scrambled_bench import scrambled_bench_tables
+from analysis.reproductions.scrambled_bench import scrambled_bench_tables
 
 __all__ = ["scrambled_bench_tables"]

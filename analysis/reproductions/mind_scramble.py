@@ -31,9 +31,9 @@ from analysis.measures.resampling import (
     where_it_varies,
 )
 from analysis.measures.similarity import OWN_ANSWER, REFERENCE, scored_similarities
-from analysis.preparing.exclusions import IDENTICAL
+from analysis.preprocessing.exclusions import IDENTICAL
 from analysis.readers import group_order
-from analysis.reading import found_above, joined_beside, table_beside
+from analysis.table_io import found_above, joined_beside, table_beside
 from analysis.tables import Tables, item_names
 from stimuli.errors import UserError
 from stimuli.seeds import stable_seed

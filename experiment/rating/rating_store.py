@@ -175,7 +175,7 @@ def told_of_rating(study: Study, connection: Connection) -> dict[str, Any] | Non
     many have rated), ``answers`` (to be rated), ``complete`` (rated by all), ``differing`` (those among them that raters gave
     different ratings), ``decided`` (those among the differing), ``by_discussion`` (those among the decided), and ``agreements``:
     for each two raters, by number, ``answers``, ``same``, ``kappa``, ``low``, ``high`` and ``weights`` of
-    :class:`experiment.rating.rates.Agreement`.
+    :class:`experiment.rating.rating_store.Agreement`.
     """
     rating = rating_for(study)
     if rating is None:

@@ -20,7 +20,7 @@ import pandas as pd
 from analysis.arrays import Array
 from stimuli.errors import UserError
 
-from .formula import (
+from analysis.mixed.formula import (
     FACTOR_FUNCTIONS,
     Binary,
     Call,
@@ -36,8 +36,8 @@ from .formula import (
     read_expression,
     total,
 )
-from .result import Fit
-from .variables import Factor, is_numeric
+from analysis.mixed.result import Fit
+from analysis.mixed.variables import Factor, is_numeric
 
 _NUMBERS = frozenset({"integer", "floating", "mixed-integer-float", "decimal"})
 _FROM_FACTORS = frozenset({"relevel", "C", "droplevels"})

@@ -17,9 +17,9 @@ from scipy import stats
 from analysis.answers import is_valid
 from analysis.crossed_variance import Layout, estimate, sums_of_model
 from analysis.intervals import over_items, reach, share_over_items
-from analysis.preparing.exclusions import FILLER
+from analysis.preprocessing.exclusions import FILLER
 from analysis.readers import PARTICIPANT_KINDS, group_order
-from analysis.reading import joined_beside
+from analysis.table_io import joined_beside
 from analysis.tables import Tables
 
 TASKS = (

@@ -15,8 +15,8 @@ from scipy import stats
 
 from analysis.arrays import Array
 
-from .linear import LinearDeviance
-from .optimise import STEP, differences
+from analysis.mixed.linear import LinearDeviance
+from analysis.mixed.optimise import STEP, differences
 
 RESIDUAL = "n - p"
 """Name of the degrees of freedom of a model without random effects, where Satterthwaite's are rows less coefficients."""

@@ -18,11 +18,11 @@ import pandas as pd
 from analysis.arrays import Array
 from stimuli.errors import UserError, unknown_name
 
-from .formula import Node, as_r, columns_of
-from .inference import Testing, linear_contrasts, tested
-from .responses import TimeResponse
-from .result import Fit
-from .variables import Factor, Numeric, level_name
+from analysis.mixed.formula import Node, as_r, columns_of
+from analysis.mixed.inference import Testing, linear_contrasts, tested
+from analysis.mixed.responses import TimeResponse
+from analysis.mixed.result import Fit
+from analysis.mixed.variables import Factor, Numeric, level_name
 
 
 def reference_grid(wanted: list[str], values: dict[str, list[Any]]) -> tuple[pd.DataFrame, pd.DataFrame, int]:

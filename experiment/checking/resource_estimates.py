@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from experiment.checking.giving import checkpoint_folder
+from experiment.checking.model_capabilities import checkpoint_folder
 from experiment.disk import free_bytes, gigabytes
 from experiment.models.engine import ANSWERS, UNFINISHED
 from experiment.models.planning import read_prompting_settings

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.answers import judged, not_failed
-from analysis.preparing.exclusions import ORDER, TimeRule
+from analysis.preprocessing.exclusions import ORDER, TimeRule
 from analysis.readers import group_order, kinds_of
 
 

@@ -15,7 +15,7 @@ from analysis.report.figure_sources import figure_source
 from analysis.report.filters import Condition, many
 from analysis.report.inline import plain_text
 from analysis.report.nodes import Finding, Heading, Paragraph
-from analysis.report.numbered import Content, Illustrated, Numbered
+from analysis.report.numbering import Content, Illustrated, Numbered
 from analysis.tables import SAID
 
 NAMELESS = ("signal detection",)

@@ -33,7 +33,7 @@ class Recovered:
     title: str
     scale: str  # ``logit``, ``log_ms`` or ``share``
     label: str  # the effect, in words
-    truth: float  # what the effect that was put in leads to in this model (:mod:`analysis.recovery_check`)
+    truth: float  # what the effect that was put in leads to in this model (:mod:`analysis.parameter_recovery`)
     estimate: float
     low: float | None  # 95% confidence interval; None for standard deviations, which have none here
     high: float | None

@@ -22,8 +22,8 @@ from experiment.store import Store, queries, records
 from experiment.store.queries import BESIDE
 from experiment.store.tables import calls, scores, sessions
 from experiment.study import Study
-from experiment.study.meaning import PUBLISHED as PUBLISHED_MATERIALS
-from experiment.study.meaning import kind_of_material
+from experiment.study.semantic_checks import PUBLISHED as PUBLISHED_MATERIALS
+from experiment.study.semantic_checks import kind_of_material
 from stimuli.errors import UserError, unknown_name
 
 RATED, EXECUTED = "rated", "executed"
